@@ -104,7 +104,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 // unchanged looks live whether the policy is as was decided by, its status included.
 // The cache may lag behind what this manager has written: a policy that is not known to
 // be active would have a foreign write undone as if it were active for the first time, and
-// nobody would be told. A manager that lost its lease while it paused lags behind its
+// no one would be told. A manager that lost its lease while it paused lags behind its
 // successor.
 func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
 	live := &v1alpha1.ConversionPolicy{}

@@ -86,7 +86,7 @@ func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...c
 
 // deleteChildren deletes everything that carries the policy's instance label. It
 // looks live: what was made a moment ago may not be in the cache yet, and
-// nobody would look for it again. And it deletes what it saw: a manager that
+// no one would look for it again. And it deletes what it saw: a manager that
 // paused in between must not delete what its successor has made.
 func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
 	for _, kind := range r.childKinds() {

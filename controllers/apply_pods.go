@@ -19,7 +19,7 @@ import (
 )
 
 // evict asks for the end of one pod, and no other of its name. The API server counts
-// what its PodDisruptionBudget allows, with the evictions of everybody else. Where it
+// what its PodDisruptionBudget allows, with the evictions of all others. If it
 // answers that the client is to ask again in some seconds, clients wait for that by
 // default; here the next reconciliation asks again instead.
 func (r *ConversionPolicyReconciler) evict(ctx context.Context, s step.EvictPod) error {

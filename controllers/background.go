@@ -18,7 +18,7 @@ import (
 
 // background runs work beside the reconciliations. The work of a policy has a context of
 // its own, which ends when the policy goes, or with the manager. Work that has found
-// something wakes its policy, so that nobody polls for it.
+// something wakes its policy, so that no one polls for it.
 type background struct {
 	root   context.Context
 	cancel context.CancelFunc

@@ -133,7 +133,7 @@ func newReader(config *rest.Config) *reader {
 		counts: make(slots, countsAtOnce), cleanings: make(slots, cleaningsAtOnce)}
 }
 
-// connect acts as the user that may read the objects of one kind. Nobody else may,
+// connect acts as the user that may read the objects of one kind. No other client may,
 // the manager included.
 func (r *reader) connect(user string) (*live.Cluster, error) {
 	config := rest.CopyConfig(r.config)

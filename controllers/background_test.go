@@ -65,7 +65,7 @@ func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
 }
 
 // TestCheckOfAPolicyThatGoes: a check ends with its policy and says nothing any more, and
-// a policy of that name begins anew.
+// a policy of that name begins again.
 func TestCheckOfAPolicyThatGoes(t *testing.T) {
 	b := newBackground(t.Context())
 	samples := newChecks(b, time.Now)

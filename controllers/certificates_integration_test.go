@@ -123,7 +123,7 @@ func TestLostAuthority(t *testing.T) {
 	checkRest(t, name)
 }
 
-// theirs makes a Secret of somebody else.
+// theirs makes a Secret of another client.
 func theirs(t *testing.T, name, serverName string, labels map[string]string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
@@ -137,7 +137,7 @@ func theirs(t *testing.T, name, serverName string, labels map[string]string) *co
 	}
 }
 
-// TestSecretOfOthers: a Secret that somebody else keeps is missing, wrong and right, and
+// TestSecretOfOthers: a Secret that another client keeps is missing, wrong and right, and
 // the policy turns away from it, and back.
 func TestSecretOfOthers(t *testing.T) {
 	name := armWith(t, "secret.example.com", "{secret: {name: theirs}}")
@@ -155,14 +155,14 @@ func TestSecretOfOthers(t *testing.T) {
 	pods.mount(t, name)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)
 	if _, err := pki.ParseCertificate(getSecret(t, "theirs").Data[corev1.TLSCertKey]); err != nil {
-		t.Errorf("the Secret of somebody else was touched: %v", err)
+		t.Errorf("the Secret of another client was touched: %v", err)
 	}
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
 	})
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	pods.mount(t, name)
-	expect.Eventually(t, "the key of the authority of before is deleted", func() (bool, string) {
+	expect.Eventually(t, "the key of the previous authority is deleted", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.AuthoritySecret(name)}, &corev1.Secret{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
@@ -205,7 +205,7 @@ func TestCertManager(t *testing.T) {
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	pods.mount(t, name)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
-		expect.Eventually(t, fmt.Sprintf("the %T of the source of before is deleted", left), func() (bool, string) {
+		expect.Eventually(t, fmt.Sprintf("the %T of the previous source is deleted", left), func() (bool, string) {
 			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, left)
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
 		})
@@ -228,7 +228,7 @@ func installCertManager(t *testing.T) {
 	}
 }
 
-// TestInjected: what somebody else injects is never overwritten.
+// TestInjected: what another client injects is never overwritten.
 func TestInjected(t *testing.T) {
 	const name = "crontabs.injected.example.com"
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "injected", names.ServerName(name, system), nil)))

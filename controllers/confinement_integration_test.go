@@ -148,7 +148,7 @@ func TestSizeAdmission(t *testing.T) {
 			wanted.Webhooks[i].ClientConfig.CABundle = []byte(certificates)
 		}
 		state := observed.Cluster{Policy: policy}
-		// The manager of other tests may take it for what is left of a policy, and delete it.
+		// The manager of other tests may take it for the rest of a policy, and delete it.
 		for tries := 0; state.Admission == nil && tries < 100; tries++ {
 			expect.NoError(t, r.do(t.Context(), policy, step.Apply{Object: activation.AdmissionApply(wanted)}))
 			expect.NoError(t, r.observeAdmission(t.Context(), &state))
@@ -230,15 +230,15 @@ func refusedGrants() map[string]client.Object {
 		"a binding to a user": changed(bound(), func(b *rbacv1.ClusterRoleBinding) {
 			b.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: b.Name}}
 		}),
-		"a binding to itself":            changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "conversion-operator" }),
-		"a binding in another namespace": changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "default" }),
-		"cluster-admin in its namespace": changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "ClusterRole", "cluster-admin" }),
-		"a ClusterRole of the name":      changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" }),
-		"a FlowSchema to another level":  changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.PriorityLevelConfiguration.Name = "exempt" }),
-		"a FlowSchema for somebody else": changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.Rules[0].Subjects[0].ServiceAccount.Name = "*" }),
-		"a webhook without the label":    changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Labels = nil }),
-		"a webhook of another name":      changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Name = "conversion-operator-other" }),
-		"a webhook of no policy":         changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Annotations = nil }),
+		"a binding to itself":             changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "conversion-operator" }),
+		"a binding in another namespace":  changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "default" }),
+		"cluster-admin in its namespace":  changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "ClusterRole", "cluster-admin" }),
+		"a ClusterRole of the name":       changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" }),
+		"a FlowSchema to another level":   changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.PriorityLevelConfiguration.Name = "exempt" }),
+		"a FlowSchema for another client": changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.Rules[0].Subjects[0].ServiceAccount.Name = "*" }),
+		"a webhook without the label":     changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Labels = nil }),
+		"a webhook of another name":       changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Name = "conversion-operator-other" }),
+		"a webhook of no policy":          changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Annotations = nil }),
 		"a webhook about Secrets": webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.Rules[0].APIGroups, w.Rules[0].Resources = []string{""}, []string{"secrets"}
 		}),

@@ -96,7 +96,7 @@ func TestNoDrift(t *testing.T) {
 	}
 }
 
-// TestDriftWhileAPodHangs: a probe that takes its time keeps nobody from undoing what is written meanwhile.
+// TestDriftWhileAPodHangs: a probe that takes its time keeps no one from undoing what is written meanwhile.
 func TestDriftWhileAPodHangs(t *testing.T) {
 	active := activate(t, "hangs.drift.example.com", unchanged)
 	pods.hang.Store(new(names.ServerName(active.Name, system)))
@@ -145,7 +145,7 @@ func TestDriftStopsMigration(t *testing.T) {
 	})
 	checkRest(t, active.Name)
 	if runs := runsOf(t, active.Name); len(runs) != 0 {
-		t.Errorf("while nobody converts, %s runs", runs[0].Name)
+		t.Errorf("while nothing converts, %s runs", runs[0].Name)
 	}
 	patchPolicy(t, active.Name, `{"spec":{"drift":"Repair"}}`)
 	waitForConversion(t, active)
@@ -177,8 +177,8 @@ func runsOf(t *testing.T, policy string) []batchv1.Job {
 	return jobs.Items
 }
 
-// TestContested: after five repairs nothing is written any more, whoever looks,
-// until somebody changes the policy's spec.
+// TestContested: after five repairs nothing is written any more, no matter who looks,
+// until a client changes the policy's spec.
 func TestContested(t *testing.T) {
 	active := activate(t, "contested.drift.example.com", unchanged)
 	for range 5 {
@@ -201,7 +201,7 @@ func TestContested(t *testing.T) {
 }
 
 // TestDriftBehindAStaleCache: a manager whose cache does not show yet that it has active
-// writes nothing. It would take what somebody else wrote for what was there before.
+// writes nothing. It would take what another client wrote for what was there before.
 func TestDriftBehindAStaleCache(t *testing.T) {
 	active := activate(t, "stale.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
 	drop(t, active.Name)

@@ -48,7 +48,7 @@ func TestForeignMigration(t *testing.T) {
 	waitForJob(t, name, "at work again", goesOn)
 }
 
-// TestPrunedByOthers: what somebody else removes from storedVersions is told of,
+// TestPrunedByOthers: what another client removes from storedVersions is told of,
 // and not believed.
 func TestPrunedByOthers(t *testing.T) {
 	active := activate(t, "pruned.runs.example.com", unchanged)

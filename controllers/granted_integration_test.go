@@ -90,7 +90,7 @@ func TestGrants(t *testing.T) {
 	mayGrant(false)
 	for _, grant := range []rights.Grant{migrate, read, clearing} {
 		if may, err := authorizer.May(t.Context(), system, grant); may || err != nil {
-			t.Errorf("%s has it before anybody granted it: %t, %v", grant.Account, may, err)
+			t.Errorf("%s has it before any client granted it: %t, %v", grant.Account, may, err)
 		}
 		for command := range strings.SplitSeq(grant.Commands(system), "; ") {
 			if _, said, err := kubectl(strings.Fields(command)[1:]...); err != nil {
@@ -110,7 +110,7 @@ func TestGrants(t *testing.T) {
 }
 
 // TestTwoManagers: what one has made, another finds there, with the manager's own
-// rights; what somebody else has made it does not take.
+// rights; what another client has made it does not take.
 func TestTwoManagers(t *testing.T) {
 	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
 	defer uninstall()
@@ -134,7 +134,7 @@ func TestTwoManagers(t *testing.T) {
 	for i, object := range made(nil, "of-others") {
 		expect.NoError(t, cluster.Create(t.Context(), object))
 		if err := first.createOnce(t.Context(), made(ours, "of-others")[i]); err == nil || !strings.Contains(err.Error(), "exists without the labels") {
-			t.Errorf("%T of somebody else is taken: %v", object, err)
+			t.Errorf("%T of another client is taken: %v", object, err)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (r *requests) count() int {
 }
 
 // TestIdle: policies that have arrived somewhere, also at a failure, are written no
-// more, and neither is anything else on their behalf. Nor do they make events.
+// more, and neither is anything else on their behalf. They make no events either.
 func TestIdle(t *testing.T) {
 	policies := settled(t)
 	checkDescription(t, "broken-rules", "crontabs.broken.idle.example.com")
@@ -103,7 +103,7 @@ func TestIdle(t *testing.T) {
 	t.Run("one that starts, for an hour by its clock", func(t *testing.T) { idleHour(t, policies) })
 }
 
-// settled makes policies of many states, and waits for these.
+// at rest makes policies of many states, and waits for these.
 func settled(t *testing.T) []string {
 	t.Helper()
 	const rules = `{hub: v1, spokes: [{version: v1beta1, rules: [%s]}]}`

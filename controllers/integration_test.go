@@ -134,7 +134,7 @@ func TestBadInput(t *testing.T) {
 // TestPreserveUnknownFields needs a CustomResourceDefinition that the API server
 // accepts only as an old one: v1beta1 of its API is gone, so etcd is where such
 // a thing comes from. The compiler's own tests have it; here the API server's
-// refusal is shown, so that nobody misses it.
+// refusal is shown, so that no one misses it.
 func TestPreserveUnknownFields(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	text := strings.Replace(manifest("preserve.example.com", "v1beta1", "v1"), "  scope:", "  preserveUnknownFields: true\n  scope:", 1)
@@ -245,7 +245,7 @@ func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 }
 
 // checkNewVersion: with the new version comes a new plan, which all pods serve
-// before the policy is ready again; the plan of before is deleted then.
+// before the policy is ready again; the previous plan is deleted then.
 func checkNewVersion(t *testing.T, group string) {
 	t.Helper()
 	name := "crontabs." + group
@@ -272,7 +272,7 @@ func checkNewVersion(t *testing.T, group string) {
 		ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
 		return ready.Reason == v1alpha1.ReasonSucceeded, ready.Message
 	})
-	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
+	expect.Eventually(t, "the previous plan is deleted", func() (bool, string) {
 		pods.run(t, name)
 		plans := &corev1.ConfigMapList{}
 		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{names.RevisionLabel: before}))
@@ -280,7 +280,7 @@ func checkNewVersion(t *testing.T, group string) {
 	})
 }
 
-// TestForeignWebhook: what somebody else set up is left alone.
+// TestForeignWebhook: what another client set up is left alone.
 func TestForeignWebhook(t *testing.T) {
 	const group, name = "foreign.example.com", "crontabs.foreign.example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{}

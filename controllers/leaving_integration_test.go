@@ -119,7 +119,7 @@ func abandon(t *testing.T, policy string) {
 }
 
 // waitUntilUnread waits until all is read that there was to read of a policy's
-// objects, and nobody may read them any more.
+// objects, and no one may read them any more.
 func waitUntilUnread(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "the right to read objects is taken back", func() (bool, string) {
@@ -152,7 +152,7 @@ func TestAPolicyIsGone(t *testing.T) {
 			waitForOrphanEvent(t, active.Name)
 			checkRestOfOrphan(t, active.Name)
 			if diff := cmp.Diff(before, leftOf(t, active.Name)); diff != "" {
-				t.Errorf("what is left (-before +after):\n%s", diff)
+				t.Errorf("the rest (-before +after):\n%s", diff)
 			}
 			create(t, policy(group), &v1alpha1.ConversionPolicy{})
 			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
@@ -187,7 +187,7 @@ func waitForOrphanEvent(t *testing.T, crd string) {
 	})
 }
 
-// checkRestOfOrphan: what is left is looked at, and causes no write.
+// checkRestOfOrphan: the rest is looked at, and causes no write.
 func checkRestOfOrphan(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
@@ -253,7 +253,7 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	}
 }
 
-// TestCRDIsRecreated under its policy: it is another one, and starts anew.
+// TestCRDIsRecreated under its policy: it is another one, and starts again.
 func TestCRDIsRecreated(t *testing.T) {
 	const group = "recreated.leaving.example.com"
 	active := activate(t, group, unchanged)

@@ -190,12 +190,12 @@ func (c *managedFieldsCleaner) names(object *metav1.PartialObjectMetadata) bool 
 }
 
 // isOld is an entry of the version that goes, or of one that went before. As long as
-// an object has one of those, API servers keep all of its entries as they are.
+// an object has one of those, API servers keep all of its entries unchanged.
 func (c *managedFieldsCleaner) isOld(entry metav1.ManagedFieldsEntry) bool {
 	return !slices.Contains(c.others, entry.APIVersion)
 }
 
-// clean writes one object, as it was read. Who wrote it in between is seen in the
+// clean writes one object, as it was read. A write in between is seen in the
 // next pass.
 func (c *managedFieldsCleaner) clean(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	return c.noted(ctx, object, c.keep(ctx, object, c.left(object.ManagedFields)))
@@ -222,7 +222,7 @@ func (c *managedFieldsCleaner) noted(ctx context.Context, object *metav1.Partial
 var errTruncated = errors.New("it was read in a truncated form, as its annotations have no room for what they are to preserve: see status.oversizedObjects of the policy")
 
 // errKept is an API server that answers a patch, and changes nothing.
-var errKept = errors.New("the API server keeps metadata.managedFields as they are, as long as no converter converts the object to each version that they name")
+var errKept = errors.New("the API server keeps metadata.managedFields unchanged, as long as no converter converts the object to each version that they name")
 
 // keep writes an object's entries until it has those. While no converter answers for
 // the version of one, an API server keeps what there was, and before Kubernetes 1.37
@@ -255,7 +255,7 @@ func (c *managedFieldsCleaner) keep(ctx context.Context, object *metav1.PartialO
 }
 
 // left are the entries of other versions. Without any, the next server-side apply
-// would give all fields to a manager that nobody is, and nobody could remove one
+// would give all fields to a manager that no one is, and no one could remove one
 // any more: so one entry says that we own nothing.
 func (c *managedFieldsCleaner) left(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	left := slices.DeleteFunc(slices.Clone(entries), c.isOld)

@@ -22,7 +22,7 @@ import (
 )
 
 // TestAManagerOfBefore: a manager of another version, which should have ended, looks at
-// a policy once more beside the one that leads. What it changes is changed back, once,
+// a policy again beside the one that leads. What it changes is changed back, once,
 // the CustomResourceDefinition is not touched, and both come to rest.
 func TestAManagerOfBefore(t *testing.T) {
 	const group = "before.managers.example.com"

@@ -45,7 +45,7 @@ var (
 	infoMetric = policyMetric("info",
 		"What converts, and in which version objects are stored. Always 1.", "converter", "storage_version")
 	podsMetric = policyMetric("converter_pods",
-		"Pods of a converter, or endpoints of one that somebody else runs, that are wanted, and that are ready and proven.", "state")
+		"Pods of a converter, or endpoints of one that users run, that are wanted, and that are ready and proven.", "state")
 	certificateMetric = policyMetric("certificate_expiry_timestamp_seconds",
 		"When the serving certificate of the converter expires, in seconds of Unix time.")
 	authorityMetric = policyMetric("ca_expiry_timestamp_seconds",
@@ -53,7 +53,7 @@ var (
 	storedMetric = policyMetric("stored_versions",
 		"Versions in which objects may be stored, as status.storedVersions of the CustomResourceDefinition says.")
 	driftMetric = policyMetric("drift_timestamp_seconds",
-		"When somebody else last changed the conversion of the CustomResourceDefinition, in seconds of Unix time.")
+		"When another client last changed the conversion of the CustomResourceDefinition, in seconds of Unix time.")
 )
 
 var buildMetric = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "build_info"),

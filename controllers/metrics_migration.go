@@ -28,7 +28,7 @@ var (
 	stepMetric = policyMetric("migration_step_info",
 		"What the latest migration is at, while it goes on. Always 1.", "step")
 	waitingMetric = policyMetric("migration_waiting",
-		"1 while the latest migration stands still and status.migration.waiting says why, else 0.")
+		"1 while the latest migration stalls and status.migration.waiting says why, else 0.")
 	startMetric = policyMetric("migration_start_timestamp_seconds",
 		"When the latest migration started, in seconds of Unix time.")
 	endMetric = policyMetric("migration_end_timestamp_seconds",
@@ -73,7 +73,7 @@ func tellMigration(last *v1alpha1.MigrationStatus, tell tell) {
 	}
 }
 
-// listedFailures counts by reason. A record of before has none.
+// listedFailures counts by reason. A previous record has none.
 func listedFailures(last *v1alpha1.MigrationStatus) map[string]float64 {
 	counts := map[string]float64{}
 	for _, failure := range last.Failures {

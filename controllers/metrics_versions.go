@@ -17,10 +17,10 @@ var (
 	retirementMetric = policyMetric("retirement_info",
 		"Versions that are to go, and how far. Always 1.", "version", "action")
 	requestedMetric = policyMetric("version_last_requested_timestamp_seconds",
-		"The hour in which it was last noticed that somebody had asked for a version that is to go, in seconds of Unix time.", "version")
+		"The hour in which it was last noticed that a client had asked for a version that is to go, in seconds of Unix time.", "version")
 )
 
-// What status.preservedData says. An alert on what is left of a version needs its time
+// What status.preservedData says. An alert on the rest of a version needs its time
 // beside it: it is not counted all the time.
 var (
 	holdersMetric = policyMetric("preserved_objects",

@@ -125,7 +125,7 @@ func collect(t *testing.T, job *batchv1.Job) {
 	})
 }
 
-// TestAMigrationIsPaused, resumed, and paced anew, each time where it was; its end
+// TestAMigrationIsPaused, resumed, and paced again, each time where it was; its end
 // is evidence that outlives its Job.
 func TestAMigrationIsPaused(t *testing.T) {
 	name := migrating(t, "paused.runs.example.com")

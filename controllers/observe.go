@@ -26,7 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// observe reads everything that a decision depends on. Where a converter pod is probed
+// observe reads everything that a decision depends on. If a converter pod is probed
 // for the first time, pending is for how long it is worth to wait for its answer.
 func (r *ConversionPolicyReconciler) observe(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy,

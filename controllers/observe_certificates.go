@@ -41,7 +41,7 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, st
 	return nil
 }
 
-// observeLeftovers reads which Secrets sources and converters of before have left.
+// observeLeftovers reads which Secrets sources and previous converters have left.
 func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, state *observed.Cluster) error {
 	for _, name := range certificates.UnusedSecrets(state.Policy) {
 		secret, err := r.secret(ctx, r.Client, name)

@@ -22,13 +22,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Converters that somebody else runs are in any namespace. To watch Services and
+// Converters that users run are in any namespace. To watch Services and
 // endpoints everywhere would cost memory for a few of them, so they are read live.
 //
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list
 
-// observeExternal reads what answers for a converter that somebody else runs.
+// observeExternal reads what answers for a converter that users run.
 func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state *observed.Cluster) error {
 	converter := state.Policy.Spec.Converter
 	if converter.URL != nil {

@@ -27,7 +27,7 @@ type Authorizer interface {
 	May(ctx context.Context, namespace string, grant rights.Grant) (bool, error)
 }
 
-// observeGranted asks what somebody else has granted, where the manager may not.
+// observeGranted asks what an administrator has granted, where the manager may not.
 func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, state *observed.Cluster) error {
 	if r.Authorizer == nil || state.CRD == nil {
 		return nil

@@ -23,7 +23,7 @@ import (
 )
 
 // observeRuns reads the migration Jobs and what they recorded. Of some there is
-// only the record: the Job is not made yet, or is being made anew.
+// only the record: the Job is not made yet, or is being made again.
 func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, state *observed.Cluster) error {
 	ofRuns := []client.ListOption{r.childrenOf(state.Policy), client.HasLabels{names.RunLabel}}
 	jobs, records := &batchv1.JobList{}, &corev1.ConfigMapList{}
@@ -100,7 +100,7 @@ func recordIn(configMap *corev1.ConfigMap) *contract.Record {
 }
 
 func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, state *observed.Cluster) error {
-	// Deleted last, and made first, whoever grants the rest.
+	// Deleted last, and made first, no matter who grants the rest.
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.MigrationRights(state.Policy.Name)}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	state.Rights = err == nil
@@ -114,8 +114,8 @@ var migrators = []schema.GroupKind{
 	{Group: "migration.k8s.io", Kind: "StorageVersionMigration"},
 }
 
-// observeForeignMigration looks live whether somebody else migrates the same
-// objects. Neither kind is served everywhere, so that neither is watched.
+// observeForeignMigration looks live whether another client migrates the same
+// objects. Not every API server serves these kinds, so the operator does not watch them.
 func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context, state *observed.Cluster) error {
 	if state.CRD == nil || !migration.MayMigrate(state.Policy) {
 		return nil

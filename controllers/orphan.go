@@ -23,7 +23,7 @@ import (
 
 // orphans are the policies that may be gone and have left something behind: those
 // that there were, and those that something was seen of. It is forgotten with the
-// manager, which costs a second look and a second event.
+// manager, which costs a second check and a second event.
 type orphans struct {
 	mu    sync.Mutex
 	known map[string]orphan
@@ -70,7 +70,7 @@ func (o *orphans) forget(policy string) {
 	delete(o.known, policy)
 }
 
-// tendOrphan looks after what is left of a policy that is gone. It is asked about
+// tendOrphan looks after the leftovers of a policy that is gone. It is asked about
 // every CustomResourceDefinition of the cluster, and ends early for most.
 func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string) (ctrl.Result, error) {
 	if _, known := r.orphans.get(name); !known {
@@ -90,7 +90,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 		Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	for _, read := range []func(context.Context, *observed.Cluster) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns, r.observeObjectRights} {
 		if err := read(ctx, &state); err != nil {
-			return ctrl.Result{}, fmt.Errorf("observe what is left of policy %s: %w", name, err)
+			return ctrl.Result{}, fmt.Errorf("observe the leftovers of policy %s: %w", name, err)
 		}
 	}
 	decided := r.decideOrphan(ctx, state)

@@ -139,7 +139,7 @@ func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, s
 }
 
 // isOversized reports whether an object has no whole form at another version, by what
-// the converter pods make of it. It is no loss: readers are told, and nobody stores it.
+// the converter pods make of it. It is no loss: readers are told, and no one stores it.
 func (s *sampler) isOversized(object objects.Object, next step.TakeSamples, count *oversizedCount) bool {
 	if count == nil || len(object.JSON) < smallObject {
 		return false

@@ -122,7 +122,7 @@ spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served:
 }
 
 // TestAskOwn: a pod is asked once, with its warning remembered, until something
-// changes; what somebody else runs is asked each time.
+// changes; what users run is asked each time.
 func TestAskOwn(t *testing.T) {
 	asked := 0
 	failing := errors.New("no")
@@ -145,9 +145,9 @@ func TestAskOwn(t *testing.T) {
 		{"leaf", "/convert", time.Hour, observed.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
 		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
 		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
-		{"other leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
-		{"other leaf", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
-		{"other leaf", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
+		{"other leaf field", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
+		{"other leaf field", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
+		{"other leaf field", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
 	}
 	for i, step := range steps {
 		target.Path = step.path

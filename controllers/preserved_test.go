@@ -71,7 +71,7 @@ func TestHeadsAreCounted(t *testing.T) {
 	}
 }
 
-// TestDiscarding removes what was accepted from annotations, and counts what is left.
+// TestDiscarding removes what was accepted from annotations, and counts the rest.
 func TestDiscarding(t *testing.T) {
 	annotations := map[string]map[string]string{
 		"all":     {preservedName: `{"format":2,"fields":{"/note":1}}`, "other": "text"},

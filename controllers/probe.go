@@ -49,7 +49,7 @@ type Prober struct {
 	proven map[types.UID]proven
 	// heard is what pods told of failed conversions (live_failures.go).
 	heard map[types.UID]heard
-	// canaries are those of rulesets, by their hashes.
+	// canary objects are those of rulesets, by their hashes.
 	canaries map[string][]probe.Canary
 	// answers are those of probes that have proven nothing that is remembered (probe_answers.go).
 	answers map[probeKey]*podProbe
@@ -100,7 +100,7 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 }
 
 // target is what every converter pod of a policy must answer: the bytes that are,
-// or will be, in caBundle, and the canaries of its ruleset. While the rules are broken
+// or will be, in caBundle, and the canary objects of its ruleset. While the rules are broken
 // there are none, and pods show that they answer by the previous ruleset.
 func (p *Prober) target(state *observed.Cluster, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{

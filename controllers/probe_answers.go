@@ -13,7 +13,7 @@ import (
 
 const (
 	// probePatience is for how long a policy is left as it is while pods of it are probed
-	// for the first time: most answer within milliseconds, and nobody is to hear of a
+	// for the first time: most answer within milliseconds, and no one is to hear of a
 	// probe that is pending for so long. What a pod that hangs must not hold up is done
 	// by then: who undoes a foreign write asks no pod.
 	probePatience = time.Second
@@ -41,7 +41,7 @@ type podProbe struct {
 }
 
 // ask returns the latest answer to a probe. It starts a probe where nothing is under way
-// and the answer was told before; a new answer wakes the policy. Where there is no
+// and the answer was told before; a new answer wakes the policy. If there is no
 // answer, pending is for how long it is worth to wait for it.
 func (p *Prober) ask(policy string, key probeKey, probe func(lifetime) *observed.Proof) (answer *observed.Proof, pending time.Duration) {
 	const most = 10_000

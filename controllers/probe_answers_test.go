@@ -70,7 +70,7 @@ func TestProbeWaitsForNobody(t *testing.T) {
 			<-time.After(600 * time.Millisecond)
 		}
 		if !woken(p, 5*time.Second) {
-			t.Error("the answer wakes nobody")
+			t.Error("the answer wakes no one")
 		}
 		for range 2 { // the answer, and then the same while the next probe is under way
 			if proof, pending := ask(); pending != 0 || !cmp.Equal(timeout, proof) {
@@ -83,7 +83,7 @@ func TestProbeWaitsForNobody(t *testing.T) {
 		reason = probe.ReasonConnectionRefused
 		ask()
 		if !woken(p, 10*time.Second) {
-			t.Error("another answer wakes nobody")
+			t.Error("another answer wakes no one")
 		}
 		if proof, _ := ask(); proof == nil || proof.Reason != "ConnectionRefused" {
 			t.Errorf("proof is %v", proof)
@@ -128,12 +128,12 @@ func TestOldAnswers(t *testing.T) {
 			t.Errorf("proof %v, pending for %s", proof, pending)
 		}
 		if !woken(p, time.Second) {
-			t.Error("the answer wakes nobody, although the policy waits for it")
+			t.Error("the answer wakes no one, although the policy waits for it")
 		}
 	})
 }
 
-// TestProbeOfAPolicyThatGoes: it is cancelled, and wakes nobody.
+// TestProbeOfAPolicyThatGoes: it is cancelled, and wakes no one.
 func TestProbeOfAPolicyThatGoes(t *testing.T) {
 	hangs := func(ctx context.Context) (probe.Result, error) {
 		<-ctx.Done()

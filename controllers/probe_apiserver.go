@@ -34,7 +34,7 @@ const (
 	unmarked = 5 * time.Second
 )
 
-// none is the conversion of the operator's own kind while nobody asks.
+// none is the conversion of the operator's own kind while no client asks.
 var none = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 
 // apiServerProber lets API servers call converters for an object of the operator's own kind,
@@ -90,7 +90,7 @@ func (a *apiServerProber) probePointed(ctx context.Context, s step.ProbeAPIServe
 	return a.untilAnswered(ctx, s)
 }
 
-// pointBack makes sure that no converter of before is called.
+// pointBack makes sure that no previous converter is called.
 func (a *apiServerProber) pointBack(ctx context.Context) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.live.Get(ctx, client.ObjectKey{Name: probe.Definition}, crd)

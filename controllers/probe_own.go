@@ -24,7 +24,7 @@ import (
 )
 
 // observeOwn fills in the proofs of converters that users bring. Pods of an image
-// are remembered, as they do not change; whoever runs another converter may change
+// are remembered, as they do not change; the client that runs another converter may change
 // it at any time, so every reconciliation has it probed.
 func (p *Prober) observeOwn(state *observed.Cluster, trust plan.Trust) (pending time.Duration) {
 	if state.CRD == nil || state.Certificate == nil {

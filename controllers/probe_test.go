@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// A ruleset's canaries are made once, and another ruleset has others.
+// A ruleset's canary objects are made once, and another ruleset has others.
 func TestCanariesOf(t *testing.T) {
 	widgets := func() *conversion.Ruleset {
 		return &conversion.Ruleset{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
@@ -27,31 +27,31 @@ func TestCanariesOf(t *testing.T) {
 	p := NewProber(time.Hour)
 	first, err := p.canariesOf(widgets())
 	if err != nil || len(first) == 0 {
-		t.Fatalf("%d canaries, error %v", len(first), err)
+		t.Fatalf("%d canary objects, error %v", len(first), err)
 	}
 	again, err := p.canariesOf(widgets())
 	if err != nil || &first[0] != &again[0] {
-		t.Errorf("the canaries were made again, error %v", err)
+		t.Errorf("the canary objects were made again, error %v", err)
 	}
 	other, err := p.canariesOf(gadgets)
 	if err != nil || cmp.Equal(first, other) {
-		t.Errorf("another ruleset has the same canaries, error %v", err)
+		t.Errorf("another ruleset has the same canary objects, error %v", err)
 	}
 }
 
-// A ruleset that cannot be used has no canaries the next time either.
+// A ruleset that cannot be used has no canary objects the next time either.
 func TestCanariesOfADamagedRuleset(t *testing.T) {
 	damaged := &conversion.Ruleset{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", Hub: "v2", Versions: []string{"v1", "v2"}}
 	p := NewProber(time.Hour)
 	for range 2 {
 		if _, err := p.canariesOf(damaged); err == nil {
-			t.Error("there are canaries of a ruleset without rules")
+			t.Error("there are canary objects of a ruleset without rules")
 		}
 	}
 }
 
 // TestVerify: a pod is asked by what caBundle is going to be, and by what it is
-// only where the pod does not serve by that yet. Whoever has proven the next is
+// only where the pod does not serve by that yet. The client that has proven the next is
 // not asked again once it has become the current.
 func TestVerify(t *testing.T) {
 	cases := map[string]struct {

@@ -101,8 +101,8 @@ func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.rulesets.forget(policy)
 }
 
-// afterWrites is what follows from writes that ended so. Where somebody else wrote in
-// between, it is looked at again and decided anew.
+// afterWrites is what follows from writes that ended so. Where another client wrote in
+// between, it is looked at again and decided again.
 func afterWrites(decided plan.Plan, errs ...error) (ctrl.Result, error) {
 	if slices.ContainsFunc(errs, apierrors.IsConflict) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil

@@ -28,7 +28,7 @@ import (
 
 // report writes the status once, where it changed, and then an event for every
 // condition that did. A conflict is no news for users: the next reconciliation decides
-// anew. All events are written here.
+// again. All events are written here.
 func (r *ConversionPolicyReconciler) report(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, before v1alpha1.ConversionPolicyStatus, decided plan.Plan, done []step.Step, applyErr error,
 ) error {

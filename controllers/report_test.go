@@ -84,7 +84,7 @@ func TestOneStatusWrite(t *testing.T) {
 			step.Warn{CRD: &apiextensionsv1.CustomResourceDefinition{}, Reason: "Beware", Note: "of this"},
 		},
 	}
-	drift := []string{"Warning ConversionDrifted somebody wrote", "Warning ConversionDrifted somebody wrote"}
+	drift := []string{"Warning ConversionDrifted a client wrote", "Warning ConversionDrifted a client wrote"}
 	told := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
 	cases := map[string]struct {
 		decided plan.Plan

@@ -20,7 +20,7 @@ import (
 // A pod that has proven itself may answer wrongly later, and no event would tell.
 // So every pod is re-probed at the end of a proof's lifetime. That is done beside all
 // reconciliations, and wakes a policy only where something has changed: pods that answer
-// as before cost a handshake and a few canaries, and no reconciliation.
+// as before cost a handshake and a few canary objects, and no reconciliation.
 
 const (
 	// migrationFactor is how many times more often pods are probed during a migration.
@@ -116,7 +116,7 @@ func (p *Prober) remember(request probeRequest, warning string) {
 }
 
 // keep forgets the pods of a policy but those that there are. Endpoints of converters
-// that somebody else runs have no uid, and are forgotten with their policy.
+// that users run have no uid, and are forgotten with their policy.
 func (p *Prober) keep(policy string, pods []observed.Pod) {
 	p.drop(policy, func(uid types.UID) bool {
 		return uid != "" && !slices.ContainsFunc(pods, func(pod observed.Pod) bool { return pod.UID == uid })

@@ -66,7 +66,7 @@ func TestChangingRules(t *testing.T) {
 		t.Errorf("the CustomResourceDefinition names %s, want %s", got, want)
 	}
 	carries(t, name, func(hashes []string) bool { return slices.Equal(hashes, []string{after}) })
-	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
+	expect.Eventually(t, "the previous plan is deleted", func() (bool, string) {
 		pods.run(t, name)
 		left := &corev1.ConfigMapList{}
 		expect.NoError(t, cluster.List(t.Context(), left, client.MatchingLabels{names.RevisionLabel: before}))
@@ -79,7 +79,7 @@ func namedPath(t *testing.T, name string) string {
 	return *getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service.Path
 }
 
-// carries waits until the Deployment's pods are to carry plans that are right.
+// carries waits until the Deployment's pods are to serve rulesets that are right.
 func carries(t *testing.T, policy string, right func([]string) bool) {
 	t.Helper()
 	expect.Eventually(t, "pods carry the right plans", func() (bool, string) {

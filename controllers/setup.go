@@ -183,7 +183,7 @@ func logOf(log logr.Logger, request *reconcile.Request) logr.Logger {
 	return log.WithValues("policy", request.Name)
 }
 
-// tidy runs once, in the manager that leads. That it fails keeps nobody from work.
+// tidy runs once, in the manager that leads. That it fails keeps no one from work.
 func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
 	if r.Checks.Tidy == nil {
 		return nil
@@ -219,7 +219,7 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 // bySource finds the policies whose certificates come from a Secret.
 const bySource = "sourceSecret"
 
-// watchSources tells of changes of Secrets that somebody else keeps. They carry none
+// watchSources tells of changes of Secrets that another client keeps. They carry none
 // of the operator's labels, and so are in no cache; to see that one of them has
 // changed, its metadata is enough.
 func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.Manager) (source.Source, error) {
@@ -251,7 +251,7 @@ func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.
 	return source.Kind(metadata, secret, handler.TypedEnqueueRequestsFromMapFunc(r.policiesFrom)), nil
 }
 
-// policiesFrom maps a Secret of somebody else to the policies whose certificates come from it.
+// policiesFrom maps a Secret of another client to the policies whose certificates come from it.
 func (r *ConversionPolicyReconciler) policiesFrom(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 	policies := &v1alpha1.ConversionPolicyList{}
 	if err := r.Client.List(ctx, policies, client.MatchingFields{bySource: secret.Name}); err != nil {

@@ -55,7 +55,7 @@ func (d *diary) read() string {
 
 // TestSecretsAreNotTold: neither logs at their most talkative, of all tests so far,
 // nor events, policies and metrics have anything of a private key, nor anything
-// of a Secret that somebody else has.
+// of a Secret that another client has.
 func TestSecretsAreNotTold(t *testing.T) {
 	const theirs = "what-nobody-else-is-to-know"
 	name := armWith(t, "told.example.com", "{selfManaged: {}}")

@@ -175,7 +175,7 @@ func (k *kind) checkApplies(t *testing.T) {
 	}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == "before-first-apply" {
-			t.Errorf("a manager that nobody is owns fields: %v", entry)
+			t.Errorf("a manager that no one is owns fields: %v", entry)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestDowngrade(t *testing.T) {
 }
 
 // TestPromotion: the storage version moves once conversion is active, and what the
-// policy says is refused where nobody could convert.
+// policy says is refused where no one could convert.
 func TestPromotion(t *testing.T) {
 	const group, name = "active.promoted.example.com", "crontabs.active.promoted.example.com"
 	create(t, manifest(group, "v1", "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -278,7 +278,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	before := look()
 	if before.Requests == nil || before.Requests.Server == "" || before.Requests.Counts["v1beta1"] != 0 {
-		t.Fatalf("before anybody asked: %+v", before)
+		t.Fatalf("before any client asked: %+v", before)
 	}
 	_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
 	expect.NoError(t, err)

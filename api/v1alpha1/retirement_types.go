@@ -66,7 +66,7 @@ type Retirement struct {
 	AcceptedLosses []string `json:"acceptedLosses,omitempty"`
 }
 
-// Requested says whether anybody was seen to ask for a version.
+// Requested says whether any client was seen to ask for a version.
 //
 // +kubebuilder:validation:Enum=Yes;No;Unknown
 type Requested string
@@ -99,7 +99,7 @@ type VersionStatus struct {
 	// deprecated tells that the API server warns clients that use it.
 	// +required
 	Deprecated bool `json:"deprecated"`
-	// requested tells whether anybody was seen to ask for it. It is looked at for
+	// requested tells whether any client was seen to ask for it. It is looked at for
 	// the versions of spec.retirement only.
 	// +required
 	Requested Requested `json:"requested"`

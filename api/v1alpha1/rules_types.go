@@ -226,7 +226,7 @@ type IndexRule struct {
 // that reads a field that is missing, that fails or costs too much, or that gives
 // null or optional.none(), gives no value: cond ? optional.of(self.a) :
 // optional.none(). Results are held against the field's type, those in dyn() where
-// their type is known, and each time. Where all of its fields are missing nothing
+// their type is known, and each time. If all of its fields are missing nothing
 // is computed. A value that would not come back unchanged is preserved.
 type CELRule struct {
 	// from names the spoke's fields. The names are those in the expressions:

@@ -125,7 +125,7 @@ func (c *Converter) convertible(text []byte, from *version, stop func() bool) er
 }
 
 // refuseMarked refuses an object in which an annotation of the resource says that it
-// is a truncated form, whoever has written that.
+// is a truncated form, no matter who has written that.
 func (c *Converter) refuseMarked(h *step, root *node, from *version) error {
 	annotations := root.find(annotationsPath)
 	if annotations == nil {

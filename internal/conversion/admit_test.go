@@ -44,7 +44,7 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s is admitted", bad)
 		}
 	}
-	// Rules of before a version was added are still asked while API servers may convert by them.
+	// previous Rules a version was added are still asked while API servers may convert by them.
 	if err := c.Admit([]byte(named("v7", "", large)), nil); err != nil {
 		t.Errorf("a version that the rules do not know: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestAdmitDeletion(t *testing.T) {
 		"truncated, and waits":     {there, true, false},
 		"whole":                    {named("v1", "", `"b":"1"`), true, true},
 		"a forged marker":          {under(ofV1, "v2", `{"format":2,"omitted":{}}`, ``), true, true},
-		"what nobody can read":     {`{`, true, true},
+		"what no one can read":     {`{`, true, true},
 		"an object without a name": {`{"apiVersion":"example.com/v1","kind":"Widget"}`, false, true},
 	} {
 		if err := c.AdmitDeletion([]byte(test.object), test.waits); (err == nil) != test.admitted {

@@ -12,7 +12,7 @@ const (
 )
 
 // arena is the memory of one conversion. What is made in it lives until the
-// conversion ends, and is all taken back at once: the usual conversion allocates
+// conversion ends, and is all taken back immediately: the usual conversion allocates
 // nothing.
 type arena struct {
 	nodes  bump[node]

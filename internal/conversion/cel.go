@@ -72,7 +72,7 @@ func expressionFields(fields []CELField) ([]expression.Field, error) {
 	return read, nil
 }
 
-// convert computes the fields of the other side. Where that costs more than an
+// convert computes the fields of the other side. If that costs more than an
 // object may, the conversion ends.
 func (p *programs) convert(h *step, values []*node, toHub bool) []*node {
 	program, field := p.backward, p.spoke

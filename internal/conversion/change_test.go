@@ -165,7 +165,7 @@ func (e *evolution) object(when int, version string) map[string]any {
 	return e.Object(e.schemas[when][version], "example.com/"+version, "Widget")
 }
 
-// maybeEdited is an object that was edited, then or now, or as it is. What the schema of
+// maybeEdited is an object that was edited, then or now, or unchanged. What the schema of
 // now does not have, the API server takes away before it converts the object.
 func (e *evolution) maybeEdited(t testing.TB, object reading, version, preservedOf string) reading {
 	t.Helper()
@@ -274,7 +274,7 @@ func leavesOf(value any, at string) map[string]any {
 // it, may be absent instead. After an edit, the fields may be gone that a rule had computed, or the
 // object around it, which rules may make again; and so without an edit, where the schema of
 // now lacks those fields. Of entries around each other, the one has what the object had last,
-// and the other what did not fit. Where a list did not fit, and rules put a default in its
+// and the other what did not fit. If a list did not fit, and rules put a default in its
 // place, rules without that default take it for live data, in which there are no elements.
 // Left out are entries of elements without keys after an edit: which element is which cannot
 // be told.

@@ -155,7 +155,7 @@ type collection struct {
 	way     *direction
 	// look is into an element.
 	look *look
-	// fits is the shape without which all of it is one-sided, and is left as it is.
+	// fits is the shape without which all of it is one-sided, and is left unchanged.
 	common *Common
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // haveKeys reports whether keys tell all elements of a list apart. The API server
-// sees to that when it writes, and leaves objects that it wrote before as they are.
+// sees to that when it writes, and leaves objects that it wrote before unchanged.
 func (h *step) haveKeys(keys []name, held *node) bool {
 	if len(keys) == 0 {
 		return false
@@ -76,7 +76,7 @@ func (h *step) sameKeys(keys []name, a, b *node) bool {
 
 // anonymous converts elements that have no name. One that cannot be expressed is
 // preserved whole. Coming back, a preserved element is restored in the place of the
-// one that it converts to: at its index, or else at the first other one. Where rules
+// one that it converts to: at its index, or else at the first other one. If rules
 // have changed since, none converts to it: then the one that still is what it became
 // gets what it lacks (carried.go).
 func (h *step) anonymous(c *collection, held *node, at *pathContext) {
@@ -292,7 +292,7 @@ func (w *waiting) merge(h *step, i int, text string, at *pathContext) {
 
 // isUnedited reports whether an element says all that a preserved one converts to, and
 // whether what it says besides, which was merged into it, has no place on the other
-// side. Then the preserved one is what it is there: anybody could have preserved it.
+// side. Then the preserved one is what it is there: any client could have preserved it.
 func (h *step) isUnedited(c *collection, preserved []byte, text string) bool {
 	element, errElement := h.parse(preserved, c.look)
 	live, errLive := h.parse([]byte(text), everything)

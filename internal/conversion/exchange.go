@@ -236,7 +236,7 @@ func (h *step) preserveAlone(fields []slot, values []*node) {
 	}
 }
 
-// setAside preserves values that would not come back as they are. Those that have an
+// setAside preserves values that would not come back unchanged. Those that have an
 // image on the other side come back with it, and need no object there to come
 // back to. Of a list that has a map for an image, its order is all that is lost.
 func (h *step) setAside(x *exchange, values, images []*node, at *pathContext) {

@@ -132,7 +132,7 @@ func (w *direction) computes(pointer []byte) bool {
 }
 
 // PreservedText writes the value of an annotation of preserved values, of which values
-// has a text by their pointers; what is no object it leaves as it is.
+// has a text by their pointers; what is no object it leaves unchanged.
 func PreservedText(values string) string {
 	read, err := parse([]byte(values), one)
 	if err != nil || !read.isObject() {

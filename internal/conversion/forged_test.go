@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzForged: what is preserved is in annotations that users can write. Whatever
-// they say, the object is one that somebody could have written at its version. They
+// they say, the object is one that a client could have written at its version. They
 // may add what the object lacks, and all that it has is the same there and back.
 func FuzzForged(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {

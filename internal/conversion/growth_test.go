@@ -34,7 +34,7 @@ func FuzzNoGrowth(f *testing.F) {
 		around() // drops what the rules give up, on every way
 		first := around()
 		for range 2 {
-			wantEqual(t, legible(t, first), legible(t, around()), "by way of %v", path)
+			wantEqual(t, legible(t, first), legible(t, around()), "through %v", path)
 		}
 	})
 }
@@ -124,19 +124,19 @@ var growths = map[string]growing{
 		v2:    `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, b: {type: string}}}}`,
 		rules: `{move: {from: ".l[*].a", to: ".l[*].b"}}`, object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
 	},
-	"preserved leaf of a map": {
+	"preserved leaf field of a map": {
 		v1:     `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
 		v2:     `m: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}`,
 		object: repeated(`"m":{`, `"%d":{"a":"x"}`, `}`),
 	},
-	"preserved leaf of a list with keys": {
+	"preserved leaf field of a list with keys": {
 		v1:     `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, a: {type: string}}}}`,
 		v2:     `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}}}}`,
 		object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
 	},
-	"preserved leaf of a list": inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"%d","b":"x"}`),
-	"preserved leaf of alike":  inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"a","b":"%d"}`),
-	"preserved leaf of some alike": {
+	"preserved leaf field of a list": inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"%d","b":"x"}`),
+	"preserved leaf field of alike":  inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"a","b":"%d"}`),
+	"preserved leaf field of some alike": {
 		v1:     `l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`,
 		v2:     `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
 		object: func(n int) string { return repeated(`"l":[`, `{"a":"a"},{"a":"a","b":"x"}`, `]`)(n * 2) },
@@ -144,7 +144,7 @@ var growths = map[string]growing{
 	"preserved values of cel": inList("a: {type: string}", "b: {type: string}",
 		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: "'x'"}}}`, `{"a":"%d"}`),
 	"preserved values of a cast": inList("a: {type: string}", "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"0%d"}`),
-	"preserved leaf of nested lists": {
+	"preserved leaf field of nested lists": {
 		v1:     `l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
 		v2:     `l: {type: array, items: {type: array, items: {type: object, properties: {b: {type: string}}}}}`,
 		object: repeated(`"l":[`, `[{"a":"1"},{"a":"%d"}]`, `]`),

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Where a ruleset expects an object there may be a list, whose elements have no names.
+// If a ruleset expects an object there may be a list, whose elements have no names.
 func TestListInPlaceOfAnObject(t *testing.T) {
 	const text = `{"a":[1,{"b":2}]}`
 	root, err := parse([]byte(text), everything)
@@ -33,7 +33,7 @@ func TestListInPlaceOfAnObject(t *testing.T) {
 	}
 	a := newName("a")
 	if root.get(&a).holdsOnlyShared(trieOf(paths, 0)) {
-		t.Error("a list is taken for an object that has lent values")
+		t.Error("a list is taken for an object that has borrowed values")
 	}
 }
 

@@ -86,7 +86,7 @@ func FuzzPartial(f *testing.F) {
 	}, oneByOne)
 }
 
-// thin takes fields away, and leaves the lists as long as they are.
+// thin takes fields away, and leaves the lists as long unchanged.
 func (w *world) thin(value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
-// FuzzGetPut: an object that was converted and is converted back is as it was. Where the
-// rules give up a field that the schema requires, what is left of the object around it
+// FuzzGetPut: an object that was converted and is converted back is as it was. If the
+// rules give up a field that the schema requires, the rest of the object around it
 // does not fit: it may be preserved instead (wantSomewhere).
 func FuzzGetPut(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {

@@ -67,7 +67,7 @@ func wantAccepted(t *testing.T, object, answer, version string) {
 	}
 }
 
-// FuzzDeterminism: the same object gives the same bytes, whoever converts it,
+// FuzzDeterminism: the same object gives the same bytes, no matter who converts it,
 // whatever was converted before, and however many do it at once.
 func FuzzDeterminism(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {

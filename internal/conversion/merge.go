@@ -12,7 +12,7 @@ import (
 )
 
 // merger brings entries into an object that rules have converted, parsed as a whole.
-// Live data stays as it is.
+// Live data stays unchanged.
 type merger struct {
 	h    *step
 	root *node
@@ -73,7 +73,7 @@ func (m *merger) merge(s *shape.Schema, e *entry, exact bool) {
 	}
 }
 
-// into merges a value at what is left of its path below a node, whose own pointer is at.
+// into merges a value at the rest of its path below a node, whose own pointer is at.
 func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value *node) {
 	switch {
 	case len(path) == 0 && m.whole.fate == unedited && value.kind != scalar:

@@ -178,7 +178,7 @@ func splitPointer(pointer []byte) []string { return strings.Split(string(pointer
 // that the field, or those that a rule computes it from, has at the other. An entry in
 // its place would win over that data on the way back.
 type takenField struct {
-	// pointer is its place, and path what is left of that below an object that is there.
+	// pointer is its place, and path the rest of that below an object that is there.
 	pointer []byte
 	path    []string
 	// common is the shape of values that are those of the other version, nil for all.

@@ -24,9 +24,9 @@ const (
 	costUnits = 64
 	// workLimit is the most that one object may take. The most elements that an API
 	// server accepts in an object of 3 MiB, a million, take an eighth of it for each
-	// of the two steps from a spoke by way of the hub to another one.
+	// of the two steps from a spoke through the hub to another one.
 	workLimit = 128 << 20
-	// stopUnits are the units between two looks whether to stop.
+	// stopUnits are the units between two checks whether to stop.
 	stopUnits = 16 << 10
 )
 

@@ -23,7 +23,7 @@ func costly(t testing.TB) *conversion.Converter {
 		`{cel: {from: {text: ".l[*].text"}, to: {same: ".l[*].same"}, forward: {same: "`+compared+`"}, backward: {text: "string(self.same)"}}}`))
 }
 
-// longTexts is a list of so many texts, each of a length.
+// longTexts is a list of that many texts, each of a length.
 func longTexts(count, length int) string {
 	return repeated(`"l":[`, `{"text":"`+strings.Repeat("a", length)+`"}`, `]`)(count)
 }

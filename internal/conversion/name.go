@@ -144,16 +144,16 @@ func (b *byName[T]) spread() {
 	}
 	for try := range mark(tries) {
 		// The golden ratio, from which factors are in no order.
-		if b.factor = (2*try + 1) * 0x9e3779b97f4a7c15; b.settle() {
+		if b.factor = (2*try + 1) * 0x9e3779b97f4a7c15; b.fits() {
 			return
 		}
 	}
 	b.spots = nil
 }
 
-// settle gives every entry its spot, and reports whether none is taken. At a free
+// fits gives every entry its spot, and reports whether none is taken. At a free
 // one is the first entry, whose mark is another.
-func (b *byName[T]) settle() bool {
+func (b *byName[T]) fits() bool {
 	b.spots = make([]byte, 1<<spotBits)
 	var taken [1 << spotBits]bool
 	for i := range b.entries {

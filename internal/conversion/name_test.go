@@ -108,7 +108,7 @@ func withName(object string) string {
 }
 
 // TestKeysBehindAKey edits one field of an element of a list with keys, in a place
-// that rules reach in every way: all else stays as it is, what is preserved too.
+// that rules reach in every way: all else stays unchanged, what is preserved too.
 func TestKeysBehindAKey(t *testing.T) {
 	const list = "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, note: {type: string}, %s}}}"
 	spoke, hub := fmt.Sprintf(list, "timeout: {type: string}"), fmt.Sprintf(list, "seconds: {type: integer}")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Outcome is what there is to say of the conversion of one object.
+// Outcome is the findings about the conversion of one object.
 type Outcome struct {
 	// Read is the number of bytes that the object took of the text.
 	Read int

@@ -50,9 +50,9 @@ type shared struct {
 	*sharing
 	// bare is the text of one that was there with nothing in it.
 	bare []byte
-	// lent is one that had nothing but values that have their place elsewhere on
+	// borrowed is one that had nothing but values that have their place elsewhere on
 	// the other side.
-	lent bool
+	borrowed bool
 }
 
 // shared looks at the shared objects of a scope before they change.
@@ -61,7 +61,7 @@ func (h *step) shared(w *direction, n *node) []shared {
 	for i := range w.shared {
 		all[i].sharing = &w.shared[i]
 		if found := n.find(w.shared[i].path); found != nil {
-			if all[i].lent = found.holdsOnlyShared(w.shared[i].leaving); found.first == nil {
+			if all[i].borrowed = found.holdsOnlyShared(w.shared[i].leaving); found.first == nil {
 				all[i].bare = h.bytes(found)
 			}
 		}
@@ -69,7 +69,7 @@ func (h *step) shared(w *direction, n *node) []shared {
 	return all
 }
 
-// lent reports whether an object has something, and nothing but values at the paths.
+// borrowed reports whether an object has something, and nothing but values at the paths.
 func (n *node) holdsOnlyShared(paths *trie) bool {
 	if !n.isObject() {
 		return false
@@ -98,7 +98,7 @@ func (s *shared) tidy(h *step, n *node, at *pathContext, since int) {
 	if now == nil || !now.isObject() {
 		return
 	}
-	if s.lent && now.first == nil && !h.holdsPlace(at, s.pointer, since) {
+	if s.borrowed && now.first == nil && !h.holdsPlace(at, s.pointer, since) {
 		n.detach(s.path)
 		if e := h.preserved(at, s.pointer, aValue); e != nil && isBare(e.value) {
 			e.fate = consumed

@@ -50,7 +50,7 @@ func readsJSON(t *testing.T, c *conversion.Converter, text, to string) {
 	}
 }
 
-// nested is an empty list, or object, in so many of its kind.
+// nested is an empty list, or object, in that many of its kind.
 func nested(open, end string, depth int) string {
 	return strings.Repeat(open, depth) + strings.Repeat(end, depth)
 }

@@ -18,7 +18,7 @@ import (
 const PreservedPrefix = "conversion-operator.io/"
 
 // preservedFormat is that of the annotation's value. A higher one was written by a
-// later version of conversion-operator: it is left as it is.
+// later version of conversion-operator: it is left unchanged.
 const preservedFormat = "2"
 
 // maxPreserved bounds what a compressed annotation may grow to, in bytes: an API
@@ -70,7 +70,7 @@ type preserved struct {
 }
 
 // take takes the annotations of a version away, and returns what they hold. What
-// cannot be read stays as it is: users can write annotations, other kinds may have
+// cannot be read stays unchanged: users can write annotations, other kinds may have
 // one of the former name, and later versions of this program write other formats.
 func (h *step) take(metadata *node, v *version, into entries) preserved {
 	p := preserved{entries: into}
@@ -96,7 +96,7 @@ func (h *step) take(metadata *node, v *version, into entries) preserved {
 	return p
 }
 
-// peek reads what the annotations of a version hold, and leaves them as they are.
+// peek reads what the annotations of a version hold, and leaves them unchanged.
 func (h *step) peek(annotations *node, v *version) (p preserved) {
 	if text := h.annotation(annotations, &v.legacy); text != nil {
 		h.readLegacy(text, &p)

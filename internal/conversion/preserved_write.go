@@ -17,7 +17,7 @@ const (
 	// k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 	MaxAnnotations = 256 << 10
 	// readable is how long an annotation may be that is not compressed, in bytes:
-	// most stay legible, and kubectl apply stores what it is given once more.
+	// most stay legible, and kubectl apply stores what it is given again.
 	readable = 16 << 10
 	// maxDropped is how many of the values that were given up an annotation names.
 	maxDropped = 20
@@ -117,7 +117,7 @@ func (h *step) appendList(name *name, of entries, kind entryKind) {
 	}
 }
 
-// appendOf writes what there is to say of sorted entries, by their pointers: once, where
+// appendOf writes the findings about sorted entries, by their pointers: once, where
 // two kinds of entries have the same one.
 func (h *step) appendOf(name *name, of entries, part func(*entry) []byte) {
 	separator := byte('{')
@@ -189,7 +189,7 @@ func (h *step) dropLargest(annotations *node, v *version, p preserved) []byte {
 		h.text = h.text[:start]
 		return text
 	}
-	// The fewest that must go, by halves: what is left shrinks with each that goes.
+	// The fewest that must go, by halves: the rest shrinks with each that goes.
 	low, high := 1, len(order)
 	for low < high {
 		if middle := (low + high) / 2; h.hasRoom(annotations, v, without(middle)) {

@@ -37,7 +37,7 @@ func FuzzPruned(f *testing.F) {
 			w.wantSomewhere(t, essence(t, want), got, from, object+"\nis at "+to+"\n"+there)
 		case from != w.ruleset.Hub && to != w.ruleset.Hub && !reference.Equal(essence(t, want), essence(t, got)) &&
 			reference.Equal(withoutNullMembers(essence(t, want)), withoutNullMembers(essence(t, got))):
-			w.count("left out: nulls by way of a hub with a default")
+			w.count("left out: nulls through a hub with a default")
 		default:
 			w.count(wholly)
 			wantEqual(t, essence(t, want), essence(t, got), "%s\nis at %s\n%s", object, to, there)

@@ -317,7 +317,7 @@ func TestLabels(t *testing.T) {
 }
 
 // TestNothingInSharedObject: an object without anything in it is preserved if it would
-// not be there on the way back. Where the image of a restored value comes into it, it is.
+// not be there on the way back. If the image of a restored value comes into it, it is.
 func TestNothingInSharedObject(t *testing.T) {
 	const label = `{move: {from: .spec.c, to: '.metadata.annotations["l"]'}}`
 	const object = `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"annotations":{"conversion-operator.io/v1.widgets.example.com":` +

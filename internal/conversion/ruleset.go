@@ -16,7 +16,7 @@ import (
 )
 
 // RulesetFormat is the format of a ruleset. It changes when an older reader would misread a
-// ruleset. One of format 2 has no schemas, and is read as it is: pods serve it until API
+// ruleset. One of format 2 has no schemas, and is read unchanged: pods serve it until API
 // servers ask for another.
 const RulesetFormat = 3
 
@@ -37,7 +37,7 @@ type Ruleset struct {
 	// Truncating allows conversions to leave out what annotations have no room for.
 	// Nil fails them instead.
 	Truncating *Truncating `json:"truncating,omitempty"`
-	// RefusesStatus keeps what is preserved below .status out of objects: whoever may
+	// RefusesStatus keeps what is preserved below .status out of objects: the client that may
 	// write an object may write that, and not its status.
 	RefusesStatus bool `json:"refusesStatus,omitempty"`
 	// Schemas are what the versions' schemas say of values (package shape), by
@@ -92,7 +92,7 @@ type LeafField struct {
 	// value that is not of this shape is one-sided.
 	Common *Common `json:"common,omitempty"`
 	// NullAnchor tells that a null in place of the object above it is one that
-	// somebody wrote. Otherwise it is an object that was emptied, as server-side
+	// a client wrote. Otherwise it is an object that was emptied, as server-side
 	// apply leaves it.
 	NullAnchor bool `json:"nullAnchor,omitempty"`
 	// Siblings are the other spokes that have the same field, where the hub lacks it:
@@ -320,7 +320,7 @@ func (e *Exchange) sound() bool {
 	return spoke == 1 && hub == 1
 }
 
-// reaches reports whether a path has so many segments.
+// reaches reports whether a path has that many segments.
 func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
 
 // Pairs are the ordered pairs of versions that the ruleset converts.
@@ -344,9 +344,9 @@ func (p *Ruleset) spoke(version string) *Spoke {
 	return &p.Spokes[i]
 }
 
-// Identity reports whether every conversion leaves every object as it is, its
+// Identity reports whether every conversion leaves every object unchanged, its
 // version aside: the versions have the same fields, and no rule touches one.
-// Strategy None gives the same then. What rules of before have preserved in an
+// Strategy None gives the same then. What previous rules have preserved in an
 // annotation is not looked at: strategy None leaves it there.
 func (p *Ruleset) Identity() bool {
 	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return !spoke.Root.identity() })

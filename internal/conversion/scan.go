@@ -166,7 +166,7 @@ func (p *parser) textEnd(start int) (int, error) {
 	return p.escapedText(start+1, at)
 }
 
-// escapedText reads what is left of a string that begins at start.
+// escapedText reads the rest of a string that begins at start.
 func (p *parser) escapedText(start, at int) (end int, err error) {
 	for at < len(p.src) {
 		switch c := p.src[at]; {

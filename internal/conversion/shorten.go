@@ -32,7 +32,7 @@ const (
 // Truncating allows conversions to answer with truncated forms. It belongs into a
 // ruleset only while admission refuses to store them.
 type Truncating struct {
-	// Key signs truncated forms. Who does not know it cannot write an object that
+	// Key signs truncated forms. A client without it cannot write an object that
 	// looks like one, and that could not be converted.
 	Key string `json:"key"`
 	// RefuseOnly refuses truncated forms and makes none: other converters may still
@@ -68,16 +68,16 @@ var (
 	annotationsPath = Path{"metadata", "annotations"}.segments()
 )
 
-// truncating is what is left out of one object.
+// truncating is the rest out of one object.
 type truncating struct {
 	*step
 	annotations *node
 	parts       []truncated
-	// room is what is left for the values of all parts.
+	// room is the rest for the values of all parts.
 	room int
 }
 
-// truncated is what is preserved of one version, and what is left out of that.
+// truncated is what is preserved of one version, and the rest out of that.
 type truncated struct {
 	*version
 	preserved
@@ -219,7 +219,7 @@ func (s *truncating) put(part *truncated, to *version) {
 }
 
 // mark adds the marker to an annotation. It is outside of what is compressed, so that
-// everybody sees it.
+// everyone sees it.
 func (s *truncating) mark(text []byte, part *truncated, omitted entries, to *version) []byte {
 	head := []byte(`{"format":` + preservedFormat)
 	sum := sha256.New()

@@ -245,7 +245,7 @@ func TestTruncatingIsAllowed(t *testing.T) {
 		if refused := errors.As(err, new(*conversion.TruncatedError)); refused != (name == "refuses only") {
 			t.Errorf("%s: back: got %v", name, err)
 		}
-		// What nobody has signed is text that is not readable, and is not destroyed.
+		// What no one has signed is text that is not readable, and is not destroyed.
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}

@@ -12,7 +12,7 @@ import (
 // step is one conversion between a spoke and the hub, and its memory.
 type step struct {
 	arena
-	// whole tells an object from a fragment of one, such as somebody applies.
+	// whole tells an object from a fragment of one, such as a client applies.
 	whole bool
 	// dropsOverflow is what to do with more than an annotation can hold.
 	dropsOverflow bool

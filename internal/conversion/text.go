@@ -13,7 +13,7 @@ import (
 )
 
 // appendQuoted writes text as a JSON string. Unlike encoding/json it leaves
-// <, > and & as they are: escaping is for HTML, and bytes should stay.
+// <, > and & unchanged: escaping is for HTML, and bytes should stay.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	for rest := []byte(text); ; {

@@ -11,7 +11,7 @@ import (
 )
 
 // translate looks a string up in the table: the first pair that has it counts. A
-// value that is not in the table stays as it is.
+// value that is not in the table stays unchanged.
 func translate(h *step, table []quotedPair, value *node, toHub bool) *node {
 	if len(table) == 0 || !value.isText() {
 		return value
@@ -143,7 +143,7 @@ func newFormatting(f *Format) *formatting {
 }
 
 // parse reads a string by the template: a hole takes what comes before the first
-// place where the next text stands, and the last hole what is left. Nothing is
+// place where the next text stands, and the last hole the rest. Nothing is
 // read of a string that does not fit. A hole that takes nothing gives no field.
 func (f *formatting) parse(h *step, value *node) []*node {
 	parts := h.lists.take(len(f.Integer))

@@ -77,7 +77,7 @@ type Rulesets interface {
 
 // Checkpoints keeps the run's record and what belongs to it, by key. Load
 // returns nothing when nothing was saved yet. Save writes the keys that it is
-// given, all at once, and leaves the others as they are.
+// given, all at once, and leaves the others unchanged.
 type Checkpoints interface {
 	Load(ctx context.Context) (map[string]string, error)
 	Save(ctx context.Context, data map[string]string) error

@@ -69,7 +69,7 @@ func TestProgressInsideAPage(t *testing.T) {
 		step time.Duration
 		want int
 	}{
-		"a clock that stands still":  {0, 0},
+		"a clock that stalls":        {0, 0},
 		"a fifth of a second a look": {200 * time.Millisecond, 1},
 		"a second a look":            {time.Second, 5},
 	}

@@ -235,7 +235,7 @@ func (c *Cluster) APIServers() (*APIServers, error) {
 	return &APIServers{cluster: c, config: c.config, client: client, clock: SystemClock{}}, nil
 }
 
-// Addresses implements Servers. Whoever may not read the leases knows of none.
+// Addresses implements Servers. The client that may not read the leases knows of none.
 func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases int, err error) {
 	endpoints, err := s.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=kubernetes",

@@ -382,7 +382,7 @@ func (f *fakeAPI) oldKeys() []string {
 	return keys
 }
 
-// fakeStore keeps every record that was saved, and all keys as they are.
+// fakeStore keeps every record that was saved, and all keys unchanged.
 type fakeStore struct {
 	saved  [][]byte
 	data   map[string]string

@@ -38,7 +38,7 @@ func TestIntegration(t *testing.T) {
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
 	t.Run("a conversion that is dropped aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
 	t.Run("a storage version that moves aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
-	t.Run("a definition that is created anew aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
+	t.Run("a definition that is created again aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
 	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
 	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
 	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })

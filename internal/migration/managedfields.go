@@ -17,7 +17,7 @@ import (
 
 // errManagedFieldsDropped is a patch that was stored without metadata.managedFields.
 // With every patch an API server converts the object to each version that
-// managedFields names. Where no converter does that, API servers before Kubernetes
+// managedFields names. If no converter does that, API servers before Kubernetes
 // 1.37 store the object without managedFields (k8s.io/apimachinery
 // pkg/util/managedfields, UpdateNoErrors). Then no field manager owns its fields, and
 // none can remove one by applying it. API servers also do this without a converter for

@@ -22,7 +22,7 @@ func owner(manager, version string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// newOwnedAPI holds n objects that somebody applies.
+// newOwnedAPI holds n objects that a client applies.
 func newOwnedAPI(n int) *fakeAPI {
 	api := newFakeAPI(n)
 	for i := range n {
@@ -85,7 +85,7 @@ func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
 	}
 }
 
-// Somebody writes an object, or deletes it, before it has its owners again.
+// A client writes an object, or deletes it, before it has its owners again.
 func TestOwnersOfObjectsThatOthersChangeMeanwhile(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(api *fakeAPI)

@@ -125,7 +125,7 @@ func TestMetricsOfAnOutage(t *testing.T) {
 	}
 }
 
-// A pod that goes on shows what pods of before have done before it does anything.
+// A pod that goes on shows what previous pods have done before it does anything.
 func TestMetricsOfAResumedRun(t *testing.T) {
 	store := &fakeStore{}
 	mustRun(t, newTestEngine(newFakeAPI(4), store))

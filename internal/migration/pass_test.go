@@ -76,7 +76,7 @@ func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 		return nil
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	// The first page is met again: four are stored anew by now.
+	// The first page is met again: four are stored again by now.
 	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}

@@ -80,7 +80,7 @@ func TestDefinitionThatChangedBeforeTheRun(t *testing.T) {
 	}
 }
 
-// The clock stands still, so that only the looks before pages are made.
+// The clock stalls, so that only the looks before pages are made.
 func TestDefinitionThatChangesBetweenPages(t *testing.T) {
 	for name, tt := range changes {
 		t.Run(name, func(t *testing.T) {

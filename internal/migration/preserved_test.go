@@ -237,7 +237,7 @@ func TestCountByOneRuleset(t *testing.T) {
 	}
 }
 
-// TestCountOfRetry goes on from what the run of before has counted.
+// TestCountOfRetry goes on from what the previous run has counted.
 func TestCountOfRetry(t *testing.T) {
 	api, store, engine := holders(t)
 	api.onPatch = func(key string) error {
@@ -282,7 +282,7 @@ func TestReadInventory(t *testing.T) {
 }
 
 // TestTruncatedIsNotWritten: an object that was read in a truncated form fails without
-// being written, in the second look too, and the others are migrated.
+// being written, in the second check too, and the others are migrated.
 func TestTruncatedIsNotWritten(t *testing.T) {
 	ruleset := strings.Replace(placing1, `"hub"`, `"truncating":{"key":"of the test"},"hub"`, 1)
 	rules, err := conversion.Load([]byte(ruleset))

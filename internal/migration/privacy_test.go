@@ -21,7 +21,7 @@ import (
 
 const (
 	// host is in every object, and keptAside in the annotation of what a conversion
-	// has kept aside: migrations rewrite them, and nobody is to read them elsewhere.
+	// has preserved: migrations rewrite them, and no one is to read them elsewhere.
 	host           = "a-host-that-is-not-to-be-told"
 	preservedValue = "a-value-that-is-not-to-be-told"
 )

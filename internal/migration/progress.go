@@ -16,7 +16,7 @@ import (
 
 const (
 	// logInterval is the time between two lines of progress in the log. Each tenth
-	// of at least so many objects is a line, too.
+	// of at least that many objects is a line, too.
 	logInterval = 10 * time.Second
 	logTenths   = 100
 	// rateWindow is how far back the rate looks.

@@ -159,7 +159,7 @@ func (m *misbehaviour) run(t *testing.T) contract.Record {
 	return contract.Record{}
 }
 
-// However the API server misbehaves, whoever writes meanwhile, and whenever pods
+// However the API server misbehaves, no matter who writes meanwhile, and whenever pods
 // are killed: what a run says of its objects is true.
 func TestWhatARunSaysIsTrue(t *testing.T) {
 	ends := map[string]int{}

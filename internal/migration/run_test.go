@@ -211,7 +211,7 @@ func TestLostRightsEndThePodAndNotTheRun(t *testing.T) {
 	}
 }
 
-// However the API server misbehaves, and whoever writes meanwhile: a run that
+// However the API server misbehaves, and the client that writes meanwhile: a run that
 // ends is complete only if every object is stored at v1.
 //
 // The API server never refuses an object for good under an even seed.

@@ -208,7 +208,7 @@ func newConcurrencyLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time
 // allowed is at least 1 and never more than the maximum.
 func (l *concurrencyLimit) allowed() int { return int(l.value) }
 
-// succeeded records a patch that was answered without an error, while so many were in
+// succeeded records a patch that was answered without an error, while that many were in
 // flight.
 func (l *concurrencyLimit) succeeded(latency time.Duration, inFlight int, now time.Time) {
 	if l.ignored > 0 {

@@ -31,7 +31,7 @@ func TestAuditCatchesAServerThatLags(t *testing.T) {
 		repeats int
 		state   contract.State
 	}{
-		"within the settle time":               {v1alpha1.MigrationVerifyNone, 30 * time.Second, 0, contract.StateCompleted},
+		"within the propagation delay":         {v1alpha1.MigrationVerifyNone, 30 * time.Second, 0, contract.StateCompleted},
 		"a moment longer, nothing verified":    {v1alpha1.MigrationVerifyNone, 90 * time.Second, 1, contract.StateCompleted},
 		"a moment longer, a sample verified":   {v1alpha1.MigrationVerifySample, 90 * time.Second, 1, contract.StateCompleted},
 		"a moment longer, everything verified": {v1alpha1.MigrationVerifyFull, 90 * time.Second, 1, contract.StateCompleted},

@@ -17,7 +17,7 @@ const Word = 8
 // Odd marks, by its highest bit, each of eight bytes that is a quote, a backslash,
 // a control character or not ASCII: "Bit Twiddling Hacks", determine if a word has
 // a byte less than n. To flip one bit makes a quote a space, and leaves control
-// characters below it. Bytes that are not ASCII are odd whatever becomes of them.
+// characters below it. Bytes that are not ASCII are not round-trippable whatever becomes of them.
 // A mark may be false only behind a true one, and the first is what counts.
 func Odd(word uint64) uint64 {
 	const flip = '"' ^ ' '

@@ -32,7 +32,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// What stands behind an odd byte must not hide it.
+// What stands behind a byte at an uneven place must not hide it.
 func TestOddBytesBehindEachOther(t *testing.T) {
 	for first := range 256 {
 		for second := range 256 {

@@ -17,16 +17,16 @@ func lostSample(w *world) {
 		Message: "default/odd: .hostPort does not come back from v1beta1 to v1 and back"}
 	w.applyCRD(bothStoredOld)
 	w.converge()
-	w.say("Nobody looks again at once, but after a while, in case that the object was mended.")
+	w.say("No one looks again at once, but after a while, in case that the object was fixed.")
 	w.converge()
 	w.observed.Now = w.observed.Now.Add(5 * time.Minute)
 	w.converge()
-	w.say("The rules are mended: that is another matter, and it is tried at once.")
+	w.say("The rules are fixed: that is another matter, and it is tried at once.")
 	w.samples = observed.BackgroundCheck{Objects: 3}
 	w.changeRules("/")
 	w.converge()
 	w.say("Pods are replaced, the same is written, and nothing is tried again.")
-	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("of somebody else")
+	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("of another client")
 	w.observed.CRD.Generation++
 	w.converge()
 }
@@ -48,7 +48,7 @@ func unreachable(w *world) {
 	w.apiServer = observed.BackgroundCheck{}
 	w.observed.Now = w.observed.Now.Add(time.Minute)
 	w.converge()
-	w.say("Somebody else asks for no such proof, and has none.")
+	w.say("Another client asks for no such proof, and has none.")
 	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
 	w.apiServer = observed.BackgroundCheck{Reason: "Timeout", Message: "a firewall"}
 	w.changeRules("/")
@@ -89,7 +89,7 @@ func policyAfter(w *world) {
 	w.say("A CustomResourceDefinition serves two versions, and has no policy for long.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
-	w.say("A policy comes. When the second version came nobody knows, so all that was written counts.")
+	w.say("A policy comes. When the second version came no one knows, so all that was written counts.")
 	w.converge()
 	w.say("It is suspended, and goes on: nothing is counted twice.")
 	w.observed.Policy.Spec.Suspend = true

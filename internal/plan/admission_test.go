@@ -54,10 +54,10 @@ func sizeAdmission(w *world) {
 	w.say("API servers are to refuse what is too large, before the CustomResourceDefinition is written.")
 	w.applyCRD(bothStoredOld)
 	w.converge()
-	w.say("Somebody deletes the webhook configuration.")
+	w.say("A client deletes the webhook configuration.")
 	w.observed.Admission = nil
 	w.converge()
-	w.say("Somebody lets API servers ignore it, again and again.")
+	w.say("A client lets API servers ignore it, again and again.")
 	for range 3 {
 		w.wait(5 * time.Second)
 		w.ignoreAdmission()
@@ -73,7 +73,7 @@ func sizeAdmission(w *world) {
 	w.converge()
 	w.wait(w.observed.Settings.PropagationDelay)
 	w.wait(w.observed.Settings.PropagationDelay)
-	w.say("Somebody drops the conversion.")
+	w.say("A client drops the conversion.")
 	w.drop("kubectl-replace")
 	w.converge()
 	w.say("The storage version is to change: from now on writes at both versions may be converted.")
@@ -90,7 +90,7 @@ func sizeAdmission(w *world) {
 	w.wait(w.observed.Settings.PropagationDelay)
 }
 
-// ignoreAdmission is what somebody writes who wants to be rid of it.
+// ignoreAdmission is what a client writes who wants to be rid of it.
 func (w *world) ignoreAdmission() {
 	w.observed.Admission = w.observed.Admission.DeepCopy()
 	for i := range w.observed.Admission.Webhooks {
@@ -220,7 +220,7 @@ func TestNothingToRefuse(t *testing.T) {
 
 // TestWritesNeedNoConverter: no write at the storage version waits for a converter,
 // unless the object says that it was truncated. A write that is converted may store a
-// truncated form, and so is refused where nobody could be asked; before the storage
+// truncated form, and so is refused where no one could be asked; before the storage
 // version changes, that is any.
 func TestWritesNeedNoConverter(t *testing.T) {
 	w := active(t)

@@ -27,7 +27,7 @@ func rotation(w *world) {
 	w.say("Everything is active.")
 	w.activeBy(v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}})
 	w.wait(time.Hour)
-	w.say("The serving certificate is due: nobody notices.")
+	w.say("The serving certificate is due: no one notices.")
 	w.wait(certificates.DefaultDuration * 3 / 4)
 	w.say("Another authority is asked for: it is trusted, and not used yet.")
 	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "the key was seen"
@@ -42,7 +42,7 @@ func rotation(w *world) {
 	w.wait(w.observed.Settings.PropagationDelay)
 	w.say("It is asked for while the policy is suspended.")
 	w.observed.Policy.Spec.Suspend = true
-	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "once more"
+	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "again"
 	w.converge()
 	w.say("It is resumed.")
 	w.observed.Policy.Spec.Suspend = false
@@ -62,13 +62,13 @@ func rotationDuringMigration(w *world) {
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.converge()
 	w.wait(w.observed.Settings.PropagationDelay)
-	w.say("Another migration runs, and takes until the authority is about to expire: it is stopped, and made anew.")
+	w.say("Another migration runs, and takes until the authority is about to expire: it is stopped, and made again.")
 	w.observed.Policy.Spec.Migration.Trigger = "again"
 	w.converge()
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 10}})
 	w.wait(certificates.DefaultCADuration * 9 / 10)
 	w.wait(w.observed.Settings.PropagationDelay)
-	w.say("It is done, and the authority of before can go.")
+	w.say("It is done, and the previous authority can go.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.converge()
 }
@@ -81,7 +81,7 @@ func authorityLost(w *world) {
 	w.observed.Authority = nil
 	w.converge()
 	w.wait(w.observed.Settings.PropagationDelay)
-	w.say("Nobody looks for years, and everything has expired: nothing can get worse.")
+	w.say("No one looks for years, and everything has expired: nothing can get worse.")
 	w.wait(2 * certificates.DefaultCADuration)
 }
 
@@ -130,7 +130,7 @@ func certificatesByCertManager(w *world) {
 }
 
 func certificatesInjected(w *world) {
-	w.say("Somebody else is to write caBundle, and says what it will be.")
+	w.say("Another client is to write caBundle, and says what it will be.")
 	w.observed.Source = w.theirs("theirs")
 	w.activeBy(v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}})
 	w.say("The injector writes the same.")

@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// TestWrongCertificates: whatever is wrong with a Secret of somebody else is said
+// TestWrongCertificates: whatever is wrong with a Secret of another client is said
 // with its cure, and nothing is active by it.
 func TestWrongCertificates(t *testing.T) {
 	cases := map[string]struct {
@@ -77,7 +77,7 @@ func (w *world) issue(data map[string][]byte, name string, at time.Time) {
 	data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], data[observed.CAKey] = leaf.Certificate, leaf.Key, authority.Certificate
 }
 
-// TestInjected: caBundle is somebody else's. It is never overwritten, and what
+// TestInjected: caBundle is another client's. It is never overwritten, and what
 // pods serve is judged by it.
 func TestInjected(t *testing.T) {
 	injected := v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}}
@@ -92,7 +92,7 @@ func TestInjected(t *testing.T) {
 		}, v1alpha1.ReasonIssued},
 		"something else": {nil, func(w *world) []byte { return w.theirs("other").Data[observed.CAKey] }, "CAMismatch"},
 		"nothing":        {nil, func(*world) []byte { return nil }, v1alpha1.ReasonNotInjected},
-		"nothing, and nobody knows the authority": {
+		"nothing, and no one knows the authority": {
 			func(_ *world, data map[string][]byte) { delete(data, observed.CAKey) }, nil, v1alpha1.ReasonNotInjected,
 		},
 	}

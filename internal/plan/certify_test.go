@@ -133,7 +133,7 @@ func (w *world) verifyPods() {
 	}
 }
 
-// answerers are the pods, and the endpoints of a converter that somebody else runs.
+// answerers are the pods, and the endpoints of a converter that users run.
 func (w *world) answerers() []*observed.Pod {
 	var all []*observed.Pod
 	for i := range w.observed.Pods {
@@ -150,7 +150,7 @@ func (w *world) serverName() string {
 	return cmp.Or(observed.ExternalServerName(w.observed.Policy.Spec.Converter), names.ServerName(crontabs, "conversion-system"))
 }
 
-// theirs is a Secret of somebody else: a certificate for the converter by an
+// theirs is a Secret of another client: a certificate for the converter by an
 // authority of its own.
 func (w *world) theirs(name string) *corev1.Secret {
 	w.t.Helper()

@@ -23,10 +23,10 @@
 // Make composes them (plan.go). It passes a policy through its gates in order:
 //
 //	RulesValid             converter/kind.go             the policy can be followed
-//	(ownership)           activation/ownership.go       nobody else converts for this CustomResourceDefinition
+//	(ownership)           activation/ownership.go       no other client converts for this CustomResourceDefinition
 //	CertificatesReady     certificates/certificates.go  a serving certificate that the API server will accept
 //	WebhookAvailable      converter/kind.go             what converts is there
-//	(drift)               activation/drift.go           nobody else has changed spec.conversion
+//	(drift)               activation/drift.go           no other client has changed spec.conversion
 //	ConversionVerified    activation/verified.go        each answerer has proven it, live objects and an API server too
 //	ConversionConfigured  activation/configured.go      the CustomResourceDefinition converts through them
 //	(rolling back)        retirement/retired.go         what a retirement had changed, and is not wanted any more, is undone

@@ -24,7 +24,7 @@ const injector = "cert-manager.io/inject-ca-from"
 
 func inject(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("theirs") }
 
-// TestDriftIsRepaired: whoever writes what, it is named, counted and undone.
+// TestDriftIsRepaired: the client that writes what, it is named, counted and undone.
 func TestDriftIsRepaired(t *testing.T) {
 	cases := map[string]struct {
 		foreign func(*world)
@@ -76,14 +76,14 @@ func TestDriftIsRepaired(t *testing.T) {
 				t.Errorf("generation %d, want %d: one foreign write and one of ours", got, want)
 			}
 			if evidence := w.observed.Policy.Status.MigrationEvidence; evidence == nil {
-				t.Error("the evidence is lost: objects would be migrated once more")
+				t.Error("the evidence is lost: objects would be migrated again")
 			}
 		})
 	}
 }
 
 // TestDriftIsUndoneByOnePod: one ready pod is enough, proven or not, whatever
-// plan it serves; where nobody could answer, nothing is written.
+// plan it serves; where no one could answer, nothing is written.
 func TestDriftIsUndoneByOnePod(t *testing.T) {
 	cases := map[string]struct {
 		change func(*world)
@@ -214,7 +214,7 @@ func TestARepairIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestTakenOver: what somebody else wrote, but rightly, is ours again with one write.
+// TestTakenOver: what another client wrote, but rightly, is ours again with one write.
 func TestTakenOver(t *testing.T) {
 	w := active(t)
 	right := w.observed.CRD.Spec.Conversion.DeepCopy()
@@ -235,7 +235,7 @@ func driftRepaired(w *world) {
 	w.converge()
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
 	w.converge()
-	w.say("Somebody replaces the CustomResourceDefinition with a manifest that has no spec.conversion.")
+	w.say("A client replaces the CustomResourceDefinition with a manifest that has no spec.conversion.")
 	w.drop("kubectl-replace")
 	w.converge()
 	w.say("The migration of the new generation is done.")
@@ -260,7 +260,7 @@ func driftContested(w *world) {
 	w.say("Ten minutes later.")
 	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
 	w.converge()
-	w.say("It injects again. Then somebody removes the annotation, and touches the policy.")
+	w.say("It injects again. Then a client removes the annotation, and touches the policy.")
 	w.change("cainjector", inject)
 	w.converge()
 	w.observed.CRD.Annotations = nil
@@ -274,7 +274,7 @@ func driftReported(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
 	w.converge()
-	w.say("Somebody drops spec.conversion.")
+	w.say("A client drops spec.conversion.")
 	w.drop("kubectl-replace")
 	w.converge()
 	w.say("It is to be repaired.")
@@ -283,7 +283,7 @@ func driftReported(w *world) {
 	w.converge()
 }
 
-// TestAnOldPlanIsDriftToo: somebody writes spec.conversion as it was before the
+// TestAnOldPlanIsDriftToo: a client writes spec.conversion as it was before the
 // rules changed. Pods still have that plan, so that it works, and is not what is wanted.
 func TestAnOldPlanIsDriftToo(t *testing.T) {
 	for action, want := range map[v1alpha1.DriftAction]string{v1alpha1.DriftRepair: "new", v1alpha1.DriftReport: "old"} {

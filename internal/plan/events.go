@@ -58,7 +58,7 @@ func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyS
 }
 
 // onCRD are the conditions by which the CustomResourceDefinition is changed. What
-// else is told there needs somebody who does something.
+// else is told there needs a client who does something.
 var onCRD = []string{v1alpha1.ConversionConfiguredCondition, v1alpha1.StorageMigratedCondition, v1alpha1.VersionsRetiredCondition}
 
 // repeats reports whether a condition says what another one says: the summaries

@@ -120,7 +120,7 @@ func TestGates(t *testing.T) {
 			func(w *world) { w.drop("kubectl-replace") },
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted, `"kubectl-replace"`, []string{"RecordDrift", "SwitchCRD"},
 		},
-		"the conversion was dropped while somebody migrates": {
+		"the conversion was dropped while a client migrates": {
 			func(w *world) {
 				w.drop("helm")
 				w.observed.CRD.Status.Conditions = storageMigrating()
@@ -140,7 +140,7 @@ func TestGates(t *testing.T) {
 			},
 			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
 		},
-		"storage moved there and back while nobody looked": {
+		"storage moved there and back while no one looked": {
 			func(w *world) { w.observed.CRD.Generation += 2 },
 			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
 		},
@@ -148,7 +148,7 @@ func TestGates(t *testing.T) {
 			func(w *world) { w.observed.CRD.Generation++ },
 			v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated, "", nil,
 		},
-		"the same while somebody migrates": {
+		"the same while a client migrates": {
 			func(w *world) {
 				w.observed.CRD.Generation++
 				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
@@ -234,7 +234,7 @@ func TestRenewalIsRemembered(t *testing.T) {
 }
 
 // TestAFixedPoint: where everything is done, nothing but applying is left, and
-// the status stays as it is.
+// the status stays unchanged.
 func TestAFixedPoint(t *testing.T) {
 	w := active(t)
 	before := w.observed.Policy.Status
@@ -270,7 +270,7 @@ func TestUpkeep(t *testing.T) {
 }
 
 // TestBrokenRulesKeepTheConverter: an edit that breaks the rules leaves the
-// converter with the plan of before, and keeps it there.
+// converter with the previous plan, and keeps it there.
 func TestBrokenRulesKeepTheConverter(t *testing.T) {
 	w := active(t)
 	hash := w.wanted
@@ -282,7 +282,7 @@ func TestBrokenRulesKeepTheConverter(t *testing.T) {
 	}
 }
 
-// TestRunsAreGuarded: a run must not write while nobody converts.
+// TestRunsAreGuarded: a run must not write while nothing converts.
 func TestRunsAreGuarded(t *testing.T) {
 	cases := map[string]struct {
 		change func(*world)

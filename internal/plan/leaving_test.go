@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// twins are two versions that differ in nothing.
+// paired subtrees are two versions that differ in nothing.
 var twins = strings.ReplaceAll(bothStoredNew, "hostPort: {type: string}", "host: {type: string}, port: {type: string}")
 
 func withoutRules(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules = nil }
@@ -42,7 +42,7 @@ func TestDeletion(t *testing.T) {
 			w.observed.CRD.Spec.Versions[0].Served = false
 			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
 		}, true},
-		"the old version is not served, and nobody looked": {func(w *world) {
+		"the old version is not served, and no one looked": {func(w *world) {
 			w.observed.CRD.Spec.Versions[0].Served = false
 			w.observed.CRD.Generation += 2
 		}, true},
@@ -108,7 +108,7 @@ func readiness(decided plan.Plan) (said []string) {
 }
 
 // TestAbandonedIsLeftAsItIs: nothing of the converter, and nothing of the
-// CustomResourceDefinition, also where somebody has changed that.
+// CustomResourceDefinition, also where a client has changed that.
 func TestAbandonedIsLeftAsItIs(t *testing.T) {
 	w := active(t)
 	w.observed.Runs = nil
@@ -163,7 +163,7 @@ func deletionBlocked(w *world) {
 	w.observed.CRD.Spec.Versions[0].Served = false
 	w.observed.CRD.Generation++
 	w.converge()
-	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
+	w.say("A client prunes storedVersions by hand, which proves nothing.")
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
 	w.converge()
 	w.say("The old version is removed.")

@@ -72,14 +72,14 @@ func TestTheExampleStays(t *testing.T) {
 }
 
 // TestFailuresOfNobody: what fails before the activation, or in pods of a converter
-// that nobody calls, is no failure in production.
+// that no client calls, is no failure in production.
 func TestFailuresOfNobody(t *testing.T) {
 	w := active(t)
 	w.fail("Panic", "default/a", 1)
 	w.observed.CRD.Spec.Conversion = nil
 	w.observed.Policy.Status.ActivatedCRD = ""
 	if is := w.plan().Status; is.ConversionFailures != nil || apimeta.FindStatusCondition(is.Conditions, v1alpha1.ConversionsFailingCondition) != nil {
-		t.Errorf("failures of nobody: %+v", is.ConversionFailures)
+		t.Errorf("failures of no one: %+v", is.ConversionFailures)
 	}
 }
 

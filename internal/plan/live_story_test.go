@@ -48,7 +48,7 @@ func conversionsFail(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
 	w.converge()
-	w.say("Somebody writes an object that cannot be converted.")
+	w.say("A client writes an object that cannot be converted.")
 	w.fail("AnnotationsTooLarge", "default/big", 3)
 	w.converge()
 	w.tellFailures()
@@ -63,7 +63,7 @@ func conversionsFail(w *world) {
 	w.fail("Panic", "default/odd", 1)
 	w.converge()
 	w.tellFailures()
-	w.say("The policy is suspended, and nobody would otherwise know that it goes on.")
+	w.say("The policy is suspended, and no one would otherwise know that it goes on.")
 	w.observed.Policy.Spec.Suspend = true
 	w.converge()
 	w.observed.Policy.Spec.Suspend = false

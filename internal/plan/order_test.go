@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// expectSameInAnyOrder decides once more about the same, listed in another order:
+// expectSameInAnyOrder decides again about the same, listed in another order:
 // each decision of all stories does so.
 func (w *world) expectSameInAnyOrder(decided plan.Plan) {
 	w.t.Helper()
@@ -23,7 +23,7 @@ func (w *world) expectSameInAnyOrder(decided plan.Plan) {
 	mixed := shuffled(w.observed, rand.New(rand.NewPCG(0, w.shuffles))) //nolint:gosec // orders, and no secrets
 	again := plan.Make(mixed)
 	if mixed.CRD != nil {
-		*mixed.CRD = *w.observed.CRD // steps carry it as it is
+		*mixed.CRD = *w.observed.CRD // steps carry it unchanged
 	}
 	before, after := w.asText(decided), w.asText(again)
 	if before != after {

@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// orphan is what a manager does about what is left of the policy.
+// orphan is what a manager does about the rest of the policy.
 func (w *world) orphan(released time.Time) (plan.Plan, bool) {
 	state := w.observed
 	state.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}}
@@ -58,7 +58,7 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("needed: %t, steps %v; want %t and %v", needed, got, c.needed, c.want)
 			}
 			if waits := !c.needed && c.want == nil; waits && decided.RecheckAfter <= 0 {
-				t.Error("nobody looks again")
+				t.Error("no one looks again")
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func orphaned(w *world) {
 	w.say("Two months later the certificate is due.")
 	w.pass(certificates.DefaultDuration * 3 / 4)
 	w.tend(w.observed.Now)
-	w.say("Somebody else takes over the conversion.")
+	w.say("Another client takes over the conversion.")
 	w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 	released := w.observed.Now
 	w.tend(released)

@@ -30,7 +30,7 @@ func activeBy(t *testing.T, policy string) *world {
 	return w
 }
 
-// theirs is the conversion of somebody who has nothing to do with the policy.
+// theirs is the conversion of a client who has nothing to do with the policy.
 func theirs(t *testing.T) *apiextensionsv1.CustomResourceConversion {
 	t.Helper()
 	conversion := &apiextensionsv1.CustomResourceConversion{}
@@ -57,7 +57,7 @@ func TestOwnGates(t *testing.T) {
 			"ConversionVerified", "True", "Verified", "warning: .spec.note is gone", nil},
 		"image: the conversion was dropped": {imageYAML, func(w *world) { w.drop("kubectl-replace") },
 			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
-		"image: somebody else converts": {imageYAML, func(w *world) { w.write("helm", theirs(w.t)) },
+		"image: another client converts": {imageYAML, func(w *world) { w.write("helm", theirs(w.t)) },
 			"ConversionConfigured", "False", "ConversionDrifted", "at https://theirs.example.com", []string{"RecordDrift", "SwitchCRD"}},
 		"image: reviews of another version": {imageYAML, func(w *world) {
 			w.observed.Policy.Spec.Converter.Image.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
@@ -73,14 +73,14 @@ func TestOwnGates(t *testing.T) {
 			"ConversionVerified", "False", "Probing", "endpoint 10.0.0.1:9443", nil},
 		"service: the conversion was dropped": {serviceYAML, func(w *world) { w.drop("kubectl-replace") },
 			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
-		"service: the conversion was dropped, and nobody answers": {serviceYAML, func(w *world) {
+		"service: the conversion was dropped, and nothing answers": {serviceYAML, func(w *world) {
 			w.drop("kubectl-replace")
 			w.observed.External = observed.External{}
 		}, "WebhookAvailable", "False", "WaitingForEndpoints", "no ready endpoint", nil},
-		"service: somebody else converts": {serviceYAML, func(w *world) { w.write("helm", theirs(w.t)) },
+		"service: another client converts": {serviceYAML, func(w *world) { w.write("helm", theirs(w.t)) },
 			"ConversionConfigured", "False", "ConversionDrifted", "at https://theirs.example.com", []string{"RecordDrift", "SwitchCRD"}},
 		"url: all is well": {urlYAML, func(*world) {}, "Ready", "True", "Succeeded", "", nil},
-		"none: a webhook of somebody's": {noneYAML, func(w *world) {
+		"none: a webhook of a client's": {noneYAML, func(w *world) {
 			w.applyCRD(equalVersions)
 			w.write("helm", theirs(w.t))
 		}, "ConversionConfigured", "False", "ForeignWebhook", "https://theirs.example.com", nil},
@@ -210,7 +210,7 @@ func TestEvictionsOfABadImage(t *testing.T) {
 }
 
 // TestMigrationWithoutConversion: a run goes on where nothing needs to be converted,
-// and is stopped where somebody switches a webhook on.
+// and is stopped where a client switches a webhook on.
 func TestMigrationWithoutConversion(t *testing.T) {
 	w := newWorld(t, noneYAML)
 	w.applyCRD(equalVersions)
@@ -222,7 +222,7 @@ func TestMigrationWithoutConversion(t *testing.T) {
 	}
 	w.write("helm", theirs(t))
 	if steps := kinds(w.plan().Steps); !slices.Contains(steps, "DeleteRun") {
-		t.Errorf("the run goes on while somebody converts: %v", steps)
+		t.Errorf("the run goes on while a client converts: %v", steps)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestLeavingOwnConverters(t *testing.T) {
 	}
 }
 
-// TestAdoptionIsNoDrift: a webhook that the policy names, and somebody else set up,
+// TestAdoptionIsNoDrift: a webhook that the policy names, and another client set up,
 // is not written before it is proven, and not when the policy is deleted before that.
 func TestAdoptionIsNoDrift(t *testing.T) {
 	w := newWorld(t, serviceYAML)

@@ -39,7 +39,7 @@ func sourcesOfOthers() map[string]another {
 }
 
 // injectAnother is what an injector does that adds an authority before it takes the
-// one of before away.
+// previous one away.
 func injectAnother(r *rollout) {
 	before := r.observed.Source.Data[observed.CAKey]
 	r.observed.Source = r.theirs("theirs")
@@ -50,7 +50,7 @@ func injectAnother(r *rollout) {
 	r.inject(after)
 }
 
-// inject writes caBundle as somebody else does.
+// inject writes caBundle as another client does.
 func (r *rollout) inject(bundle []byte) {
 	r.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = bundle
 	r.observed.CRD.Generation++
@@ -58,7 +58,7 @@ func (r *rollout) inject(bundle []byte) {
 }
 
 // TestRotationOfOwnConverters is TestRotation for converters that users bring, each
-// with each source of certificates: what somebody else runs serves a copy of the same
+// with each source of certificates: what users run serves a copy of the same
 // Secret, which comes to it in its own time. Pods are slow, and managers are killed
 // after every step.
 func TestRotationOfOwnConverters(t *testing.T) {
@@ -87,7 +87,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 }
 
 // TestAConverterThatKeepsItsCertificate: an endpoint that goes on serving the
-// certificate of before is waited for, and both authorities are trusted as long.
+// previous certificate is waited for, and both authorities are trusted as long.
 func TestAConverterThatKeepsItsCertificate(t *testing.T) {
 	for kind, policy := range map[string]string{"image": imageYAML, "service": serviceYAML, "url": urlYAML} {
 		t.Run(kind, func(t *testing.T) {

@@ -111,7 +111,7 @@ func imageStory(w *world) {
 	w.converge()
 	w.say("API servers have had their time.")
 	w.settleAPIServers()
-	w.say("There and back: the pods of before are still there.")
+	w.say("There and back: the previous pods are still there.")
 	w.useImage("example.com/crontab:3")
 	w.converge()
 	w.useImage("example.com/crontab:2")
@@ -149,7 +149,7 @@ func badImages(w *world) {
 	w.say("A patch cannot be applied.")
 	w.observed.Policy.Spec.Workload.Patches = []v1alpha1.Patch{{Patch: "what?"}}
 	w.converge()
-	w.say("The image of before comes back.")
+	w.say("The previous image comes back.")
 	w.observed.Policy.Spec.Workload.Patches = nil
 	w.misbehave = ""
 	w.useImage("example.com/crontab:2")
@@ -182,7 +182,7 @@ func imageAndRules(w *world) {
 	w.settleAPIServers()
 }
 
-// answerAt lets a converter that somebody else runs answer at one endpoint.
+// answerAt lets a converter that users run answer at one endpoint.
 func (w *world) answerAt(endpoint, failure string) {
 	proof := observed.Proof{}
 	if failure != "" {
@@ -215,7 +215,7 @@ func serviceStory(w *world) {
 }
 
 func adoptedService(w *world) {
-	w.say("A CustomResourceDefinition converts through a Service already, which serves a certificate that somebody else issued.")
+	w.say("A CustomResourceDefinition converts through a Service already, which serves a certificate that another client issued.")
 	w.applyCRD(bothStoredNew)
 	conversion := &apiextensionsv1.CustomResourceConversion{}
 	read(w.t, adopted, conversion)

@@ -167,7 +167,7 @@ func (p *planner) pause() {
 		Message: "spec.suspend is true: the operator changes nothing; converter pods keep serving"})
 }
 
-// leave does what is left to do for a policy that is being deleted. Its conditions go on
+// leave does the remaining work for a policy that is being deleted. Its conditions go on
 // to say how that is, Ready among them; that it cannot go is DeletionBlocked's alone.
 func (p *planner) leave() {
 	if !p.deletion.Held() {
@@ -217,7 +217,7 @@ func (p *planner) passGates() {
 }
 
 // trust writes the CustomResourceDefinition where all that changes is what it trusts.
-// What somebody else wrote there is theirs to repair.
+// What another client wrote there is theirs to repair.
 func (p *planner) trust() {
 	if !p.keepsCertificates || p.converter.Drifted || p.writesCRD() {
 		return

@@ -22,7 +22,7 @@ var (
 	placed = strings.Replace(noted, "port: {type: string}}", "port: {type: string}, note: {type: string}}", 1)
 )
 
-// holding is what objects hold when so many of them have a note.
+// holding is what objects hold when that many of them have a note.
 func holding(notes int64) conversion.Holdings { return holdingOf(".note", notes) }
 
 func holdingOf(path string, objects int64) conversion.Holdings {

@@ -13,7 +13,7 @@ import (
 
 // Trust is what converter pods must be verified by, unless something else comes first.
 type Trust struct {
-	// Drifted tells that somebody else wrote spec.conversion since the policy did,
+	// Drifted tells that another client wrote spec.conversion since the policy did,
 	// which is to be undone without waiting for pods.
 	Drifted bool
 	// CABundle is, or will be, in the CustomResourceDefinition.
@@ -35,7 +35,7 @@ func TrustOf(cluster observed.Cluster) Trust {
 	return trust
 }
 
-// MakeOrphan decides what to do about what is left of a policy that is gone; see
+// MakeOrphan decides what to do about the rest of a policy that is gone; see
 // deletion.Orphan.
 func MakeOrphan(cluster observed.Cluster, released time.Time) (Plan, bool) {
 	work, needed := deletion.Orphan(cluster, released)

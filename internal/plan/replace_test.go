@@ -118,7 +118,7 @@ func TestANewConverterIsNotReplaced(t *testing.T) {
 }
 
 // TestWhatStopsAMigration: answers that are wrong do, since they would be stored.
-// Where there is none, nothing is stored, and the migration tries again.
+// If there is none, nothing is stored, and the migration tries again.
 func TestWhatStopsAMigration(t *testing.T) {
 	for reason, stops := range map[string]bool{
 		"CanaryFailed": true, "UnexpectedAnswer": true, "WrongRuleset": true,
@@ -154,7 +154,7 @@ func aPodGoesWrong(w *world) {
 	w.lie(0)
 	w.lie(1)
 	w.converge()
-	w.say("One of them was restarted by somebody.")
+	w.say("One of them was restarted by a client.")
 	w.observed.Pods[1].Proof = &observed.Proof{}
 	w.observed.Pods[0].Proof = &observed.Proof{}
 	w.converge()

@@ -31,7 +31,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 		{"another server was asked before", "200", 3, true},
 		{"the first one again, as it was", "100", 1, false},
 		{"the second, as it was", "200", 3, false},
-		{"it was started anew, and nobody has asked", "300", 0, false},
+		{"it was started again, and no one has asked", "300", 0, false},
 	} {
 		w.requested.Requests = &observed.Requests{Server: step.server, Counts: map[string]int64{"v1beta1": step.requests, "v1": 99}}
 		before := w.observed.Policy.Status.Retirement[0].LastRequested
@@ -79,6 +79,6 @@ func TestCountsAreNotTooOld(t *testing.T) {
 		t.Errorf("the last counts may be of %s, want %s", w.countsSince, want)
 	}
 	if w.observed.CRD.Spec.Versions[0].Served {
-		t.Error("v1beta1 is served after a week in which nobody asked")
+		t.Error("v1beta1 is served after a week in which no client asked")
 	}
 }

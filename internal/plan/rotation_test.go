@@ -21,7 +21,7 @@ import (
 )
 
 // rollout is a world in which nothing is seen at once: an API server goes by any
-// caBundle of the last settle time, and a pod serves what it has loaded. After
+// caBundle of the last propagation delay, and a pod serves what it has loaded. After
 // every single step every API server must be able to verify every pod.
 type rollout struct {
 	*world
@@ -81,7 +81,7 @@ func (r *rollout) load() {
 	}
 }
 
-// run plays until nothing changes any more for longer than it takes to settle.
+// run plays until nothing changes any more for longer than it takes to come to rest.
 // A manager that does one step and is killed comes to the same end as any other.
 func (r *rollout) run(stepsAtOnce int) {
 	r.t.Helper()
@@ -96,7 +96,7 @@ func (r *rollout) run(stepsAtOnce int) {
 		done := 0
 		for _, s := range decided.Steps {
 			if _, apply := s.(step.Apply); apply || done == stepsAtOnce {
-				continue // pods stay as they are
+				continue // pods stay unchanged
 			}
 			done, quiet = done+1, 0
 			r.carryOut(s)
@@ -201,7 +201,7 @@ func TestRotation(t *testing.T) {
 		"ca.crt is gone":                           {func(r *rollout) { delete(r.observed.Certificate.Data, observed.CAKey) }, 0, false},
 		"certificate and authority are gone":       {func(r *rollout) { r.observed.Authority, r.observed.Certificate = nil, nil }, 2, false},
 		"all had expired before anybody looked":    {func(r *rollout) { r.observed.Now = r.observed.Now.Add(1000 * time.Hour) }, 1, true},
-		"the certificate expired, nobody looked":   {func(r *rollout) { r.observed.Now = r.observed.Now.Add(101 * time.Hour) }, 0, true},
+		"the certificate expired, no one looked":   {func(r *rollout) { r.observed.Now = r.observed.Now.Add(101 * time.Hour) }, 0, true},
 		"the next authority is damaged meanwhile":  {damageNext, 2, false},
 		"certificates come from a Secret from now": {useSecret, 2, false},
 	}

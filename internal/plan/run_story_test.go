@@ -117,12 +117,12 @@ func migrationWithNewSettings(w *world) {
 func migrationBesideAnother(w *world) {
 	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/theirs"
 	w.migrating()
-	w.say("That of somebody else ends.")
+	w.say("That of another client ends.")
 	w.observed.ForeignMigration = ""
 	w.converge()
 	w.record(half())
 	w.converge()
-	w.say("Somebody starts another one: ours stops meanwhile.")
+	w.say("A client starts another one: ours stops meanwhile.")
 	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/again"
 	w.converge()
 	w.say("It ends, and has pruned. Ours goes on, and proves it.")
@@ -140,11 +140,11 @@ func migrationOfPruned(w *world) {
 	w.converge()
 	w.log.Reset()
 	w.tellsRuns = true
-	w.say("Objects may be stored at v1beta1, and somebody prunes status.storedVersions by hand.")
+	w.say("Objects may be stored at v1beta1, and a client prunes status.storedVersions by hand.")
 	w.pruneAs("kubectl-edit")
 	w.converge()
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
-	w.say("Migrations are automatic: what nobody has proven is proven now.")
+	w.say("Migrations are automatic: what no one has proven is proven now.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
 	w.converge()
 	w.record(whole())
@@ -152,7 +152,7 @@ func migrationOfPruned(w *world) {
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
 }
 
-// pruneAs lets somebody say that objects are stored at v1 alone.
+// pruneAs lets a client say that objects are stored at v1 alone.
 func (w *world) pruneAs(manager string) {
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
 	w.observed.CRD.ManagedFields = append(w.observed.CRD.ManagedFields, metav1.ManagedFieldsEntry{

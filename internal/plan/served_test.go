@@ -21,7 +21,7 @@ import (
 )
 
 // changing is an active world in which rules were changed, and pods are still as
-// they were. It returns the hash of the plan that is active.
+// they were. It returns the ruleset hash that is active.
 func changing(t *testing.T) (*world, string) {
 	t.Helper()
 	w := active(t)
@@ -104,7 +104,7 @@ func TestALostPlanStaysInMemory(t *testing.T) {
 	}
 	w.converge()
 	if want := []string{w.wanted}; !slices.Equal(w.observed.Pods[0].Revisions, want) {
-		t.Errorf("pods carry %v once nobody has the lost plan, want the wanted one", w.observed.Pods[0].Revisions)
+		t.Errorf("pods carry %v once no one has the lost plan, want the wanted one", w.observed.Pods[0].Revisions)
 	}
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ReadyCondition) {
 		t.Errorf("it never becomes ready:\n%s", w.story())
@@ -120,7 +120,7 @@ func TestReactivationInTheMiddle(t *testing.T) {
 			none(w)
 			w.changeRules("")
 		},
-		"a plan that nobody has": func(w *world) {
+		"a plan that no one has": func(w *world) {
 			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = new(converter.ConvertPath + "/0123456789abcdef")
 		},
 		"no plan at all": func(w *world) {

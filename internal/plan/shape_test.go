@@ -189,7 +189,7 @@ func TestReassert(t *testing.T) {
 }
 
 // TestBadPatches: a patch that cannot be applied is told with its place, and what
-// runs is left as it is.
+// runs is left unchanged.
 func TestBadPatches(t *testing.T) {
 	const good = "{target: {kind: Deployment}, patch: '[{op: add, path: /spec/minReadySeconds, value: 1}]'}"
 	cases := map[string]struct{ patch, want string }{

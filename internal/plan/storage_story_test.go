@@ -25,7 +25,7 @@ func storageRolledBack(w *world) {
 }
 
 func storageRefused(w *world) {
-	w.say("The policy wants a storage version that nobody knows.")
+	w.say("The policy wants a storage version that no one knows.")
 	w.observed.Policy.Spec.StorageVersion = "v2"
 	w.applyCRD(bothStoredOld)
 	w.converge()
@@ -61,14 +61,14 @@ func (w *world) flipBack() {
 func storageContested(w *world) {
 	w.say("The policy makes v1 the storage version.")
 	promoted(w)
-	w.say("A manifest of before is applied again.")
+	w.say("A previous manifest is applied again.")
 	w.flipBack()
 	w.say("And again.")
 	w.flipBack()
-	w.say("And again: that is somebody's will, and the operator does not fight it.")
+	w.say("And again: that is a client's will, and the operator does not fight it.")
 	w.flipBack()
 	w.tellVersions()
-	w.say("The next day it is tried once more, and holds.")
+	w.say("The next day it is tried again, and holds.")
 	w.later(24 * time.Hour)
 	w.migrated()
 }
@@ -86,7 +86,7 @@ func storageReported(w *world) {
 	w.migrated()
 	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementDeprecate}}
 	w.converge()
-	w.say("It is taken back once more, and is to be repaired after all.")
+	w.say("It is taken back again, and is to be repaired after all.")
 	w.flipBack()
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
 	w.observed.Policy.Generation++

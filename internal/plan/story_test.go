@@ -156,7 +156,7 @@ func policyFirst(w *world) {
 }
 
 func existingCRD(w *world) {
-	w.say("A CustomResourceDefinition has two versions already, and nobody knows what is stored.")
+	w.say("A CustomResourceDefinition has two versions already, and no one knows what is stored.")
 	w.applyCRD(bothStoredNew)
 	w.converge()
 	w.say("The migration finds everything in place.")
@@ -171,7 +171,7 @@ func failedObjects(w *world) {
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1},
 		Failures: []v1alpha1.MigrationFailure{{Object: "default/bad", Message: "denied the request: no"}}})
 	w.converge()
-	w.say("Nothing happens by itself. The object is mended, and the trigger changed.")
+	w.say("Nothing happens by itself. The object is fixed, and the trigger changed.")
 	w.observed.Policy.Spec.Migration.Trigger = "again"
 	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 1, Current: 2}})
@@ -259,11 +259,11 @@ func badRules(w *world) {
 	w.say("The rules are broken by an edit.")
 	w.changeRules("")
 	w.converge()
-	w.say("They are mended, but pods with them do not become ready.")
+	w.say("They are fixed, but pods with them do not become ready.")
 	w.holdBack = true
 	w.changeRules("/")
 	w.converge()
-	w.say("The rules of before come back.")
+	w.say("The previous rules come back.")
 	w.changeRules(":")
 	w.converge()
 	w.say("Others come, whose pods are ready but answer wrongly.")
@@ -271,7 +271,7 @@ func badRules(w *world) {
 	w.misbehave = "a canary came back wrong"
 	w.changeRules("@")
 	w.converge()
-	w.say("The rules of before come back.")
+	w.say("The previous rules come back.")
 	w.misbehave = ""
 	w.changeRules(":")
 	w.converge()

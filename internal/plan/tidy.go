@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// tidy takes away rights that nothing uses any more, and what is left of a source of
+// tidy takes away rights that nothing uses any more, and the rest of a source of
 // certificates, or of a converter, that the policy had before.
 func (p *planner) tidy() {
 	if !p.deletion.EndsRuns() {

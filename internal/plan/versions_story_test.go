@@ -72,7 +72,7 @@ func versionRetired(w *world) {
 	w.migrated()
 	w.tellVersions()
 	w.tell("  | clients read: %s", *w.observed.CRD.Spec.Versions[0].DeprecationWarning)
-	w.say("A week later nobody has asked for it: it is not served any more.")
+	w.say("A week later no one has asked for it: it is not served any more.")
 	w.later(week)
 	w.tellVersions()
 	w.say("Another week later the objects forget it, and it is removed. The rules that name it do no harm.")
@@ -85,12 +85,12 @@ func versionRetired(w *world) {
 }
 
 func versionStillAsked(w *world) {
-	w.say("Somebody has asked for v1beta1 before anybody counted.")
+	w.say("A client has asked for v1beta1 before any client counted.")
 	w.ask("v1beta1", 7)
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)
 	w.tellVersions()
-	w.say("After six days somebody asks again: the week starts anew.")
+	w.say("After six days a client asks again: the week starts again.")
 	w.ask("v1beta1", 8)
 	w.later(6 * 24 * time.Hour)
 	w.later(6 * 24 * time.Hour)
@@ -170,14 +170,14 @@ func versionWithoutRules(w *world) {
 }
 
 func versionKept(w *world) {
-	w.say("Nobody migrates: a version that objects may be stored in stays.")
+	w.say("No one migrates: a version that objects may be stored in stays.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	w.applyCRD(bothStoredNew)
 	w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
 	w.converge()
 	w.tellVersions()
-	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
+	w.say("A client prunes storedVersions by hand, which proves nothing.")
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
 	w.converge()
 	w.tellVersions()
@@ -220,7 +220,7 @@ func versionAndDeletion(w *world) {
 	w.tellVersions()
 }
 
-// undone migrates to the new version, and lets the policy take that back at once.
+// undone migrates to the new version, and lets the policy take that back immediately.
 func undone(w *world, action v1alpha1.RetirementAction) {
 	w.t.Helper()
 	w.applyCRD(bothStoredNew)
@@ -235,7 +235,7 @@ func undone(w *world, action v1alpha1.RetirementAction) {
 func downgrade(w *world) {
 	w.say("A release has brought v1, and stored it. It is to be undone: v1beta1 is to be all there is, as it was.")
 	undone(w, v1alpha1.RetirementRemove)
-	w.say("Everything is stored at v1beta1 again: v1 goes at once, as nobody is waited for.")
+	w.say("Everything is stored at v1beta1 again: v1 goes at once, as no one is waited for.")
 	w.migrated()
 	w.later(w.observed.Settings.PropagationDelay)
 	w.tellVersions()
@@ -263,7 +263,7 @@ func retirementContested(w *world) {
 	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
 	promoted(w)
 	w.later(w.observed.Settings.PropagationDelay)
-	for _, again := range []string{"A manifest of before adds it again.", "And again.", "And again: it is left there."} {
+	for _, again := range []string{"A previous manifest adds it again.", "And again.", "And again: it is left there."} {
 		w.say(again)
 		w.applyCRD(bothStoredNew)
 		w.converge()

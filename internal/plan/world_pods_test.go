@@ -95,7 +95,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 			w.tell("  pods are replaced: %s", w.inOrder(plans))
 		}
 		if w.lies && before >= 0 {
-			return // pods stay as they are
+			return // pods stay unchanged
 		}
 		proof := observed.Proof{}
 		if w.misbehave != "" {
@@ -118,7 +118,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		w.observed.Rights = true
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
 		if w.observed.Granted != nil {
-			w.t.Fatalf("it makes the ClusterRole %s, which somebody else is to make", *object.Name)
+			w.t.Fatalf("it makes the ClusterRole %s, which another client is to make", *object.Name)
 		}
 		*w.rights(*object.Name) = true
 	}

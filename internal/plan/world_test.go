@@ -123,7 +123,7 @@ func (w *world) story() string {
 	})
 }
 
-// say starts a chapter: somebody does something.
+// say starts a chapter: a client does something.
 func (w *world) say(text string) {
 	w.chapter = text
 	w.tell("\n# %s", text)
@@ -181,7 +181,7 @@ func (w *world) converge() {
 			return
 		}
 	}
-	w.t.Fatalf("it never settles:\n%s", w.log.String())
+	w.t.Fatalf("it never comes to rest:\n%s", w.log.String())
 }
 
 // carryOut does what was decided, without a word.

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// New has the kinds that the manager, and whoever looks at its work, reads and
+// New has the kinds that the manager, and the client that looks at its work, reads and
 // writes: policies and CustomResourceDefinitions, what converters and migrations are
 // made of, and cert-manager's certificates.
 func New() *runtime.Scheme {

@@ -87,7 +87,7 @@ func describe(ctx context.Context, options Options) (*resource.Resource, error) 
 		resource.WithFromEnv())
 }
 
-// Stop sends what is left, and waits for that a little while. The context may have
+// Stop sends the rest, and waits for that a little while. The context may have
 // ended: it is what ends programs.
 func (t *Tracing) Stop(ctx context.Context) {
 	if t.provider == nil {

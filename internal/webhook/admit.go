@@ -28,7 +28,7 @@ const AdmitPath = "/admit"
 // Admitter is a Converter that knows which objects must not be stored.
 type Admitter interface {
 	// Admit says why an object must not be stored, nil if it may. Its error is shown
-	// to whoever writes the object. It is called from many goroutines at once. Now and
+	// to the client that writes the object. It is called from many goroutines at once. Now and
 	// then it asks whether to stop, and then gives up, with conversion.ErrStopped.
 	Admit(object []byte, stop func() bool) error
 	// AdmitDeletion is Admit for an object that is to be deleted. Waits tells that it

@@ -113,6 +113,6 @@ func write(w http.ResponseWriter, code int, contentType []string, body []byte) {
 	header["Content-Type"] = contentType
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(code)
-	// The client is gone if this fails; there is nobody left to tell.
+	// The client is gone if this fails; there is no one left to tell.
 	_, _ = w.Write(body)
 }

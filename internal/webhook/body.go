@@ -74,7 +74,7 @@ func acceptable(header http.Header) *refusal {
 	return nil
 }
 
-// pass waits at a limiter until there is room for so many bytes of a body and its
+// pass waits at a limiter until there is room for that many bytes of a body and its
 // answer.
 func (x *exchange) pass(ctx context.Context, g *limiter, bytes int64) *refusal {
 	held, err := g.enter(ctx, memoryPerByte*bytes)

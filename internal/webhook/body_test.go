@@ -30,22 +30,22 @@ func TestReceive(t *testing.T) {
 		// held by the call in the end, of both limiters.
 		held int64
 	}{
-		"nothing":                               {body: "", others: [2]int64{2 * unit, 2 * unit}},
-		"small":                                 {body: body(100), held: 200},
-		"small, of no length":                   {body: body(100), chunked: true, held: unit},
-		"the beginning only":                    {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
-		"larger":                                {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
-		"larger, of no length":                  {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
-		"larger than the gates, alone":          {body: body(5 * firstBytes), held: 3 * unit},
-		"the limit":                             {body: body(8 * firstBytes), held: 3 * unit},
-		"the limit, of no length":               {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
-		"beyond the limit":                      {body: body(8*firstBytes + 1), want: large},
-		"beyond the limit, of no length":        {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
-		"beyond the limit, whoever is there":    {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
-		"no room to begin":                      {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
-		"no room to begin one of no length":     {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
-		"no room to go on":                      {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
-		"large bodies do not hinder small ones": {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
+		"nothing":                        {body: "", others: [2]int64{2 * unit, 2 * unit}},
+		"small":                          {body: body(100), held: 200},
+		"small, of no length":            {body: body(100), chunked: true, held: unit},
+		"the beginning only":             {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
+		"larger":                         {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
+		"larger, of no length":           {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
+		"larger than the gates, alone":   {body: body(5 * firstBytes), held: 3 * unit},
+		"the limit":                      {body: body(8 * firstBytes), held: 3 * unit},
+		"the limit, of no length":        {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
+		"beyond the limit":               {body: body(8*firstBytes + 1), want: large},
+		"beyond the limit, of no length": {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
+		"beyond the limit, no matter who is there": {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
+		"no room to begin":                         {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to begin one of no length":        {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to go on":                         {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
+		"large bodies do not hinder small ones":    {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestCallerGoesAwayWhileWaiting(t *testing.T) {
 	wantEqual(t, "status", http.StatusRequestTimeout, recorder.Code)
 }
 
-// TestCallerGoesAway stops between two objects of a review that nobody waits for.
+// TestCallerGoesAway stops between two objects of a review that no one waits for.
 func TestCallerGoesAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	count := 0

@@ -16,7 +16,7 @@ import (
 // asked to reach it: for an object of a kind of the operator's own, which every
 // converter pod answers for besides the one that it has rules for. Both versions
 // of that kind are the same, but for a mark of the ruleset that the call named. So
-// whoever asked knows which webhook the API server has called.
+// the client that asked knows which webhook the API server has called.
 const (
 	// ProbeGroup is the API group of the kind.
 	ProbeGroup = "probe.conversion-operator.io"

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// What failed is told by the names of objects, and a converter answers whoever
-// reaches its port. So it tells the manager only: whoever shows that it knows the
+// What failed is told by the names of objects, and a converter answers the client that
+// reaches its port. So it tells the manager only: the client that shows that it knows the
 // private key of the serving certificate, which only the manager and the pod have. The
 // key does not travel, and neither needs a token.
 
@@ -50,8 +50,8 @@ func Authorize(request *http.Request, token string) {
 	request.Header.Set("Authorization", bearer+token)
 }
 
-// ServeFailures lets a handler answer at FailuresPath to whoever knows the key of the
-// certificate that is served. Before, it refuses everybody.
+// ServeFailures lets a handler answer at FailuresPath to the client that knows the key of the
+// certificate that is served. Before, it refuses everyone.
 func (h *Handler) ServeFailures(certificate func() (*tls.Certificate, error)) {
 	h.certificate = certificate
 }

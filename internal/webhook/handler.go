@@ -52,11 +52,11 @@ type Converter interface {
 	// more behind it. It keeps neither of the two buffers. Of the metadata, it may
 	// leave out what an API server does not take from an answer.
 	//
-	// Where it takes long it asks now and then whether to stop, and then gives up,
+	// If it takes long it asks now and then whether to stop, and then gives up,
 	// with conversion.ErrStopped.
 	//
 	// It is called from many goroutines at once. It must refuse what is not valid
-	// JSON. Its error is shown to whoever made the request that needed the
+	// JSON. Its error is shown to the client that made the request that needed the
 	// conversion, behind the name of the object and its two versions.
 	Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, conversion.Outcome, error)
 }

@@ -28,7 +28,7 @@ func newLimiter(limit int64) *limiter {
 	return &limiter{limit: limit, patience: patience, room: semaphore.NewWeighted(limit)}
 }
 
-// enter takes so many bytes, or what there is in all if that is less: a call may
+// enter takes that many bytes, or what there is in all if that is less: a call may
 // always go on alone. It waits for them, but neither beyond the end of ctx nor
 // longer than its patience. It returns what is to be given back to leave.
 func (g *limiter) enter(ctx context.Context, bytes int64) (int64, error) {
@@ -51,7 +51,7 @@ func (g *limiter) leave(held int64) {
 
 // limiters are passed one after the other: the first by every call for the beginning
 // of its body, the second by those that have more. Who waits at the second holds
-// nothing that somebody behind it needs, so calls never wait for each other. And
+// nothing that a client behind it needs, so calls never wait for each other. And
 // a client that promises a large body and does not send it is in the way of
 // large bodies only.
 type limiters struct{ first, second *limiter }

@@ -36,7 +36,7 @@ func TestLimiterLosesPatience(t *testing.T) {
 		if _, err := g.enter(t.Context(), 10); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now() // of a clock that goes on when everybody waits
+		began := time.Now() // of a clock that goes on when everyone waits
 		held, err := g.enter(t.Context(), 1)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v", err)

@@ -56,7 +56,7 @@ var failureTypes = [failures]string{
 	failureBodyTooLarge:   "body_too_large",
 	failureCanceled:       "canceled",
 	failureOverloaded:     "overloaded",
-	failureUnknownRuleset: "unknown_plan",
+	failureUnknownRuleset: "unknown_ruleset",
 	failurePanic:          "panic",
 }
 
@@ -251,7 +251,7 @@ func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func(
 
 func one() float64 { return 1 }
 
-// handler answers Prometheus, and nobody else.
+// handler answers Prometheus, and no other client.
 func (m *metrics) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

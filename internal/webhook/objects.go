@@ -149,7 +149,7 @@ func describe(text []byte) (name, apiVersion string) {
 	return metadata.namespace + "/" + metadata.name, apiVersion
 }
 
-// exampleEvery is how often one of many failures is shown to everybody: often
+// exampleEvery is how often one of many failures is shown to everyone: often
 // enough to see what goes wrong, and seldom enough for a kind with a million
 // broken objects, which an API server may ask for again and again.
 const exampleEvery = time.Minute

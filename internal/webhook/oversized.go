@@ -14,7 +14,7 @@ import (
 
 // A converter pod remembers which objects it has answered in a truncated form, so that
 // users hear of them before they write one. API servers have every object converted to
-// each served version when they fill their caches: whether anybody reads it or not.
+// each served version when they fill their caches: whether any client reads it or not.
 
 const (
 	// maxOversized bounds the objects that a pod remembers.

@@ -67,7 +67,7 @@ func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
 		`conversion_operator_webhook_ruleset_info{crd="crontabs.example.com",hash="before"} 1`,
 		`conversion_operator_webhook_ruleset_info{crd="crontabs.example.com",hash="new"} 1`,
 		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="",result="success"} 2`,
-		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="unknown_plan",result="failure"} 1`,
+		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="unknown_ruleset",result="failure"} 1`,
 	} {
 		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("no metric %s in:\n%s", want, metrics)
@@ -76,7 +76,7 @@ func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
 }
 
 // TestAPIServerTurnsToAnotherPod where the first does not have the ruleset, so that
-// nobody notices a pod that a change of the rules has left behind.
+// no one notices a pod that a change of the rules has left behind.
 func TestAPIServerTurnsToAnotherPod(t *testing.T) {
 	behind := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	var message string

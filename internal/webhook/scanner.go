@@ -17,8 +17,8 @@ const maxNesting = 10_000
 
 // scanner walks over JSON without decoding it. It checks the structure of what
 // it walks into; what it skips, it only delimits: strings and brackets are
-// followed, their content is left to whoever reads the span. After an error it
-// stands still, so that callers look at err once.
+// followed, their content is left to the client that reads the span. After an error it
+// stalls, so that callers look at err once.
 //
 //	if s.enter('{') {
 //		for s.next('}') {
@@ -82,7 +82,7 @@ func (s *scanner) name() []byte {
 	return name
 }
 
-// members goes through the members of an object up to an error. Whoever is told of
+// members goes through the members of an object up to an error. The client that is told of
 // one reads its value. What is no object has none.
 func (s *scanner) members(each func(name string)) {
 	if s.peek() != '{' {
@@ -200,7 +200,7 @@ func (s *scanner) expect(c byte) bool {
 }
 
 // skipString goes behind the string at the current position. A quote ends it
-// unless an odd number of backslashes stands before it.
+// unless it is escaped: the number of backslashes before it is not even.
 func (s *scanner) skipString() {
 	for at := s.pos + 1; ; at++ {
 		quote := bytes.IndexByte(s.data[at:], '"')

@@ -37,7 +37,7 @@ const (
 
 const (
 	// idleTimeout is well above the 90 s after which an API server drops an idle
-	// connection: whoever closes first decides whether a call can be lost.
+	// connection: the client that closes first decides whether a call can be lost.
 	idleTimeout = 5 * time.Minute
 	// readTimeout and writeTimeout free what a stuck client holds. An API server
 	// has given up by then.
@@ -69,7 +69,7 @@ type Server struct {
 	options      ServerOptions
 	certificates *certwatcher.CertWatcher
 	http         *http.Server
-	// metrics is nil if nobody is to ask.
+	// metrics is nil if no one is to ask.
 	metrics *http.Server
 	// after is time.After, except in tests.
 	after func(time.Duration) <-chan time.Time

@@ -70,7 +70,7 @@ func TestWhatIsMadeOfABody(t *testing.T) {
 	}
 	annotations := object["metadata"].(map[string]any)["annotations"].(map[string]any)
 	if got, want := annotations["conversion-operator.io/v1.tasks.bench.example.com"], `{"format":2,"fields":{"/spec/owner":"data team"}}`; got != want {
-		t.Errorf("kept aside is %s, want %s", got, want)
+		t.Errorf("preserved is %s, want %s", got, want)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestDisagreement(t *testing.T) {
 		want     string
 	}{
 		"a number that went through a float": {`9007199254740993`, `9007199254740992`, true, "9007199254740992"},
-		"nothing kept aside":                 {`conversion-operator.io/v1.`, `conversion-operator.io/v2.`, true, "differs"},
+		"nothing preserved":                  {`conversion-operator.io/v1.`, `conversion-operator.io/v2.`, true, "differs"},
 		"another version":                    {`bench.example.com/v2`, `bench.example.com/v1`, true, "not in bench.example.com/v2"},
 		"another uid":                        {string(b.uid), "1", true, `for uid "1"`},
 		"a failure":                          {`"Success"`, `"Failure"`, true, "the conversion failed"},

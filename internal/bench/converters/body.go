@@ -28,7 +28,7 @@ type shape struct {
 	name string
 	// large objects have 10 KB instead of 2 KB.
 	large bool
-	// owner is there where a field has to be kept aside.
+	// owner is there where a field has to be preserved.
 	owner bool
 	// manyPorts gives the list that a rule goes through most of the object.
 	manyPorts bool

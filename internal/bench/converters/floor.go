@@ -95,7 +95,7 @@ func floorHandler(check func(text []byte) error) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		// The client is gone if this fails; there is nobody left to tell.
+		// The client is gone if this fails; there is no one left to tell.
 		_, _ = w.Write(body.Bytes())
 	})
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// settle is how long a process is left alone before its memory is read.
-const settle = time.Second
+// rest is how long a process is left alone before its memory is read.
+const rest = time.Second
 
 // patience is how long a process may take to get ready.
 const patience = 30 * time.Second
@@ -78,7 +78,7 @@ func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	return found, nil
 }
 
-// observe waits until a process is ready, and then until it has settled.
+// observe waits until a process is ready, and then until it is at rest.
 func observe(ctx context.Context, pid, port int, authority []byte, start time.Time) (idle, error) {
 	if err := untilReady(ctx, port, authority); err != nil {
 		return idle{}, err
@@ -87,7 +87,7 @@ func observe(ctx context.Context, pid, port int, authority []byte, start time.Ti
 	select {
 	case <-ctx.Done():
 		return idle{}, errors.New("it ended while it should wait")
-	case <-time.After(settle):
+	case <-time.After(rest):
 	}
 	var err error
 	found.memory, err = measure.MemoryOf(pid)
@@ -112,7 +112,7 @@ func mount(dir string, plan []byte) ([]byte, error) {
 	return pair.Certificate, nil
 }
 
-// freePort asks for a port that nobody has, and gives it back.
+// freePort asks for a port that no one has, and gives it back.
 func freePort(ctx context.Context) (int, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Leaves is the number of fields of a large plan.
 const Leaves = 1000
 
-// Ready measures how soon a converter is ready with a plan of so many leaves, and
+// Ready measures how soon a converter is ready with a plan of that many leaves, and
 // the memory that its process, the binary's serve command, has while it waits.
 func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, each time.Duration) ([]measure.Row, error) {
 	crd, rules := largeKind(leaves)

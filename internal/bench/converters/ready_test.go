@@ -61,7 +61,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// The large plan has what its name says: a leaf is a rule, or is kept aside.
+// The large plan has what its name says: a leaf field is a rule, or is preserved.
 func TestLargeKind(t *testing.T) {
 	crd, rules := largeKind(100)
 	plan, err := compileRules(crd, rules)

@@ -31,7 +31,7 @@ func unstructuredHandler(w http.ResponseWriter, r *http.Request) {
 	review.Response = convertObjects(review.Request)
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
-	// The client is gone if this fails; there is nobody left to tell.
+	// The client is gone if this fails; there is no one left to tell.
 	_ = json.NewEncoder(w).Encode(&review)
 }
 

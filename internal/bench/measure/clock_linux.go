@@ -10,7 +10,7 @@ import (
 )
 
 // clock is the time that the process has spent on a CPU: clock_gettime(2). It
-// stands still while others have the machine.
+// stalls while others have the machine.
 func clock() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {

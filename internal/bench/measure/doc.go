@@ -8,6 +8,6 @@
 // which does not run while other processes have the CPU; on one core, so that
 // what a subject leaves to the garbage collector is part of its time. And the
 // subjects take turns, in several rounds (rounds.go): the shortest of them is what
-// it takes when nobody disturbs. Ratios between subjects of one run mean more than
+// it takes when no one disturbs. Ratios between subjects of one run mean more than
 // the times.
 package measure

@@ -13,7 +13,7 @@ import (
 // before gets no more than fewRounds.
 const rounds, fewRounds = 20, 5
 
-// tick is how long calls go on before anybody looks whether they should: looking
+// tick is how long calls go on before any client checks whether they should: looking
 // takes time too.
 const tick = 100 * time.Microsecond
 
@@ -70,7 +70,7 @@ func (r *run) turn(each time.Duration) {
 	if len(r.times) >= fewRounds && r.spent >= each {
 		return
 	}
-	// Nobody pays for what somebody else has left behind. What was pooled is gone
+	// No one pays for what another client has left behind. What was pooled is gone
 	// then, and comes back with the first call.
 	runtime.GC()
 	r.Call()

@@ -34,7 +34,7 @@ const (
 	writesAtOnce = 16
 	// patience is for what should take seconds.
 	patience = 2 * time.Minute
-	// calm is how long writes at the version of before may take to drain, and the
+	// calm is how long writes at the previous version may take to drain, and the
 	// cluster to come to rest.
 	calm = 5 * time.Second
 )
@@ -121,7 +121,7 @@ func (c *cluster) await(
 // toMigrate has all objects stored at the old version, and the new one be stored
 // from now on. Every subject goes this way, as users do: the way back costs less, as
 // the objects' owners name the old version, to which the API server converts an object
-// of before and after when it is written at the new one.
+// when it is written at the new one.
 func (c *cluster) toMigrate(ctx context.Context, s setup, count int) error {
 	back, err := c.store(ctx, s, oldVersion)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *cluster) toMigrate(ctx context.Context, s setup, count int) error {
 	return err
 }
 
-// store makes it the storage version, and returns once writes at the one of before
+// store makes it the storage version, and returns once writes at the previous one
 // have drained, if it was another.
 func (c *cluster) store(ctx context.Context, s setup, version string) (changed bool, err error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}

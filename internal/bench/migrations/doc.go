@@ -14,5 +14,5 @@
 // Before each turn all objects are stored at the old version and the storage version
 // moves to the new one, so that every object has to be rewritten; after it, the bytes
 // in etcd are looked at. The loops know nothing of barriers, failures or proofs: they
-// are what is left when all that costs nothing.
+// are the rest when all that costs nothing.
 package migrations

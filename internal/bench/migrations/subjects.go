@@ -54,7 +54,7 @@ func (c *cluster) subjects(binary string) []subject {
 type look func(ctx context.Context, run string, memory measure.Memory)
 
 // migrate runs the migrator as its Job does, but for the time that writes get to
-// drain, which nobody else waits for here either.
+// drain, which no other client waits for here either.
 func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace v1alpha1.MigrationPace, seen look) (measure.Memory, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
@@ -117,7 +117,7 @@ func watched(command *exec.Cmd, seen func(measure.Memory)) (measure.Memory, erro
 	}
 }
 
-// patch is the limit: nothing but patches, so many at once. What it finds changed
+// patch is the limit: nothing but patches, that many at once. What it finds changed
 // another client has rewritten.
 func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int) error {
 	objects := c.metadata.Resource(s.at(version)).Namespace(namespace)

@@ -104,7 +104,7 @@ func (r *suite) measure(ctx context.Context, s setup) error {
 		}
 		if subject.name == all[0].name {
 			again := subject
-			again.name += ", once more"
+			again.name += ", again"
 			if _, err := r.turn(ctx, s, again); err != nil {
 				return fmt.Errorf("%s: %w", again.name, err)
 			}

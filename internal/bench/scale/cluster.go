@@ -150,7 +150,7 @@ func policy(name string) *v1alpha1.ConversionPolicy {
 }
 
 // versions are the resource versions of all definitions by their names: what
-// tells whether anybody wrote one.
+// tells whether any client wrote one.
 func (c *cluster) versions(ctx context.Context) (map[string]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))

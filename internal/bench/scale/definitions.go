@@ -24,7 +24,7 @@ const (
 )
 
 // definitions makes count definitions, each with a group of its own, by turns of
-// the schemas of all projects. The first so many as convert have two versions.
+// the schemas of all projects. The first that many as convert have two versions.
 func definitions(ctx context.Context, count, convert int) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	sources, err := published.Read(ctx, projects...)
 	if err != nil {

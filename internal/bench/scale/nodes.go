@@ -74,7 +74,7 @@ func (n *nodes) rollOut(ctx context.Context, deployment *appsv1.Deployment) erro
 func (n *nodes) startPod(ctx context.Context, deployment *appsv1.Deployment) error {
 	n.pods++
 	template := deployment.Spec.Template.DeepCopy()
-	// Nobody makes ServiceAccounts' tokens here.
+	// No one makes ServiceAccounts' tokens here.
 	template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount = "", ""
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: fmt.Sprintf("%s-%d", deployment.Name, n.pods),

@@ -157,7 +157,7 @@ func names(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Stru
 	return false
 }
 
-// compileSpoke adds one spoke to the ruleset, and what there is to say of it to the result.
+// compileSpoke adds one spoke to the ruleset, and the findings about it to the result.
 func compileSpoke(
 	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) {

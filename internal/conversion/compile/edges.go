@@ -55,7 +55,7 @@ func anchorOf(above, local conversion.Path, other *schema.Structural, claims []c
 }
 
 // strays preserves single keys of maps, labels and annotations, that a rule has
-// on one side and nobody has on the other: a schema cannot say that they are not
+// on one side and no one has on the other: a schema cannot say that they are not
 // there, and they are not the same.
 func (c *compiler) strays(claims, others []claim, other *schema.Structural, ofSpoke bool) {
 	for _, claim := range claims {

@@ -15,7 +15,7 @@ import (
 )
 
 // mayCollide notes a field that the other side has too, under the same name. With
-// no rule of its own there, nobody could say which of the two a value is.
+// no rule of its own there, no one could say which of the two a value is.
 func (c *compiler) mayCollide(path conversion.Path, other side, at *field.Path, text v1alpha1.Path) {
 	if path[0] == "metadata" {
 		return

@@ -40,7 +40,7 @@ func (c *compiler) pairNulls(at spot, spoke, hub *schema.Structural) {
 }
 
 // keepNulls keeps a null of a field aside that only one side may have. The side
-// that has no nulls may have one all the same, of before its schema.
+// that has no nulls may have one all the same, before that its schema.
 func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
 	if len(at.local) == 0 {
 		return // an element of a list, of which the API server takes none away
@@ -98,7 +98,7 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 	}
 }
 
-// markNullFields tells the fields of a rule on one side. Where a null may come and
+// markNullFields tells the fields of a rule on one side. If a null may come and
 // is not allowed, none is made. An object that is wrapped is never made null: that
 // null would be one of an emptied object, which is opened for what is preserved in it,
 // and an object is an element where the null was of a list.

@@ -14,7 +14,7 @@ import (
 )
 
 // warnRequired names the fields that one side requires and an object from the
-// other side may lack: it can be read then, and not be written back as it is.
+// other side may lack: it can be read then, and not be written back unchanged.
 // That counts for a field that is dropped, or preserved, too: what was created
 // on the other side has none.
 func (c *compiler) warnRequired() {
@@ -180,7 +180,7 @@ func (w *requiredWalker) optional(path, other conversion.Path) conversion.Path {
 			return path[:i+1]
 		}
 		if path[0] == "metadata" || segment != conversion.Each && valuesOf(at) != nil {
-			return path // nobody can require a label, or a key of a map
+			return path // no one can require a label, or a key of a map
 		}
 		if at = step(at, segment); at == nil {
 			return nil

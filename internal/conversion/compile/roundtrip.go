@@ -33,7 +33,7 @@ func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	return true
 }
 
-// indexNotRoundTrippable: a list is odd that is not sorted by its keys. A map is odd that has
+// indexNotRoundTrippable: a list is not round-trippable if it is not sorted by its keys. A map is not round-trippable if it has
 // a name which is no integer where the key is one, or a null, or something that
 // its schema does not name: it may be the key.
 func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) bool {
@@ -79,7 +79,7 @@ func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structur
 	return found
 }
 
-// tableNotRoundTrippable: a value is odd that does not come back through the table. Without
+// tableNotRoundTrippable: a value is not round-trippable if it does not come back through the table. Without
 // an enum every string is possible.
 func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
 	values := enumOf(c.schemaAt(rule.From, rule.To, ofHub))
@@ -127,7 +127,7 @@ func isOneItem(list *schema.Structural) bool {
 	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
 }
 
-// castNotRoundTrippable: a text is odd that is not written as an integer would be, and an
+// castNotRoundTrippable: a text is not round-trippable if it is not written as an integer would be, and an
 // integer that is out of range: in JSON it may have any size.
 func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)

@@ -72,7 +72,7 @@ func warnStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leave
 	for _, status := range exposedStatus(crd, hub, leaves) {
 		rights := ""
 		if status.guarded {
-			rights = "whoever may update objects may change and delete these fields there, without the right to update status, and "
+			rights = "every client that may update objects may change and delete these fields there, without the right to update status, and "
 		}
 		warnings = append(warnings, fmt.Sprintf(
 			"status preserved in an annotation of objects at %s: %s: %sreplacing an object at %s with an older manifest reverts or deletes them: give %s the same fields",

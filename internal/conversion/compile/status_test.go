@@ -25,7 +25,7 @@ type statusTest struct {
 var both = []string{"v1", "v2"}
 
 const (
-	rightsAndManifests = ": whoever may update objects may change and delete these fields there, without the right to update status, and replacing an object at "
+	rightsAndManifests = ": every client that may update objects may change and delete these fields there, without the right to update status, and replacing an object at "
 	manifests          = ": replacing an object at "
 )
 
@@ -136,7 +136,7 @@ func TestPreservedStatusOfSpokes(t *testing.T) {
 	}
 }
 
-// TestPreservedStatusUnserved: at a spoke that is not served nobody writes. What the
+// TestPreservedStatusUnserved: at a spoke that is not served no client writes. What the
 // hub lacks is at other spokes, too, whether the hub is served or not.
 func TestPreservedStatusUnserved(t *testing.T) {
 	crd := widgets(t, map[string]string{

@@ -23,7 +23,7 @@ const (
 	OwnerExact Owner = "Exact"
 	// OwnerPreserved is the annotation in which fields are preserved.
 	OwnerPreserved Owner = "Preserved"
-	// OwnerDropped is nobody: a rule gives the field up.
+	// OwnerDropped is no one: a rule gives the field up.
 	OwnerDropped Owner = "Dropped"
 )
 
@@ -48,7 +48,7 @@ type FieldVerdict struct {
 	// where the other version has an integer.
 	Odd bool
 	// Root is the field that the rule, or the annotation, has as a whole: this
-	// leaf or something above it. It is empty where there is neither.
+	// leaf field or something above it. It is empty where there is neither.
 	Root string
 }
 

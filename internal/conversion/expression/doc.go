@@ -17,9 +17,9 @@
 // internal/conversion/compile/celcheck, which compiles it in a Scope of this package
 // too.
 //
-// An expression never fails an object. Where it has no result, because it reads
+// An expression never fails an object. If it has no result, because it reads
 // a field that is missing, overflows, costs too much, or gives what the field
-// cannot hold, its field has no value, and whoever asked keeps the source. So it
+// cannot hold, its field has no value, and the client that asked keeps the source. So it
 // matters more that it is deterministic: the same values give the same results
 // in every process. The environment has neither clock nor chance; two things
 // remain, and are taken away here: the order of maps (order.go), and time zones

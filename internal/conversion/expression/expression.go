@@ -56,7 +56,7 @@ func New(from, to []Field) (*Program, error) {
 
 // Evaluate computes the target fields' values from those of the source fields,
 // as JSON texts in the order in which New was given the fields. Nil is a missing
-// value, in both. Where all values are missing or null, so are all results: an
+// value, in both. If all values are missing or null, so are all results: an
 // object that lacks the fields does not get any. It spends of the budget, and has
 // no results once that is exhausted.
 func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {

@@ -56,7 +56,7 @@ var guards = []guard{
 	{"sets.intersects", "list_sets_intersects_list", compared, EvaluationLimit},
 }
 
-// option declares the function once more, with the guard before what it did.
+// option declares the function again, with the guard before what it did.
 func (g guard) option(env *cel.Env) (cel.EnvOption, error) {
 	function := env.Functions()[g.function]
 	bindings, err := function.Bindings()

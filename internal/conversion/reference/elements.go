@@ -107,7 +107,7 @@ func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 			old.fate = refused
 			continue
 		}
-		old.fate = settled
+		old.fate = done
 		if index < len(list) && e.becomes(old.value, list[index]) {
 			matched[index] = old
 		} else {

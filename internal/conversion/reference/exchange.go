@@ -99,7 +99,7 @@ func (t *trade) restored(image, values []any, x any, s *preserved, at string) []
 			e.fate = refused
 			continue
 		}
-		e.fate, old[i] = settled, clone(e.value)
+		e.fate, old[i] = done, clone(e.value)
 		if t.isImage(e.images) {
 			imaged = true
 			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.has(at + f.Path.pointer()) }) {
@@ -121,11 +121,11 @@ func (t *trade) arranged(image []any, s *preserved, at string) []any {
 	}
 	pointer := at + t.to[0].Path.pointer()
 	if e := s.find(pointer, aValue); e != nil && legacyOrder(e.value) != nil {
-		e.fate = settled
+		e.fate = done
 		image = []any{t.arrange(image[0], legacyOrder(e.value))}
 	}
 	if e := s.find(pointer, anOrder); e != nil {
-		e.fate = settled
+		e.fate = done
 		image = []any{t.arrange(image[0], e.value)}
 	}
 	return image
@@ -254,7 +254,7 @@ func (o *sharedObject) tidy(x any, y map[string]any, s, keep *preserved, at stri
 	}
 	remove(y, o.path)
 	if e := s.find(pointer, aValue); e != nil && bare(e.value) {
-		e.fate = settled
+		e.fate = done
 		put(y, o.path, clone(e.value))
 	}
 }

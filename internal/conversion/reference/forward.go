@@ -178,11 +178,11 @@ func (e *entry) restore(y map[string]any, at path, fits func(any) bool) {
 	switch {
 	case e == nil:
 	case find(y, at) != none:
-		e.fate = settled
+		e.fate = done
 	case !fits(e.value):
 		e.fate = refused
 	default:
-		e.fate = settled
+		e.fate = done
 		put(y, at, clone(e.value))
 	}
 }
@@ -198,7 +198,7 @@ func (l *leaf) accepts(value any, s *preserved) bool {
 	return place.accepts(value, s)
 }
 
-// opened is x with objects where it has nulls that nobody wrote, and something
+// opened is x with objects where it has nulls that no client wrote, and something
 // comes back into them.
 func (w *direction) opened(x any, s *preserved, at string) any {
 	x = clone(x)
@@ -250,7 +250,7 @@ func (w *direction) fill(x any, y map[string]any, s *preserved, at string) {
 		}
 		absence := s.find(at+f.path.pointer(), anAbsence)
 		if absence != nil {
-			absence.fate = settled
+			absence.fate = done
 		}
 		s.find(at+f.path.pointer(), aValue).restore(y, f.path, func(value any) bool { return s.accepts(f.schema, value) })
 		if find(y, f.path) == none && w.whole && absence == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// merger brings entries into an object. Live data stays as it is.
+// merger brings entries into an object. Live data stays unchanged.
 type merger struct {
 	// schema is that of the object, nil where it is not known.
 	schema *shape.Schema
@@ -54,7 +54,7 @@ func (m *merger) merge(root map[string]any, at pathContext, e *entry, exact bool
 	}
 }
 
-// into merges a value at what is left of its pointer below a live value, whose own
+// into merges a value at the rest of its pointer below a live value, whose own
 // pointer is at.
 func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value any) {
 	switch {
@@ -151,7 +151,7 @@ func (m *merger) isPartOfLive(pointer string) bool {
 // isRestored reports whether a value at a pointer is the one that is preserved of it.
 func (m *merger) isRestored(live any, pointer string) bool {
 	e := m.restore.find(pointer, aValue)
-	return e != nil && e.fate == settled && Equal(live, e.value)
+	return e != nil && e.fate == done && Equal(live, e.value)
 }
 
 // fieldsWith are the places of the fields that a rule computes together with one.

@@ -47,7 +47,7 @@ func New(ruleset []byte) (*Converter, error) {
 	return c, nil
 }
 
-// Convert returns the object at another version, and leaves the object as it is.
+// Convert returns the object at another version, and leaves the object unchanged.
 func (c *Converter) Convert(object any, to string) (any, error) {
 	from, err := c.versionOf(object)
 	if err != nil {

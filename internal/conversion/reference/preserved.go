@@ -69,8 +69,8 @@ type fate int
 const (
 	// unclaimed is an entry that no rule has looked up.
 	unclaimed fate = iota
-	// settled is an entry that was restored, superseded, or lost its place.
-	settled
+	// done is an entry that was restored, superseded, or lost its place.
+	done
 	// refused is a value that its field cannot have.
 	refused
 	// deferred is an entry whose counterpart is preserved itself.
@@ -94,7 +94,7 @@ func (k *preserved) put(pointer string, kind kind, value, images any) {
 	k.entries[pathContext{pointer, kind}] = &entry{value: value, images: images}
 }
 
-// anchor notes the anchor of an entry: an object at so many segments of a path below
+// anchor notes the anchor of an entry: an object at that many segments of a path below
 // a place.
 func (k *preserved) anchor(at string, of path, kind kind, length int) {
 	if e := k.entries[pathContext{at + of.pointer(), kind}]; e != nil && length < len(of)-1 {

@@ -83,7 +83,7 @@ type celField struct {
 	Expression string          `json:"expression"`
 }
 
-// field of an exchange. Without the object above it, which is so many segments
+// field of an exchange. Without the object above it, which is that many segments
 // of its path, a value that was preserved alone does not come back.
 type field struct {
 	Path   path `json:"path"`
@@ -91,7 +91,7 @@ type field struct {
 	// Text marks a label or an annotation, and Label a label.
 	Text  bool `json:"text"`
 	Label bool `json:"label"`
-	// NullAnchor tells a null above it that somebody wrote from an emptied object.
+	// NullAnchor tells a null above it that a client wrote from an emptied object.
 	NullAnchor bool `json:"nullAnchor"`
 	// NotNull marks a field that the API server takes nulls away from.
 	NotNull bool `json:"notNull"`

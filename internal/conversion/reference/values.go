@@ -90,7 +90,7 @@ func (t *template) print(parts []any) []any {
 	return []any{text.String()}
 }
 
-// translate looks strings up in a table. What it does not have stays as it is.
+// translate looks strings up in a table. What it does not have stays unchanged.
 func translate(table [][2]string, from, to int) func(any) any {
 	return func(value any) any {
 		for _, pair := range table {

@@ -9,7 +9,7 @@
 // A schema arrives stripped (package strip), is read once (read.go) and walked by
 // field and element (schema.go). Fits looks at the bytes first (scan.go, members.go):
 // type, null, unknown and duplicate members, and the usual limits of strings.
-// That is enough for most values. Where a schema on the path limits its values, they
+// That is enough for most values. If a schema on the path limits its values, they
 // are decoded once, as the API server decodes them, filled with defaults and
 // validated (valid.go, lists.go, embedded.go), one value at a time with the API
 // server's own validator, so that the first misfit ends it.

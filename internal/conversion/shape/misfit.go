@@ -75,7 +75,7 @@ func needsEscape(c rune) bool {
 	return ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && c != '_' && c != '-' && c != '…'
 }
 
-// in puts a place in front. Where it gets long, the middle goes.
+// in puts a place in front. If it gets long, the middle goes.
 func (m *MisfitError) in(segment string) *MisfitError {
 	if len(m.Place) <= maxPlace {
 		m.Place = segment + m.Place

@@ -54,7 +54,7 @@ func newOracle(field *props) (*oracle, error) {
 }
 
 // fits reports what the API server changes in a value or refuses, nil where it
-// stores the value as it is, but for defaults.
+// stores the value unchanged, but for defaults.
 func (o *oracle) fits(value []byte) error {
 	if !utf8.Valid(value) {
 		return errors.New("not UTF-8")

@@ -5,7 +5,7 @@
 // other.
 //
 // The manager writes a Spec into the arguments of the Job. Kubernetes does not let
-// anybody change those, so that all pods of one Job do the same, and a Job with
+// any client change those, so that all pods of one Job do the same, and a Job with
 // another Spec than the policy asks for now is made again. The image of the pods is
 // part of the Job, too: a pod reads the Spec of the manager that made its Job.
 //

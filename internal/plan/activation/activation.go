@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package activation decides when a CustomResourceDefinition is pointed at a converter,
-// and keeps it so. Before it is written: nobody else owns spec.conversion (ownership.go),
+// and keeps it so. Before it is written: no other client owns spec.conversion (ownership.go),
 // every answerer has proven itself (verified.go), and so have live objects and an API
 // server (proofs.go); API servers refuse what is too large to be converted
 // (admission.go). Then it is written (configured.go). Afterwards what others write there
@@ -28,7 +28,7 @@ type Activation struct {
 
 	converter    *converter.Converter
 	certificates *certificates.Certificates
-	// drift is what was decided about what somebody else wrote.
+	// drift is what was decided about what another client wrote.
 	drift gate.Outcome
 	// repair is the converter that spec.conversion is pointed at without waiting for a
 	// gate; empty where nothing is repaired.
@@ -54,8 +54,8 @@ func Look(by *converter.Converter, with *certificates.Certificates) *Activation 
 }
 
 // Repair points spec.conversion at a converter that answers, where it names none, or
-// where somebody else wrote it. Evidence of a migration is recorded with that, as the
-// repair changes the CustomResourceDefinition once more.
+// where another client wrote it. Evidence of a migration is recorded with that, as the
+// repair changes the CustomResourceDefinition again.
 func (a *Activation) Repair(evidence *v1alpha1.MigrationEvidence) {
 	if a.Drifted() {
 		a.answerDrift(evidence)
@@ -64,7 +64,7 @@ func (a *Activation) Repair(evidence *v1alpha1.MigrationEvidence) {
 	}
 }
 
-// Drifted tells that somebody else changed spec.conversion since it was activated.
+// Drifted tells that another client changed spec.conversion since it was activated.
 func (a *Activation) Drifted() bool { return a.converter.Drifted }
 
 // reactivate names another ruleset where no pod has the one that is named any more, as

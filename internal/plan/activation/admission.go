@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// AdmitPath is where converter pods answer AdmissionReviews: the hash of a plan
+	// AdmitPath is where converter pods answer AdmissionReviews: the ruleset hash
 	// follows it.
 	AdmitPath = "/admit"
 	// admissionTimeout bounds how long a write waits for a converter pod, in seconds.
@@ -166,7 +166,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 		}
 		a.Recheck(left)
 		return gate.Waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to convert")
-	case before == sum && left > 0: // somebody else writes it again and again
+	case before == sum && left > 0: // another client writes it again and again
 		a.Recheck(left)
 		return gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+" again: restoring it in a few seconds; stop that writer from changing it")
 	}
@@ -187,7 +187,7 @@ func (a *Activation) askedAboutSize() []string {
 	})
 }
 
-// leaveOut takes away what API servers need not ask any more. What is left has been
+// leaveOut takes away what API servers need not ask any more. The rest has been
 // there before.
 func (a *Activation) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
 	if !equality.Semantic.DeepEqual(untrusting(ownWebhooks(a.Admission)), untrusting(wanted.Webhooks)) {
@@ -197,7 +197,7 @@ func (a *Activation) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookC
 	}
 }
 
-// whatAdmissionDrifted says what somebody else did.
+// whatAdmissionDrifted says what another client did.
 func (a *Activation) whatAdmissionDrifted() string {
 	did := "changed"
 	if a.Admission == nil {
@@ -207,7 +207,7 @@ func (a *Activation) whatAdmissionDrifted() string {
 		", which makes API servers refuse objects that are too large to convert"
 }
 
-// applyAdmission writes the webhook configuration, and since when it is as it is.
+// applyAdmission writes the webhook configuration, and since when it is unchanged.
 func (a *Activation) applyAdmission(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
 	wanted.Annotations[sinceAnnotation] = sum + " " + since.UTC().Format(time.RFC3339)
 	if object := AdmissionApply(wanted); object != nil {
@@ -283,7 +283,7 @@ func (a *Activation) asked(wanted []admissionregistrationv1.ValidatingWebhook) b
 }
 
 // covers reports that a webhook refuses all that is wanted of one of the same ruleset:
-// at other versions too, or where nobody answers.
+// at other versions too, or where nothing answers.
 func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
 	absent := func(version string) bool { return !slices.Contains(there.Rules[0].APIVersions, version) }
 	if len(there.Rules) != 1 || slices.ContainsFunc(wanted.Rules[0].APIVersions, absent) {

@@ -53,7 +53,7 @@ func (a *Activation) isConfigured(wanted *apiextensionsv1.CustomResourceConversi
 	return equality.Semantic.DeepEqual(there, wanted)
 }
 
-// strategyNone: the CustomResourceDefinition calls nobody.
+// strategyNone: the CustomResourceDefinition calls no one.
 func (a *Activation) strategyNone() gate.Outcome {
 	if a.Unconverted() {
 		a.Add(a.converter.DropUnused())

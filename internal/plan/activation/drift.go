@@ -44,7 +44,7 @@ func (a *Activation) answerDrift(evidence *v1alpha1.MigrationEvidence) {
 }
 
 // contested reports that it was repaired too often, too recently. A change of
-// the policy's spec is somebody who has looked at it: the count starts again.
+// the policy's spec is a client who has looked at it: the count starts again.
 func (a *Activation) contested() bool {
 	drift := a.Status.Drift
 	if drift == nil || drift.PolicyGeneration != a.Policy.Generation || len(drift.Repairs) < repairsAtMost {
@@ -78,7 +78,7 @@ func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1
 	a.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: evidence, Note: a.drift.Message})
 }
 
-// NotDrifted decides whether nobody else changed spec.conversion since it was activated.
+// NotDrifted decides whether no other client changed spec.conversion since it was activated.
 func (a *Activation) NotDrifted() gate.Outcome {
 	if a.Drifted() && a.drift.Reason == "" {
 		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it once the converter is ready")

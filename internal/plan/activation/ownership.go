@@ -14,9 +14,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// NotOwnedByAnother decides whether nobody else converts, or writes caBundle, for this
+// NotOwnedByAnother decides whether no other client converts, or writes caBundle, for this
 // CustomResourceDefinition. Two writers would each rebuild its storage on every
-// API server, in turn and for ever. Who comes after this policy is drift's
+// API server, in turn and for ever. What other clients write later is drift's
 // business (drift.go).
 func (a *Activation) NotOwnedByAnother() gate.Outcome {
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {

@@ -26,7 +26,7 @@ import (
 // take their time, and are had in the background: live objects go through the
 // converter pods, there and back; and an API server shows that it reaches them.
 // What they have proven is kept in status.verification, so that neither is asked
-// for again where the same is to be written once more, or by another manager.
+// for again where the same is to be written again, or by another manager.
 
 const (
 	defaultSamples = 100
@@ -136,7 +136,7 @@ func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 	return work
 }
 
-// SamplesStep converts up to so many live objects there and back.
+// SamplesStep converts up to that many live objects there and back.
 func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) step.TakeSamples {
 	var addresses []string
 	for _, pod := range a.converter.Answering() {

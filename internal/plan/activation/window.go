@@ -19,13 +19,13 @@ import (
 )
 
 // A window is the time in which a CustomResourceDefinition serves several versions
-// with the strategy None. A policy that comes first leaves none. Where there was
+// with the strategy None. A policy that comes first leaves none. If there was
 // one, status.unconvertedWindow says when, and which objects were written in it: their data may
-// be what nobody has converted.
+// be what nothing has converted.
 //
 // What can be known is limited. An API server does not tell in which version an
-// object is stored; managedFields tell at which version somebody wrote, and when,
-// to the second, unless somebody removed them.
+// object is stored; managedFields tell at which version a client wrote, and when,
+// to the second, unless a client removed them.
 
 // MeasureWindow opens a window, closes it, and has the writes in it counted.
 func (a *Activation) MeasureWindow() {
@@ -61,7 +61,7 @@ func (a *Activation) openGap(served []string) {
 }
 
 // windowSince is when the window began: where the change was seen, the latest write of
-// the CustomResourceDefinition; and else its creation, as nobody knows.
+// the CustomResourceDefinition; and else its creation, as no one knows.
 func (a *Activation) windowSince() metav1.Time {
 	before := a.Policy.Status.CRD
 	if before == nil || before.UID != a.CRD.UID || len(before.ServedVersions) > 1 && before.Strategy == string(apiextensionsv1.NoneConverter) {

@@ -23,7 +23,7 @@ import (
 type Input struct {
 	observed.Cluster
 	// Active tells that the CustomResourceDefinition converts through a converter of this
-	// policy, and EverActive that it does, or did until somebody else changed it.
+	// policy, and EverActive that it does, or did until another client changed it.
 	Active, EverActive bool
 	// Answerers are the pods, or endpoints, that serve the certificate.
 	Answerers []observed.Pod

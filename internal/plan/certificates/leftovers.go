@@ -12,10 +12,10 @@ import (
 )
 
 // A policy that changes to another source of certificates, or to another kind of
-// converter, leaves Secrets behind: the key of an authority that nobody is to trust
+// converter, leaves Secrets behind: the key of an authority that no one is to trust
 // any more, what cert-manager issued, what other pods mounted. They are kept until
 // the change is through, as it may be taken back at any time, and deleted then: a key
-// that nobody needs can only be stolen.
+// that no one needs can only be stolen.
 
 // UnusedSecrets are the names of Secrets that the policy, as it is now, has no use
 // for, sorted. The operator made them, or had them made.

@@ -21,7 +21,7 @@ import (
 //	Serving    pods serve what is by A, the CustomResourceDefinition trusts A
 //	AddingCA   there is something by B to serve: the Secret says that A and B are
 //	           to be trusted, and the CustomResourceDefinition is written
-//	Propagating   API servers have the settle time to take that up
+//	Propagating   API servers have the propagation delay to take that up
 //	Verifying    the Secret has the certificate by B; pods take it up, and prove it
 //	           against B alone, each of them
 //	RemovingCA  the Secret says that B alone is to be trusted, and the
@@ -67,8 +67,8 @@ func (c *Certificates) Keep() {
 	c.refreshPods()
 }
 
-// differs reports whether there is anything to write. Where there is nothing to
-// serve yet, what is to be trusted is written as soon as anybody depends on it.
+// differs reports whether there is anything to write. If there is nothing to
+// serve yet, what is to be trusted is written as soon as any client depends on it.
 func (c *Certificates) differs(write *step.WriteCertificate) bool {
 	if write.Signer != nil {
 		return true
@@ -96,7 +96,7 @@ func (c *Certificates) serve(write *step.WriteCertificate) {
 	}
 }
 
-// serveMeanwhile renews what pods have by the authority of before, while API
+// serveMeanwhile renews what pods have by the previous authority, while API
 // servers do not trust the next one yet.
 func (c *Certificates) serveMeanwhile(write *step.WriteCertificate) {
 	self, ok := c.source.(selfManaged)
@@ -128,9 +128,9 @@ func (c *Certificates) mayServe() bool {
 	}
 	if c.offered.signer != nil {
 		renewal := c.valid(c.serving.pair, c.offered.roots)
-		return trusted.Contains(c.offered.roots) && (renewal || c.settled())
+		return trusted.Contains(c.offered.roots) && (renewal || c.propagated())
 	}
-	return c.valid(c.offered.pair, trusted) && c.settled()
+	return c.valid(c.offered.pair, trusted) && c.propagated()
 }
 
 // nothingServes reports that there is nothing to lose: no certificate, and no pod
@@ -146,10 +146,10 @@ func (c *Certificates) refused() bool {
 	return c.Active && len(c.trusted) > 0 && pki.CheckPair(c.serving.pair) == nil && !c.valid(c.serving.pair, c.trusted)
 }
 
-// settled reports whether every API server knows what the CustomResourceDefinition trusts.
-func (c *Certificates) settled() bool {
+// propagated reports whether every API server knows what the CustomResourceDefinition trusts.
+func (c *Certificates) propagated() bool {
 	if c.Certificate == nil {
-		return true // nobody knows, and pods that start wait for it
+		return true // no one knows, and pods that start wait for it
 	}
 	since, known := c.seenSince()
 	left := since.Add(c.Settings.PropagationDelay).Sub(c.Now)
@@ -167,7 +167,7 @@ func (c *Certificates) seenSince() (time.Time, bool) {
 	return since, err == nil && sum == c.bundleHash()
 }
 
-// nextSeen is what TrustedAnnotation is to be. What somebody else writes there is
+// nextSeen is what TrustedAnnotation is to be. What another client writes there is
 // not recorded: once it is put right, API servers know the same as before.
 func (c *Certificates) nextSeen() string {
 	if _, known := c.seenSince(); known || !c.Active {
@@ -181,7 +181,7 @@ func (c *Certificates) nextSeen() string {
 
 func (c *Certificates) bundleHash() string { return names.Hash(string(c.Bundle()))[:16] }
 
-// Bundle is caBundle of the CustomResourceDefinition; where somebody has
+// Bundle is caBundle of the CustomResourceDefinition; where a client has
 // dropped its conversion, what it is active with again.
 func (c *Certificates) Bundle() []byte {
 	if !c.Active {

@@ -25,7 +25,7 @@ type source interface {
 type offer struct {
 	// roots are the authorities that API servers must trust.
 	roots pki.Bundle
-	// pair is to be served as it is. Without one, certificates are issued by signer.
+	// pair is to be served unchanged. Without one, certificates are issued by signer.
 	pair   pki.KeyPair
 	signer *pki.KeyPair
 	// wrong says why there is nothing to serve.
@@ -47,7 +47,7 @@ func (c *Certificates) newSource() source {
 	return selfManaged{c, v1alpha1.SelfManagedCertificates{}}
 }
 
-// SourceSecret is the Secret of somebody else that a policy's certificates come
+// SourceSecret is the Secret of another client that a policy's certificates come
 // from, or empty.
 func SourceSecret(policy *v1alpha1.ConversionPolicy) string {
 	certificates := policy.Spec.Certificates

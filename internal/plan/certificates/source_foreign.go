@@ -24,7 +24,7 @@ const (
 	lookAtWrong = 10 * time.Second
 )
 
-// foreignSecret is a Secret that somebody else keeps.
+// foreignSecret is a Secret that another client keeps.
 type foreignSecret struct {
 	*Certificates
 	name string
@@ -41,7 +41,7 @@ func (f foreignSecret) offer() offer {
 	return f.inspect(f.Source, "put the CA certificate that issued tls.crt into ca.crt")
 }
 
-// inspect checks a Secret of somebody else. An authority that is not in it is to
+// inspect checks a Secret of another client. An authority that is not in it is to
 // be had as the hint says.
 func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	name := "Secret " + c.Settings.Namespace + "/" + secret.Name
@@ -61,7 +61,7 @@ func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	return offer{roots: roots, pair: pair}
 }
 
-// cure says what to do about a certificate of somebody else.
+// cure says what to do about a certificate of another client.
 func (c *Certificates) cure(problem pki.Problem) string {
 	switch problem {
 	case pki.KeyMismatch:
@@ -90,7 +90,7 @@ func (c *Certificates) lookAgain() {
 	c.Recheck(lookAtForeign)
 }
 
-// injection leaves caBundle to somebody else. What pods serve follows it.
+// injection leaves caBundle to another client. What pods serve follows it.
 type injection struct {
 	*Certificates
 	name string
@@ -122,13 +122,13 @@ func (i injection) offer() offer {
 }
 
 // onlyItself reports that nothing is trusted but the certificate itself, which is
-// what caBundle begins with where nobody knows what is going to be injected.
+// what caBundle begins with where no one knows what is going to be injected.
 func (c *Certificates) onlyItself() bool {
 	itself, err := pki.ParseBundle(c.serving.pair.Certificate)
 	return err == nil && c.trusted.Same(itself) && c.Source != nil && len(c.Source.Data[observed.CAKey]) == 0
 }
 
-// injectedWrong says what is wrong with what somebody else wrote, or nil.
+// injectedWrong says what is wrong with what another client wrote, or nil.
 func (c *Certificates) injectedWrong() *gate.Outcome {
 	if !c.Active {
 		return nil

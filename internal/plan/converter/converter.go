@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package converter decides about what converts: compiled rules, an image, what somebody
+// Package converter decides about what converts: compiled rules, an image, what a client
 // else runs, or nothing (kind.go, and a file for each). Look finds out what is wanted,
 // what API servers call, and which converters must answer meanwhile (served.go). Two
 // gates follow from that: Valid, that the policy can be followed, and Available, that
@@ -31,14 +31,14 @@ import (
 // plan follows it, and they answer by that plan. API servers keep objects
 // of each served version in memory as they were converted, and write what
 // clients send on top of those: after a change of the rules they would go on
-// from what the rules of before had made. Another path is another spec, and
+// from what the previous rules had made. Another path is another spec, and
 // makes them rebuild that memory.
 const ConvertPath = "/convert"
 
 // Converter is what converts, or is to convert, for a policy.
 //
 // What converts has an identity: the hash of the compiled rules (workload.go), of the
-// pods of an image (image.go), or of where a converter is that somebody else runs
+// pods of an image (image.go), or of where a converter is that users run
 // (external.go). The webhook that the CustomResourceDefinition names tells which one it
 // is: rules by their path, images by their port, and others by all of it.
 type Converter struct {
@@ -52,10 +52,10 @@ type Converter struct {
 	// Active tells that the CustomResourceDefinition converts through a converter of this
 	// policy.
 	Active bool
-	// EverActive tells that it does, or did until somebody else changed it: objects may be
+	// EverActive tells that it does, or did until another client changed it: objects may be
 	// unreadable, or wrong, without the converter.
 	EverActive bool
-	// Drifted tells that somebody else changed it since.
+	// Drifted tells that another client changed it since.
 	Drifted bool
 	// Served are the identities of all converters that must answer, sorted (served.go).
 	Served []string
@@ -151,13 +151,13 @@ func (c *Converter) ours() bool {
 }
 
 // adopts tells that the CustomResourceDefinition names the converter that the policy
-// names, and somebody else wrote that, with another caBundle perhaps: it is taken
+// names, and another client wrote that, with another caBundle perhaps: it is taken
 // over when it is proven, and not before.
 func (c *Converter) adopts() bool {
 	return c.Policy.Status.ActivatedCRD != c.CRD.UID && !c.PointsHere() && !crds.ConversionIsBy(c.CRD, names.ManagedBy) && !c.ConvertsAsWanted()
 }
 
-// Adopts tells that it takes over a converter which somebody else has activated.
+// Adopts tells that it takes over a converter which another client has activated.
 func (c *Converter) Adopts() bool { return c.ours() && c.adopts() }
 
 // Named is the identity of the converter that the CustomResourceDefinition names,
@@ -178,11 +178,11 @@ func (c *Converter) Named() string {
 	return namedRuleset(c.CRD)
 }
 
-// isDrifted reports whether somebody else wrote spec.conversion since the policy
+// isDrifted reports whether another client wrote spec.conversion since the policy
 // did. It needs no memory of what the policy wrote: the API server keeps account
 // of who wrote what. A change of the policy's own mind is no drift; what another
 // installation of the operator applied is, and may be all that is left of it. Where
-// nothing is to convert, nothing can drift: a webhook of somebody's is one that was
+// nothing is to convert, nothing can drift: a webhook of a client's is one that was
 // not asked for.
 func (c *Converter) isDrifted() bool {
 	crd, known := c.CRD, c.Policy.Status.Drift
@@ -192,13 +192,13 @@ func (c *Converter) isDrifted() bool {
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation
 	if c.Injected() && c.ConvertsAsWanted() {
-		return false // caBundle is somebody else's to write
+		return false // caBundle is another client's to write
 	}
 	return !c.ConvertsAsWanted() || !seen && c.Policy.Spec.Drift != v1alpha1.DriftReport
 }
 
-// ConvertsAsWanted tells that spec.conversion, whoever wrote it, names the converter that it is
-// to name, or the one that it named before somebody else wrote.
+// ConvertsAsWanted tells that spec.conversion, no matter who wrote it, names the converter that it is
+// to name, or the one that it named before another client wrote.
 func (c *Converter) ConvertsAsWanted() bool {
 	var right []string
 	if c.Wanted != "" {
@@ -244,7 +244,7 @@ func (c *Converter) ownClient(path string, port int32) *apiextensionsv1.WebhookC
 func (c *Converter) Answerers() []observed.Pod { return c.kind.answerers() }
 
 // Answering are the ready pods that API servers may call, or the endpoints of a
-// converter that somebody else runs.
+// converter that users run.
 func (c *Converter) Answering() []observed.Pod {
 	return slices.DeleteFunc(slices.Clone(c.Answerers()), func(pod observed.Pod) bool {
 		return !pod.Ready || !c.IsExternal() && !slices.Contains(pod.Revisions, c.Wanted)

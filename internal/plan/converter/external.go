@@ -20,11 +20,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// externalAgain is when to look again at a converter that somebody else runs: no
+// externalAgain is when to look again at a converter that users run: no
 // event tells what becomes of it.
 const externalAgain = 30 * time.Second
 
-// external is a converter that somebody else runs: behind a Service, or at a URL.
+// external is a converter that users run: behind a Service, or at a URL.
 type external struct {
 	*Converter
 	at address
@@ -40,7 +40,7 @@ type address interface {
 	available(ready int32) gate.Outcome
 }
 
-// service is a Service of somebody else's.
+// service is a Service of another client's.
 type service struct{ *v1alpha1.ServiceConverter }
 
 func (s service) client() *apiextensionsv1.WebhookClientConfig {
@@ -133,7 +133,7 @@ func reviewVersions(versions []v1alpha1.ReviewVersion) []string {
 	return reviews
 }
 
-// identityOf is that of a converter that somebody else runs: where it is. What the
+// identityOf is that of a converter that users run: where it is. What the
 // API server fills in makes no difference.
 func identityOf(client *apiextensionsv1.WebhookClientConfig) string {
 	var where any = ptr.Deref(client.URL, "")

@@ -31,7 +31,7 @@ import (
 //  1. the new Deployment is created beside the one that serves
 //  2. every new pod has proven itself
 //  3. the CustomResourceDefinition is written, once, to name the new port
-//  4. when API servers have had the time to follow, the Deployment of before goes
+//  4. when API servers have had the time to follow, the previous Deployment goes
 //
 // A bad image ends in the first or second of these, and changes nothing else.
 
@@ -125,7 +125,7 @@ func withoutEmpty(value any) any {
 	return members
 }
 
-// endpointOf is where the image is to be found: at its port of before, or at one
+// endpointOf is where the image is to be found: at its previous port, or at one
 // that no other image has. Its port is 0 where all are taken.
 func (i image) endpointOf(identity string) observed.ImageEndpoint {
 	endpoint := observed.ImageEndpoint{Path: string(i.spec.Path), ConversionReviewVersions: reviewVersions(i.spec.ConversionReviewVersions)}
@@ -153,7 +153,7 @@ func (c *Converter) StoredImage(identity string) *observed.ImageEndpoint {
 	return nil
 }
 
-// imageEndpoint is where an image is to be found, wanted or of before, or nil.
+// imageEndpoint is where an image is to be found, wanted or previous, or nil.
 func (c *Converter) imageEndpoint(identity string) *observed.ImageEndpoint {
 	if _, is := c.kind.(image); is && identity == c.Wanted {
 		return &c.endpoint

@@ -61,7 +61,7 @@ func containerOf(d *appsv1apply.DeploymentApplyConfiguration) *corev1apply.Conta
 
 // reassert puts back what the operator needs. The operator's own converter also
 // keeps its image, its arguments and its security context: it is given nothing,
-// and has to be trusted with everybody's objects.
+// and has to be trusted with everyone's objects.
 func (w workload) reassert(ours workload, own bool) {
 	reassertService(w.service, ours.service)
 	reassertBudget(w.budget, ours.budget)

@@ -21,7 +21,7 @@ import (
 // and within the PodDisruptionBudget, which counts what else goes on in the cluster.
 // A pod that has not lived for long is left alone: whatever makes pods go wrong so
 // soon would do it again, and an eviction now and then is the most it may cost.
-// Where nobody answers rightly, or where somebody else runs the converter, the
+// If nothing answers rightly, or where users run the converter, the
 // condition says so, and no more.
 
 // lives is how many lifetimes of a proof a pod must have lived before it is evicted.

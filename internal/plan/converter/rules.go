@@ -157,7 +157,7 @@ func (r rules) available() gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
 }
 
-// fromElsewhere tells that nobody depends on the pods with rules yet: nobody
+// fromElsewhere tells that no one depends on the pods with rules yet: no one
 // converts, or something else than rules does.
 func (c *Converter) fromElsewhere() bool {
 	named := c.Named()

@@ -18,7 +18,7 @@ import (
 )
 
 // Converter pods carry several plans while rules change: the wanted one; the one
-// that the CustomResourceDefinition names, whoever wrote that; and those that it
+// that the CustomResourceDefinition names, no matter who wrote that; and those that it
 // named until a moment ago, for API servers that have not seen the change. So
 // whatever an API server asks for is answered, and by the rules that it asked for.
 // The order of a change:
@@ -58,14 +58,14 @@ func (c *Converter) rememberActive() {
 		return left <= 0
 	})
 	if c.None() && c.Unconverted() && len(c.Status.Active) == 0 {
-		// No API server asks for the converter of before any more.
+		// No API server asks for the previous converter any more.
 		c.EverActive = false
 		c.Status.ActiveCRD, c.Status.Webhook = "", nil
 	}
 }
 
 // recordActive records that the CustomResourceDefinition names a plan, and so no
-// other. What nobody has is not one.
+// other. What no one has is not one.
 func (c *Converter) recordActive(hash string) {
 	recorded := hash == "" || hash != c.Wanted && !c.exists(hash) && !slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, hash) })
 	plans := c.Status.Active
@@ -95,7 +95,7 @@ func (c *Converter) serve() {
 		asked = append(asked, c.Named())
 	}
 	for _, hash := range asked {
-		// Where no pod has a plan and none can be started with it, nothing is left to keep.
+		// If no pod has a plan and none can be started with it, nothing is left to keep.
 		if c.exists(hash) || c.Answers(hash) {
 			c.Served = append(c.Served, hash)
 		}
@@ -108,7 +108,7 @@ func (c *Converter) serve() {
 // or nil. The pods that run go on.
 func (c *Converter) missing() *gate.Outcome {
 	if !c.Rulesets() {
-		return nil // pods of before are left as they are
+		return nil // previous pods are left unchanged
 	}
 	for _, active := range c.Status.Active {
 		if active.Revision == c.Wanted || !slices.Contains(c.Served, active.Revision) || c.exists(active.Revision) {
@@ -178,12 +178,12 @@ func (c *Converter) exists(hash string) bool {
 	return slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == hash && stored.Readable })
 }
 
-// ServedRules are the hashes of the carried plans that are compiled rules.
+// ServedRules are the hashes of the served rulesets that are compiled rules.
 func (c *Converter) ServedRules() []string {
 	return slices.DeleteFunc(slices.Clone(c.Served), func(hash string) bool { return c.StoredImage(hash) != nil })
 }
 
-// namedRuleset is the hash of the plan in the path of the webhook, or empty.
+// namedRuleset is the ruleset hash in the path of the webhook, or empty.
 func namedRuleset(crd *apiextensionsv1.CustomResourceDefinition) string {
 	service := observed.WebhookService(crd)
 	if service == nil || service.Path == nil {

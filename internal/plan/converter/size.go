@@ -21,7 +21,7 @@ func (c *Converter) MayLimitSize() bool {
 	return c.Settings.SizeAdmission && c.CRD != nil && c.Policy.Spec.Converter.Declarative != nil && c.Rules.AdmissionCondition != ""
 }
 
-// truncating is what the wanted ruleset may truncate. Where nothing is refused that is
+// truncating is what the wanted ruleset may truncate. If nothing is refused that is
 // nothing, and truncated forms that readers got before are refused all the same: by
 // those of a policy that takes the place of another one, too, so that the key is that
 // of the CustomResourceDefinition.

@@ -27,7 +27,7 @@ const (
 	defaultReplicas = 2
 	// servicePort is where the API server calls; 443 is open in every network.
 	servicePort = 443
-	// portName of that port, in the Service and in converter pods: pods of before
+	// portName of that port, in the Service and in converter pods: previous pods
 	// and after a change of spec.workload.port are both found by it.
 	portName = "https"
 	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
@@ -49,7 +49,7 @@ const (
 // plan, and the pods that serve it and others (served.go). Nothing of it has an
 // owner reference. Garbage collection knows no order, and the
 // CustomResourceDefinition must let go before the pods do. A patch that cannot be
-// applied leaves what is there as it is.
+// applied leaves what is there unchanged.
 func (c *Converter) applyWorkload() {
 	if c.renderErr == nil {
 		c.Do(step.Apply{Object: c.rendered.service})

@@ -5,10 +5,10 @@
 // policy is deleted: the CustomResourceDefinition first, then, once no API server calls
 // them any more, the pods, then the policy. While objects would become unreadable
 // without the converter, the policy works on as if it were not deleted: certificates are
-// renewed, and a migration may be what the deletion waits for. Where it is to be
+// renewed, and a migration may be what the deletion waits for. If it is to be
 // abandoned, all that goes is the policy, and what still changes things in its name.
 //
-// What is left of a policy that is gone is in orphan.go.
+// The rest of a policy that is gone is in orphan.go.
 package deletion
 
 import (
@@ -39,7 +39,7 @@ type Deletion struct {
 	Released *metav1.Time
 
 	// active tells that it converts through the converter, and everActive that it does, or
-	// did until somebody else changed it.
+	// did until another client changed it.
 	active, everActive bool
 	evidence           *v1alpha1.MigrationEvidence
 }
@@ -119,7 +119,7 @@ func (d *Deletion) draining() bool {
 }
 
 // InUse says why the CustomResourceDefinition still needs the converter, or
-// nothing: also when somebody else dropped spec.conversion, which does not make
+// nothing: also when another client dropped spec.conversion, which does not make
 // stored objects readable. Another webhook has taken over.
 func (d *Deletion) InUse() gate.Outcome {
 	if d.CRD == nil || !d.everActive || d.None() && d.Unconverted() || !d.active && crds.Strategy(d.CRD) == apiextensionsv1.WebhookConverter {

@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// An orphan is what is left of a policy that is gone: it was abandoned, or its
+// An orphan is the rest of a policy that is gone: it was abandoned, or its
 // finalizer was removed by force. Its objects carry the name of the policy, so
 // that a policy of that name takes them over. Until one comes:
 //
@@ -21,7 +21,7 @@ import (
 //     certificate that is renewed where the operator has issued it, since its objects
 //     would be unreadable otherwise
 //   - what no CustomResourceDefinition asks for any more is deleted
-//   - migrations are stopped: nobody would judge what they prove
+//   - migrations are stopped: no one would judge what they prove
 
 // Orphan decides what to do about an orphan. The observed policy has nothing but a
 // name. Released is when the CustomResourceDefinition was first seen not to convert
@@ -35,7 +35,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 		keeps := certificates.Look(certificates.Input{Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, Answerers: converts.Answerers()})
 		keeps.Keep()
 		d.Add(keeps.Work)
-	case d.active: // somebody else issues its certificates
+	case d.active: // another client issues its certificates
 	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
 		d.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
 	default:

@@ -20,7 +20,7 @@ type Outcome struct {
 	Message string
 	// Stop keeps the gates behind this one closed.
 	Stop bool
-	// Stalled means that nothing goes on until somebody changes something.
+	// Stalled means that nothing goes on until a client changes something.
 	Stalled bool
 }
 
@@ -50,7 +50,7 @@ func Unknown(reason, message string) Outcome {
 	return Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: message, Stop: true}
 }
 
-// Stalled stops until somebody changes something.
+// Stalled stops until a client changes something.
 func Stalled(reason, message string) Outcome {
 	return Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: message, Stop: true, Stalled: true}
 }
@@ -93,7 +93,7 @@ func (w *Work) Take() Work {
 	return taken
 }
 
-// Add appends the work of somebody else.
+// Add appends the work of another client.
 func (w *Work) Add(other Work) {
 	w.Do(other.Steps...)
 	if other.RecheckAfter > 0 {

@@ -33,7 +33,7 @@ type Status struct {
 	OversizedObjects   *v1alpha1.OversizedStatus
 	Verification       *v1alpha1.VerificationStatus
 	// Conditions that were decided, by their types: without a reason one is over. Others
-	// stay as they are.
+	// stay unchanged.
 	Conditions map[string]gate.Outcome
 }
 

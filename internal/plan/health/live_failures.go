@@ -16,7 +16,7 @@ import (
 // Converter pods tell which conversions failed in production. That is reported for as
 // long as it goes on, and changes nothing else: the gates are about what the operator
 // does, and an object that cannot be converted is for people to correct. What a pod
-// tells may have been made up by whoever reaches its port, so nothing depends on it.
+// tells may have been made up by the client that reaches its port, so nothing depends on it.
 //
 // A kind may fail a thousand times in a second, and the status is written to etcd: a
 // kind of failure that is new is written at once, and counts and times of those that

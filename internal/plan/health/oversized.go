@@ -19,7 +19,7 @@ import (
 
 // An object that has no whole form at a version is found by converter pods, when API
 // servers fill their caches, and by samples, before the activation too. It is known
-// until it was read again, and is whole or gone. Where nothing is read again, it is
+// until it was read again, and is whole or gone. If nothing is read again, it is
 // known for a day.
 
 const (

@@ -16,14 +16,14 @@ import (
 
 // Others migrate too: Kubernetes' own StorageVersionMigration, and the migrator
 // that was there before it. Two at once would do everything twice, and both prune.
-// One of somebody else's is waited for, and proves nothing: it may have pruned
+// One of another client's is waited for, and proves nothing: it may have pruned
 // status.storedVersions after it failed.
 
-// foreignPause is how long nobody tells that a foreign migration has ended.
+// foreignPause is how long no one tells that a foreign migration has ended.
 const foreignPause = 10 * time.Second
 
 // MayMigrate reports whether a run of the policy goes on or may be due, so that it
-// matters whether somebody else migrates.
+// matters whether another client migrates.
 func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 	migration, last := policy.Spec.Migration, policy.Status.Migration
 	running := last != nil && last.State == v1alpha1.MigrationRunning
@@ -31,7 +31,7 @@ func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 	return migration.Mode != v1alpha1.MigrationNever && (running || !answered || policy.Status.MigrationEvidence == nil)
 }
 
-// foreignMigration names the migration of somebody else that goes on; empty where none does.
+// foreignMigration names the migration of another client that goes on; empty where none does.
 func (m *Migration) foreignMigration() string {
 	switch {
 	case m.ForeignMigration != "":
@@ -42,7 +42,7 @@ func (m *Migration) foreignMigration() string {
 	return ""
 }
 
-// NoticePruning warns of versions that somebody else has removed from
+// NoticePruning warns of versions that another client has removed from
 // status.storedVersions. It is not undone: who may store in them is not known. It
 // is not believed either (gate.go).
 func (m *Migration) NoticePruning() {

@@ -20,7 +20,7 @@ import (
 
 // Migrated decides whether every stored object is in the storage version, by our own
 // evidence. status.storedVersions is a hint only: it may have been pruned by
-// somebody who rewrote nothing.
+// a client who rewrote nothing.
 func (m *Migration) Migrated() gate.Outcome {
 	decided := m.decideMigration(m.wantedRun(), crds.StorageVersion(m.CRD))
 	if m.Rights && (m.UnderWay() == nil || m.rests()) {
@@ -68,7 +68,7 @@ func (m *Migration) UnderWay() *v1alpha1.MigrationStatus {
 }
 
 // rests reports that the run is paused and has no pod any more, which may last:
-// nobody needs its rights meanwhile.
+// no one needs its rights meanwhile.
 func (m *Migration) rests() bool {
 	job := m.run(m.UnderWay().Run).Job
 	return m.Policy.Spec.Migration.Paused && job != nil && ptr.Deref(job.Spec.Suspend, false) &&

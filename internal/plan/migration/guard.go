@@ -14,10 +14,10 @@ import (
 // Guard stops the runs that must not go on, before anything else and
 // whatever the gates say: a run that is pinned to another state of the
 // CustomResourceDefinition is ended, and one whose conversion was dropped or
-// changed is suspended, since it would store what nobody has converted. (The
+// changed is suspended, since it would store what nothing has converted. (The
 // Job looks at its pin by itself too; this is for the time in between.) So is one
-// that the policy pauses, whose converter answers wrongly, or that somebody else's
-// migration has come beside. A run that nobody asks for was begun by a manager that
+// that the policy pauses, whose converter answers wrongly, or that another client's
+// migration has come beside. A run that no client asks for was begun by a manager that
 // had not read the evidence yet: it goes.
 func (m *Migration) Guard() {
 	wanted := m.wantedRun()
@@ -38,7 +38,7 @@ func (m *Migration) Guard() {
 	}
 }
 
-// isPaused is why a paused run stands still.
+// isPaused is why a paused run stalls.
 const isPaused = "spec.migration.paused is true"
 
 // whyNot says why the wanted run must not write now; empty where it may.

@@ -214,7 +214,7 @@ func (m *Migration) runLabels(id string) map[string]string {
 
 const (
 	// DefaultPriorityLevel is the PriorityLevelConfiguration of migrations, which is
-	// installed with the operator. Where it is missing, API servers pass over the
+	// installed with the operator. If it is missing, API servers pass over the
 	// FlowSchemas that name it, and migrations share the level of other
 	// ServiceAccounts.
 	DefaultPriorityLevel = "conversion-migrations"
@@ -223,7 +223,7 @@ const (
 	flowPrecedence = 8500
 )
 
-// flowSchema puts the requests of the policy's migrations, and of nobody else,
+// flowSchema puts the requests of the policy's migrations, and of no other client,
 // behind those of others.
 func (m *Migration) flowSchema() *flowcontrolv1apply.FlowSchemaApplyConfiguration {
 	name := names.MigrationRights(m.Policy.Name)

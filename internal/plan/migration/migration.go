@@ -21,7 +21,7 @@ import (
 type Input struct {
 	observed.Cluster
 	// InForce tells that the CustomResourceDefinition converts as the policy wants it, or
-	// wanted it before; Drifted that somebody else changed that.
+	// wanted it before; Drifted that another client changed that.
 	InForce, Drifted bool
 	// InCharge tells that API servers call the converter that is wanted.
 	InCharge bool

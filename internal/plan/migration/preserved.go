@@ -161,7 +161,7 @@ func (m *Migration) judgePreserved() {
 
 // ToPlace reports whether objects hold values that may have a place by the rules that
 // are in force, and no run has tried to give it to them by those. One try is enough:
-// what is left after that does not fit, or is refused.
+// the rest after that does not fit, or is refused.
 func (m *Migration) ToPlace() bool {
 	known, last := m.Status.PreservedData, m.Status.Migration
 	tried := last != nil && last.Ruleset == m.Wanted && (last.State == v1alpha1.MigrationSucceeded || last.State == v1alpha1.MigrationFailed)

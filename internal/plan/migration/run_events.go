@@ -90,7 +90,7 @@ func counts(run *v1alpha1.MigrationStatus) string {
 	return text
 }
 
-// missingFrom are the stored versions of before that are no longer listed.
+// missingFrom are the previous stored versions that are no longer listed.
 func missingFrom(before, after *v1alpha1.CRDStatus) []string {
 	if before == nil || after == nil || before.UID != after.UID {
 		return nil

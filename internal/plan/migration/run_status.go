@@ -18,11 +18,11 @@ import (
 )
 
 // progressPause is the time between two writes of a policy's status that bring
-// nothing but counters. Everybody who watches policies gets each of them.
+// nothing but counters. Every client that watches policies gets each of them.
 const progressPause = 5 * time.Second
 
 // recordRun copies what the run recorded into the status: at once where it is at
-// another step, stands still, goes on or has ended, and otherwise now and then.
+// another step, stalls, goes on or has ended, and otherwise now and then.
 func (m *Migration) recordRun(run observed.Run, storage string) {
 	last := m.UnderWay()
 	if last == nil || last.Run != run.ID {
@@ -69,7 +69,7 @@ func (m *Migration) causeOf() v1alpha1.MigrationCause {
 	return v1alpha1.MigrationForStoredVersions
 }
 
-// retryOf is the run of before where all that is left to do is what failed there.
+// retryOf is the previous run where all that is left to do is what failed there.
 // The run itself looks at that run's record whether that is so.
 func (m *Migration) retryOf() string {
 	before := m.Status.Migration

@@ -81,7 +81,7 @@ func Ruleset(policy, rulesetHash string) string { return Child(policy) + "-rules
 func Image(policy, identity string) string { return Child(policy) + "-image-" + identity }
 
 // ExternalCertificateSecret names the Secret of a serving certificate for a
-// converter that somebody else runs. It is not that of the operator's own pods,
+// converter that users run. It is not that of the operator's own pods,
 // which need theirs for a while after the policy has changed from them.
 func ExternalCertificateSecret(policy string) string { return Child(policy) + "-external-tls" }
 
@@ -135,7 +135,7 @@ func Admission(policy string) string { return "conversion-operator-" + Child(pol
 
 // ReadRights names the ClusterRole and its binding by which the objects of a policy's
 // kind may be read, and the ServiceAccount that has them. There is no such
-// ServiceAccount: the manager may act as it, and nobody can log in as it.
+// ServiceAccount: the manager may act as it, and no one can log in as it.
 func ReadRights(policy string) string { return Child(policy) + "-read" }
 
 // Reader is the user that may read the objects of a policy's kind.

@@ -82,7 +82,7 @@ const (
 	lookAgain = 5 * time.Minute
 )
 
-// Due is how long not to ask once more yet.
+// Due is how long not to ask again yet.
 func (i *BackgroundCheck) Due(now time.Time) time.Duration {
 	wait := lookAgain
 	if !i.Lost {

@@ -21,7 +21,7 @@ import (
 
 // DefaultPropagationDelay is how long API servers may go on by a CustomResourceDefinition
 // as it was before a change: a migration lets writes in the old storage version
-// drain, converter pods keep the plan of before, and the next certificate authority
+// drain, converter pods keep the previous plan, and the next certificate authority
 // is trusted before it is used. An API server keeps the old storage for requests in
 // flight up to twice its request timeout of one minute:
 // k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
@@ -79,7 +79,7 @@ type Cluster struct {
 	Rules compile.Result
 
 	// Authority is the Secret of the certificate authority, Certificate the one that
-	// pods mount, Source the one of somebody else that SourceSecret names. Each is
+	// pods mount, Source the one of another client that SourceSecret names. Each is
 	// nil when it does not exist.
 	Authority   *corev1.Secret
 	Certificate *corev1.Secret
@@ -108,20 +108,20 @@ type Cluster struct {
 	// Deployed tells that there is a Deployment for compiled rules, and Exposed that
 	// there is a Service.
 	Deployed, Exposed bool
-	// External is the converter that somebody else runs, where the policy names one.
+	// External is the converter that users run, where the policy names one.
 	External External
 
 	// Runs are the policy's migration Jobs and what they recorded.
 	Runs []Run
 	// ForeignMigration names, as kubectl does, a migration of the same objects that
-	// somebody else runs; empty where there is none, or where it does not matter (MayMigrate).
+	// users run; empty where there is none, or where it does not matter (MayMigrate).
 	ForeignMigration string
 	// Revisions are the rulesets for which there is a ConfigMap, and the images for which
 	// there is a Deployment.
 	Revisions []StoredRevision
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
-	// Granted is what somebody else has granted, where the operator may not; nil where
+	// Granted is what an administrator has granted, where the operator may not; nil where
 	// it may, and where there is no CRD.
 	Granted *Granted
 
@@ -147,7 +147,7 @@ type Cluster struct {
 type Pod struct {
 	Name string
 	UID  types.UID
-	// Created is when the pod was; zero for an endpoint of a converter that somebody
+	// Created is when the pod was; zero for an endpoint of a converter that a client
 	// else runs.
 	Created time.Time
 	IP      string
@@ -215,7 +215,7 @@ type Run struct {
 	// ID is the hash of what the run is pinned to.
 	ID string
 	// Job is nil where there is only the record: before the Job is made, and while
-	// it is made anew.
+	// it is made again.
 	Job *batchv1.Job
 	// Record is nil until the Job wrote one.
 	Record *contract.Record
@@ -223,7 +223,7 @@ type Run struct {
 	Trouble string
 }
 
-// External is a converter that somebody else runs.
+// External is a converter that users run.
 type External struct {
 	// Reason is why it cannot be called, a condition reason; empty where it can be.
 	Reason string
@@ -244,7 +244,7 @@ type ImageEndpoint struct {
 	ConversionReviewVersions []string `json:"conversionReviewVersions"`
 }
 
-// Granted tells what somebody else has granted, where the operator may not write
+// Granted tells what an administrator has granted, where the operator may not write
 // cluster roles: config/components/granted-rights. It then waits for what is
 // missing, and takes nothing away.
 type Granted struct {

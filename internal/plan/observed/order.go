@@ -23,7 +23,7 @@ func InOrder(observed Cluster) Cluster {
 
 func byName(a, b Pod) int { return cmp.Compare(a.Name, b.Name) }
 
-// sorted is a copy: what was observed stays as it is.
+// sorted is a copy: what was observed stays unchanged.
 func sorted[T any](list []T, compare func(a, b T) int) []T {
 	return slices.SortedStableFunc(slices.Values(list), compare)
 }

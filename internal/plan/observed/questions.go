@@ -34,7 +34,7 @@ func (c Cluster) None() bool { return c.Policy.Spec.Converter.None != nil }
 // Rulesets tells that the policy wants compiled rules to convert.
 func (c Cluster) Rulesets() bool { return c.Policy.Spec.Converter.Declarative != nil }
 
-// IsExternal tells that somebody else runs the converter that the policy wants.
+// IsExternal tells that users run the converter that the policy wants.
 func (c Cluster) IsExternal() bool {
 	return c.Policy.Spec.Converter.Service != nil || c.Policy.Spec.Converter.URL != nil
 }
@@ -78,7 +78,7 @@ func WebhookOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // CABundle is what the CustomResourceDefinition must trust so that API servers can
 // verify every converter pod, now and on the way to the next certificate: what the
-// Secret that pods mount says, or what somebody else has injected. It is empty where
+// Secret that pods mount says, or what another client has injected. It is empty where
 // nothing is known yet.
 func (c Cluster) CABundle() []byte {
 	if there := c.BundleThere(); c.Injected() && len(there) > 0 {
@@ -90,7 +90,7 @@ func (c Cluster) CABundle() []byte {
 	return c.Certificate.Data[CAKey]
 }
 
-// BundleThere is caBundle of the CustomResourceDefinition, whoever wrote it.
+// BundleThere is caBundle of the CustomResourceDefinition, no matter who wrote it.
 func (c Cluster) BundleThere() []byte {
 	if c.CRD == nil || c.CRD.Spec.Conversion == nil || c.CRD.Spec.Conversion.Webhook == nil || c.CRD.Spec.Conversion.Webhook.ClientConfig == nil {
 		return nil
@@ -98,7 +98,7 @@ func (c Cluster) BundleThere() []byte {
 	return c.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
 }
 
-// Injected tells that somebody else writes caBundle.
+// Injected tells that another client writes caBundle.
 func (c Cluster) Injected() bool { return c.Policy.Spec.Certificates.Injected != nil }
 
 // Recreated tells that the CustomResourceDefinition is another one than the status tells of.
@@ -107,7 +107,7 @@ func (c Cluster) Recreated() bool {
 	return before != nil && before.UID != c.CRD.UID
 }
 
-// Migrates tells that a migration runs, ours or somebody else's. A change of the
+// Migrates tells that a migration runs, ours or another client's. A change of the
 // CustomResourceDefinition would end it, and void what it has proven.
 func (c Cluster) Migrates() bool {
 	return c.CRD != nil && crds.Condition(c.CRD, StorageMigrating) ||
@@ -166,7 +166,7 @@ func CertificateSecret(policy *v1alpha1.ConversionPolicy) string {
 }
 
 // ExternalServerName is the name that API servers verify of a converter that
-// somebody else runs; empty for one that the operator runs.
+// users run; empty for one that the operator runs.
 func ExternalServerName(converter v1alpha1.Converter) string {
 	if service := converter.Service; service != nil {
 		return service.Name + "." + service.Namespace + ".svc"

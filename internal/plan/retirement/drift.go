@@ -28,7 +28,7 @@ const (
 )
 
 // noteVersions compares what this policy had reached in spec.versions with what
-// is there, and remembers both that and what somebody took back.
+// is there, and remembers both that and what a client took back.
 func (r *Retirement) noteVersions() {
 	if r.CRD == nil || r.Recreated() {
 		r.Status.VersionsDrift = nil
@@ -69,7 +69,7 @@ func (r *Retirement) recordVersionsDrift() {
 	r.Do(step.Warn{CRD: r.CRD, Reason: versionsDriftReason(drift.Answer), Note: r.whoTookBack() + " " + strings.Join(r.takenBack, ", and ") + ", in spec.versions of the CustomResourceDefinition"})
 }
 
-// gaveIn: what somebody took back, and was left so, is there again. Nothing is held
+// gaveIn: what a client took back, and was left so, is there again. Nothing is held
 // back any more; the repairs stay counted.
 func (r *Retirement) gaveIn() {
 	if drift := r.Status.VersionsDrift; drift != nil {

@@ -89,7 +89,7 @@ func (r *Retirement) versionNames() []string {
 }
 
 // notePromotion remembers that the wanted storage version was reached: what is
-// seen without it later was taken back by somebody.
+// seen without it later was taken back by a client.
 func (r *Retirement) notePromotion() {
 	wanted, known := string(r.Policy.Spec.StorageVersion), r.Status.Promotion
 	if r.CRD == nil || known != nil && (known.CRDUID != r.CRD.UID || known.Version != wanted) {

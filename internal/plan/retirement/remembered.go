@@ -16,7 +16,7 @@ import (
 
 // How far the retirement of a version is follows from what the
 // CustomResourceDefinition says of it. What that cannot tell is when it was first
-// seen so; status.retirement remembers it, whoever did it. So a manager that died
+// seen so; status.retirement remembers it, no matter who did it. So a manager that died
 // between a write and its report has lost a moment of the soak, and nothing else.
 
 // defaultAfter is the default of spec.retirement[].after.
@@ -87,7 +87,7 @@ func (r *Retirement) noteRetirement() {
 }
 
 // newRecord begins to remember. A version that is not served at that time was not
-// taken from its clients by this policy, whoever wrote spec.versions last.
+// taken from its clients by this policy, no matter who wrote spec.versions last.
 func (r *Retirement) newRecord(version *apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.RetirementStatus {
 	record := v1alpha1.RetirementStatus{Version: version.Name, CRDUID: r.CRD.UID}
 	if !version.Served {
@@ -96,8 +96,8 @@ func (r *Retirement) newRecord(version *apiextensionsv1.CustomResourceDefinition
 	return record
 }
 
-// note remembers when a version was first seen as it is, and what of that is over.
-// What this policy wanted, and is over, somebody took back.
+// note remembers when a version was first seen unchanged, and what of that is over.
+// What this policy wanted, and is over, a client took back.
 func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus, version *apiextensionsv1.CustomResourceDefinitionVersion) {
 	if version == nil {
 		if record.RemovedTime == nil {
@@ -124,7 +124,7 @@ func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.Retiremen
 	case version.Served && record.UnservedTime != nil:
 		record.UnservedTime, record.UnservedHere, record.CleanedTime = nil, false, nil
 		if version.Deprecated {
-			record.DeprecatedTime = r.Second() // it may be asked for once more, and is waited for
+			record.DeprecatedTime = r.Second() // it may be asked for again, and is waited for
 		}
 		r.tookBack(entry, v1alpha1.RetirementUnserve, "served "+record.Version+" again")
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Who still uses a version is known to API servers alone, and they tell little: a
-// gauge says that somebody asked for a deprecated version since the server started,
+// Only API servers know which clients still use a version, and they tell little: a
+// gauge says that a client asked for a deprecated version since the server started,
 // and a counter how often, but not when. So the counter is looked at every hour,
 // and compared with what was seen before.
 //
 // It is one API server that answers, of several perhaps, and one that was started
-// anew counts from nothing. What was asked of the others is not known.
+// again counts from nothing. What was asked of the others is not known.
 
 const (
 	// lookAtRequests is how often metrics are read.
@@ -54,7 +54,7 @@ func (r *Retirement) readRequests() {
 }
 
 // countsSince is how old counts may be: the first of a version say how often it was
-// asked for until now, and the last before it goes that nobody did until its time
+// asked for until now, and the last before it goes that no one did until its time
 // had come.
 func (r *Retirement) countsSince() time.Time {
 	var since time.Time
@@ -74,7 +74,7 @@ func (r *Retirement) countsSince() time.Time {
 }
 
 // looked reports that metrics were read, or could not be, after a moment and
-// lately: not by a manager of before.
+// lately: not by a previous manager.
 func (r *Retirement) looked(after time.Time) bool {
 	asked := r.Requested
 	return asked != nil && !asked.Running && !asked.Ended.Before(after) && r.Now.Before(asked.Ended.Add(lookAtRequests))
@@ -133,7 +133,7 @@ func (r *Retirement) unreadable() string {
 	return r.Requested.Message
 }
 
-// lately reports whether somebody asked for a version a shorter time ago than
+// lately reports whether a client asked for a version a shorter time ago than
 // it has to be left alone.
 func (r *Retirement) lately(version string) bool {
 	record, after := r.record(version), afterOf(r.retirement(version))

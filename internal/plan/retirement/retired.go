@@ -98,7 +98,7 @@ func (r *Retirement) notThere(name string) string {
 }
 
 // edit writes spec.versions once the status has the evidence for the
-// CustomResourceDefinition as it is. Evidence follows one change at a time: who
+// CustomResourceDefinition unchanged. Evidence follows one change at a time: who
 // makes the next one before the last is written down loses it, and migrates again.
 func (r *Retirement) edit(note string, changes ...step.VersionChange) gate.Outcome {
 	kept := r.Policy.Status.MigrationEvidence
@@ -170,7 +170,7 @@ func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.Retirem
 	return r.edit("removing "+name, r.change(name, "", nil))
 }
 
-// warning is what an API server sends to whoever uses a deprecated version.
+// warning is what an API server sends to the client that uses a deprecated version.
 func (r *Retirement) warning(name string) string {
 	crd := r.CRD
 	return fmt.Sprintf("%s/%s %s is deprecated; use %s/%s %s%s", crd.Spec.Group, name, crd.Spec.Names.Kind,

@@ -32,7 +32,7 @@ type Retirement struct {
 	migration *migration.Migration
 	// oversized are the objects that cannot be read as a whole at a version.
 	oversized []v1alpha1.OversizedObject
-	// takenBack is what somebody else took back in spec.versions since the last look.
+	// takenBack is what another client took back in spec.versions since the last look.
 	takenBack []string
 }
 
@@ -44,7 +44,7 @@ type Status struct {
 	VersionsEdit  *v1alpha1.VersionsEdit
 }
 
-// Look brings what the status remembers of versions up to date, and counts what somebody
+// Look brings what the status remembers of versions up to date, and counts what a client
 // else took back.
 func Look(converts *converter.Converter, migrates *migration.Migration, oversized []v1alpha1.OversizedObject) *Retirement {
 	status := converts.Policy.Status.DeepCopy()

@@ -32,7 +32,7 @@ func (r *Retirement) change(version, name string, value any) step.VersionChange 
 
 // editVersions writes spec.versions, or says what it waits for. One write at a
 // time: the next is decided by what comes of this one. A client that reverts a
-// write before the operator sees it changes the CustomResourceDefinition once more:
+// write before the operator sees it changes the CustomResourceDefinition again:
 // then the same changes are due two generations later.
 func (r *Retirement) editVersions(reason, note string, changes ...step.VersionChange) gate.Outcome {
 	if held := r.heldBack(); held.Reason != "" {
@@ -171,7 +171,7 @@ func (r *Retirement) onlyServed(name string) bool {
 	return slices.Equal(crds.ServedVersions(r.CRD), []string{name})
 }
 
-// isHub reports whether several other versions convert by way of this one: with
+// isHub reports whether several other versions convert through this one: with
 // one other, nothing is left to convert without it.
 func (r *Retirement) isHub(name string) bool {
 	declarative := r.Policy.Spec.Converter.Declarative

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rights has what the operator lets ServiceAccounts do with the objects of a
-// policy's kind, and what somebody else may grant instead.
+// policy's kind, and what an administrator may grant instead.
 package rights
 
 import (
@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=create;patch;delete;escalate;bind
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=create;patch;delete
 
-// Pause is between two looks whether somebody has granted what is missing:
+// Pause is between two checks whether a client has granted what is missing:
 // no event tells.
 const Pause = 30 * time.Second
 
@@ -118,7 +118,7 @@ func ToClear(cluster observed.Cluster) []step.Step {
 	return grant(cluster, clearing)
 }
 
-// grant makes a role and its binding, unless somebody else makes them all.
+// grant makes a role and its binding, unless an administrator makes them all.
 func grant(cluster observed.Cluster, grant Grant) []step.Step {
 	if cluster.Granted != nil {
 		return nil

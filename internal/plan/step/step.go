@@ -97,7 +97,7 @@ type RecordDrift struct {
 	CRD   types.UID
 	Drift v1alpha1.DriftStatus
 	// Evidence as it was judged when the foreign write was seen: the repair
-	// changes the CustomResourceDefinition once more.
+	// changes the CustomResourceDefinition again.
 	MigrationEvidence *v1alpha1.MigrationEvidence
 	// Note says it in words.
 	Note string
@@ -145,17 +145,17 @@ type DeleteJob struct {
 // DeleteRights takes rights of a policy away.
 type DeleteRights struct {
 	Name string
-	// Kept are the ClusterRole and its binding: somebody else granted them.
+	// Kept are the ClusterRole and its binding: an administrator granted them.
 	Kept bool
 }
 
 // DeleteRuleset deletes the ConfigMap of a plan that no pod serves any more.
 type DeleteRuleset struct{ Name string }
 
-// DeleteDeployment deletes converter pods that nobody asks any more.
+// DeleteDeployment deletes converter pods that no client asks any more.
 type DeleteDeployment struct{ Name string }
 
-// DeleteSecret deletes a Secret that nobody needs any more, and before it the
+// DeleteSecret deletes a Secret that no one needs any more, and before it the
 // Certificate of that name, which cert-manager would make another Secret for.
 type DeleteSecret struct{ Name string }
 

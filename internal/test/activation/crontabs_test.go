@@ -141,7 +141,7 @@ func waitReady(t *testing.T, policy, reason string) {
 // no converter and has no objects.
 func checkAtRest(t *testing.T, policy string) {
 	t.Helper()
-	expect.Eventually(t, "nobody may read objects any more", func() (bool, string) {
+	expect.Eventually(t, "no one may read objects any more", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.ReadRights(policy)}, &rbacv1.ClusterRole{})
 		return client.IgnoreNotFound(err) == nil && err != nil, fmt.Sprint(err)
 	})

@@ -27,7 +27,7 @@ type failing struct {
 	objects map[string]string
 	// change the policy before it is created.
 	change func(*v1alpha1.ConversionPolicy)
-	// mend what else does not mend itself once the converter behaves.
+	// fix what else does not fix itself once the converter behaves.
 	mend func(t *testing.T, policy string)
 
 	condition, reason string

@@ -94,7 +94,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	crd := define(t, group, "v1beta1", "v1")
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
 	createCronTab(t, group, "v1beta1", "odd", "odd.example.com:2")
-	// Nobody knows at which version that one is stored, so it is read at v1, and converted.
+	// No one knows at which version that one is stored, so it is read at v1, and converted.
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
 		"metadata": map[string]any{"name": "odd", "namespace": "default"}}}
 	patch(t, odd, `{"metadata":{"managedFields":[{}]}}`)

@@ -360,7 +360,7 @@ func (k *noted) writeLate(t *testing.T, name, annotation string) *atomic.Int64 {
 var errDead = errors.New("the manager is dead")
 
 // dieAfter lets nothing of the manager reach the API server any more after it has taken
-// values from so many objects, of which the last answers do not arrive.
+// values from that many objects, of which the last answers do not arrive.
 func (k *noted) dieAfter(t *testing.T, objects int64) func() bool {
 	t.Helper()
 	var done atomic.Int64

@@ -103,7 +103,7 @@ func startURL(t *testing.T, group string) (made *ownConverter, spec string) {
 	return c, fmt.Sprintf("url: {url: 'https://%s/crontabs'}", net.JoinHostPort(outside, fmt.Sprint(port)))
 }
 
-// mount loads the certificate, and again when it has changed, as kubelets and whoever
+// mount loads the certificate, and again when it has changed, as kubelets and the client that
 // copies Secrets do: a while later.
 func (c *ownConverter) mount(t *testing.T) {
 	t.Helper()

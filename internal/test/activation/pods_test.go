@@ -35,7 +35,7 @@ import (
 type behaviour struct {
 	// answer answers in its place.
 	answer func(converter http.Handler, w http.ResponseWriter, r *http.Request)
-	// untrusted makes the certificate that of an authority that nobody trusts.
+	// untrusted makes the certificate that of an authority that no one trusts.
 	untrusted bool
 	// refuses makes nothing listen.
 	refuses bool
@@ -117,7 +117,7 @@ func (c *testConverter) load(t *testing.T, deployment *appsv1.Deployment) {
 func (c *testConverter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
 	t.Helper()
 	var listener net.Listener
-	expect.Eventually(t, "nobody else listens at "+address, func() (bool, string) {
+	expect.Eventually(t, "no other client listens at "+address, func() (bool, string) {
 		var err error
 		listener, err = net.Listen("tcp", address)
 		return err == nil, fmt.Sprint(err)

@@ -82,7 +82,7 @@ func createOwn(t *testing.T, name, converter, certs string) {
 	expect.NoError(t, cluster.Create(t.Context(), policy))
 }
 
-// theirs is a Secret that somebody else keeps, by an authority of its own.
+// theirs is a Secret that another client keeps, by an authority of its own.
 func theirs(t *testing.T, name, serverName string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)

@@ -134,7 +134,7 @@ func (k *sized) oversized(t *testing.T) (*v1alpha1.OversizedStatus, *metav1.Cond
 }
 
 // TestObjectsTooLarge: an object from before the policy holds more than fits. All
-// versions can be read, the policy tells of the object before anybody asks, and what
+// versions can be read, the policy tells of the object before any client asks, and what
 // would lose data is refused, also while the storage version moves to the version that
 // lacks the field and back. Nothing of that is ever stored.
 func TestObjectsTooLarge(t *testing.T) {
@@ -193,7 +193,7 @@ func TestObjectsTooLarge(t *testing.T) {
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	check()
 
-	// A converter that is away keeps nobody from writing at the storage version.
+	// A converter that is away keeps no one from writing at the storage version.
 	pod.toAPIServer.Store(&behaviour{answer: notFound})
 	expect.NoError(t, k.write(t, "v1", "small"))
 	pod.toAPIServer.Store(&behaviour{})

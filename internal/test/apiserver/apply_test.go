@@ -43,7 +43,7 @@ func (k *kind) apply(t *testing.T, version, manager, fields string, force bool) 
 	return k.at(version).Apply(t.Context(), "one", k.gadget(t, version, "one", fields), metav1.ApplyOptions{FieldManager: manager, Force: force})
 }
 
-// play applies, and applies once more: that writes nothing.
+// play applies, and applies again: that writes nothing.
 func (a applied) play(t *testing.T, k *kind) {
 	t.Helper()
 	got, err := k.apply(t, a.version, a.manager, a.fields, a.force)
@@ -56,7 +56,7 @@ func (a applied) play(t *testing.T, k *kind) {
 		again, err := k.apply(t, a.version, a.manager, a.fields, a.force)
 		expect.NoError(t, err)
 		if again.GetResourceVersion() != got.GetResourceVersion() {
-			t.Errorf("%s: the same once more was written", a.what)
+			t.Errorf("%s: the same again was written", a.what)
 		}
 	}
 	wantFields(t, a.what+": at v1alpha1", k.get(t, "v1alpha1", "one"), a.old)
@@ -150,16 +150,16 @@ func testApply(t *testing.T, s *apiServer) {
 				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:weight: {}}}}}}`,
 		},
 		{
-			what: "one of two that are kept aside at v1beta1", version: "v1", manager: "new", fields: "spec: {ports: [{name: http, weight: 5}]}",
-			// To the API server, what is kept aside is one field, which is still
-			// there. So the tier stays, and belongs to nobody.
+			what: "one of two that are preserved at v1beta1", version: "v1", manager: "new", fields: "spec: {ports: [{name: http, weight: 5}]}",
+			// To the API server, what is preserved is one field, which is still
+			// there. So the tier stays, and belongs to no one.
 			old:     "spec: {hostPort: 'a:80', ports: [{name: http}]}",
 			current: "spec: {endpoint: {host: a, port: 80}, tier: gold, ports: [{name: http, weight: 5}]}",
 			owners: `{mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
 				new v1: {f:spec: {f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:weight: {}}}}}}`,
 		},
 		{
-			what: "without what is kept aside", version: "v1", manager: "new", fields: "spec: {team: blue}",
+			what: "without what is preserved", version: "v1", manager: "new", fields: "spec: {team: blue}",
 			old:     "spec: {hostPort: 'a:80', team: blue}",
 			current: "spec: {endpoint: {host: a, port: 80}, team: blue, tier: gold}",
 			owners:  "{mid v1beta1: {f:spec: {f:address: {f:host: {}}}}, new v1: {f:spec: {f:team: {}}}}",
@@ -169,7 +169,7 @@ func testApply(t *testing.T, s *apiServer) {
 	}
 }
 
-// testApplyKept has a manager at the old version that applies what is kept aside
+// testApplyKept has a manager at the old version that applies what is preserved
 // there, as of a manifest that was read from the cluster: it owns what it holds.
 func testApplyKept(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "kept")
@@ -181,7 +181,7 @@ func testApplyKept(t *testing.T, s *apiServer) {
 			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}}",
 		},
 		{
-			what: "what is kept aside", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
+			what: "what is preserved", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
 			old: "spec: {team: a, count: 1}", current: "spec: {tier: gold, team: a, scaling: {replicas: 1}}",
 			owners: `{new v1: {f:spec: {f:tier: {}, f:team: {}}},
 				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1.gadgets.kept.example.com: {}}}, f:spec: {f:count: {}}}}`,
@@ -199,7 +199,7 @@ func testApplyKept(t *testing.T, s *apiServer) {
 			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}, old v1alpha1: {f:spec: {f:count: {}}}}",
 		},
 		{
-			what: "what was kept aside once", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
+			what: "what was preserved once", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
 			conflict: `Apply failed with 1 conflict: conflict with "new": .spec.tier`,
 			old:      "spec: {team: a, count: 1}", current: "spec: {tier: silver, team: a, scaling: {replicas: 1}}",
 			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}, old v1alpha1: {f:spec: {f:count: {}}}}",
@@ -216,7 +216,7 @@ func testApplyKept(t *testing.T, s *apiServer) {
 
 // testApplyEmptied has a manager whose only field that the old version has goes:
 // while the API server looks at the object at the old version, it makes the spec
-// null there. What is kept aside for the spec is in the object all the same.
+// null there. What is preserved for the spec is in the object all the same.
 func testApplyEmptied(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "nothing")
 	const labelled = "old v1alpha1: {f:metadata: {f:labels: {f:a: {}}}}"
@@ -240,7 +240,7 @@ func testApplyEmptied(t *testing.T, s *apiServer) {
 
 // testRetiredVersion retires a version that managers applied at. One of them
 // moves on to the new version. What the other one owns stays its own as long as
-// the version exists, served or not. Once the version is gone nobody can apply,
+// the version exists, served or not. Once the version is gone no one can apply,
 // until the entry that names it is gone from managedFields.
 func testRetiredVersion(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "retired")

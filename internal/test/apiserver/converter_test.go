@@ -119,7 +119,7 @@ func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// freePort is one that nobody listens at.
+// freePort is one that no one listens at.
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")

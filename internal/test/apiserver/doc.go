@@ -12,7 +12,7 @@
 //
 // Every scenario is played twice, on an API server with a watch cache and on
 // one without: the first converts what it reads when it fills its cache, the
-// second when somebody asks.
+// second when a client asks.
 //
 // The tests have the build tag integration: make integration brings what they need.
 package apiserver

@@ -89,7 +89,7 @@ func testDown(t *testing.T, s *apiServer) {
 	}
 }
 
-// testOverflow has an object with more than can be kept aside. Where that is the
+// testOverflow has an object with more than can be preserved. If that is the
 // stored version's, it is not accepted; where it is stored, the version that
 // would have to keep it aside cannot be read, and says why and for which object.
 func testOverflow(t *testing.T, s *apiServer) {
@@ -125,7 +125,7 @@ func testOverflow(t *testing.T, s *apiServer) {
 }
 
 // testOverflowDrop has a policy that prefers to lose: the largest value that is
-// kept aside is given up, and its place is named.
+// preserved is given up, and its place is named.
 func testOverflowDrop(t *testing.T, s *apiServer) {
 	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
 	k.create(t, "v1", "large", "spec: {team: a, tier: "+incompressible.Text(300<<10)+", ports: [{name: http, weight: 1}]}")

@@ -71,7 +71,7 @@ func testUpdateManagers(t *testing.T, s *apiServer) {
 		old v1alpha1: {f:spec: {f:hostPort: {}}}, mid v1beta1: {f:spec: {f:hint: {}}}, new v1: {f:spec: {f:tier: {}}}}`)
 	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), "spec: {hint: x, address: {host: a, port: 81}}")
 	if _, kept := k.get(t, "v1alpha1", "one").GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]; !kept {
-		t.Error("the tier is not kept aside at v1alpha1")
+		t.Error("the tier is not preserved at v1alpha1")
 	}
 }
 
@@ -87,12 +87,12 @@ const filledVersions = `
 `
 
 // testApplyDefaults applies at a version that lacks a field to which a rule gives
-// a value. The field belongs to whoever applies it at the version that has it.
+// a value. The field belongs to the client that applies it at the version that has it.
 func testApplyDefaults(t *testing.T, s *apiServer) {
 	k := s.install(t, "filled", filledVersions, defaultRules)
 	for _, step := range []struct{ what, version, manager, fields, want, owners string }{
 		{
-			"a field that nobody applied", "v1", "old", "spec: {size: 1}",
+			"a field that no one applied", "v1", "old", "spec: {size: 1}",
 			"spec: {size: 1, mode: Standard}", "{old v1: {f:spec: {f:size: {}}}}",
 		},
 		{
@@ -112,9 +112,9 @@ func testApplyDefaults(t *testing.T, s *apiServer) {
 			"spec: {size: 3, mode: Odd}", "{old v1: {f:spec: {f:size: {}}}, new v2: {f:spec: {f:mode: {}}}}",
 		},
 		{
-			// At v1 both the field and that it is absent are kept aside, in one
+			// At v1 both the field and that it is absent are preserved, in one
 			// annotation. To the API server that is one field, which is still there.
-			"a field that nobody applies any more", "v2", "new", "spec: {}",
+			"a field that no one applies any more", "v2", "new", "spec: {}",
 			"spec: {size: 3, mode: Odd}", "{old v1: {f:spec: {f:size: {}}}, new v2: {f:spec: {}}}",
 		},
 	} {

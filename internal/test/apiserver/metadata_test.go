@@ -76,7 +76,7 @@ func wantText(t *testing.T, what string, got, want map[string]string) {
 }
 
 // testMetadata has metadata of all sorts, through updates at every version: it
-// is the same at all of them, but for what is kept aside.
+// is the same at all of them, but for what is preserved.
 func testMetadata(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "metadata")
 	for _, written := range versions {
@@ -117,7 +117,7 @@ func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
 	}
 }
 
-// metadataOf is the metadata without what is kept aside.
+// metadataOf is the metadata without what is preserved.
 func metadataOf(object *unstructured.Unstructured) map[string]any {
 	metadata := object.DeepCopy().Object["metadata"].(map[string]any)
 	annotations := metadata["annotations"].(map[string]any)

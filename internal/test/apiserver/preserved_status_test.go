@@ -148,7 +148,7 @@ func (k *kind) forge(t *testing.T, version, name, from, to string) {
 }
 
 // forgeAtBirth creates an object with annotations, and without a status: API servers
-// let nobody create one. They wait for the first write of the status.
+// let no one create one. They wait for the first write of the status.
 func (k *kind) forgeAtBirth(t *testing.T, annotations map[string]string) {
 	t.Helper()
 	object := k.gadget(t, "v1", "born", "spec: {size: 1}")

@@ -59,7 +59,7 @@ spokes:
 `
 
 // testRules has the rules that compute values: what they compute, and what is
-// kept aside because it would not come back by the rule.
+// preserved because it would not come back by the rule.
 func testRules(t *testing.T, s *apiServer) {
 	k := s.install(t, "rules", ruleVersions, ruleRules)
 	for name, form := range map[string]struct{ version, fields, other string }{

@@ -15,7 +15,7 @@ import (
 )
 
 // testPruning writes fields that no schema has, through the API server and into
-// etcd. They are gone at every version; what is kept aside is not.
+// etcd. They are gone at every version; what is preserved is not.
 func testPruning(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "pruning")
 	for _, written := range versions {

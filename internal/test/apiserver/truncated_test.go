@@ -168,7 +168,7 @@ func (k *kind) wantReads(t *testing.T, version, other, name string, names ...str
 	}
 }
 
-// testTruncated has an object at the hub, which is stored, from before anybody
+// testTruncated has an object at the hub, which is stored, from before any client
 // refused it: all versions can be read, and what was truncated is never stored.
 func testTruncated(t *testing.T, s *apiServer) {
 	k := s.install(t, "truncated", blobVersions, blobRules)

@@ -34,7 +34,7 @@ const nullVersions = `
 const nullRules = "{hub: v2, spokes: [{version: v1, rules: [{move: {from: .spec.moved, to: .spec.elsewhere}}]}]}"
 
 // testNullable has nulls: they are values where both schemas allow them, and are
-// kept aside where only one does. The API server would take them out of what a
+// preserved where only one does. The API server would take them out of what a
 // converter answers.
 func testNullable(t *testing.T, s *apiServer) {
 	k := s.install(t, "nulls", nullVersions, nullRules)
@@ -83,7 +83,7 @@ spokes:
 `
 
 // testValidation has a new version that allows less. Objects of the old one are
-// read there as they are, and what was wrong before may stay when something else
+// read there unchanged, and what was wrong before may stay when something else
 // changes there. Nothing new may be wrong.
 func testValidation(t *testing.T, s *apiServer) {
 	k := s.install(t, "validation", validatedVersions, validatedRules)

@@ -68,7 +68,7 @@ func TestColours(t *testing.T) {
 			})
 		}
 	}
-	// Whoever sees no colours tells lines apart by their dashes, their strength, and
+	// The client that sees no colours tells lines apart by their dashes, their strength, and
 	// the words beside them.
 	b := open(t, "cluster", window(1400))
 	for _, kind := range []string{"copied", "translated", "computed", "kept", "dropped", "same"} {

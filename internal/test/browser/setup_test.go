@@ -99,7 +99,7 @@ type tab struct {
 	said     []string
 }
 
-// open shows a report of internal/report/testdata, as somebody got it: with its
+// open shows a report of internal/report/testdata, as a client got it: with its
 // style sheet.
 func open(t *testing.T, name string, actions ...action) *tab {
 	t.Helper()

@@ -48,7 +48,7 @@ func TestCertManagerIssues(t *testing.T) {
 	company := c.secret("company")
 	company.Data = keyPair(second)
 	expect.NoError(c.T, c.Update(c.ctx, company))
-	// cert-manager does not issue anew because its authority did.
+	// cert-manager does not issue again because its authority did.
 	expect.NoError(c.T, c.Delete(c.ctx, c.secret(names.IssuedSecret(name))))
 	expect.Eventually(c.T, "API servers trust the other authority alone", func() (bool, string) {
 		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), c.condition(v1alpha1.CertificatesReadyCondition).Message

@@ -105,7 +105,7 @@ func (s *server) create(t *testing.T, policy *unstructured.Unstructured) *unstru
 	return created
 }
 
-// check holds a policy of before against what the API server has now.
+// check holds a previous policy against what the API server has now.
 func (s *server) check(t *testing.T, policy *unstructured.Unstructured) {
 	found := policy.DeepCopy()
 	expect.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(policy), found))

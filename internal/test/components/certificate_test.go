@@ -76,7 +76,7 @@ func checkMount(t *testing.T, pod corev1.PodSpec, secret string) {
 }
 
 // TestOpenShiftMonitors: the cluster's own Prometheus may scrape, and is not let in
-// where nobody asked for monitors.
+// where no client asked for monitors.
 func TestOpenShiftMonitors(t *testing.T) {
 	objects := build(t, "prometheus", "openshift")
 	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "prometheus-k8s", Namespace: "openshift-monitoring"}}

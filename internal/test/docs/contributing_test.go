@@ -197,7 +197,7 @@ func TestReleaseOnly(t *testing.T) {
 // aPath is what can only be one in the tree.
 var aPath = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)*(\.(go|md|yaml|txt|json|sh)|/[\w*-]+)$`)
 
-// TestContributorsPaths: files and folders that the map of the house names are there.
+// TestContributorsPaths: files and folders that the map of the code names are there.
 // A name without a folder is in one that its line has named before.
 func TestContributorsPaths(t *testing.T) {
 	page := contributing(t)

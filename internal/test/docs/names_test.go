@@ -77,7 +77,7 @@ func TestNames(t *testing.T) {
 				seen[check.what]++
 				name, _, _ := strings.Cut(span.Text, "=")
 				if !check.known(span.Text) && !others[name] {
-					t.Errorf("%s:%d: nobody knows the %s %s", page.Path, span.Line, check.what, span.Text)
+					t.Errorf("%s:%d: no one knows the %s %s", page.Path, span.Line, check.what, span.Text)
 				}
 			}
 		}

@@ -67,7 +67,7 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	// Reads convert when somebody asks, so that all that is said is said to them.
+	// Reads convert when a client asks, so that all that is said is said to them.
 	server := testenv.For(t, testenv.Options{NoWatchCache: true, StorageMigrations: true})
 	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
 	expect.NoError(t, err)

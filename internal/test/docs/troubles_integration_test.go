@@ -69,7 +69,7 @@ var refuse = review(func(string, []unstructured.Unstructured) ([]unstructured.Un
 
 var success = metav1.Status{Status: metav1.StatusSuccess}
 
-// hang answers nobody. Only what has read a request hears that its caller gave up.
+// hang answers no one. Only what has read a request hears that its caller gave up.
 func hang(_ http.ResponseWriter, request *http.Request) {
 	_, _ = io.Copy(io.Discard, request.Body)
 	<-request.Context().Done()

@@ -158,7 +158,7 @@ func TestMake(t *testing.T) {
 }
 
 // makeKnows tells targets of the Makefile in a folder, and, with = behind them,
-// variables: those with a default there, those that it reads and nobody sets, and
+// variables: those with a default there, those that it reads and no one sets, and
 // those that the script that starts clusters reads.
 func makeKnows(t *testing.T, folder string) func(word string) bool {
 	t.Helper()

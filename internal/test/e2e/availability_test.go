@@ -26,7 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestAvailability lets things happen to converter pods while somebody reads
+// TestAvailability lets things happen to converter pods while a client reads
 // objects that are converted each time. No read fails, and none is wrong.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func replacePods(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Child(crontab.CRD())}}
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
 	expect.NoError(t, cluster.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)))
-	expect.Eventually(t, "no pod of before is left", func() (bool, string) {
+	expect.Eventually(t, "no previous pod is left", func() (bool, string) {
 		for _, pod := range converters(ctx, t, crontab) {
 			if before[pod.UID] {
 				return false, pod.Name

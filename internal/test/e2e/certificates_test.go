@@ -66,7 +66,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 		t.Errorf("%d conversions failed", failures-failed)
 	}
 	if int64(since-succeeded) < reads {
-		t.Errorf("%d conversions for %d reads: somebody answered without the converter", since-succeeded, reads)
+		t.Errorf("%d conversions for %d reads: a client answered without the converter", since-succeeded, reads)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // TestConverterPodsHaveNoRights: conversions depend on no API access, so the
-// pods that everybody's objects pass through get none.
+// pods that everyone's objects pass through get none.
 func TestConverterPodsHaveNoRights(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

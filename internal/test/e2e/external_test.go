@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestConverterOfOthers: a converter that somebody else runs, in a namespace of
+// TestConverterOfOthers: a converter that users run, in a namespace of
 // theirs, serves the certificate that the operator issued for it. The operator deploys
 // nothing, and proves it, by its Service and by a URL.
 func TestConverterOfOthers(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// mostWithoutLeader is how long nobody may lead after a leader died.
+// mostWithoutLeader is how long no one may lead after a leader died.
 const mostWithoutLeader = 20 * time.Second
 
 // failOver kills the manager that leads, in a way that it cannot give its lease back,
@@ -55,7 +55,7 @@ func failOver(ctx context.Context, t *testing.T) {
 	t.Logf("%s renewed its lease at %s, and %s took it %s later",
 		*last.Spec.HolderIdentity, last.Spec.RenewTime, *next.Spec.HolderIdentity, without)
 	if without >= mostWithoutLeader {
-		t.Errorf("nobody led for %s", without)
+		t.Errorf("no one led for %s", without)
 	}
 }
 

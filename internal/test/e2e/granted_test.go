@@ -73,7 +73,7 @@ func grantNothing(ctx context.Context, t *testing.T, granted []string) {
 			run(ctx, t, "kubectl", "delete", "--ignore-not-found", "clusterrole/"+name, "clusterrolebinding/"+name)
 		}
 		reinstall(ctx, t)
-		restartManagers(ctx, t) // those of before look only after a minute whether they may grant again
+		restartManagers(ctx, t) // the previous ones look only after a minute whether they may grant again
 	})
 	play(t, newPlayer(t, folder), "granting none")
 }

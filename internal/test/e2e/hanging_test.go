@@ -66,7 +66,7 @@ func TestAHangingPod(t *testing.T) {
 	waitConverters(ctx, t, crontab)
 }
 
-// readsUntilRight reads until so many reads in a row are right, and returns how
+// readsUntilRight reads until that many reads in a row are right, and returns how
 // many failed before. One that is wrong ends the test.
 func readsUntilRight(ctx context.Context, t *testing.T, crontab scenarios.CronTab, inARow int) (failures int) {
 	t.Helper()

@@ -45,7 +45,7 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 // TestConverterImage: a converter that its author wrote with controller-runtime
 // converts and migrates, in pods with the operator's certificates. Two bad versions
 // of it, one that cannot be pulled and one that knows another group only, do not
-// replace it; and its pods may be shaped anew while objects are read all the time.
+// replace it; and its pods may be shaped again while objects are read all the time.
 func TestConverterImage(t *testing.T) {
 	releaseOnly(t, "TestImage")
 	t.Parallel()

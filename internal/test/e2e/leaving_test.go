@@ -120,7 +120,7 @@ func reinstall(ctx context.Context, t *testing.T) {
 	waitTwoManagers(ctx, t)
 }
 
-// restartManagers ends when those of before are gone.
+// restartManagers ends when the previous ones are gone.
 func restartManagers(ctx context.Context, t *testing.T) {
 	t.Helper()
 	run(ctx, t, "kubectl", "-n", system, "rollout", "restart", "deployment/conversion-operator")

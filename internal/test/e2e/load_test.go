@@ -97,7 +97,7 @@ func (l *load) check(t *testing.T) {
 var conversionsMetric = regexp.MustCompile(`(?m)^apiserver_crd_conversion_webhook_duration_seconds_count\{crd_name="([^"]+)",[^}]*succeeded="([^"]+)"[^}]*\} (\d+)`)
 
 // countConversions asks the API server how many conversions succeeded, and how many
-// did not, whoever asked for them.
+// did not, no matter who asked for them.
 func countConversions(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (succeeded, failed int) {
 	t.Helper()
 	text, err := teller.Run(ctx, "kubectl", "get", "--raw", "/metrics")

@@ -109,7 +109,7 @@ func tells(t *testing.T, metrics func() string, wants ...string) {
 	})
 }
 
-// fetch reads a page without TLS; it is empty while nobody answers.
+// fetch reads a page without TLS; it is empty while nothing answers.
 func fetch(ctx context.Context, t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -134,7 +134,7 @@ func scrape(ctx context.Context, t *testing.T, address, token string) (status in
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
 	}
-	// The manager makes its certificate at each start, so nobody can know it.
+	// The manager makes its certificate at each start, so no one can know it.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	defer transport.CloseIdleConnections()
 	answer, err := transport.RoundTrip(request)

@@ -28,7 +28,7 @@ import (
 )
 
 // TestMigrating types what the pages say of a migration: it is followed, paused
-// and resumed, an object fails and is mended, and the storage version moves back.
+// and resumed, an object fails and is fixed, and the storage version moves back.
 // While it has failed, runbooks have something to look at.
 func TestMigrating(t *testing.T) {
 	releaseOnly(t, "TestAMigrationIsPaused", "TestAMigrationIsTriggeredAgain", "TestAFailedMigrationSaysWhatToDo")
@@ -50,7 +50,7 @@ func TestMigrating(t *testing.T) {
 }
 
 // pathWithoutPlugins is PATH for `kubectl plugin list`, which tells of directories that
-// it cannot read, and of every plugin of whoever runs the tests.
+// it cannot read, and of every plugin of the client that runs the tests.
 func pathWithoutPlugins() string {
 	list := filepath.SplitList(os.Getenv("PATH"))
 	return strings.Join(slices.DeleteFunc(list, func(directory string) bool {

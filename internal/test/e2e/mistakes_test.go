@@ -56,7 +56,7 @@ func readRunbooks(ctx context.Context, t *testing.T, crontab scenarios.CronTab) 
 	play(t, newPlayer(t, t.TempDir(), "POLICY="+crontab.CRD()), "mistakes")
 }
 
-// breakRules: the converter goes on with the rules of before.
+// breakRules: the converter goes on with the previous rules.
 func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	setFrom := func(path v1alpha1.Path) {
 		policy := getPolicy(ctx, t, crontab.CRD())

@@ -72,7 +72,7 @@ func serveNewOnly(ctx context.Context, t *testing.T, crontab scenarios.CronTab) 
 	expect.NoError(t, cluster.Patch(ctx, crd, client.MergeFrom(base)))
 }
 
-// uninstall types what the pages tell. Where they say what is to be when no policy is
+// uninstall types what the pages tell. If they say what is to be when no policy is
 // left, it waits for that.
 func uninstall(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()

@@ -79,7 +79,7 @@ func askAgainAfter(ctx context.Context, t *testing.T, lifetime string) {
 }
 
 // changeManagers gives the managers one more argument, or those that it is told, and
-// returns those of before.
+// returns the previous ones.
 func changeManagers(ctx context.Context, t *testing.T, arguments ...string) []string {
 	t.Helper()
 	managers := &appsv1.Deployment{}

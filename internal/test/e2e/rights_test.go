@@ -43,7 +43,7 @@ func checkLeading() error {
 
 // checkRights holds the rights of the operator's accounts against what they asked
 // for in all stories together: nothing was forbidden, and nothing is granted that
-// nobody used. AUDIT_LOG is where the API server keeps its log; another cluster than
+// no one used. AUDIT_LOG is where the API server keeps its log; another cluster than
 // the local one keeps none for us.
 func checkRights() error {
 	name := os.Getenv("AUDIT_LOG")

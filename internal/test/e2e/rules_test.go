@@ -23,7 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestChangingRules changes the rules there and back while somebody reads. No
+// TestChangingRules changes the rules there and back while a client reads. No
 // read fails, each is answered by the one rules or the others, and once by the
 // others never by the one again. What the API server has in memory follows, and
 // not one conversion fails for that either.
@@ -52,7 +52,7 @@ func TestChangingRules(t *testing.T) {
 	waitCached(ctx, t, crontab, objects, "|")
 	splitAt(ctx, t, crontab, ":")
 	waitCached(ctx, t, crontab, objects, ":")
-	expect.Eventually(t, "pods carry the rules that are left, and no others", func() (bool, string) {
+	expect.Eventually(t, "pods serve the ruleset that are left, and no others", func() (bool, string) {
 		return carryOnly(pods(ctx, t, client.MatchingLabels{
 			names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())}), first)
 	})

@@ -26,7 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestUpgrade goes back to the version of before and forward again, as the page on
+// TestUpgrade goes back to the previous version and forward again, as the page on
 // upgrades tells, each time in the middle of a migration of 2,000 objects, and then
 // the leader dies. All the while objects are written at one version and read at the
 // other: no conversion fails, the migrations go on, and nothing is done twice.
@@ -57,7 +57,7 @@ func TestUpgrade(t *testing.T) {
 	all()
 }
 
-// waitForgotten waits until no converter has the rules of before the new version. With those
+// waitForgotten waits until no converter has the previous rules the new version. With those
 // in spec.conversion an API server tried in vain to fill its cache of that version, and
 // went on for a second or two after they were exchanged, before it gave that cache up:
 // failures that it counts, and that no client sees.
@@ -69,7 +69,7 @@ func waitForgotten(ctx context.Context, t *testing.T, crontab scenarios.CronTab)
 	})
 }
 
-// installations are a folder with a kustomization of the version of before and one
+// installations are a folder with a kustomization of the previous version and one
 // of the version of now, as the page has them, and the images of both.
 func installations(t *testing.T) (player *docs.Player, before, now string) {
 	t.Helper()
@@ -84,7 +84,7 @@ func installations(t *testing.T) (player *docs.Player, before, now string) {
 }
 
 // kustomize makes a folder with a kustomization of config, with an image, components
-// beside the default, and managers that settle as fast as here they may.
+// beside the default, and managers may have as short a propagation delay as here.
 func kustomize(t *testing.T, folder, config, image string, components ...string) {
 	t.Helper()
 	to := func(path string) string {
@@ -136,14 +136,14 @@ func install(ctx context.Context, t *testing.T, player *docs.Player, crontab sce
 }
 
 // check counts what two versions of the manager have written, one after the other:
-// the new image, once. Where they compile rules differently, pods get the new plan
+// the new image, once. If they compile rules differently, pods get the new plan
 // with it, and the CustomResourceDefinition then names that.
 func (c versionChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	most := int64(1)
 	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision; hash != c.plan {
 		t.Logf("rules are compiled differently: plan %s, before %s", hash, c.plan)
-		most = 2 // and once more, without the plan of before
+		most = 2 // and again, without the previous plan
 	}
 	if got := converterDeployment(ctx, t, crontab).Generation - c.deployment; got < 1 || got > most {
 		t.Errorf("the converter's Deployment was changed %d times for %s, want 1 to %d", got, c.image, most)
@@ -193,7 +193,7 @@ func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run
 }
 
 // finishMigration lets a migration go on at full speed, in a pod that the manager of
-// now starts, and holds its end against its beginning in the version of before.
+// now starts, and holds its end against its beginning in the previous version.
 func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, began contract.Record, installed versionChange) {
 	t.Helper()
 	if record := getRecord(ctx, t, crontab, began.Run); record.Finished() {

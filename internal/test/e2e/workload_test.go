@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestWorkload shapes converter pods anew while an object is read all the time: they
+// TestWorkload shapes converter pods again while an object is read all the time: they
 // listen at another port, with a priority, and with what a patch adds to them.
 func TestWorkload(t *testing.T) {
 	releaseOnly(t, "TestShape", "TestPatches")

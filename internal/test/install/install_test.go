@@ -56,7 +56,7 @@ func (k kubectl) run(t *testing.T, args ...string) string {
 	output, err := command.Output()
 	if err != nil {
 		stderr := ""
-		if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output gives it as it is
+		if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output gives it unchanged
 			stderr = string(failed.Stderr)
 		}
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stderr)

@@ -97,7 +97,7 @@ func TestManifest(t *testing.T) {
 }
 
 // TestArchives: krew unpacks them, and links to the program in them, beside which
-// its index asks for the licence. Who packs again gets the same.
+// its index asks for the licence. To pack again gives the same.
 func TestArchives(t *testing.T) {
 	first, again, other := pack(t, "a program"), pack(t, "a program"), pack(t, "another one")
 	for archive, bin := range map[string]string{
@@ -117,7 +117,7 @@ func TestArchives(t *testing.T) {
 }
 
 // unpack reads an archive, whose files must be as krew wants them: below its root,
-// and the program one that everybody may run.
+// and the program one that everyone may run.
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	packed, err := os.ReadFile(file)

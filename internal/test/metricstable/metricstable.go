@@ -30,7 +30,7 @@ type Table struct {
 	Names []string
 }
 
-// Check compares the table with what was scraped, or writes it anew.
+// Check compares the table with what was scraped, or writes it again.
 func (t Table) Check(tb testing.TB, scraped string) {
 	tb.Helper()
 	page, err := os.ReadFile(t.Page)

@@ -5,7 +5,7 @@
 // config/components/prometheus and the dashboard of config/components/grafana.
 //
 // Alerts are played on series that testdata writes down: make promtool has
-// promtool itself do so. Here it is looked whether each of them is.
+// promtool itself do so. Here it is checked whether each of them is.
 //
 // Every metric and label in an expression must be one that is exported. What is
 // exported is read from the tables of api/docs/metrics.md, which other tests hold

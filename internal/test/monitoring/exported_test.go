@@ -83,7 +83,7 @@ func (e exported) checkSelector(t *testing.T, where string, selector *parser.Vec
 	t.Helper()
 	known, found := e[selector.Name]
 	if !found {
-		t.Errorf("%s: nobody exports %q", where, selector.Name)
+		t.Errorf("%s: no one exports %q", where, selector.Name)
 		return
 	}
 	for _, matcher := range selector.LabelMatchers {

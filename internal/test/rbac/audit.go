@@ -175,7 +175,7 @@ func accountOf(user, namespace string) (Account, bool) {
 	return Account(name), true
 }
 
-// Unused are the rights that nobody used and that have no proof either, sorted.
+// Unused are the rights that no one used and that have no proof either, sorted.
 func (l *Log) Unused(roles []Role) []Right {
 	var unused []Right
 	for _, role := range roles {
@@ -194,7 +194,7 @@ func (l *Log) Unused(roles []Role) []Right {
 	return unused
 }
 
-// used reports whether somebody who has the right used it, where it holds.
+// used reports whether a client who has the right used it, where it holds.
 func (l *Log) used(right Right) bool {
 	account, made := strings.CutPrefix(right.Role, "<policy>-")
 	_, namespace, namespaced := strings.Cut(right.Role, " in ")

@@ -9,7 +9,7 @@
 // under config/samples. A test makes random objects that the project's
 // CustomResourceDefinition allows (objects_test.go), converts each of them with
 // the project's functions and by the policy, and compares what a Go client of
-// the project would read from either answer (compare_test.go). Where the two
+// the project would read from either answer (compare_test.go). If the two
 // differ, the difference has a name and a reason in the test of that project; a
 // difference without one fails the test, and so does one that no longer occurs.
 // Whatever the project's functions lose, the policy must bring every object back

@@ -12,8 +12,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// checkEdited edits a converted object, as somebody does who knows nothing of
-// what is kept aside in it. Then that fits no longer, and must not win over what
+// checkEdited edits a converted object, as a client does who knows nothing of
+// what is preserved in it. Then that fits no longer, and must not win over what
 // the object says: it must come back as it was edited. An edit that the API server
 // refuses is none.
 func (r *run) checkEdited(t *testing.T, made *objects, schema *checked, object, other []byte, from, to string) {

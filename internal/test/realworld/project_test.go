@@ -73,7 +73,7 @@ func (p *project) check(t *testing.T) {
 		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, rounds/2)
 	}
 	for _, place := range slices.Sorted(maps.Keys(run.unknown)) {
-		t.Errorf("differs, and nobody says why: %s", run.unknown[place])
+		t.Errorf("differs, and no one says why: %s", run.unknown[place])
 	}
 	for i, known := range p.differences {
 		if !run.seen[i] && !t.Failed() {

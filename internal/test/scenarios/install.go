@@ -41,7 +41,7 @@ func Install(ctx context.Context, t *Teller) error {
 		}
 	}
 	t.Say("A migration first lets writes in the old storage version drain: for two minutes, unless the manager is told")
-	t.Say("otherwise. Nobody else writes to this cluster, so that five seconds do.")
+	t.Say("otherwise. No other client writes to this cluster, so that five seconds do.")
 	if _, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "patch", deployment, "--type=json",
 		"-p", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--propagation-delay=5s"}]`); err != nil {
 		return err
@@ -52,7 +52,7 @@ func Install(ctx context.Context, t *Teller) error {
 	return waitUntilReplaced(ctx, t)
 }
 
-// waitUntilReplaced waits until the managers of before have ended: a rollout is
+// waitUntilReplaced waits until the previous managers have ended: a rollout is
 // over earlier, and until then one of them may lead.
 func waitUntilReplaced(ctx context.Context, t *Teller) error {
 	ending, err := t.Run(ctx, "kubectl", "-n", "conversion-system", "get", "pods", "-l", "app.kubernetes.io/component=manager",

@@ -47,7 +47,7 @@ func (p *Play) Tell(ctx context.Context) error {
 	}
 	reads, err := client.Stop()
 	if err != nil {
-		return fmt.Errorf("a client that read at %s all the while saw a gap: %w", p.Old, err)
+		return fmt.Errorf("a client that read at %s all the while was interrupted: %w", p.Old, err)
 	}
 	p.Claim("a client read an object at %s all the while: %d reads, none failed or differed", p.Old, reads)
 	return nil

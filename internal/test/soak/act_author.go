@@ -57,7 +57,7 @@ func (p *player) editDefinition(ctx context.Context, s step) error {
 	})
 }
 
-// warnings are what API servers send to whoever uses a version, by version.
+// warnings are what API servers send to the client that uses a version, by version.
 func warnings(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	all := map[string]string{}
 	for _, version := range crd.Spec.Versions {
@@ -166,7 +166,7 @@ func (p *player) overwriteConversion(ctx context.Context, s step) error {
 	return p.eventually(ctx, "objects are converted again", p.convertsAgain)
 }
 
-// convertsAgain: an API server goes on by the definition of before for a moment.
+// convertsAgain: an API server goes on by the previous definition for a moment.
 func (p *player) convertsAgain(ctx context.Context) error {
 	now, err := p.observe(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 
 // What goes wrong.
 
-// killProcesses kills processes, which are started again by whoever has started them.
+// killProcesses kills processes, which are started again by the client that has started them.
 func (p *player) killProcesses(_ context.Context, s step) error {
 	return signalAll(processNamed(s.Detail), unix.SIGKILL)
 }
@@ -57,7 +57,7 @@ func (p *player) deletePods(ctx context.Context, s step) error {
 	})
 }
 
-// childNames are what somebody deletes who tidies up.
+// childNames are what a client deletes who tidies up.
 var childNames = []string{"Deployment", "Service", "serving certificate", "authority", "compiled rules"}
 
 // deleteChild deletes something that the operator made for a policy. It may not be there yet.

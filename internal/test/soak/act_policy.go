@@ -214,7 +214,7 @@ func mergePatch(spec map[string]any) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": spec})
 }
 
-// pruning is what somebody else took out of status.storedVersions: the versions,
+// pruning is what another client took out of status.storedVersions: the versions,
 // and the revision of etcd since which they are not listed.
 type pruning struct {
 	Revision int64
@@ -242,7 +242,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 			if err := p.cluster.Status().Patch(ctx, crd, patch, client.FieldOwner("somebody")); err != nil {
 				if apierrors.IsConflict(err) {
-					done.Versions = nil // it was not this try, whoever it was
+					done.Versions = nil // it was not this try, no matter who it was
 				}
 				return err
 			}
@@ -259,7 +259,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 	return err
 }
 
-// forgetPruned: once objects are listed again, nothing is left that somebody else
+// forgetPruned: once objects are listed again, nothing is left that another client
 // has done.
 func (p *player) forgetPruned(all map[string]seen) {
 	for name, now := range all {

@@ -31,7 +31,7 @@
 // what was written. The others hold once the cluster has come to rest, and are
 // waited for.
 //
-// Somebody else who prunes status.storedVersions makes it untrue by that, and nobody
+// Another client who prunes status.storedVersions makes it untrue by that, and no one
 // but the next write of each object can make it true again. So bytes that were there
 // when their version was pruned are the one exception of what is listed, by the
 // revision of etcd in which they were written, until none of them is left. Whatever

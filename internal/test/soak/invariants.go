@@ -97,8 +97,8 @@ func objectsDiffer(now, _ seen) []string {
 	return []string{fmt.Sprintf("etcd has %v; expected %v", got, want)}
 }
 
-// bytesUnlisted: somebody else who prunes leaves bytes at what he has pruned, and
-// nobody writes any there from then on.
+// bytesUnlisted: another client who prunes leaves bytes at what he has pruned, and
+// no client writes any there from then on.
 func bytesUnlisted(now, _ seen) []string {
 	var wrong []string
 	for _, name := range now.unlisted() {
@@ -110,7 +110,7 @@ func bytesUnlisted(now, _ seen) []string {
 }
 
 // prunedWithoutEvidence: a version is listed no more, although nothing but the
-// operator has changed the definition's storage since, and nobody else has pruned.
+// operator has changed the definition's storage since, and no other client has pruned.
 func prunedWithoutEvidence(now, before seen) []string {
 	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {
 		return nil

@@ -213,7 +213,7 @@ func TestWhatMayBe(t *testing.T) {
 		"evidence is of an older generation": func(now, _ *seen) {
 			now.Stored["job"], now.Listed, now.Generation, now.Storage = joined, []string{hub, joined}, 6, joined
 		},
-		"bytes are left where somebody else has pruned": func(now, before *seen) {
+		"bytes are left where another client has pruned": func(now, before *seen) {
 			before.Listed, now.Stored["job"] = []string{hub, joined}, joined
 			now.Pruned = pruning{Revision: 101, Versions: []string{joined}}
 			stopMigrations(now)
@@ -265,7 +265,7 @@ func TestPausedIsAsGoodAsReady(t *testing.T) {
 		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
 	}
 	if wrong := notReady(now, now); len(wrong) != 1 {
-		t.Errorf("nobody paused it, and this is said: %q", wrong)
+		t.Errorf("no one paused it, and this is said: %q", wrong)
 	}
 	now.Subject.Paused = true
 	if wrong := notReady(now, now); len(wrong) != 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What is promised of versions, whoever their author is.
+// What is promised of versions, no matter who their author is.
 
 // unlisted are the objects whose bytes are at a version that status.storedVersions
 // does not have. It was read before and after etcd.
@@ -48,7 +48,7 @@ func retiredStored(now, _ seen) []string {
 	return wrong
 }
 
-// changedSuspended compares what nobody but the operator changes, since it has said
+// changedSuspended compares what no one but the operator changes, since it has said
 // that it changes nothing.
 func changedSuspended(now, before seen) []string {
 	if now.UID != before.UID || !now.Subject.Suspended || !before.saysSuspended() {
@@ -86,7 +86,7 @@ func migratesSuspended(now, _ seen) []string {
 	return wrong
 }
 
-// notMigrated is about policies that migrate. Whoever has pruned: what is listed is
+// notMigrated is about policies that migrate. The client that has pruned: what is listed is
 // no proof to them.
 func notMigrated(now, _ seen) []string {
 	if !now.Subject.active() || now.Subject.Paused {

@@ -32,7 +32,7 @@ type kind struct {
 	fromRest bool
 	// toRest is what nothing else may happen beside.
 	toRest bool
-	// alone tells that nobody may write to the subject meanwhile.
+	// alone tells that no one may write to the subject meanwhile.
 	alone bool
 }
 
@@ -142,7 +142,7 @@ func removable(s *subject) []string {
 // mostOverwrites leaves one of what the operator undoes.
 const mostOverwrites = 4
 
-// What somebody else writes to spec.conversion.
+// What another client writes to spec.conversion.
 const (
 	strategyNone     = "with strategy None"
 	foreignAuthority = "with another caBundle"

@@ -26,7 +26,7 @@ import (
 func main() {
 	lasts := flag.Duration("time", time.Hour, "how long steps are played; the last is played to its end")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "makes the sequence: the same seed, the same steps") //nolint:gosec // any number will do
-	list := flag.Int("list", 0, "print so many steps of the sequence and play none")
+	list := flag.Int("list", 0, "print that many steps of the sequence and play none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, *seed, *lasts, *list)

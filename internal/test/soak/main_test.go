@@ -55,6 +55,6 @@ func TestReadersLeaveAloneWhatIsWritten(t *testing.T) {
 	}
 	s.Kind = "overwrite conversion"
 	if got := p.readings(s, before); len(got) != 0 {
-		t.Errorf("%v is read while somebody else's conversion is in force", got)
+		t.Errorf("%v is read while another client's conversion is in force", got)
 	}
 }

@@ -55,7 +55,7 @@ type seen struct {
 	// Preserved are the values that the bytes hold in annotations, by object, version and
 	// path.
 	Preserved map[string]map[string]map[string]any
-	// Pruned is what somebody else took out of status.storedVersions while objects
+	// Pruned is what another client took out of status.storedVersions while objects
 	// were stored there.
 	Pruned pruning
 	// Reads are by version and name.
@@ -201,7 +201,7 @@ func preservedIn(annotations map[string]string, crd string) (map[string]map[stri
 const readers = 8
 
 // observeReads reads every object in every served version, and each version as a
-// list. Where the list fails, nothing else is asked of that version.
+// list. If the list fails, nothing else is asked of that version.
 func (p *player) observeReads(ctx context.Context, now *seen) error {
 	now.Reads = map[string]map[string]read{}
 	for _, version := range now.Subject.Served {

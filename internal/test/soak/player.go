@@ -33,7 +33,7 @@ type player struct {
 	ledger  *ledger
 	// subjects are what the model says after the steps so far.
 	subjects []subject
-	// pruned is what somebody else took out of status.storedVersions, by subject, as
+	// pruned is what another client took out of status.storedVersions, by subject, as
 	// long as objects are stored there.
 	pruned map[string]pruning
 	// last is what was observed last of each subject, before now.

@@ -15,7 +15,7 @@ import (
 // readPause makes a reader an ordinary client rather than a load test.
 const readPause = 20 * time.Millisecond
 
-// reader reads, all the while that a step lasts, objects that nobody writes
+// reader reads, all the while that a step lasts, objects that no client writes
 // meanwhile. A read may fail; what it gives may not differ.
 type reader struct {
 	stop context.CancelFunc

@@ -193,7 +193,7 @@ func TestWhatRestLeaves(t *testing.T) {
 			w := world{Subjects: []*subject{&c.is}}
 			w.rest()
 			if c.is.Unsettled || c.is.Behind != c.behind || !w.Rests {
-				t.Errorf("what is left is %+v, want it behind: %t, and settled", c.is, c.behind)
+				t.Errorf("the rest is %+v, want it behind: %t, and at rest", c.is, c.behind)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestWhatKeepsAVersion(t *testing.T) {
 				t.Errorf("%q keeps %s of %+v, want %q", is.Kept[version], version, is, c.keeper)
 			}
 			if diff := cmp.Diff(c.left, []record{is.Records["job-1"], is.Records["job-2"]}); diff != "" {
-				t.Errorf("what is left (-want +got):\n%s", diff)
+				t.Errorf("the rest (-want +got):\n%s", diff)
 			}
 			ledger := newLedger()
 			ledger.put("a", "job-1", joined, noted)

@@ -44,7 +44,7 @@ func RunPod(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, 
 	expect.NoError(tb, writer.Status().Update(tb.Context(), pod))
 }
 
-// RolledOut says of a Deployment that it has so many pods, all of them as it asks for.
+// RolledOut says of a Deployment that it has that many pods, all of them as it asks for.
 func RolledOut(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, replicas int32) {
 	tb.Helper()
 	base := deployment.DeepCopy()

@@ -30,7 +30,7 @@ type Options struct {
 	// of the operator are in OperatorCRDs. Relative paths start at the root of the
 	// repository.
 	CRDs []string
-	// NoWatchCache has every read come from etcd, and convert when somebody asks.
+	// NoWatchCache has every read come from etcd, and convert when a client asks.
 	NoWatchCache bool
 	// StorageMigrations has Kubernetes before 1.37 serve its own migrations, which it does
 	// not by default.

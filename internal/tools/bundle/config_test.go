@@ -105,7 +105,7 @@ func boundRules(t *testing.T, kind string) map[string][]rbacv1.PolicyRule {
 	return result
 }
 
-// Every other object of config/default is in the bundle as it is, or of a kind of
+// Every other object of config/default is in the bundle unchanged, or of a kind of
 // which notCarried says what is without it.
 func TestCarriesTheRest(t *testing.T) {
 	carriedObjects := map[string]map[string]any{}
@@ -163,7 +163,7 @@ func TestBesidesOLM(t *testing.T) {
 	}
 }
 
-// Whoever mirrors the bundle into a network of its own mirrors every image that
+// The client that mirrors the bundle into a network of its own mirrors every image that
 // runs, because relatedImages has them all.
 func TestRelatedImages(t *testing.T) {
 	csv := load(t).CSV

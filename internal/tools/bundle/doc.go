@@ -16,7 +16,7 @@
 // OLM makes Deployments, ServiceAccounts and roles itself, as the
 // ClusterServiceVersion says (install.go). Objects of other kinds are files beside
 // it, where OLM knows the kind (objects.go). What a bundle cannot carry is named
-// there too: a new kind in config/ is an error until somebody decides.
+// there too: a new kind in config/ is an error until a client decides.
 //
 // The tests hold bundle/ against the Operator Framework's own validators, against
 // what its scorecard looks at, and against config/.

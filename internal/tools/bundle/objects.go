@@ -22,7 +22,7 @@ var carried = map[string]bool{
 // notCarried are the kinds of config/ that a bundle cannot have, and what is
 // without them.
 var notCarried = map[string]string{
-	"Namespace":                        "whoever installs with OLM makes it; the ClusterServiceVersion suggests name and labels",
+	"Namespace":                        "the user who installs with OLM creates it; the ClusterServiceVersion suggests name and labels",
 	"PriorityLevelConfiguration":       "migrations queue with the requests of all ServiceAccounts until config/overlays/olm is applied",
 	"ValidatingAdmissionPolicy":        "the manager can grant more than it has to until config/overlays/olm is applied",
 	"ValidatingAdmissionPolicyBinding": "goes with its policy",

@@ -16,7 +16,7 @@ import (
 
 const head = "conversion webhook for probe.conversion-operator.io/v1, Kind=ConversionProbe failed: "
 
-// TestCallFailed holds what API servers say against what users are told. Neither
+// TestCallFailed holds what API servers say against what users are told; neither
 // times nor ports of the moment are in it.
 func TestCallFailed(t *testing.T) {
 	const post = `Post "https://crontabs.conversion-system.svc:443/convert/abc": `
@@ -92,7 +92,7 @@ func TestCheckAnswer(t *testing.T) {
 				t.Errorf("error is %q, want %q", got, c.want)
 			}
 			if !Answered(c.answer) {
-				t.Error("it is taken for an answer of nobody")
+				t.Error("it is taken for an answer of no one")
 			}
 		})
 	}

@@ -147,7 +147,7 @@ func (c *connection) call(ctx context.Context, method, path string, body []byte)
 	return answer, nil
 }
 
-// statusMessage takes the message out of a Status, or shows the text as it is.
+// statusMessage takes the message out of a Status, or shows the text unchanged.
 func statusMessage(body []byte) string {
 	var status metav1.Status
 	if err := json.Unmarshal(body, &status); err == nil && status.Message != "" {

@@ -10,7 +10,7 @@
 //	connect  TCP to the pod
 //	verify   TLS, with the name that API servers ask for
 //	ruleset     the pod serves the rules that it should
-//	canaries ConversionReviews come back as an API server demands, and with
+//	canary objects ConversionReviews come back as an API server demands, and with
 //	         the objects that were expected
 //
 // What fails is told by an Error, whose reason and message are made for status

@@ -25,7 +25,7 @@ type Library struct {
 
 // NewLibrary makes a Library of a CustomResourceDefinition with the spec.conversion
 // that it is to be given. Addresses are those of the pods, with their ports; calls
-// go there and not to the Service. Where a URL is called instead of a Service,
+// go there and not to the Service. If a URL is called instead of a Service,
 // there are no pods and no addresses.
 func NewLibrary(crd *apiextensionsv1.CustomResourceDefinition, wanted *apiextensionsv1.CustomResourceConversion, addresses []string) (*Library, error) {
 	crd = crd.DeepCopy()

@@ -52,7 +52,7 @@ func TestLibrary(t *testing.T) {
 // TestLibraryTakesTurns among the pods.
 func TestLibraryTakesTurns(t *testing.T) {
 	one, two := newPod(t, converter), newPod(t, converter)
-	two.target.CABundle = nil // it has an authority of its own, which nobody trusts
+	two.target.CABundle = nil // it has an authority of its own, which no one trusts
 	library, err := NewLibrary(libraryDefinition("turns"), libraryConversion(one), []string{one.target.Address, two.target.Address})
 	if err != nil {
 		t.Fatal(err)

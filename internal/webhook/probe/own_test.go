@@ -20,7 +20,7 @@ const (
 	filled = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"one","labels":{"a":"b"}},"spec":{"n":9007199254740993,"list":[{"x":1},{"x":2}],"note":"1"}}`
 )
 
-// author is a converter of somebody's: it changes apiVersion, and what else it likes.
+// author is a converter of a client's: it changes apiVersion, and what else it likes.
 func author(change func(object map[string]any) error) func(*testca.Authority, *pod) {
 	return answering("v1", func(review map[string]any) {
 		request := review["request"].(map[string]any)

@@ -26,10 +26,10 @@ type Target struct {
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
-	// RulesetHash is the ruleset that the pod must serve, and convert the canaries by.
+	// RulesetHash is the ruleset that the pod must serve, and convert the canary objects by.
 	RulesetHash string
 	// APIVersion is any group and version of the kind. A review without objects
-	// asks for it if there are no canaries.
+	// asks for it if there are no canary objects.
 	APIVersion string
 	// Canaries are converted one after the other.
 	Canaries []Canary

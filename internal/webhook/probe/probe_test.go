@@ -120,7 +120,7 @@ func TestPod(t *testing.T) {
 			canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}, back},
 			requests: []string{"GET /ruleset", "POST /convert/abc", "POST /convert/abc"},
 		},
-		"no canaries": {requests: []string{"GET /ruleset", "POST /convert/abc"}},
+		"no canary objects": {requests: []string{"GET /ruleset", "POST /convert/abc"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

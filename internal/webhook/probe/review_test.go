@@ -54,7 +54,7 @@ func TestReviewAnswers(t *testing.T) {
 }
 
 // TestConvertedObjects has what an API server finds wrong with single objects,
-// and what only somebody finds wrong who knows what should have come out.
+// and what only a client finds wrong who knows what should have come out.
 func TestConvertedObjects(t *testing.T) {
 	const rejected = "converting a canary from example.com/v1beta1 to example.com/v1: the answer is not acceptable to an API server: "
 	const unexpected = "converting a canary from example.com/v1beta1 to example.com/v1: the answer is not the one expected: "

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package celcheck says what is wrong with expressions before anybody relies on
+// Package celcheck says what is wrong with expressions before any client relies on
 // them. It compiles them over the schemas of a definition (check.go), with
 // what internal/conversion/expression evaluates them with in converter pods, holds
 // the type of each result against the schema of its field (types.go), and estimates

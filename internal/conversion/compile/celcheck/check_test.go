@@ -132,7 +132,7 @@ func TestCheck(t *testing.T) {
 		"dyn of another type":         {"dyn(self.a)", text, integer, 1, "gives string, and the field is of type integer: convert it with int()"},
 		"dyn of what has no type":     {"dyn(self.a)", either, integer, 1, ""},
 		"dyn for anything":            {"dyn(self.a)", integer, open, 1, ""},
-		"no type, and nobody said so": {"[dyn(self.a)][0]", port, port, 1, "gives dyn, and the field is of type object: put it in dyn() to have it checked each time"},
+		"no type, and no one said so": {"[dyn(self.a)][0]", port, port, 1, "gives dyn, and the field is of type object: put it in dyn() to have it checked each time"},
 
 		"list":                          {"self.a", texts, texts, 1, ""},
 		"list of another type":          {"self.a", texts, `{type: array, items: {type: integer}}`, 1, "gives list(string), and the field is of type array of integer"},

@@ -28,7 +28,7 @@ func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema)
 			return cmp.Or(s.checkResult(typed, args[1], field), s.checkResult(typed, args[2], field))
 		case "dyn":
 			if typed.GetType(args[0].ID()).Kind() == types.DynKind {
-				return nil // whoever writes dyn() there asks for what is checked once it is there
+				return nil // the client that writes dyn() there asks for what is checked once it is there
 			}
 			return s.checkResult(typed, args[0], field)
 		case "optional.of", "optional.ofNonZeroValue":

@@ -36,10 +36,10 @@ func (c *Choices) IntN(n int) int {
 	return choice % n
 }
 
-// Rarely reports true once in so many times.
+// Rarely reports true once in that many times.
 func (c *Choices) Rarely(times int) bool { return c.IntN(times) == times-1 }
 
-// Often reports true but for once in so many times.
+// Often reports true but for once in that many times.
 func (c *Choices) Often(times int) bool { return !c.Rarely(times) }
 
 // One returns one of some values.

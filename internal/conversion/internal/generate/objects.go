@@ -18,11 +18,11 @@ import (
 // Objects makes values that fit a schema.
 type Objects struct {
 	*Choices
-	// Words are pieces of text to make texts of, besides those of everybody.
+	// Words are pieces of text to make texts of, besides those of everyone.
 	Words []string
 	// Values are possible values of a field of any type, where they fit it.
 	Values []any
-	// Odd makes one value in so many one that does not fit; 0 makes none.
+	// Odd makes one value in that many one that does not fit; 0 makes none.
 	Odd int
 }
 

@@ -20,7 +20,7 @@ func (c *Choices) Text(value any) []byte {
 	return w.out
 }
 
-// writer is plain, but for the order of members, unless it is odd.
+// writer is plain, but for the order of members, unless it is not round-trippable.
 type writer struct {
 	*Choices
 	odd bool

@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 		"a path that is not there": {"{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/paused}]'}", "error in remove for path: '/spec/paused': Unable to remove nonexistent key: paused: missing value"},
 		"two patches":              {"{target: {kind: Deployment}, patch: \"{apiVersion: v1, kind: A, metadata: {name: a}}\\n---\\n{apiVersion: v1, kind: B, metadata: {name: b}}\"}", "it has several documents: write a patch for each of them"},
 		"a JSON patch for nothing": {"{patch: '[{op: remove, path: /spec}]'}", "a JSON patch needs a target"},
-		"another object":           {"{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}}'}", "it is for an object that there is not: give it a target that selects one of Deployment converter, Service converter"},
+		"another object":           {"{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}}'}", "its object does not exist: give it a target that selects one of Deployment converter, Service converter"},
 		"a target that is none":    {"{target: {kind: StatefulSet}, patch: '[]'}", "target selects none of Deployment converter, Service converter"},
 		"no regular expression":    {"{target: {kind: 'D('}, patch: '[]'}", "target: error parsing regexp: missing closing ): `^(?:D()$`"},
 		"no selector":              {"{target: {labelSelector: 'a=(('}, patch: '[]'}", "target: unable to parse requirement: found '(', expected: identifier"},

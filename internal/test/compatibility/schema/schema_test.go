@@ -76,7 +76,7 @@ func rules() *config.Config {
 	}
 }
 
-// breaks are the changes from old to now that some policy of before may not survive, sorted.
+// breaks are the changes from old to now that some previous policy may not survive, sorted.
 func breaks(t *testing.T, old, now *apiextensionsv1.CustomResourceDefinition) []string {
 	t.Helper()
 	configuration := rules()
@@ -110,7 +110,7 @@ func breaks(t *testing.T, old, now *apiextensionsv1.CustomResourceDefinition) []
 	return found
 }
 
-// TestBreaks: changes that break policies of before are found, and others are not.
+// TestBreaks: changes that break previous policies are found, and others are not.
 func TestBreaks(t *testing.T) {
 	crd := func(properties, required string) *apiextensionsv1.CustomResourceDefinition {
 		text := `metadata: {name: things.example.com}

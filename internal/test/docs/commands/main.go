@@ -30,7 +30,7 @@ One program, ` + "`conversion-operator`" + `, is all parts of the operator, and 
 const shared = "Flags for the cluster"
 
 func main() {
-	// Not the home of whoever ran this.
+	// Not the home of the client that ran this.
 	if err := os.Setenv("HOME", "$HOME"); err != nil {
 		panic(err) // the name is not empty
 	}

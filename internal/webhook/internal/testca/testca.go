@@ -31,7 +31,7 @@ type Leaf struct {
 	NotAfter         time.Time
 }
 
-// New returns an authority that nobody else trusts.
+// New returns an authority that no other client trusts.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	template := template("authority", time.Now().Add(time.Hour))

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 )
 
-// Node is what is left of the schema of one value. Where a ruleset that was
+// Node is the rest of the schema of one value. If a ruleset that was
 // written before still has to be read, a field may be added and none renamed.
 type Node struct {
 	// Type is the first letter of the type, nothing for any type.
