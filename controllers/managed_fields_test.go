@@ -144,7 +144,7 @@ func TestClearing(t *testing.T) {
 		"one cannot be":       {map[string][]string{"a": {"v1beta1"}, "denied": {"v1beta1"}}, map[string][]string{"a": {"v1"}, "denied": {"v1beta1"}}, "1 objects could not be changed, for example default/denied"},
 		"no converter":        {map[string][]string{"away": {"v1alpha1", "v1beta1"}}, map[string][]string{"away": {"v1alpha1"}}, ""},
 		"kept for a while":    {map[string][]string{"late": {"v1alpha1", "v1beta1"}}, map[string][]string{"late": {"v1alpha1"}}, ""},
-		"kept for ever":       {map[string][]string{"stays": {"v1alpha1", "v1beta1"}}, map[string][]string{"stays": {"v1alpha1", "v1beta1"}}, "default/stays: the API server keeps metadata.managedFields as they are"},
+		"kept for ever":       {map[string][]string{"stays": {"v1alpha1", "v1beta1"}}, map[string][]string{"stays": {"v1alpha1", "v1beta1"}}, "default/stays: the API server keeps metadata.managedFields unchanged"},
 		"of a version gone":   {map[string][]string{"a": {"v1", "v1beta1", "v0"}}, map[string][]string{"a": {"v1"}}, ""},
 		"only of one gone":    {map[string][]string{"a": {"v0"}}, map[string][]string{"a": {"v1"}}, ""},
 		"none that can":       {map[string][]string{"stuck": {"v1alpha1", "v1beta1"}}, map[string][]string{"stuck": {"v1"}}, ""},

@@ -70,7 +70,7 @@ func TestObservedInAnyOrder(t *testing.T) {
 		return state
 	}
 	want := look()
-	if want.PodFailure != "quota" || want.Runs[0].Trouble != "the image one cannot be pulled" || len(want.Pods) != 3 || len(want.Revisions) != 3 {
+	if want.PodFailure.Message != "quota" || want.Runs[0].Trouble.Message != "the image one cannot be pulled" || len(want.Pods) != 3 || len(want.Revisions) != 3 {
 		t.Errorf("observed %+v", want)
 	}
 	inOrder := cmp.Options{

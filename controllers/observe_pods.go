@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -72,34 +73,59 @@ func podReady(pod *corev1.Pod) bool {
 	return false
 }
 
+// Reasons that the kubelet gives a waiting container: pkg/kubelet/images/types.go and
+// pkg/kubelet/container/sync_result.go of k8s.io/kubernetes.
+var (
+	imageReasons  = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+	createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+)
+
+const crashReason = "CrashLoopBackOff"
+
+// The scheduler and the ReplicaSet controller give a cause in words only:
+// pkg/scheduler/framework/plugins/nodeports of k8s.io/kubernetes, and
+// k8s.io/pod-security-admission.
+const (
+	portsText       = "free ports"
+	podSecurityText = "PodSecurity"
+)
+
 // trouble says what keeps a pod from starting, in words that stay the same while it
 // does: the kubelet's own count attempts and seconds.
-func trouble(pod *corev1.Pod) string {
+func trouble(pod *corev1.Pod) observed.PodTrouble {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return "it cannot be scheduled: " + condition.Message
+			found := observed.PodTrouble{Message: "it cannot be scheduled: " + condition.Message}
+			if strings.Contains(condition.Message, portsText) {
+				found.Cause = observed.PodWithoutPort
+			}
+			return found
 		}
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waiting := container.State.Waiting
 		switch {
 		case waiting == nil:
-		case waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff" || waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull":
-			return "the image " + container.Image + " cannot be pulled"
-		case waiting.Reason == "CrashLoopBackOff":
-			return "container " + container.Name + " exits on start, see its log"
-		case waiting.Reason == "CreateContainerConfigError" || waiting.Reason == "CreateContainerError" || waiting.Reason == "RunContainerError":
-			return "container " + container.Name + " cannot be started: " + waiting.Message
+		case slices.Contains(imageReasons, waiting.Reason):
+			return observed.PodTrouble{Message: "the image " + container.Image + " cannot be pulled"}
+		case waiting.Reason == crashReason:
+			return observed.PodTrouble{Cause: observed.PodExits, Message: "container " + container.Name + " exits on start, see its log"}
+		case slices.Contains(createReasons, waiting.Reason):
+			return observed.PodTrouble{Message: "container " + container.Name + " cannot be started: " + waiting.Message}
 		}
 	}
-	return ""
+	return observed.PodTrouble{}
 }
 
-func replicaFailure(deployment *appsv1.Deployment) string {
+func replicaFailure(deployment *appsv1.Deployment) observed.PodTrouble {
 	for _, condition := range deployment.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return condition.Message
+			found := observed.PodTrouble{Message: condition.Message}
+			if strings.Contains(condition.Message, podSecurityText) {
+				found.Cause = observed.PodForbidden
+			}
+			return found
 		}
 	}
-	return ""
+	return observed.PodTrouble{}
 }

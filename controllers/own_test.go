@@ -31,20 +31,24 @@ func from[T any](t *testing.T, text string) T {
 
 // TestTrouble: what keeps a pod from starting is told without what changes each time.
 func TestTrouble(t *testing.T) {
-	cases := map[string]struct{ status, want string }{
-		"nothing":         {"{phase: Running}", ""},
-		"starting":        {"{containerStatuses: [{name: converter, state: {waiting: {reason: ContainerCreating}}}]}", ""},
-		"no node":         {"{conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available'}]}", "it cannot be scheduled: 0/1 nodes are available"},
-		"a first attempt": {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]}", "the image a:1 cannot be pulled"},
-		"a later one":     {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ImagePullBackOff, message: 'back-off 40s'}}}]}", "the image a:1 cannot be pulled"},
-		"a crash":         {"{containerStatuses: [{name: converter, state: {waiting: {reason: CrashLoopBackOff, message: 'back-off 40s'}}}]}", "container converter exits on start, see its log"},
-		"a root user":     {"{containerStatuses: [{name: converter, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root'}}}]}", "container converter cannot be started: container has runAsNonRoot and image will run as root"},
+	cases := map[string]struct {
+		status, want string
+		cause        observed.PodTroubleCause
+	}{
+		"nothing":         {"{phase: Running}", "", ""},
+		"starting":        {"{containerStatuses: [{name: converter, state: {waiting: {reason: ContainerCreating}}}]}", "", ""},
+		"no node":         {"{conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available'}]}", "it cannot be scheduled: 0/1 nodes are available", ""},
+		"a first attempt": {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]}", "the image a:1 cannot be pulled", ""},
+		"a later one":     {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ImagePullBackOff, message: 'back-off 40s'}}}]}", "the image a:1 cannot be pulled", ""},
+		"a crash":         {"{containerStatuses: [{name: converter, state: {waiting: {reason: CrashLoopBackOff, message: 'back-off 40s'}}}]}", "container converter exits on start, see its log", observed.PodExits},
+		"a root user":     {"{containerStatuses: [{name: converter, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root'}}}]}", "container converter cannot be started: container has runAsNonRoot and image will run as root", ""},
 		"an init container": {"{initContainerStatuses: [{name: first, state: {waiting: {reason: CrashLoopBackOff}}}], containerStatuses: [{name: converter, state: {waiting: {reason: PodInitializing}}}]}",
-			"container first exits on start, see its log"},
+			"container first exits on start, see its log", observed.PodExits},
+		"a port in use": {"{conditions: [{type: PodScheduled, status: 'False', message: \"0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports\"}]}", "it cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports", observed.PodWithoutPort},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := trouble(&corev1.Pod{Status: from[corev1.PodStatus](t, c.status)}); got != c.want {
+			if got := trouble(&corev1.Pod{Status: from[corev1.PodStatus](t, c.status)}); got.Message != c.want || got.Cause != c.cause {
 				t.Errorf("it says %q, want %q", got, c.want)
 			}
 		})

@@ -325,6 +325,10 @@ type MigrationFailure struct {
 	// object is its name, or namespace/name.
 	// +required
 	Object string `json:"object"`
+	// version is the version whose preserved data could not be restored; empty if the
+	// object itself was not migrated.
+	// +optional
+	Version string `json:"version,omitempty"`
 	// reason is why, in one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -142,7 +142,7 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 	for _, version := range e.Inventory.placeable(object) {
 		at, unserved := e.roundTrip(version)
 		if unserved != nil {
-			unserved.Object = keyOf(object)
+			unserved.Object, unserved.Version = keyOf(object), version
 			p.refused = append(p.refused, *unserved)
 			continue
 		}
@@ -155,8 +155,9 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 			return p, nil
 		case r.outcome == failed:
 			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved values cannot be restored", "object", r.object, "version", at, "message", r.message)
-			r.message = "at " + at + ": " + r.message
-			p.refused = append(p.refused, r.failure())
+			failure := r.failure()
+			failure.Version = version
+			p.refused = append(p.refused, failure)
 			continue
 		}
 		p.placed = p.placed || r.outcome == rewritten
@@ -175,7 +176,7 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.unplaced(object, version); why != "" {
-			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Reason: ReasonDoesNotFit,
+			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Version: version, Reason: ReasonDoesNotFit,
 				Message: truncate(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
 		}
 	}

@@ -60,7 +60,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 		w.line("  %d migrated objects preserve values in annotations that have a place now:", run.NotPlaced)
 	}
 	for _, refused := range run.Refused {
-		w.line("  %s %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(refused.Reason)), refused.Object, terminal.OneLine(refused.Message))
+		w.line("  %s %s at %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(refused.Reason)), refused.Object, refused.Version, terminal.OneLine(refused.Message))
 	}
 }
 

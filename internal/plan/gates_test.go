@@ -99,7 +99,7 @@ func TestGates(t *testing.T) {
 			v1alpha1.WebhookAvailableCondition, metav1.ConditionTrue, v1alpha1.ReasonSomePodsReady, "1 of 2", nil,
 		},
 		"no pod left": {
-			func(w *world) { w.observed.Pods, w.observed.PodFailure = nil, "exceeded quota" },
+			func(w *world) { w.observed.Pods, w.observed.PodFailure.Message = nil, "exceeded quota" },
 			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoPodsReady, "exceeded quota", nil,
 		},
 		"no endpoint": {

@@ -136,7 +136,7 @@ func badImages(w *world) {
 	w.applyCRD(bothStoredNew)
 	w.converge()
 	identity := w.observed.Revisions[0].Hash
-	w.observed.Pods = []observed.Pod{{Name: "crontab-1", Revisions: []string{identity}, Image: true, Trouble: "the image example.com/crontab:1 cannot be pulled"}}
+	w.observed.Pods = []observed.Pod{{Name: "crontab-1", Revisions: []string{identity}, Image: true, Trouble: observed.PodTrouble{Message: "the image example.com/crontab:1 cannot be pulled"}}}
 	w.converge()
 	w.say("It is corrected.")
 	w.holdBack = false

@@ -94,7 +94,7 @@ func preservedData(w *world) {
 	w.record(half())
 	w.converge()
 	w.held = holding(1)
-	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "DoesNotFit", Message: "at v1beta1: the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}
+	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "DoesNotFit", Version: "v1beta1", Message: "the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 39, Current: 961}, Placed: 39, Unplaced: 1, Refused: refused})
 	w.converge()
 	w.tellPreserved()

@@ -91,7 +91,7 @@ func TestStatusOfARecord(t *testing.T) {
 	end := metav1.NewTime(w.observed.Now.Add(time.Hour))
 	predicted := []v1alpha1.MigrationFailure{{Object: "ns/b", Reason: "TooLarge", Message: "big", Command: "wc"}}
 	failures := []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: "Invalid", Message: "no", Command: "kubectl get"}}
-	refused := []v1alpha1.MigrationFailure{{Object: "ns/c", Reason: "Invalid", Message: "at v1beta1: no"}}
+	refused := []v1alpha1.MigrationFailure{{Object: "ns/c", Version: "v1beta1", Reason: "Invalid", Message: "no"}}
 	w.record(contract.Record{
 		State: contract.StateRunning, BarrierKind: v1alpha1.BarrierAllServers, APIServers: 3, Waiting: "patches wait",
 		Counters: contract.Counters{Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, ByFallback: 1},
@@ -154,9 +154,9 @@ func TestStandingStill(t *testing.T) {
 func TestAPodThatDoesNotStart(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.migrating()
-	w.observed.Runs[0].Trouble = "it cannot be scheduled: no node has room"
+	w.observed.Runs[0].Trouble.Message = "it cannot be scheduled: no node has room"
 	expectCondition(t, w.look(time.Minute).Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "it cannot be scheduled")
-	w.observed.Runs[0].Trouble = ""
+	w.observed.Runs[0].Trouble.Message = ""
 	if got := w.look(time.Minute).Status.Migration.Waiting; got != "" {
 		t.Errorf("the pod has started, and the run waits: %s", got)
 	}

@@ -18,19 +18,23 @@ func TestTroublesOfPods(t *testing.T) {
 		change  func(*observed.Cluster)
 		message string
 	}{
-		"no free ports": {func(o *observed.Cluster) { o.Pods[1].Trouble = noPorts },
+		"no free ports": {func(o *observed.Cluster) {
+			o.Pods[1].Trouble = observed.PodTrouble{Cause: observed.PodWithoutPort, Message: noPorts}
+		},
 			"1 of 2 converter pods are ready: conversions work with reduced redundancy; pod converter-1: " + noPorts + ": with spec.workload.hostNetwork, each pod needs its port on a node of its own"},
 		"the port is in use": {func(o *observed.Cluster) {
-			o.Pods[1].Trouble = "container converter exits on start, see its log"
+			o.Pods[1].Trouble = observed.PodTrouble{Cause: observed.PodExits, Message: "container converter exits on start, see its log"}
 		},
 			"see its log: with spec.workload.hostNetwork, another process may listen at its port"},
-		"not admitted": {func(o *observed.Cluster) { o.PodFailure = `violates PodSecurity "restricted:latest": host namespaces` },
+		"not admitted": {func(o *observed.Cluster) {
+			o.PodFailure = observed.PodTrouble{Cause: observed.PodForbidden, Message: `violates PodSecurity "restricted:latest": host namespaces`}
+		},
 			"kubectl label namespace conversion-system --overwrite pod-security.kubernetes.io/enforce=privileged"},
-		"another cause": {func(o *observed.Cluster) { o.PodFailure = "exceeded quota" }, "conversions work with reduced redundancy; the Deployment cannot create pods: exceeded quota"},
+		"another cause": {func(o *observed.Cluster) { o.PodFailure.Message = "exceeded quota" }, "conversions work with reduced redundancy; the Deployment cannot create pods: exceeded quota"},
 	}
 	t.Run("pods of another shape are not admitted", func(t *testing.T) {
 		w := active(t)
-		w.observed.PodFailure = "exceeded quota"
+		w.observed.PodFailure.Message = "exceeded quota"
 		expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "True", v1alpha1.ReasonAllPodsReady,
 			"2 of 2 converter pods are ready; the Deployment cannot create pods: exceeded quota")
 	})

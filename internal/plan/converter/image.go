@@ -211,12 +211,13 @@ func (c *Converter) readyWith(identity string) int32 {
 func (c *Converter) troubles() string {
 	// One pod is enough: the others have the same, more often than not.
 	i := slices.IndexFunc(c.Pods, func(pod observed.Pod) bool {
-		return pod.Trouble != "" && !pod.Ready && slices.Contains(pod.Revisions, c.Wanted)
+		return pod.Trouble.Message != "" && !pod.Ready && slices.Contains(pod.Revisions, c.Wanted)
 	})
 	if i < 0 {
 		return c.podFailure()
 	}
-	return c.podFailure() + "; pod " + c.Pods[i].Name + ": " + gate.Cut(c.Pods[i].Trouble) + c.hostNetworkHint(c.Pods[i].Trouble)
+	trouble := c.Pods[i].Trouble
+	return c.podFailure() + "; pod " + c.Pods[i].Name + ": " + gate.Cut(trouble.Message) + c.hostNetworkHint(trouble)
 }
 
 func (i image) deployment() *appsv1apply.DeploymentApplyConfiguration {

@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // endpointLag is when to look again for endpoints of pods that are ready.
@@ -174,30 +175,24 @@ func (p podCount) waits() string {
 
 // podFailure says what keeps pods from being created, such as a quota.
 func (c *Converter) podFailure() string {
-	if c.PodFailure == "" {
+	if c.PodFailure.Message == "" {
 		return ""
 	}
-	return "; the Deployment cannot create pods: " + c.PodFailure + c.hostNetworkHint(c.PodFailure)
+	return "; the Deployment cannot create pods: " + c.PodFailure.Message + c.hostNetworkHint(c.PodFailure)
 }
 
-// hostNetworkHints say what to do about what keeps pods from the network of their
-// nodes, by what the scheduler, the kubelet and observed.Pod Security admission say of it.
-var hostNetworkHints = []struct{ says, hint string }{
-	{"PodSecurity", ": spec.workload.hostNetwork needs a namespace that admits it: kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged"},
-	{"free ports", ": with spec.workload.hostNetwork, each pod needs its port on a node of its own: add nodes, lower spec.workload.replicas, or choose a port that no other policy uses"},
-	{"exits on start", ": with spec.workload.hostNetwork, another process may listen at its port on that node: choose another port"},
+// hostNetworkHints say what to do about what keeps pods from the network of their nodes.
+var hostNetworkHints = map[observed.PodTroubleCause]string{
+	observed.PodForbidden:   ": spec.workload.hostNetwork needs a namespace that admits it: kubectl label namespace NAMESPACE --overwrite pod-security.kubernetes.io/enforce=privileged",
+	observed.PodWithoutPort: ": with spec.workload.hostNetwork, each pod needs its port on a node of its own: add nodes, lower spec.workload.replicas, or choose a port that no other policy uses",
+	observed.PodExits:       ": with spec.workload.hostNetwork, another process may listen at its port on that node: choose another port",
 }
 
-func (c *Converter) hostNetworkHint(trouble string) string {
+func (c *Converter) hostNetworkHint(trouble observed.PodTrouble) string {
 	if !c.Policy.Spec.Workload.HostNetwork {
 		return ""
 	}
-	for _, known := range hostNetworkHints {
-		if strings.Contains(trouble, known.says) {
-			return strings.ReplaceAll(known.hint, "%s", c.Settings.Namespace)
-		}
-	}
-	return ""
+	return strings.ReplaceAll(hostNetworkHints[trouble.Cause], "NAMESPACE", c.Settings.Namespace)
 }
 
 // countPods counts ready pods with the current plan, and all pods without it that

@@ -120,8 +120,8 @@ func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
 	switch {
 	case status.Step == v1alpha1.MigrationPaused:
 		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isPaused, 0, nil
-	case run.Trouble != "":
-		status.Waiting = run.Trouble
+	case run.Trouble.Message != "":
+		status.Waiting = run.Trouble.Message
 	case run.Record == nil:
 		status.Waiting = ""
 	}

@@ -90,8 +90,8 @@ type Cluster struct {
 	// any more, as names.
 	Leftovers []string
 
-	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
-	PodFailure string
+	// PodFailure is why the Deployment cannot create converter pods.
+	PodFailure PodTrouble
 	// RolledOut tells that all pods of the Deployment, the ended ones aside, are of
 	// its current template, and that it will make no others.
 	RolledOut bool
@@ -143,6 +143,26 @@ type Cluster struct {
 	ReadRights, CleanRights bool
 }
 
+// PodTrouble is what keeps pods from being created or from starting; its message is
+// empty if nothing is known to.
+type PodTrouble struct {
+	Cause PodTroubleCause
+	// Message does not change while the trouble is the same.
+	Message string
+}
+
+// PodTroubleCause is a cause that the planner knows a remedy for.
+type PodTroubleCause string
+
+const (
+	// PodForbidden: Pod Security admission refuses the pod in its namespace.
+	PodForbidden PodTroubleCause = "Forbidden"
+	// PodWithoutPort: no node has the pod's host ports free.
+	PodWithoutPort PodTroubleCause = "NoFreePort"
+	// PodExits: a container of the pod exits each time it starts.
+	PodExits PodTroubleCause = "Exits"
+)
+
 // Pod is one converter pod.
 type Pod struct {
 	Name string
@@ -159,8 +179,8 @@ type Pod struct {
 	// Image tells that the pod runs an image of the user's, and so is called at a
 	// port of the Service that leads to such pods only.
 	Image bool
-	// Trouble is what keeps the pod from starting; empty where nothing is known to.
-	Trouble string
+	// Trouble is what keeps the pod from starting.
+	Trouble PodTrouble
 	// Scheduled tells that the pod is on a node, where it may have mounted Secrets.
 	Scheduled bool
 	// Certificate is the CertificateHash for which the pod was nudged; empty where it was not.
@@ -219,8 +239,8 @@ type Run struct {
 	Job *batchv1.Job
 	// Record is nil until the Job wrote one.
 	Record *contract.Record
-	// Trouble is what keeps its pod from starting; empty where nothing is known to.
-	Trouble string
+	// Trouble is what keeps its pod from starting.
+	Trouble PodTrouble
 }
 
 // External is a converter that users run.

@@ -102,7 +102,7 @@ func (r *Retirement) refusedOf(version string) *v1alpha1.MigrationFailure {
 		return nil
 	}
 	for i := range last.Refused {
-		if strings.HasPrefix(last.Refused[i].Message, "at "+version+": ") {
+		if last.Refused[i].Version == version {
 			return &last.Refused[i]
 		}
 	}
