@@ -112,5 +112,5 @@ func (p *planner) success() string {
 	if p.None() {
 		return "nothing needs to be converted; objects are written at " + crd.StorageVersion
 	}
-	return "conversion is active and verified; objects are written at " + crd.StorageVersion
+	return "conversion is active and verified; objects are written at " + crd.StorageVersion + p.converter.Unneeded(p.retirement.Removed())
 }

@@ -59,7 +59,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 	}
 	plan := v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}
 	r.Status.Rules = plan.DeepCopy() // what rules compile to is not the status's to change
-	missing, retired := r.missingVersions(removed)
+	missing, _ := r.missingVersions(removed)
 	if len(missing) > 0 {
 		says := gate.Errors(missing) + "; the converter is ready for it"
 		if len(r.Rules.Verdicts) > 0 {
@@ -68,16 +68,28 @@ func (r rules) valid(removed []string) gate.Outcome {
 		return gate.Undecided(v1alpha1.ReasonVersionNotInCRD, says)
 	}
 	says := summary(r.Rules.Verdicts, r.Rules.Warnings)
-	if len(retired) > 0 {
-		says = strings.TrimPrefix(says+"; "+strings.Join(retired, ", ")+" was retired, and the rules for it may be removed", "; ")
-	}
-	return gate.Passed(v1alpha1.ReasonCompiled, says)
+	return gate.Passed(v1alpha1.ReasonCompiled, strings.TrimPrefix(says+r.Unneeded(removed), "; "))
 }
+
+// Unneeded names what the policy need not list any longer: the spokes that were removed from the
+// CustomResourceDefinition. It begins with a semicolon, and is empty if there are none.
+func (c *Converter) Unneeded(removed []string) string {
+	_, retired := c.missingVersions(removed)
+	switch len(retired) {
+	case 0:
+		return ""
+	case 1:
+		return "; " + retired[0] + " is no longer in the CustomResourceDefinition: remove it from " + spokesField
+	}
+	return "; " + strings.Join(retired, ", ") + " are no longer in the CustomResourceDefinition: remove them from " + spokesField
+}
+
+const spokesField = "spec.converter.declarative.spokes"
 
 // missingVersions are those that the rules name and that the CustomResourceDefinition
 // does not have yet, and those that it does not have any more.
-func (r rules) missingVersions(removed []string) (missing field.ErrorList, retired []string) {
-	for _, err := range r.Rules.Missing {
+func (c *Converter) missingVersions(removed []string) (missing field.ErrorList, retired []string) {
+	for _, err := range c.Rules.Missing {
 		if version := fmt.Sprint(err.BadValue); slices.Contains(removed, version) {
 			retired = append(retired, version)
 		} else {
