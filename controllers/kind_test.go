@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -70,10 +69,10 @@ func (k *kind) apply(t *testing.T, version, name, manager string, fields map[str
 // stored counts the versions in etcd's bytes.
 func (k *kind) stored(t *testing.T) map[string]int {
 	t.Helper()
-	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/crontabs/", clientv3.WithPrefix())
+	entries, _, err := storage.List(t.Context(), "/registry/"+k.group+"/crontabs/")
 	expect.NoError(t, err)
 	versions := map[string]int{}
-	for _, entry := range answer.Kvs {
+	for _, entry := range entries {
 		object := struct{ APIVersion string }{}
 		expect.NoError(t, json.Unmarshal(entry.Value, &object))
 		versions[strings.TrimPrefix(object.APIVersion, k.group+"/")]++

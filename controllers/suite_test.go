@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap/zapcore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +34,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
@@ -52,10 +52,10 @@ var (
 	killed atomic.Bool
 	// pods is the test's kubelet.
 	pods *kubelet
-	// direct is the way to the API server, past all of this, and etcd where it keeps
+	// direct is the way to the API server, past all of this, and storage where it keeps
 	// its bytes.
-	direct *rest.Config
-	etcd   *clientv3.Client
+	direct  *rest.Config
+	storage etcd.Client
 	// logged is all that the manager logs.
 	logged = &diary{to: os.Stderr}
 	// kubectl is the administrator's.
@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 }
 
 func prepare(server *testenv.Server) (func() error, error) {
-	direct, cluster, etcd = server.Kubeconfig, server.Client, server.Etcd
+	direct, cluster, storage = server.Kubeconfig, server.Client, server.Etcd
 	administrator, err := server.AddUser(envtest.User{Name: "administrator", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		return nil, err

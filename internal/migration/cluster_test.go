@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +32,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
@@ -49,7 +49,7 @@ const (
 type cluster struct {
 	config *rest.Config
 	client client.Client
-	etcd   *clientv3.Client
+	etcd   etcd.Client
 
 	server  *envtest.APIServer
 	etcdURL *url.URL
@@ -265,7 +265,7 @@ func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 func (r *resource) stored(t *testing.T) map[string]int {
 	t.Helper()
 	versions := map[string]int{}
-	for _, object := range r.raw(t).Kvs {
+	for _, object := range r.raw(t) {
 		var head metav1.TypeMeta
 		expect.NoError(t, json.Unmarshal(object.Value, &head))
 		versions[path.Base(head.APIVersion)]++
@@ -277,7 +277,7 @@ func (r *resource) stored(t *testing.T) map[string]int {
 func (r *resource) revision(t *testing.T) int64 {
 	t.Helper()
 	var last int64
-	for _, object := range r.raw(t).Kvs {
+	for _, object := range r.raw(t) {
 		last = max(last, object.ModRevision)
 	}
 	return last
@@ -287,24 +287,26 @@ func (r *resource) revision(t *testing.T) int64 {
 func (r *resource) revisions(t *testing.T) map[string]int64 {
 	t.Helper()
 	revisions := map[string]int64{}
-	for _, object := range r.raw(t).Kvs {
+	for _, object := range r.raw(t) {
 		revisions[path.Base(string(object.Key))] = object.ModRevision
 	}
 	return revisions
 }
 
-func (r *resource) raw(t *testing.T) *clientv3.GetResponse {
+// raw are the objects in etcd.
+func (r *resource) raw(t *testing.T) []etcd.Entry {
 	t.Helper()
-	answer, err := r.etcd.Get(t.Context(), path.Join("/registry", testGroup, r.plural)+"/", clientv3.WithPrefix())
+	entries, _, err := r.etcd.List(t.Context(), path.Join("/registry", testGroup, r.plural)+"/")
 	expect.NoError(t, err)
-	return answer
+	return entries
 }
 
 // compact makes etcd forget every earlier revision.
 func (r *resource) compact(t *testing.T) {
 	t.Helper()
-	_, err := r.etcd.Compact(t.Context(), r.raw(t).Header.Revision)
+	_, revision, err := r.etcd.List(t.Context(), path.Join("/registry", testGroup, r.plural)+"/")
 	expect.NoError(t, err)
+	expect.NoError(t, r.etcd.Compact(t.Context(), revision))
 }
 
 func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc) {

@@ -84,7 +84,7 @@ func testAway(t *testing.T, r *resource) {
 	}
 	wantError(t, errors.New(waited), "patches wait: ")
 	r.wantStored(t, map[string]int{"v1": 60})
-	for _, object := range r.raw(t).Kvs {
+	for _, object := range r.raw(t) {
 		var stored metav1.PartialObjectMetadata
 		expect.NoError(t, json.Unmarshal(object.Value, &stored))
 		if len(stored.ManagedFields) != 1 || stored.ManagedFields[0].APIVersion != testGroup+"/v1beta1" || !strings.Contains(string(object.Value), `"converted"`) {

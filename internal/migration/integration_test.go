@@ -128,7 +128,7 @@ func testRemoved(t *testing.T, r *resource) {
 func testConversionDropped(t *testing.T, r *resource) {
 	r.convertBy(t, mark)
 	r.abortsUnder(t, `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
-	for _, object := range r.raw(t).Kvs {
+	for _, object := range r.raw(t) {
 		if index := path.Base(string(object.Key)); index >= objectName(200) && !strings.Contains(string(object.Value), `"`+host+`"`) {
 			t.Errorf("%s is %s", index, object.Value)
 		}

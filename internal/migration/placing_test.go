@@ -84,7 +84,7 @@ func (r *resource) note(t *testing.T, index string) {
 // holding counts the objects in etcd whose annotations hold a note, and whose spec has one.
 func (r *resource) holding(t *testing.T) (annotated, data int) {
 	t.Helper()
-	for _, stored := range r.raw(t).Kvs {
+	for _, stored := range r.raw(t) {
 		var object struct {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 			Spec     map[string]string `json:"spec"`

@@ -185,13 +185,13 @@ func (c *cluster) edit(t *testing.T, name, from, to string) {
 	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + name
 	until(t, func(ctx context.Context) (bool, error) {
 		found, err := c.etcd.Get(ctx, key)
-		if err != nil || len(found.Kvs) != 1 {
-			return false, fmt.Errorf("reading %s from etcd: %w", key, err)
+		if err != nil {
+			return false, err
 		}
-		if !bytes.Contains(found.Kvs[0].Value, []byte(from)) {
-			return false, fmt.Errorf("%s has no %s: %s", name, from, found.Kvs[0].Value)
+		if !bytes.Contains(found.Value, []byte(from)) {
+			return false, fmt.Errorf("%s has no %s: %s", name, from, found.Value)
 		}
-		_, err = c.etcd.Put(ctx, key, string(bytes.Replace(found.Kvs[0].Value, []byte(from), []byte(to), 1)))
+		err = c.etcd.Put(ctx, key, string(bytes.Replace(found.Value, []byte(from), []byte(to), 1)))
 		return err == nil, err
 	})
 }

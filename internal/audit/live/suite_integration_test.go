@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -37,7 +37,7 @@ type cluster struct {
 	crds    clientset.CustomResourceDefinitionInterface
 	objects dynamic.Interface
 	core    kubernetes.Interface
-	etcd    *clientv3.Client
+	etcd    etcd.Client
 }
 
 func start(t *testing.T) *cluster {

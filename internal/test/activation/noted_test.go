@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -192,10 +191,10 @@ type storedTab struct {
 // stored are the objects in etcd's bytes, by their names.
 func (k *noted) stored(t *testing.T) map[string]storedTab {
 	t.Helper()
-	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/crontabs/", clientv3.WithPrefix())
+	entries, _, err := storage.List(t.Context(), "/registry/"+k.group+"/crontabs/")
 	expect.NoError(t, err)
 	all := map[string]storedTab{}
-	for _, entry := range answer.Kvs {
+	for _, entry := range entries {
 		one := storedTab{revision: entry.ModRevision}
 		expect.NoError(t, json.Unmarshal(entry.Value, &one))
 		if one.APIVersion != k.group+"/v1" {
@@ -239,9 +238,9 @@ func (k *noted) checkStored(t *testing.T, when string, annotated, data int) {
 // revision is the one of etcd, and writtenSince are the objects written after it.
 func (k *noted) revision(t *testing.T) int64 {
 	t.Helper()
-	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	_, revision, err := storage.List(t.Context(), "/registry/"+k.group+"/")
 	expect.NoError(t, err)
-	return answer.Header.Revision
+	return revision
 }
 
 func (k *noted) writtenSince(t *testing.T, revision int64) []string {

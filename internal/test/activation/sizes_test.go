@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,10 +112,10 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 // stored are the raw bytes in etcd, by the names of objects. None is a truncated form.
 func (k *sized) stored(t *testing.T) map[string]string {
 	t.Helper()
-	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix())
+	entries, _, err := storage.List(t.Context(), "/registry/"+k.group+"/")
 	expect.NoError(t, err)
 	found := map[string]string{}
-	for _, each := range answer.Kvs {
+	for _, each := range entries {
 		object := &metav1.PartialObjectMetadata{}
 		expect.NoError(t, json.Unmarshal(each.Value, object))
 		if bytes.Contains(each.Value, []byte("omitted")) {

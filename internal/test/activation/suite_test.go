@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +37,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -57,8 +57,8 @@ var (
 	cluster client.WithWatch
 	// outside is an address of this machine that an EndpointSlice may have.
 	outside string
-	// etcd has what the API server stores.
-	etcd *clientv3.Client
+	// storage has what the API server stores.
+	storage etcd.Client
 	// server starts what has to act as a user.
 	server *testenv.Server
 	// manager is the one that runs.
@@ -87,7 +87,7 @@ func prepare(started *testenv.Server) (func() error, error) {
 	if outside = outsideAddress(); outside == "" {
 		return nil, errors.New("this machine has no IPv4 address but loopback: endpoints of a Service may not be at that")
 	}
-	server, cluster, etcd = started, started.Client, started.Etcd
+	server, cluster, storage = started, started.Client, started.Etcd
 	user, err := server.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, server.Kubeconfig)
 	if err != nil {
 		return nil, err

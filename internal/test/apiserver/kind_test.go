@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,13 +160,10 @@ func (k *kind) stored(t *testing.T, name string) *unstructured.Unstructured {
 
 func (k *kind) storedIn(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	answer, err := k.etcd.Get(t.Context(), k.key(namespace, name))
+	entry, err := k.etcd.Get(t.Context(), k.key(namespace, name))
 	expect.NoError(t, err)
-	if len(answer.Kvs) != 1 {
-		t.Fatalf("etcd has %d values at %s", len(answer.Kvs), k.key(namespace, name))
-	}
 	object := &unstructured.Unstructured{}
-	expect.NoError(t, object.UnmarshalJSON(answer.Kvs[0].Value))
+	expect.NoError(t, object.UnmarshalJSON(entry.Value))
 	return object
 }
 
@@ -176,8 +172,7 @@ func (k *kind) setStored(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	text, err := object.MarshalJSON()
 	expect.NoError(t, err)
-	_, err = k.etcd.Put(t.Context(), k.key(object.GetNamespace(), object.GetName()), string(text))
-	expect.NoError(t, err)
+	expect.NoError(t, k.etcd.Put(t.Context(), k.key(object.GetNamespace(), object.GetName()), string(text)))
 }
 
 func (k *kind) key(namespace, name string) string {
@@ -187,10 +182,10 @@ func (k *kind) key(namespace, name string) string {
 // left are the keys of gadgets that etcd has.
 func (k *kind) left(t *testing.T) []string {
 	t.Helper()
-	answer, err := k.etcd.Get(t.Context(), path.Join("/registry", k.group)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	entries, _, err := k.etcd.List(t.Context(), path.Join("/registry", k.group)+"/")
 	expect.NoError(t, err)
 	var keys []string
-	for _, found := range answer.Kvs {
+	for _, found := range entries {
 		keys = append(keys, string(found.Key))
 	}
 	return keys

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -27,7 +27,7 @@ type apiServer struct {
 	cached  bool
 	crds    clientset.CustomResourceDefinitionInterface
 	objects dynamic.Interface
-	etcd    *clientv3.Client
+	etcd    etcd.Client
 }
 
 // scenarios is what is played on every API server.

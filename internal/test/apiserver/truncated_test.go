@@ -139,12 +139,9 @@ func (k *kind) wantUntouched(t *testing.T, name string, before int64) { //nolint
 
 func (k *kind) revision(t *testing.T, name string) int64 {
 	t.Helper()
-	answer, err := k.etcd.Get(t.Context(), k.key(namespace, name))
+	entry, err := k.etcd.Get(t.Context(), k.key(namespace, name))
 	expect.NoError(t, err)
-	if len(answer.Kvs) != 1 {
-		t.Fatalf("etcd has %d values of %s", len(answer.Kvs), name)
-	}
-	return answer.Kvs[0].ModRevision
+	return entry.ModRevision
 }
 
 // wantReads gets, lists and watches at a version at which the object is truncated.

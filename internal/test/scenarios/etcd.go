@@ -11,12 +11,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/conversion-operator/conversion-operator/internal/localcluster"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 )
 
 // EndpointVariable names etcd where it can be reached. Elsewhere, on a cluster
@@ -39,19 +36,13 @@ func ReadStored(ctx context.Context, group, resource string) (*Stored, error) {
 	if endpoint == "" {
 		return nil, nil //nolint:nilnil // no etcd to read is an answer
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
 	prefix := "/registry/" + group + "/" + resource + "/"
-	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix())
+	entries, _, err := etcd.Client(endpoint).List(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read etcd: %w", err)
 	}
 	stored := &Stored{Versions: map[string]int{}, Bytes: map[string]string{}, Revisions: map[string]int64{}}
-	for _, entry := range answer.Kvs {
+	for _, entry := range entries {
 		object := struct{ APIVersion string }{}
 		if err := json.Unmarshal(entry.Value, &object); err != nil {
 			return nil, fmt.Errorf("%s: %w", entry.Key, err)

@@ -10,9 +10,6 @@ import (
 	"os"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -83,30 +81,18 @@ func (p *player) deleteChild(ctx context.Context, s step) error {
 
 // fillDisk has etcd refuse writes for a while.
 func (p *player) fillDisk(ctx context.Context, s step) error {
-	if err := p.alarm(ctx, etcdserverpb.AlarmRequest_ACTIVATE); err != nil {
+	if err := p.setFull(ctx, true); err != nil {
 		return err
 	}
 	err := wait(ctx, seconds(s))
-	return errors.Join(err, p.alarm(context.WithoutCancel(ctx), etcdserverpb.AlarmRequest_DEACTIVATE))
+	return errors.Join(err, p.setFull(context.WithoutCancel(ctx), false))
 }
 
-func (p *player) alarm(ctx context.Context, action etcdserverpb.AlarmRequest_AlarmAction) error {
-	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{os.Getenv(scenarios.EndpointVariable)}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-	if err != nil {
-		return err
-	}
-	defer etcd.Close()
+func (p *player) setFull(ctx context.Context, full bool) error {
 	return p.eventually(ctx, "etcd's alarm changes", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		status, err := etcd.Status(ctx, etcd.Endpoints()[0])
-		if err != nil {
-			return err
-		}
-		_, err = etcdserverpb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
-			Action: action, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_NOSPACE})
-		return err
+		return etcd.Client(os.Getenv(scenarios.EndpointVariable)).SetFull(ctx, full)
 	})
 }
 

@@ -14,13 +14,12 @@ import (
 	"strconv"
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -50,10 +49,10 @@ type Server struct {
 	// Client is the administrator's, past all caches.
 	Client client.WithWatch
 	// Etcd holds what the API server stores.
-	Etcd *clientv3.Client
+	Etcd etcd.Client
 }
 
-// Start starts an API server. Its caller stops it with Close.
+// Start starts an API server. Its caller stops it with Stop.
 func Start(options Options) (*Server, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run make integration")
@@ -70,10 +69,7 @@ func Start(options Options) (*Server, error) {
 	if s.Client, err = client.NewWithWatch(s.Kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
 		return nil, errors.Join(err, environment.Stop())
 	}
-	s.Etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}, Logger: zap.NewNop()})
-	if err != nil {
-		return nil, errors.Join(err, environment.Stop())
-	}
+	s.Etcd = etcd.Client(environment.ControlPlane.Etcd.URL.String())
 	return s, nil
 }
 
@@ -116,18 +112,13 @@ func Root() (string, error) {
 	return "", err
 }
 
-// Close stops the API server and its etcd.
-func (s *Server) Close() error {
-	return errors.Join(s.Etcd.Close(), s.Stop())
-}
-
 // For starts an API server for one test, which ends with it.
 func For(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s, err := Start(options)
 	expect.NoError(tb, err)
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := s.Stop(); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -162,7 +153,7 @@ func run(m *testing.M, options Options, prepare func(*Server) (func() error, err
 	if err != nil {
 		return failed(err)
 	}
-	defer func() { _ = s.Close() }()
+	defer func() { _ = s.Stop() }()
 	end, err := prepare(s)
 	if err != nil {
 		return failed(err)
