@@ -121,6 +121,7 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
 	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
+	@cd internal/test/standards && ../../../bin/tools/golangci-lint run
 	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
@@ -162,10 +163,11 @@ test-release: ## Run what a release needs besides test: promtool, sbom, reproduc
 	@internal/tools/test.sh release
 
 .PHONY: unit
-unit: ## Test the packages alone, alerts and dashboard with the engine of Prometheus, and licences
+unit: ## Test the packages alone, alerts and dashboard with the engine of Prometheus, statuses and pods with the code of others, and licences
 	@go test $(TESTFLAGS) ./...
 	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
 	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
+	@go test -C internal/test/standards $(TESTFLAGS) ./...
 	@go test -C internal/test/licences $(TESTFLAGS) ./...
 
 .PHONY: compatibility

@@ -55,5 +55,4 @@ func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.Co
 	if result.Status != want {
 		t.Errorf("kstatus reads %s, want %s: %s", result.Status, want, result.Message)
 	}
-	checkArgoCD(t, policy, is, &unstructured.Unstructured{Object: content})
 }

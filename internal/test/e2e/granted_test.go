@@ -86,7 +86,7 @@ var asked = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create
 // changes, as the label of the policy does.
 func grantAsAsked(ctx context.Context, t *testing.T, crontab scenarios.CronTab, condition string) {
 	t.Helper()
-	waitMessage(ctx, t, crontab.CRD(), condition, v1alpha1.ReasonRightsNotGranted, "grant it with: kubectl create clusterrole ")
+	waitMessage(ctx, t, crontab.CRD(), condition, v1alpha1.ReasonRightsNotGranted, "run: kubectl create clusterrole ")
 	message := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, condition).Message
 	commands := asked.FindString(message)
 	if commands == "" {

@@ -1,0 +1,173 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standards
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// TestArgoCDHealth runs the health script on every combination of what it reads.
+// That the conditions themselves are right is checked where the operator makes them.
+func TestArgoCDHealth(t *testing.T) {
+	script := healthScript(t)
+	for ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Suspended") {
+		for stalled := range conditions(v1alpha1.StalledCondition, "Succeeded") {
+			for blocked := range conditions(v1alpha1.DeletionBlockedCondition, "VersionsInUse") {
+				for _, deleting := range []bool{false, true} {
+					object := policyWith(deleting, ready, stalled, blocked)
+					wantHealth, wantMessage := wanted(ready, stalled, blocked, deleting)
+					if health, message := run(t, script, object); health != wantHealth || message != wantMessage {
+						t.Errorf("it is %s: %s; want %s: %s, for %v", health, message, wantHealth, wantMessage, object)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestArgoCDHealthOfNew: the operator has not processed the policy yet, or not its last change.
+func TestArgoCDHealthOfNew(t *testing.T) {
+	script := healthScript(t)
+	for title, text := range map[string]string{
+		"no status":     "metadata: {generation: 1}",
+		"no conditions": "{metadata: {generation: 1}, status: {}}",
+		"no Ready":      "{metadata: {generation: 1}, status: {conditions: [{type: RulesValid, status: 'True', observedGeneration: 1}]}}",
+		"changed since": "{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', message: well, observedGeneration: 1}]}}",
+	} {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+			t.Fatal(err)
+		}
+		if health, message := run(t, script, object); health != "Progressing" || message != notProcessed {
+			t.Errorf("%s: %s: %s", title, health, message)
+		}
+	}
+}
+
+const notProcessed = "the operator has not processed this policy yet"
+
+// condition is one of a policy; it does not exist if its kind is empty.
+type condition struct{ kind, status, reason string }
+
+func (c condition) message() string { return c.kind + " is " + c.status + ": " + c.reason }
+
+// conditions are the forms that a condition can have.
+func conditions(kind string, reasons ...string) func(func(condition) bool) {
+	return func(yield func(condition) bool) {
+		if !yield(condition{}) {
+			return
+		}
+		for _, status := range []string{"True", "False", "Unknown"} {
+			for _, reason := range reasons {
+				if !yield(condition{kind, status, reason}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func policyWith(deleting bool, all ...condition) map[string]any {
+	metadata := map[string]any{"generation": int64(3)}
+	if deleting {
+		metadata["deletionTimestamp"] = "2026-11-24T00:00:00Z"
+	}
+	list := []any{}
+	for _, c := range all {
+		if c.kind != "" {
+			list = append(list, map[string]any{"type": c.kind, "status": c.status, "reason": c.reason, "message": c.message(), "observedGeneration": int64(3)})
+		}
+	}
+	return map[string]any{"metadata": metadata, "status": map[string]any{"conditions": list}}
+}
+
+func wanted(ready, stalled, blocked condition, deleting bool) (health, message string) {
+	switch {
+	case ready.kind == "":
+		return "Progressing", notProcessed
+	case deleting && blocked.status == "True":
+		return "Progressing", blocked.message()
+	case deleting:
+		return "Progressing", ready.message()
+	case ready.reason == v1alpha1.ReasonSuspended:
+		return "Suspended", ready.message()
+	case stalled.status == "True":
+		return "Degraded", ready.message()
+	case ready.status == "True":
+		return "Healthy", ready.message()
+	}
+	return "Progressing", ready.message()
+}
+
+// healthScript is the script of the documentation.
+func healthScript(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../api/docs/gitops.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml file=argocd-cm.yaml\n(.*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("gitops.md has no argocd-cm.yaml")
+	}
+	config := struct{ Data map[string]string }{}
+	if err := yaml.Unmarshal(block[1], &config); err != nil {
+		t.Fatal(err)
+	}
+	script := config.Data["resource.customizations.health."+v1alpha1.GroupVersion.Group+"_ConversionPolicy"]
+	if script == "" {
+		t.Fatal("argocd-cm.yaml of gitops.md has no script for ConversionPolicies")
+	}
+	return script
+}
+
+// run returns what Argo CD reads, with the interpreter that it uses.
+func run(t *testing.T, script string, object map[string]any) (health, message string) {
+	t.Helper()
+	state := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer state.Close()
+	lua.OpenBase(state)
+	state.SetTop(0)
+	state.SetGlobal("obj", luaValue(state, object))
+	if err := state.DoString(script); err != nil {
+		t.Fatal(err)
+	}
+	answer, ok := state.Get(-1).(*lua.LTable)
+	if !ok {
+		t.Fatalf("the script returns %s", state.Get(-1).Type())
+	}
+	return lua.LVAsString(answer.RawGetString("status")), lua.LVAsString(answer.RawGetString("message"))
+}
+
+// luaValue is a value of an object as Argo CD hands it to scripts.
+func luaValue(state *lua.LState, value any) lua.LValue {
+	switch value := value.(type) {
+	case map[string]any:
+		table := state.NewTable()
+		for key, element := range value {
+			table.RawSetString(key, luaValue(state, element))
+		}
+		return table
+	case []any:
+		table := state.NewTable()
+		for _, element := range value {
+			table.Append(luaValue(state, element))
+		}
+		return table
+	case string:
+		return lua.LString(value)
+	case int64:
+		return lua.LNumber(value)
+	case float64:
+		return lua.LNumber(value)
+	}
+	return lua.LNil
+}

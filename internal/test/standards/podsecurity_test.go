@@ -1,0 +1,43 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standards
+
+import (
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+)
+
+// TestPodsAreRestricted: every pod satisfies the restricted Pod Security Standard, as
+// Kubernetes itself judges it. The pods are those that the planner's tests record.
+func TestPodsAreRestricted(t *testing.T) {
+	text, err := os.ReadFile("../../plan/testdata/pods.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]corev1.PodTemplateSpec{}
+	if err := yaml.UnmarshalStrict(text, &pods); err != nil {
+		t.Fatal(err)
+	}
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for _, name := range []string{"manager", "converter", "image", "migration"} {
+		pod, ok := pods[name]
+		if !ok || len(pod.Spec.Containers) == 0 {
+			t.Errorf("there is no pod %s", name)
+		}
+		for _, result := range evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec) {
+			if !result.Allowed {
+				t.Errorf("%s: %s: %s", name, result.ForbiddenReason, result.ForbiddenDetail)
+			}
+		}
+	}
+}
