@@ -155,11 +155,11 @@ type PodTrouble struct {
 type PodTroubleCause string
 
 const (
-	// PodForbidden: Pod Security admission refuses the pod in its namespace.
+	// PodForbidden means that Pod Security admission refuses the pod in its namespace.
 	PodForbidden PodTroubleCause = "Forbidden"
-	// PodWithoutPort: no node has the pod's host ports free.
+	// PodWithoutPort means that no node has the pod's host ports free.
 	PodWithoutPort PodTroubleCause = "NoFreePort"
-	// PodExits: a container of the pod exits each time it starts.
+	// PodExits means that a container of the pod exits each time it starts.
 	PodExits PodTroubleCause = "Exits"
 )
 

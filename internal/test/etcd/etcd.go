@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 )
 
 // Client is the URL of an etcd without TLS.
@@ -56,7 +57,7 @@ func (c Client) List(ctx context.Context, prefix string) (entries []Entry, revis
 		if !answer.More {
 			return entries, r.Revision, nil
 		}
-		r.Key = append(entries[len(entries)-1].Key, 0)
+		r.Key = slices.Concat(entries[len(entries)-1].Key, []byte{0})
 	}
 }
 
