@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -220,7 +221,7 @@ func (w *world) snapshot() string {
 	w.verifyPods()
 	state := w.observed
 	state.Now = time.Time{}
-	text, err := yaml.Marshal(state)
+	text, err := json.Marshal(state)
 	if err != nil {
 		w.t.Fatal(err)
 	}
