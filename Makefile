@@ -159,7 +159,7 @@ test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browse
 	@internal/tools/test.sh test
 
 .PHONY: test-release
-test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, e2e-release, soak-short, fuzz
+test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, integration-release, e2e-release, soak-short, fuzz
 	@internal/tools/test.sh release
 
 .PHONY: unit
@@ -211,6 +211,10 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
 	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
 
+.PHONY: integration-release
+integration-release: ## Test on a real kube-apiserver and etcd, with what takes long
+	@TEST_RELEASE=1 $(MAKE) --no-print-directory integration
+
 .PHONY: certmanager
 certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
@@ -225,7 +229,7 @@ e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, n
 	@$(call play,20m)
 
 .PHONY: e2e-release
-e2e-release: export E2E_RELEASE = 1
+e2e-release: export TEST_RELEASE = 1
 e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, with the stories that take long, and the local cluster itself
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
@@ -250,7 +254,7 @@ soak-short: ## Two minutes of it, always the same steps
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
 test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
-	@internal/tools/test.sh integration certmanager e2e-release
+	@internal/tools/test.sh integration-release certmanager e2e-release
 
 ##@ Benchmarks
 

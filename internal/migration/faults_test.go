@@ -27,6 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 )
 
 // One object cannot be converted, and fails every list; another one grows by its
@@ -181,6 +182,7 @@ func (r *resource) writeUntil(ctx context.Context, t *testing.T, random *rand.Ra
 
 // Every pod is killed in its second page, and etcd then forgets all snapshots.
 func testChaos(t *testing.T, r *resource) {
+	release.Only(t, "TestIntegration")
 	pods := 0
 	for ; pods < 20; pods++ {
 		ctx, kill := context.WithCancel(logTo(t))

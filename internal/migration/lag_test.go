@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 )
 
 // lateServer is a second API server on the same etcd, which learns of changed
@@ -36,6 +37,7 @@ type lateServer struct {
 }
 
 func testLag(t *testing.T, c *cluster) {
+	release.Only(t, "TestAuditCatchesAServerThatLags", "TestBarrierIsReadAfterSettling")
 	late := c.startLateServer(t)
 	t.Run("the barrier waits for it", func(t *testing.T) { testBarrierWaits(t, c.newStored(t, "waiteds", 40), late) })
 	t.Run("the audit catches it", func(t *testing.T) { testAuditCatches(t, c.newStored(t, "auditeds", 40), late) })

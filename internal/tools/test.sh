@@ -36,7 +36,9 @@ no_node() {
 
 # What every change has to pass, and what a release has to pass besides.
 test=(lint verify compatibility unit fuzz-short browser integration e2e)
-release=(promtool sbom reproducible realworld certmanager e2e-release soak-short fuzz)
+release=(promtool sbom reproducible realworld certmanager integration-release e2e-release soak-short fuzz)
+# RELEASE=true plays in these stages what takes long, so that release need not again.
+[[ ${RELEASE:-} != true ]] || test=("${test[@]/#integration/integration-release}") test=("${test[@]/#e2e/e2e-release}")
 case $* in
 test) stages=("${test[@]}") ;;
 release) stages=("${release[@]}") ;;
@@ -56,8 +58,8 @@ done
 printf '\n=== summary%s\n' "${KUBERNETES_VERSION:+, on Kubernetes $KUBERNETES_VERSION}"
 printf '%s\n' "${summary[@]}"
 if [[ $* == test ]]; then
-  # The line above releaseOnly is the name of the test.
-  stories=$(grep -h -B 1 'releaseOnly(t, ' internal/test/e2e/*_test.go | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p')
+  # The line above release.Only is the name of the test.
+  stories=$(grep -h -B 1 'release.Only(t, ' internal/test/e2e/*_test.go | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p')
   printf '\nBefore a release, make test-release runs:\n'
   fmt -w 78 <<<"${release[*]}" | sed 's/^/  /'
   printf 'Of these, e2e-release plays the stories of e2e, and\n'

@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
@@ -91,6 +92,7 @@ func TestWithWatchCache(t *testing.T) {
 }
 
 func TestWithoutWatchCache(t *testing.T) {
+	release.Only(t, "TestWithWatchCache")
 	t.Parallel()
 	playAll(t, false)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -33,7 +34,7 @@ import (
 // the CustomResourceDefinition is written twice for an authority and never for a
 // certificate.
 func TestCertificatesAreReplaced(t *testing.T) {
-	releaseOnly(t, "TestLostAuthority", "TestRotationOfOwnConverters")
+	release.Only(t, "TestLostAuthority", "TestRotationOfOwnConverters")
 	ctx := t.Context()
 	crontab := inGroup(t, "certificates.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)

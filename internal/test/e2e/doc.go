@@ -9,6 +9,6 @@
 // namespace is set up, or count what the API server counts for all converters
 // together; and the stories, which are to be read.
 //
-// Stories that take long begin with releaseOnly: `make e2e-release` plays them with all
+// Stories that take long begin with release.Only: `make e2e-release` plays them with all
 // others, and `make test` names them at its end.
 package e2e

@@ -21,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -28,7 +29,7 @@ import (
 // theirs, serves the certificate that the operator issued for it. The operator deploys
 // nothing, and proves it, by its Service and by a URL.
 func TestConverterOfOthers(t *testing.T) {
-	releaseOnly(t, "TestServiceOfOthers", "TestURL")
+	release.Only(t, "TestServiceOfOthers", "TestURL")
 	t.Parallel()
 	node, address := anyNode(t.Context(), t)
 	kinds := map[string]v1alpha1.Converter{

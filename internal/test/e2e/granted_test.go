@@ -18,6 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -25,7 +26,7 @@ import (
 // says which right is missing, and goes on by the commands that it names: to read a
 // sample, and to migrate. The manager makes no role itself, and takes none away.
 func TestGrantedRights(t *testing.T) {
-	releaseOnly(t, "TestGrants")
+	release.Only(t, "TestGrants")
 	ctx := t.Context()
 	crontab := inGroup(t, "granted.example.com")
 	granted := []string{names.ReadRights(crontab.CRD()), names.MigrationRights(crontab.CRD())}

@@ -22,6 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -47,7 +48,7 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 // of it, one that cannot be pulled and one that knows another group only, do not
 // replace it; and its pods may be shaped again while objects are read all the time.
 func TestConverterImage(t *testing.T) {
-	releaseOnly(t, "TestImage")
+	release.Only(t, "TestImage")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "image.example.com")

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,18 +50,6 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// releaseVariable is set where every story is played: by make e2e-release.
-const releaseVariable = "E2E_RELEASE"
-
-// releaseOnly is the first line of a story that takes long. make test-release plays it,
-// and make test does not: there the tests provenBy show the same behaviour without pods.
-func releaseOnly(t *testing.T, provenBy ...string) {
-	t.Helper()
-	if os.Getenv(releaseVariable) == "" {
-		t.Skipf("make test-release plays it; in make test, %s show its behaviour", strings.Join(provenBy, ", "))
-	}
 }
 
 func connect() error {

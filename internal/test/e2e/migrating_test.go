@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -31,7 +32,7 @@ import (
 // and resumed, an object fails and is fixed, and the storage version moves back.
 // While it has failed, runbooks have something to look at.
 func TestMigrating(t *testing.T) {
-	releaseOnly(t, "TestAMigrationIsPaused", "TestAMigrationIsTriggeredAgain", "TestAFailedMigrationSaysWhatToDo")
+	release.Only(t, "TestAMigrationIsPaused", "TestAMigrationIsTriggeredAgain", "TestAFailedMigrationSaysWhatToDo")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")

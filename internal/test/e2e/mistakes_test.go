@@ -20,12 +20,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestMistakes: what people do to a policy in use must not cost them an object.
 func TestMistakes(t *testing.T) {
-	releaseOnly(t, "TestBadInput", "TestDrift")
+	release.Only(t, "TestBadInput", "TestDrift")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")

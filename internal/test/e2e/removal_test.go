@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -26,7 +27,7 @@ import (
 // objects at two versions all are stored in one, which alone is served. Not one read
 // of them fails, they are what they were, and nothing of the operator is left.
 func TestTheOperatorIsRemoved(t *testing.T) {
-	releaseOnly(t, "TestRetain", "TestRestoreNone")
+	release.Only(t, "TestRetain", "TestRestoreNone")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "removed.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)

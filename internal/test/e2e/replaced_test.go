@@ -21,6 +21,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -28,7 +29,7 @@ import (
 // proven. It is ready all the same, as its port takes connections. It is found out
 // when it is asked again, evicted, and another one starts in its place.
 func TestAPodThatGoesWrong(t *testing.T) {
-	releaseOnly(t, "TestAPodThatLies")
+	release.Only(t, "TestAPodThatLies")
 	ctx := t.Context()
 	askAgainAfter(ctx, t, "3s")
 	crontab := inGroup(t, "replaced.example.com")

@@ -17,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -28,7 +29,7 @@ const fleetSize = 2000
 // middle of a migration of 2,000 objects, one by one in a run of its own each,
 // and all at once. Nothing is lost and the end is the same.
 func TestRestarts(t *testing.T) {
-	releaseOnly(t, "TestIntegration", "TestDowngrade")
+	release.Only(t, "TestIntegration", "TestDowngrade")
 	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
 		"manager":   killManagers,
 		"converter": killConverter,

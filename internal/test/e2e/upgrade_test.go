@@ -23,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -32,7 +33,7 @@ import (
 // other: no conversion fails, the migrations go on, and nothing is done twice.
 // It is not parallel: what runs beside others is the version of now.
 func TestUpgrade(t *testing.T) {
-	releaseOnly(t, "TestAManagerOfBefore", "TestPolicies")
+	release.Only(t, "TestAManagerOfBefore", "TestPolicies")
 	ctx := t.Context()
 	player, before, now := installations(t)
 	leftOut.watch(ctx, t, before)

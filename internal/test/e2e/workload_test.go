@@ -18,13 +18,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestWorkload shapes converter pods again while an object is read all the time: they
 // listen at another port, with a priority, and with what a patch adds to them.
 func TestWorkload(t *testing.T) {
-	releaseOnly(t, "TestShape", "TestPatches")
+	release.Only(t, "TestShape", "TestPatches")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "workload.example.com")
@@ -62,7 +63,7 @@ func TestWorkload(t *testing.T) {
 // keeps them from it is said with what to do about it: a namespace that does not
 // admit them, a second pod on the only node, a port that something else has taken.
 func TestHostNetwork(t *testing.T) {
-	releaseOnly(t, "TestTroublesOfPods", "TestShape")
+	release.Only(t, "TestTroublesOfPods", "TestShape")
 	ctx := t.Context()
 	nodes := &corev1.NodeList{}
 	expect.NoError(t, cluster.List(ctx, nodes))
