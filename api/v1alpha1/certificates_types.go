@@ -5,37 +5,36 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Certificates says where the converter's certificates come from. Exactly one
-// member is set.
-//
+// Certificates tells where the converter's certificates come from. Exactly one member is
+// set.
 // +kubebuilder:validation:XValidation:rule="[has(self.selfManaged), has(self.certManager), has(self.secret), has(self.injected)].filter(set, set).size() == 1",message="set exactly one source of certificates: selfManaged, certManager, secret or injected"
 type Certificates struct {
-	// selfManaged issues certificates by an authority of this policy's own.
+	// selfManaged lets the operator issue certificates, with a certificate authority for
+	// this policy alone.
 	// +optional
 	SelfManaged *SelfManagedCertificates `json:"selfManaged,omitempty"`
 
-	// certManager lets cert-manager issue them.
+	// certManager lets cert-manager issue the certificates.
 	// +optional
 	CertManager *CertManagerCertificates `json:"certManager,omitempty"`
 
-	// secret takes them from a Secret that you or another tool maintains.
+	// secret uses a Secret that you or another tool maintains.
 	// +optional
 	Secret *SecretCertificates `json:"secret,omitempty"`
 
-	// injected leaves caBundle of the CustomResourceDefinition to an injector,
-	// such as cert-manager's cainjector or OpenShift's service-ca.
+	// injected lets an injector write caBundle of the CustomResourceDefinition, such as
+	// cert-manager's cainjector or OpenShift's service-ca.
 	// +optional
 	Injected *InjectedCertificates `json:"injected,omitempty"`
 }
 
-// SelfManagedCertificates are issued by an authority of the policy's own. Its
-// private key stays in a Secret that no pod mounts.
-//
+// SelfManagedCertificates are issued by a certificate authority for the policy alone. Its
+// private key is in a Secret that no pod mounts.
 // +kubebuilder:validation:XValidation:rule="!has(self.caDuration) || !has(self.duration) || duration(self.caDuration) >= duration(self.duration) + duration(self.duration) + duration(self.duration)",message="caDuration must be at least three times duration: an authority is replaced when a third of its life is left, and no certificate outlives it"
 // +kubebuilder:validation:XValidation:rule="!has(self.renewBefore) || !has(self.duration) || duration(self.renewBefore) < duration(self.duration)",message="renewBefore must be shorter than duration: it says how long before its end a serving certificate is renewed"
 type SelfManagedCertificates struct {
-	// caDuration is how long a certificate authority is valid. It is replaced
-	// when a third of that is left.
+	// caDuration is how long a certificate authority is valid. The operator replaces it
+	// when a third of that time remains.
 	// +optional
 	// +kubebuilder:default="87600h"
 	// +kubebuilder:validation:Type=string
@@ -53,8 +52,8 @@ type SelfManagedCertificates struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h')",message="duration must be 1h or more: converter pods may take minutes to see a new certificate"
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// renewBefore is how long before its end a serving certificate is renewed; by
-	// default when a third of its life is left.
+	// renewBefore is how long before its expiry a serving certificate is renewed; by
+	// default when a third of its duration remains.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -69,16 +68,16 @@ type SelfManagedCertificates struct {
 	RotationTrigger string `json:"rotationTrigger,omitempty"`
 }
 
-// CertManagerCertificates are issued by cert-manager. The operator makes a
-// Certificate in its own namespace.
+// CertManagerCertificates are issued by cert-manager. The operator creates a Certificate
+// in its own namespace.
 type CertManagerCertificates struct {
-	// issuerRef is the issuer. It must be one that hands out the certificate of its
-	// authority, as ca.crt, which ACME issuers do not.
+	// issuerRef is the issuer. It must provide the certificate of its authority as ca.crt;
+	// ACME issuers do not.
 	// +required
 	IssuerRef IssuerReference `json:"issuerRef"`
 
-	// duration is how long the certificate is asked to be valid; by default as
-	// long as cert-manager's own default.
+	// duration is the requested validity of the certificate; the default is
+	// cert-manager's.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -89,45 +88,44 @@ type CertManagerCertificates struct {
 
 // IssuerReference names an issuer of cert-manager, or of a project that extends it.
 type IssuerReference struct {
-	// name of the issuer.
+	// name is the name of the issuer.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// kind of the issuer: Issuer, in the operator's namespace, or ClusterIssuer, or
-	// what an external issuer is called.
+	// kind is the kind of the issuer: Issuer, in the operator's namespace, ClusterIssuer,
+	// or the kind of an external issuer.
 	// +optional
 	// +kubebuilder:default=Issuer
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
-	// group of the issuer's API.
+	// group is the API group of the issuer.
 	// +optional
 	// +kubebuilder:default=cert-manager.io
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 }
 
-// SecretCertificates are maintained by you or another tool. Converter pods mount a copy, so
-// that a change reaches them only once API servers trust it.
+// SecretCertificates are maintained by you or another tool. Converter pods mount a copy,
+// which changes only after API servers trust the new certificate.
 type SecretCertificates struct {
-	// name of a Secret in the operator's namespace with tls.crt, tls.key and
-	// ca.crt: the serving certificate, for the converter's DNS name
-	// <service>.<namespace>.svc, and the authorities that it can be verified by.
+	// name is the name of a Secret in the operator's namespace with tls.crt, tls.key and
+	// ca.crt: the serving certificate for the DNS name <service>.<namespace>.svc, and the
+	// authorities that verify it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// InjectedCertificates leave caBundle of the CustomResourceDefinition to an
-// injector. The operator verifies the injected authority against what converter pods serve.
+// InjectedCertificates let an injector write caBundle of the CustomResourceDefinition. The
+// operator verifies that it matches what converter pods serve.
 type InjectedCertificates struct {
-	// secretName is a Secret in the operator's namespace with the tls.crt and
-	// tls.key that converter pods are to serve, and, where it is known, the ca.crt
-	// that is going to be injected. Converter pods mount a copy, which follows as
-	// soon as what is injected trusts it.
+	// secretName is a Secret in the operator's namespace with tls.crt and tls.key for
+	// converter pods and, if it is known, the ca.crt that will be injected. Converter pods
+	// mount a copy, which changes after the injected caBundle trusts the new certificate.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -136,7 +134,7 @@ type InjectedCertificates struct {
 
 // CertificateStatus is the serving certificate of the converter pods.
 type CertificateStatus struct {
-	// notAfter is when the serving certificate expires; it is renewed well before.
+	// notAfter is when the serving certificate expires. It is renewed well before.
 	// +required
 	NotAfter metav1.Time `json:"notAfter"`
 	// caNotAfter is when the first of the trusted certificate authorities expires.
@@ -144,38 +142,38 @@ type CertificateStatus struct {
 	CANotAfter metav1.Time `json:"caNotAfter"`
 }
 
-// RotationState is a state on the way from one certificate authority to another.
-//
+// RotationState is a state of the change from one certificate authority to another.
 // +kubebuilder:validation:Enum=Idle;AddingCA;Propagating;Verifying;RemovingCA
 type RotationState string
 
 const (
-	// RotationIdle means that nothing changes: what converter pods serve is what
-	// the CustomResourceDefinition trusts, and nothing else.
+	// RotationIdle means that no change is in progress: the CustomResourceDefinition
+	// trusts exactly what converter pods serve.
 	RotationIdle RotationState = "Idle"
-	// RotationAddingCA means that the CustomResourceDefinition is being made to
-	// trust the new authority besides the old one.
+	// RotationAddingCA means that the operator adds the new authority to the caBundle of
+	// the CustomResourceDefinition.
 	RotationAddingCA RotationState = "AddingCA"
-	// RotationPropagating means that all API servers are given the time to see that.
+	// RotationPropagating means that the operator waits until all API servers have the new
+	// caBundle.
 	RotationPropagating RotationState = "Propagating"
-	// RotationVerifying means that converter pods are given the new certificate, and
-	// each is asked whether it serves it.
+	// RotationVerifying means that converter pods get the new certificate, and the
+	// operator verifies that each serves it.
 	RotationVerifying RotationState = "Verifying"
-	// RotationRemovingCA means that all of them do, and the
-	// CustomResourceDefinition is being made to trust the new authority only.
+	// RotationRemovingCA means that the operator removes the old authority from the
+	// caBundle.
 	RotationRemovingCA RotationState = "RemovingCA"
 )
 
-// RotationStatus is how far the change from one certificate authority to another is.
+// RotationStatus is the state of the change from one certificate authority to another.
 type RotationStatus struct {
-	// state of the rotation; Serving while there is none.
+	// state is the state of the rotation; Idle if no change is in progress.
 	// +required
 	State RotationState `json:"state"`
-	// since when it is in this state.
+	// since is when it entered this state.
 	// +required
 	Since metav1.Time `json:"since"`
-	// next is when time alone brings the next step: the end of Propagating; and in
-	// Serving when the authority is replaced, where that is known.
+	// next is when the next step happens by itself: in Propagating the end of the wait,
+	// and in Idle, if known, the replacement of the authority.
 	// +optional
 	Next *metav1.Time `json:"next,omitempty"`
 }

@@ -35,10 +35,10 @@ type ConversionPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the wanted conversion and migration.
+	// spec is the desired conversion and migration.
 	// +required
 	Spec ConversionPolicySpec `json:"spec"`
-	// status is what the operator has done and proven.
+	// status is what the operator has done and verified.
 	// +optional
 	Status ConversionPolicyStatus `json:"status,omitempty"`
 }
@@ -52,90 +52,90 @@ type ConversionPolicyList struct {
 	Items           []ConversionPolicy `json:"items"`
 }
 
-// ConversionPolicySpec is the wanted conversion and migration of one CustomResourceDefinition.
-//
+// ConversionPolicySpec is the desired conversion and migration of one
+// CustomResourceDefinition.
 // +kubebuilder:validation:XValidation:rule="!has(self.storageVersion) || !has(self.retirement) || self.retirement.all(r, r.version != self.storageVersion || r.action == 'Report')",message="retirement must not name storageVersion: objects are to be written in it; set its action to Report to take a retirement back"
 // +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
 type ConversionPolicySpec struct {
-	// suspend stops all changes by the operator. Converter pods that run keep
-	// answering, so objects stay readable.
+	// suspend stops all changes by the operator. Converter pods continue to run, so that
+	// objects stay readable.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// converter says who converts, and how.
+	// converter tells what converts objects.
 	// +required
 	Converter Converter `json:"converter"`
 
-	// workload shapes the converter pods.
+	// workload configures the converter pods.
 	// +optional
 	// +kubebuilder:default={}
 	Workload Workload `json:"workload,omitempty,omitzero"`
 
-	// certificates says where the converter's certificates come from.
+	// certificates tells where the converter's certificates come from.
 	// +optional
 	// +kubebuilder:default={selfManaged: {}}
 	Certificates Certificates `json:"certificates,omitempty,omitzero"`
 
-	// verification says what is proven before the CustomResourceDefinition is
-	// pointed at the converter, and each time that its rules change.
+	// verification tells what the operator verifies before it points the
+	// CustomResourceDefinition at the converter, and after each change of the rules.
 	// +optional
 	// +kubebuilder:default={}
 	Verification Verification `json:"verification,omitempty,omitzero"`
 
-	// storageVersion is the version in which objects are to be written to etcd. The
-	// operator makes it the storage version once conversion is active and verified;
-	// the migration follows. Without it the storage version is the business of who
-	// writes the CustomResourceDefinition, whose manifest must say the same.
+	// storageVersion is the desired storage version. The operator makes it the storage
+	// version after the conversion is active and verified; the migration follows. If it is
+	// empty, the manifest of the CustomResourceDefinition decides. If it is set, that
+	// manifest must have the same storage version.
 	// +optional
 	StorageVersion VersionName `json:"storageVersion,omitempty"`
 
-	// migration says when stored objects are rewritten in the storage version.
+	// migration configures when and how stored objects are rewritten at the storage
+	// version.
 	// +optional
 	// +kubebuilder:default={}
 	Migration Migration `json:"migration,omitempty,omitzero"`
 
-	// retirement lists the versions that are to go, and how far the operator goes
-	// with each. Nothing is done without the proof that every object is stored in
-	// another version.
+	// retirement lists the versions to retire, and how far the operator goes with each.
+	// The operator first needs the proof that every object is stored at another version.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
 	// +kubebuilder:validation:MaxItems=16
 	Retirement []Retirement `json:"retirement,omitempty"`
 
-	// drift says what becomes of a foreign write to spec.conversion of the
-	// CustomResourceDefinition, once it converts by this policy. Repair writes it
-	// back, at most five times within ten minutes: against a writer that does not
-	// give in, the policy stalls with the reason ConversionContested. Report writes
-	// nothing, and says who wrote what. Migrations stop meanwhile in both. It holds
-	// as well for what storageVersion and retirement had changed in spec.versions,
-	// which is written back twice a day at most.
+	// drift tells what happens after another client changes spec.conversion of an active
+	// CustomResourceDefinition. Repair writes it back, at most five times within ten
+	// minutes; if the other client continues, the policy stalls with the reason
+	// ConversionContested. Report writes nothing, and reports which client changed what.
+	// Migrations pause in both cases. The same applies to the fields of spec.versions that
+	// storageVersion and retirement have changed; these are written back at most twice a
+	// day.
 	// +optional
 	// +kubebuilder:default=Repair
 	Drift DriftAction `json:"drift,omitempty"`
 
-	// deletionPolicy says what becomes of the CustomResourceDefinition and the
-	// converter when this policy is deleted. Retain keeps the policy, and the
-	// converter at work, while more than one version is served or may be stored.
-	// RestoreNone also lets go of versions that differ in nothing. Both set
-	// strategy None first, and remove the converter once no API server asks it any
-	// more. Abandon releases the policy immediately and leaves everything in place: the converter
-	// goes on, and a later policy of the same name takes it over. It may be changed
-	// while this policy is being deleted.
+	// deletionPolicy tells what happens to the CustomResourceDefinition and the converter
+	// when this policy is deleted. Retain keeps the policy and its converter while more
+	// than one version is served or may be stored. RestoreNone is like Retain, but does
+	// not wait for versions that differ in nothing. Both set strategy None first, and
+	// remove the converter when API servers no longer call it. Abandon releases the policy
+	// immediately and leaves everything in place: the converter continues to run, and a
+	// later policy of the same name adopts it. You can change this field while the policy
+	// is being deleted.
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// DeletionPolicy says what becomes of the converter when a policy is deleted.
-//
+// DeletionPolicy tells what happens to the converter when a policy is deleted.
 // +kubebuilder:validation:Enum=Retain;RestoreNone;Abandon
 type DeletionPolicy string
 
 const (
-	// DeletionRetain keeps policy and converter while objects need a conversion.
+	// DeletionRetain keeps the policy and its converter while objects need a conversion.
 	DeletionRetain DeletionPolicy = "Retain"
-	// DeletionRestoreNone also lets go where a conversion changes nothing.
+	// DeletionRestoreNone is like Retain, but does not wait if a conversion changes
+	// nothing.
 	DeletionRestoreNone DeletionPolicy = "RestoreNone"
 	// DeletionAbandon releases the policy immediately, and leaves everything in place.
 	DeletionAbandon DeletionPolicy = "Abandon"
@@ -148,41 +148,43 @@ const (
 // +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 type VersionName string
 
-// ConversionPolicyStatus is what the operator has done and proven.
+// ConversionPolicyStatus is what the operator has done and verified.
 type ConversionPolicyStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are the gates, in order, and their summaries Ready, Reconciling and Stalled.
+	// conditions are the gates, in order, and their summaries Ready, Reconciling and
+	// Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// crd is the CustomResourceDefinition as last seen.
+	// crd is the CustomResourceDefinition as last observed.
 	// +optional
 	CRD *CRDStatus `json:"crd,omitempty"`
 
-	// converter is the revision that converts: a ruleset compiled from the rules, or an image.
+	// converter is the desired revision of the converter: a ruleset compiled from the
+	// rules, or an image.
 	// +optional
 	Converter *ConverterStatus `json:"converter,omitempty"`
 
-	// activeRevisions are the revision by which the CustomResourceDefinition
-	// converts, and previous ones that API servers may still request. Converter
-	// pods serve all of them, besides converter.revision.
+	// activeRevisions are the revision that spec.conversion of the
+	// CustomResourceDefinition names, and earlier ones that API servers may still request.
+	// Converter pods serve all of them, besides converter.revision.
 	// +optional
 	// +listType=map
 	// +listMapKey=revision
 	ActiveRevisions []ActiveRevision `json:"activeRevisions,omitempty"`
 
-	// verification is what was proven before the CustomResourceDefinition was
-	// pointed at the converter, and what was found out since.
+	// verification is what the operator verified before it pointed the
+	// CustomResourceDefinition at the converter, and afterwards.
 	// +optional
 	Verification *VerificationStatus `json:"verification,omitempty"`
 
-	// conversionFailures are the conversions that converter pods failed to do lately,
-	// by versions and cause. Of a converter that users bring nothing is known here.
+	// conversionFailures are the recently failed conversions, by versions and cause. The
+	// operator does not know the failures of a converter that it does not run rules in.
 	// +optional
 	// +listType=map
 	// +listMapKey=from
@@ -191,13 +193,13 @@ type ConversionPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	ConversionFailures []ConversionFailure `json:"conversionFailures,omitempty"`
 
-	// oversizedObjects are objects that have no whole form at a version; absent where none
-	// are known of.
+	// oversizedObjects are objects that are truncated at a version; absent if none is
+	// known.
 	// +optional
 	OversizedObjects *OversizedStatus `json:"oversizedObjects,omitempty"`
 
-	// unconvertedWindow is the time in which the CustomResourceDefinition served
-	// several versions with strategy None, before it converted through the converter.
+	// unconvertedWindow is the period in which the CustomResourceDefinition served several
+	// versions without a conversion, before this policy was active.
 	// +optional
 	UnconvertedWindow *UnconvertedWindow `json:"unconvertedWindow,omitempty"`
 
@@ -209,7 +211,7 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 
-	// rotation is how far the change from one certificate authority to another is.
+	// rotation is the state of the change from one certificate authority to another.
 	// +optional
 	Rotation *RotationStatus `json:"rotation,omitempty"`
 
@@ -217,67 +219,66 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
 
-	// migrationEvidence is the proof that every stored object is in one version.
+	// migrationEvidence is the proof that every object is stored at one version.
 	// +optional
 	MigrationEvidence *MigrationEvidence `json:"migrationEvidence,omitempty"`
 
-	// preservedData counts the objects that hold, in annotations, values of versions
-	// that can express more than the version in which they are stored.
+	// preservedData counts the objects that have preserved values in annotations.
 	// +optional
 	PreservedData *PreservedDataStatus `json:"preservedData,omitempty"`
 
-	// activatedCRD is the uid of the CustomResourceDefinition that this policy has
-	// pointed at its converter, and not yet released: it may hold objects that
-	// cannot be read without.
+	// activatedCRD is the uid of the CustomResourceDefinition whose spec.conversion this
+	// policy has set. It is removed when the policy releases the CustomResourceDefinition:
+	// until then, objects may be unreadable without the converter.
 	// +optional
 	ActivatedCRD types.UID `json:"activatedCRD,omitempty"`
 
-	// conversionRemovedTime is when the CustomResourceDefinition was seen to convert through
-	// this policy's converter no more, while the policy is being deleted. API
-	// servers may go on by what was before for some time: the converter stays until
-	// that is past.
+	// conversionRemovedTime is when the operator observed, during the deletion of this
+	// policy, that the CustomResourceDefinition no longer uses the converter. API servers
+	// may call the converter for a short time after that, so it continues to run.
 	// +optional
 	ConversionRemovedTime *metav1.Time `json:"conversionRemovedTime,omitempty"`
 
-	// drift is the latest foreign write to spec.conversion of the
-	// CustomResourceDefinition, since it converts by this policy.
+	// drift is the latest change of spec.conversion by another client since the policy is
+	// active.
 	// +optional
 	Drift *DriftStatus `json:"drift,omitempty"`
 
-	// versions are those of the CustomResourceDefinition, in the order in which
-	// clients prefer them, and whether each may go.
+	// versions are the versions of the CustomResourceDefinition, in the order in which
+	// clients prefer them, and whether each can be removed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Versions []VersionStatus `json:"versions,omitempty"`
 
-	// removable names the versions that may be removed from the
-	// CustomResourceDefinition now, as text: "v1alpha1,v1beta1", or "none".
+	// removable lists the versions that you can remove from the CustomResourceDefinition
+	// now, as text: "v1alpha1,v1beta1", or "none".
 	// +optional
 	Removable string `json:"removable,omitempty"`
 
-	// promotion is the storage version that was reached by spec.storageVersion.
+	// promotion records that spec.storageVersion took effect.
 	// +optional
 	Promotion *PromotionStatus `json:"promotion,omitempty"`
 
-	// retirement is how far each version of spec.retirement is.
+	// retirement is the progress of each version of spec.retirement.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
 	Retirement []RetirementStatus `json:"retirement,omitempty"`
 
-	// versionsEdit is the change of spec.versions that is made next. It is written
-	// down before, so that a promotion that is reverted immediately is not repeated forever.
+	// versionsEdit is the next change of spec.versions. The operator records it before it
+	// makes it, so that a change that another client reverts immediately is not repeated
+	// forever.
 	// +optional
 	VersionsEdit *VersionsEdit `json:"versionsEdit,omitempty"`
 
-	// versionsDrift is the latest foreign write to spec.versions of the
-	// CustomResourceDefinition that took back what this policy had done there.
+	// versionsDrift is the latest change by another client that reverted what this policy
+	// had changed in spec.versions.
 	// +optional
 	VersionsDrift *DriftStatus `json:"versionsDrift,omitempty"`
 }
 
-// CRDStatus is the CustomResourceDefinition as last seen.
+// CRDStatus is the CustomResourceDefinition as last observed.
 type CRDStatus struct {
 	// uid of the CustomResourceDefinition.
 	// +required
@@ -288,26 +289,27 @@ type CRDStatus struct {
 	// strategy is spec.conversion.strategy.
 	// +optional
 	Strategy string `json:"strategy,omitempty"`
-	// servedVersions are the versions that clients may use.
+	// servedVersions are the versions that API servers serve.
 	// +optional
 	// +listType=atomic
 	ServedVersions []string `json:"servedVersions,omitempty"`
-	// storageVersion is the version in which objects are written.
+	// storageVersion is the storage version.
 	// +optional
 	StorageVersion string `json:"storageVersion,omitempty"`
-	// storedVersions are the versions in which objects may be stored, as the API server records it.
+	// storedVersions is status.storedVersions: the versions at which objects may be
+	// stored.
 	// +optional
 	// +listType=set
 	StoredVersions []string `json:"storedVersions,omitempty"`
 }
 
-// ConverterStatus is the revision of the converter that the policy wants now.
+// ConverterStatus is the desired revision of the converter.
 type ConverterStatus struct {
-	// revision identifies it: the hash of the compiled ruleset, which converter pods
-	// report, or of what shapes the pods of an image.
+	// revision identifies it: the hash of the compiled ruleset, or of the configuration of
+	// an image's pods.
 	// +required
 	Revision string `json:"revision"`
-	// verdicts say, for each spoke, what a conversion to and from the hub preserves.
+	// verdicts tell, for each spoke, what a conversion to and from the hub preserves.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -315,15 +317,15 @@ type ConverterStatus struct {
 }
 
 // ActiveRevision is a revision of the converter that spec.conversion of the
-// CustomResourceDefinition names, or named.
+// CustomResourceDefinition names, or has named.
 type ActiveRevision struct {
 	// revision identifies it: the hash of a ruleset, which is the last segment of the
-	// webhook's path; of the pods of an image; or of the endpoint of an external
-	// converter.
+	// webhook's path, of the configuration of an image's pods, or of the endpoint of an
+	// external converter.
 	// +required
 	Revision string `json:"revision"`
-	// replacedTime is when the CustomResourceDefinition was seen to name another
-	// revision; absent while it names this one.
+	// replacedTime is when the CustomResourceDefinition was observed to name another
+	// revision; absent for the current one.
 	// +optional
 	ReplacedTime *metav1.Time `json:"replacedTime,omitempty"`
 }
@@ -331,7 +333,7 @@ type ActiveRevision struct {
 // WebhookStatus is the state of the converter pods, or of the endpoints of a
 // converter that the operator does not run.
 type WebhookStatus struct {
-	// desired is the number of converter pods wanted.
+	// desired is the desired number of converter pods.
 	// +required
 	Desired int32 `json:"desired"`
 	// ready is the number of converter pods that are ready with the current revision.

@@ -7,21 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Converter says who converts. Exactly one member is set.
-//
+// Converter tells what converts objects. Exactly one member is set.
 // +kubebuilder:validation:XValidation:rule="[has(self.declarative), has(self.image), has(self.service), has(self.url), has(self.none)].exists_one(set, set)",message="set exactly one kind of converter: declarative, image, service, url or none"
 type Converter struct {
-	// declarative converts by two-way rules that are written in this policy.
+	// declarative converts by bidirectional rules in this policy.
 	// +optional
 	Declarative *DeclarativeConverter `json:"declarative,omitempty"`
 
-	// image deploys a conversion webhook of yours, such as one that is built with
-	// controller-runtime, with the operator's certificates, gates and probes.
+	// image deploys your own conversion webhook, for example one that is built with
+	// controller-runtime. The operator provides certificates, gates and probes.
 	// +optional
 	Image *ImageConverter `json:"image,omitempty"`
 
-	// service is a conversion webhook that runs in the cluster already. The operator
-	// deploys nothing; it proves each endpoint before it switches the
+	// service is a conversion webhook that already runs in the cluster. The operator
+	// deploys nothing; it verifies each endpoint before it changes the
 	// CustomResourceDefinition.
 	// +optional
 	Service *ServiceConverter `json:"service,omitempty"`
@@ -30,8 +29,8 @@ type Converter struct {
 	// +optional
 	URL *URLConverter `json:"url,omitempty"`
 
-	// none converts nothing: of an object, only apiVersion changes with the version.
-	// It is for versions whose schemas have the same fields.
+	// none converts nothing: only apiVersion of an object changes. Use it for versions
+	// whose schemas have the same fields.
 	// +optional
 	None *NoneConverter `json:"none,omitempty"`
 }
@@ -56,10 +55,11 @@ func (c *Converter) Kind() string {
 // +kubebuilder:validation:Enum=v1;v1beta1
 type ReviewVersion string
 
-// ImageConverter is a conversion webhook of the user's, in an image.
+// ImageConverter is your own conversion webhook, in an image.
 type ImageConverter struct {
-	// image to run. A change of it, as of anything that shapes the pods, starts
-	// other pods beside those that serve, which go when the new ones are proven.
+	// image is the image to run. If it or anything else about the pods changes, the
+	// operator starts new pods beside the current ones, and deletes those after the new
+	// ones are verified.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -77,38 +77,37 @@ type ImageConverter struct {
 	// +kubebuilder:validation:MaxItems=256
 	Args []string `json:"args,omitempty"`
 
-	// env are environment variables. Secrets and ConfigMaps that they name are in
-	// the operator's namespace.
+	// env are environment variables. Secrets and ConfigMaps that they reference are in the
+	// operator's namespace.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// port where the converter listens, with TLS.
+	// port is the port at which the converter serves HTTPS.
 	// +optional
 	// +kubebuilder:default=9443
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path where the converter answers ConversionReviews.
+	// path is the URL path for ConversionReviews.
 	// +optional
 	// +kubebuilder:default="/convert"
 	Path URLPath `json:"path,omitempty"`
 
-	// certificateMountPath is the directory in which the converter finds tls.crt
-	// and tls.key. It has to load them again when they change: they are renewed
-	// without a restart.
+	// certificateMountPath is the directory with tls.crt and tls.key. The converter has to
+	// reload them when they change: they are renewed without a restart.
 	// +optional
 	// +kubebuilder:default="/tmp/k8s-webhook-server/serving-certs"
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/[^:]+$`
 	CertificateMountPath string `json:"certificateMountPath,omitempty"`
 
-	// serviceAccountName is a ServiceAccount in the operator's namespace, whose
-	// token the converter gets. Without it, the converter has no access to the API,
-	// and a conversion depends on nothing else. It cannot be one of the operator's own.
+	// serviceAccountName is a ServiceAccount in the operator's namespace, other than the
+	// operator's own. The converter gets its token. Without it, the converter has no
+	// access to the API, so that conversions depend on nothing else.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self != 'conversion-operator' && !self.matches('-(migrate|read|clear)$')",message="belongs to the operator, whose rights a converter must not have: make a ServiceAccount of its own"
@@ -130,30 +129,30 @@ type ImageConverter struct {
 // +kubebuilder:validation:Pattern=`^(/[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)+/?$`
 type URLPath string
 
-// ServiceConverter is a conversion webhook that runs in the cluster already.
+// ServiceConverter is a conversion webhook that already runs in the cluster.
 type ServiceConverter struct {
-	// namespace of the Service.
+	// namespace is the namespace of the Service.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
 
-	// name of the Service.
+	// name is the name of the Service.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// port of the Service.
+	// port is the port of the Service.
 	// +optional
 	// +kubebuilder:default=443
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path where it answers ConversionReviews.
+	// path is the URL path for ConversionReviews.
 	// +optional
 	// +kubebuilder:default="/convert"
 	Path URLPath `json:"path,omitempty"`
@@ -170,8 +169,8 @@ type ServiceConverter struct {
 
 // URLConverter is a conversion webhook outside the cluster.
 type URLConverter struct {
-	// url where it answers ConversionReviews, as API servers and the operator reach
-	// it: https://host[:port]/path.
+	// url is the URL for ConversionReviews, as API servers and the operator reach it:
+	// https://host[:port]/path.
 	// +required
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https://[^/?#@\s]+(/[^?#\s]*)?$`
@@ -189,12 +188,11 @@ type URLConverter struct {
 
 // NoneConverter converts nothing.
 type NoneConverter struct {
-	// acceptedLosses are the fields that may be lost, as paths such as .spec.note:
-	// those that one version has and the storage version lacks, or the other way
-	// round. A path stands for all that is below it, too. Without a conversion, the
-	// API server removes such a field without a word when an object is read, or
-	// written, in the version that lacks it. If the versions differ in a field
-	// that is not listed, the policy is not valid.
+	// acceptedLosses lists the fields that may be lost, as paths such as .spec.note: those
+	// that one version has and the storage version lacks, or the reverse. A path includes
+	// all fields below it. Without a conversion, the API server silently removes such a
+	// field when an object is read or written at the version that lacks it. If the
+	// versions differ in a field that is not listed, the policy is invalid.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256

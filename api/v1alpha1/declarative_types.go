@@ -14,30 +14,30 @@ type DeclarativeConverter struct {
 	// +required
 	Hub VersionName `json:"hub"`
 
-	// require is the least that every conversion must keep. A policy whose rules
-	// and schemas give less is not valid, and changes nothing. Exact: every field
-	// has a place in the other version, and only single values that a rule cannot
-	// express are preserved. Preserved: nothing is dropped. Lossy: anything.
+	// require is the minimum fidelity of every conversion. If rules and schemas do not
+	// reach it, the policy is invalid and changes nothing. Exact: the other version has
+	// every field, and only single values that a rule cannot express are preserved.
+	// Preserved: nothing is dropped. Lossy: no minimum.
 	// +optional
 	// +kubebuilder:default=Lossy
 	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
 	Require Fidelity `json:"require,omitempty"`
 
-	// overflow says what becomes of an object whose annotations, with what is
-	// preserved, would exceed the 256 KiB that the API server allows. Fail
-	// refuses to convert it, and nothing is lost. Drop gives up the largest of the
-	// kept values until the rest fits, and names them in the annotation.
+	// overflow tells what happens if the preserved data of an object exceeds the 256 KiB
+	// that the API server allows for its annotations. Fail refuses the conversion, and
+	// nothing is lost. Drop deletes the largest preserved values until the rest fits, and
+	// lists them in the annotation.
 	// +optional
 	// +kubebuilder:default=Fail
 	Overflow OverflowAction `json:"overflow,omitempty"`
 
-	// preservedStatus says whether fields below status may be preserved. They are
-	// preserved in an annotation, which every client that may write objects may write, the
-	// right to write their status or not. Allow preserves them, and a warning names
-	// them. Refuse makes a policy invalid that would preserve one, or single values
-	// of one, and it changes nothing: every field below status then has a place in
-	// the other version, or a rule drops it. It says nothing of other fields, as
-	// require does, because it is about rights and not about fidelity.
+	// preservedStatus tells whether fields below status may be preserved in an annotation.
+	// Every client that may write objects may write annotations, even if it may not write
+	// their status. Allow preserves the fields, and the policy has a warning that lists
+	// them. Refuse makes a policy invalid that would preserve such a field, or single
+	// values of one: then the other version has every field below status, or a rule drops
+	// it. Unlike require, this is about rights and not about fidelity, so it does not
+	// affect other fields.
 	// +optional
 	// +kubebuilder:default=Allow
 	PreservedStatus PreservedStatusAction `json:"preservedStatus,omitempty"`
@@ -51,61 +51,59 @@ type DeclarativeConverter struct {
 	Spokes []Spoke `json:"spokes"`
 }
 
-// OverflowAction says what becomes of an object that has more to preserve than
-// its annotations may hold.
-//
+// OverflowAction tells what happens to an object whose preserved data exceeds the size of
+// its annotations.
 // +kubebuilder:validation:Enum=Fail;Drop
 type OverflowAction string
 
 const (
 	// OverflowFail refuses to convert the object.
 	OverflowFail OverflowAction = "Fail"
-	// OverflowDrop gives the largest kept values up.
+	// OverflowDrop deletes the largest preserved values.
 	OverflowDrop OverflowAction = "Drop"
 )
 
-// PreservedStatusAction says whether fields below status may be preserved.
-//
+// PreservedStatusAction tells whether fields below status may be preserved.
 // +kubebuilder:validation:Enum=Allow;Refuse
 type PreservedStatusAction string
 
 const (
-	// PreservedStatusAllow preserves them, and warns of it.
+	// PreservedStatusAllow preserves them, with a warning.
 	PreservedStatusAllow PreservedStatusAction = "Allow"
 	// PreservedStatusRefuse makes a policy invalid that would preserve them.
 	PreservedStatusRefuse PreservedStatusAction = "Refuse"
 )
 
-// Spoke is one version and the rules between it and the hub.
+// Spoke is a version, with the rules between it and the hub.
 type Spoke struct {
 	// version is the version that these rules convert to and from the hub.
 	// +required
 	Version VersionName `json:"version"`
 
-	// rules are written from the spoke to the hub; the way back is derived.
-	// A field that no rule names is copied where both versions have it, and
-	// otherwise preserved in an annotation until the object comes back.
+	// rules are written from the spoke to the hub; the operator derives the other
+	// direction. A field without a rule is copied if both versions have it, and otherwise
+	// preserved in an annotation until the object is converted back.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Rules []Rule `json:"rules,omitempty"`
 }
 
-// Fidelity says what one direction of a conversion does to an object.
-//
+// Fidelity tells what one direction of a conversion does to an object.
 // +kubebuilder:validation:Enum=Exact;Preserved;Lossy
 type Fidelity string
 
 const (
-	// FidelityExact means that every field has a place in the other version.
+	// FidelityExact means that the other version has every field.
 	FidelityExact Fidelity = "Exact"
-	// FidelityPreserved means that some fields have none and are preserved.
+	// FidelityPreserved means that the other version lacks some fields, which are
+	// preserved.
 	FidelityPreserved Fidelity = "Preserved"
-	// FidelityLossy means that some fields are dropped, as the policy says.
+	// FidelityLossy means that some fields are dropped, as the policy allows.
 	FidelityLossy Fidelity = "Lossy"
 )
 
-// Verdict says what the conversion between a spoke and the hub keeps.
+// Verdict tells what the conversion between a spoke and the hub preserves.
 type Verdict struct {
 	// version is the spoke.
 	// +required
@@ -116,12 +114,12 @@ type Verdict struct {
 	// fromHub is the fidelity from the hub to the spoke.
 	// +required
 	FromHub Fidelity `json:"fromHub"`
-	// preserved are the first 20 paths that one side lacks, as `<version>:<path>`.
+	// preserved lists the first 20 paths that one version lacks, as `<version>:<path>`.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Preserved []string `json:"preserved,omitempty"`
-	// dropped are the first 20 paths that a drop rule gives up, as `<version>:<path>`.
+	// dropped lists the first 20 paths that a rule drops, as `<version>:<path>`.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20

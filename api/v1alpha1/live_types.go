@@ -5,18 +5,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OversizedStatus is what is known of objects that have no whole form at a version:
-// they hold more for another one than their annotations have room for.
+// OversizedStatus describes objects that are truncated at a version: their preserved data
+// is larger than their annotations can hold.
 type OversizedStatus struct {
-	// objects is how many are known of, at least.
+	// objects is the number of such objects that are known.
 	// +required
 	Objects int64 `json:"objects"`
-	// checkedTime is when the operator has last looked for such objects by itself, and read
-	// those again that it knew of; absent before the first time. It does so when samples
-	// are taken again, every 15 minutes while there are such objects.
+	// checkedTime is when the operator last searched for such objects and read the known
+	// ones again; absent before the first time. It does so with each sample, and every 15
+	// minutes while such objects exist.
 	// +optional
 	CheckedTime *metav1.Time `json:"checkedTime,omitempty"`
-	// examples are the first of them, by name.
+	// examples lists the first of them, by name.
 	// +optional
 	// +listType=map
 	// +listMapKey=object
@@ -31,61 +31,61 @@ type OversizedObject struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	Object string `json:"object"`
-	// version is the one at which it is truncated, and at which writes of it are refused.
+	// version is the version at which the object is truncated, and at which the API server
+	// refuses writes of it.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
-	// fieldsOf is the version that has the fields for which there is no room.
+	// fieldsOf is the version that has the fields that do not fit.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	FieldsOf string `json:"fieldsOf"`
-	// fields are the first of those fields, as in a rule.
+	// fields lists the first of those fields.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:MaxLength=256
 	Fields []string `json:"fields,omitempty"`
-	// bytes is what the annotation would take that preserves them. All annotations of an
-	// object together may take 262144.
+	// bytes is the size of the annotation that would preserve them. All annotations of an
+	// object together may have 262144 bytes.
 	// +required
 	Bytes int64 `json:"bytes"`
-	// lastTime is when it was seen last, to within an hour.
+	// lastTime is when the operator last observed it, with a precision of one hour.
 	// +required
 	LastTime metav1.Time `json:"lastTime"`
 }
 
-// ConversionFailure is a kind of conversion that fails in production. It is removed
-// once no such conversion has failed for a while, ten minutes by default.
+// ConversionFailure describes conversions that fail in production. It is removed after no
+// such conversion has failed for a while, by default ten minutes.
 type ConversionFailure struct {
-	// from is the version that the objects were at; "other" is one that the converter
-	// has no rules for.
+	// from is the version of the objects; "other" is a version that the converter has no
+	// rules for.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	From string `json:"from"`
-	// to is the version that they were to be converted to, or "other".
+	// to is the requested version, or "other".
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	To string `json:"to"`
-	// cause is why, in one word: AnnotationsTooLarge, InvalidJSON, Panic, TooSlow,
-	// UnknownVersion, WrongKind, OverBudget,
-	// Truncated, or Other. There may be more in later versions.
+	// cause is the cause as one word: AnnotationsTooLarge, InvalidJSON, Panic, TooSlow,
+	// UnknownVersion, WrongKind, OverBudget, Truncated, or Other. Later versions may add
+	// causes.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Cause string `json:"cause"`
-	// count is how many conversions have failed like that in the present converter
-	// pods since those were started. It is updated every few minutes at most, as
-	// lastTime is.
+	// count is how many conversions failed in this way in the current converter pods since
+	// they started. It and lastTime are updated every few minutes.
 	// +required
 	Count int64 `json:"count"`
-	// lastTime is when one failed last, to within a few minutes.
+	// lastTime is when the last one failed, with a precision of a few minutes.
 	// +required
 	LastTime metav1.Time `json:"lastTime"`
-	// object is an example, as its name, or namespace/name; absent where none of the
-	// objects had a name.
+	// object is an example, as name or namespace/name; absent if none of the objects had a
+	// name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Object string `json:"object,omitempty"`
-	// message is what was said of that object.
+	// message is the error for that object.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MigrationMode says what starts a migration.
-//
+// MigrationMode tells what starts a migration.
 // +kubebuilder:validation:Enum=Automatic;OnTrigger;Never
 type MigrationMode string
 
@@ -23,25 +22,26 @@ const (
 	MigrationNever MigrationMode = "Never"
 )
 
-// MigrationPace says what counts more while objects are rewritten.
-//
+// MigrationPace tells what has priority while objects are rewritten.
 // +kubebuilder:validation:Enum=Gentle;Fast
 type MigrationPace string
 
 const (
-	// MigrationGentle has more writes in flight only while API servers answer each as soon as one alone.
+	// MigrationGentle gives other clients priority: the run adds concurrent writes only
+	// while API servers answer each as fast as a single one.
 	MigrationGentle MigrationPace = "Gentle"
-	// MigrationFast has more writes in flight as long as that gets more objects done in a second.
+	// MigrationFast gives the run priority: it adds concurrent writes as long as that
+	// increases the number of objects per second.
 	MigrationFast MigrationPace = "Fast"
 )
 
-// MigrationVerification says how a migration is checked after it.
-//
+// MigrationVerification tells how a run is verified.
 // +kubebuilder:validation:Enum=None;Sample;Full
 type MigrationVerification string
 
 const (
-	// MigrationVerifyNone checks nothing: the API server's answer to each write is the proof.
+	// MigrationVerifyNone verifies nothing: the API server's answer to each write is the
+	// proof.
 	MigrationVerifyNone MigrationVerification = "None"
 	// MigrationVerifySample writes a sample of the objects again, which must change nothing.
 	MigrationVerifySample MigrationVerification = "Sample"
@@ -55,72 +55,71 @@ const (
 type MigrationFallback string
 
 const (
-	// MigrationFallbackStatus writes through the subresource status, which few admission webhooks look at.
+	// MigrationFallbackStatus writes through the status subresource, which few admission
+	// webhooks intercept.
 	MigrationFallbackStatus MigrationFallback = "Status"
-	// MigrationFallbackOldVersion writes through another served version, whose schema the object may still fit.
+	// MigrationFallbackOldVersion writes at another served version, whose schema may still
+	// accept the object.
 	MigrationFallbackOldVersion MigrationFallback = "OldVersion"
 )
 
-// Migration says when and how stored objects are rewritten in the storage version.
-//
+// Migration configures when and how stored objects are rewritten at the storage version.
 // +kubebuilder:validation:XValidation:rule="!has(self.fallback) || self.fallback.all(f, self.fallback.exists_one(g, g == f))",message="fallback names a way twice: name each of Status and OldVersion at most once, in the order in which they are to be tried"
 type Migration struct {
-	// mode says what starts a migration: Automatic whenever objects may be
-	// stored in another version than the storage version, and once after each
-	// change of rules or schemas that gives a place there to values that objects
-	// hold in annotations; OnTrigger when trigger changes; or Never. Never also gives up a run that goes on: what it
-	// has rewritten stays rewritten, and nothing is pruned.
+	// mode tells what starts a migration. Automatic starts one whenever objects may be
+	// stored at a version other than the storage version, and once after each change of
+	// rules or schemas that lets preserved values return to fields. OnTrigger starts one
+	// when trigger changes. Never starts none, and cancels a run in progress: objects that
+	// it has rewritten stay rewritten, and storedVersions is not pruned.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Mode MigrationMode `json:"mode,omitempty"`
 
-	// trigger is any text; a change starts a run, also in mode Automatic. After a
-	// run in which objects failed, it writes those alone, unless the
-	// CustomResourceDefinition has changed since. While a run goes on, it waits for
-	// the end of that run.
+	// trigger is any text. A change of it starts a run, also in mode Automatic. If the
+	// previous run failed at some objects and the CustomResourceDefinition did not change
+	// since, the new run writes only those objects. If a run is in progress, the new run
+	// starts after it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Trigger string `json:"trigger,omitempty"`
 
-	// paused stops the pods of a run, and starts no run. Without it, the run goes
-	// on where it stopped.
+	// paused stops the pods of a run, and prevents new runs. When it is false again, the
+	// run continues where it stopped.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// pace says what counts more: Gentle, that other clients hardly notice the run,
-	// which has more writes in flight only while API servers answer each as soon as
-	// one alone; or Fast, that it ends soon, which has more in flight as long as that
-	// finishes earlier, at the expense of other clients. A change takes effect immediately: the run
-	// goes on where it is.
+	// pace tells what has priority during a run. Gentle: other clients hardly notice the
+	// run; it adds concurrent writes only while API servers answer each as fast as a
+	// single one. Fast: the run ends sooner, at the expense of other clients. A change
+	// takes effect immediately, and the run continues.
 	// +optional
 	// +kubebuilder:default=Gentle
 	Pace MigrationPace `json:"pace,omitempty"`
 
-	// maxWritesPerSecond is the most objects that a run writes in a second, at
-	// either pace. A change takes effect at once.
+	// maxWritesPerSecond limits how many objects a run writes per second, at either pace.
+	// A change takes effect immediately.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	MaxWritesPerSecond *int32 `json:"maxWritesPerSecond,omitempty"`
 
-	// concurrency is the most objects that a run writes at the same time; there are
-	// fewer while API servers answer slowly. A change takes effect at once.
+	// concurrency limits how many objects a run writes at the same time. The run uses
+	// fewer while API servers answer slowly. A change takes effect immediately.
 	// +optional
 	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// verify says how a run is checked before storedVersions is pruned: by nothing
-	// more than the API server's answers, by a sample of the objects written again,
-	// or by all of them. Nothing may change any more.
+	// verify tells how a run is verified before storedVersions is pruned. None relies on
+	// the API server's answers. Sample writes a sample of the objects again, and Full
+	// writes all of them again; the second write must change nothing.
 	// +optional
 	// +kubebuilder:default=Sample
 	Verify MigrationVerification `json:"verify,omitempty"`
 
-	// fallback are the other ways to write an object that the API server refuses to
-	// write at the storage version, in the order in which they are tried. None by
-	// default. Objects are never edited.
+	// fallback lists other ways to write an object that the API server refuses at the
+	// storage version, in the order in which they are tried. Objects are never edited.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2
@@ -133,35 +132,39 @@ type Migration struct {
 type MigrationState string
 
 const (
-	// MigrationRunning means that the run goes on.
+	// MigrationRunning means that the run is in progress.
 	MigrationRunning MigrationState = "Running"
-	// MigrationSucceeded means that every object is stored in the storage version.
+	// MigrationSucceeded means that every object is stored at the storage version.
 	MigrationSucceeded MigrationState = "Succeeded"
-	// MigrationFailed means that some objects could not be rewritten, or the run could not go on.
+	// MigrationFailed means that some objects could not be rewritten, or that the run
+	// could not continue.
 	MigrationFailed MigrationState = "Failed"
-	// MigrationSuperseded means that the CustomResourceDefinition changed under the run, which proves nothing any more.
+	// MigrationSuperseded means that the CustomResourceDefinition changed during the run,
+	// so that the run proves nothing.
 	MigrationSuperseded MigrationState = "Superseded"
-	// MigrationCancelled means that spec.migration.mode became Never before its end.
+	// MigrationCancelled means that spec.migration.mode became Never during the run.
 	MigrationCancelled MigrationState = "Cancelled"
 )
 
-// MigrationStep is what a run is at, in the order of a run; Paused is beside it.
-//
+// MigrationStep is the current step of a run. The steps are in the order of a run, except
+// Paused.
 // +kubebuilder:validation:Enum=Starting;Trying;Propagating;Rewriting;Auditing;Verifying;Pruning;Paused
 type MigrationStep string
 
 const (
 	// MigrationStarting waits for the run's pod.
 	MigrationStarting MigrationStep = "Starting"
-	// MigrationTrying writes a few objects in dry runs, to tell early what will be refused.
+	// MigrationTrying writes a few objects in dry runs, to report early what API servers
+	// will refuse.
 	MigrationTrying MigrationStep = "Trying"
-	// MigrationPropagating waits until every API server writes at the storage version, and no write at another is in flight.
+	// MigrationPropagating waits until every API server writes at the storage version, and
+	// earlier writes are finished.
 	MigrationPropagating MigrationStep = "Propagating"
-	// MigrationRewriting goes through all objects.
+	// MigrationRewriting rewrites all objects.
 	MigrationRewriting MigrationStep = "Rewriting"
-	// MigrationAuditing checks objects again that the API server reported as current.
+	// MigrationAuditing checks the objects again that the API server reported as current.
 	MigrationAuditing MigrationStep = "Auditing"
-	// MigrationVerifying writes objects again, which must change nothing.
+	// MigrationVerifying writes objects again; that must change nothing.
 	MigrationVerifying MigrationStep = "Verifying"
 	// MigrationPruning reduces storedVersions to the storage version.
 	MigrationPruning MigrationStep = "Pruning"
@@ -169,37 +172,38 @@ const (
 	MigrationPaused MigrationStep = "Paused"
 )
 
-// BarrierKind is how it is known that API servers write at the storage version.
-//
+// BarrierKind tells how the run knows that API servers write at the storage version.
 // +kubebuilder:validation:Enum=AllServers;Time
 type BarrierKind string
 
 const (
-	// BarrierAllServers means that every API server was asked.
+	// BarrierAllServers means that every API server confirmed it.
 	BarrierAllServers BarrierKind = "AllServers"
-	// BarrierTime means that not every API server can be asked, and that there was time for all of them to follow.
+	// BarrierTime means that not every API server can be reached separately, and that the
+	// run waited long enough for all of them.
 	BarrierTime BarrierKind = "Time"
 )
 
-// MigrationBarrier is what a run waited for before it read the first object.
+// MigrationBarrier tells what a run waited for before it read the first object.
 type MigrationBarrier struct {
-	// kind is how it is known that API servers write at the storage version.
+	// kind tells how the run knows that API servers write at the storage version.
 	// +required
 	Kind BarrierKind `json:"kind"`
-	// apiServers is the number of API servers that were asked.
+	// apiServers is the number of API servers that confirmed it.
 	// +optional
 	APIServers int32 `json:"apiServers,omitempty"`
 }
 
-// MigrationCause says why a run was made.
-//
+// MigrationCause tells why a run started.
 // +kubebuilder:validation:Enum=StoredVersions;PreservedData;Trigger
 type MigrationCause string
 
 const (
-	// MigrationForStoredVersions means that objects may be stored in another version than the storage version.
+	// MigrationForStoredVersions means that objects may be stored at a version other than
+	// the storage version.
 	MigrationForStoredVersions MigrationCause = "StoredVersions"
-	// MigrationForPreservedData means that objects hold values, in annotations, that have a place now.
+	// MigrationForPreservedData means that preserved values of objects can return to
+	// fields.
 	MigrationForPreservedData MigrationCause = "PreservedData"
 	// MigrationByTrigger means that spec.migration.trigger changed.
 	MigrationByTrigger MigrationCause = "Trigger"
@@ -213,170 +217,172 @@ type MigrationStatus struct {
 	// state of the run.
 	// +required
 	State MigrationState `json:"state"`
-	// step is what the run is at, while it goes on.
+	// step is the current step of a run in progress.
 	// +optional
 	Step MigrationStep `json:"step,omitempty"`
-	// waiting says why the run is stalled, while it is.
+	// waiting tells why a run in progress is stalled.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
-	// cause is why the run was made.
+	// cause tells why the run started.
 	// +optional
 	Cause MigrationCause `json:"cause,omitempty"`
-	// ruleset is the hash of the rules by which objects convert during the run:
-	// values in annotations that have a place by them become data.
+	// ruleset is the hash of the ruleset that converts objects during the run. Preserved
+	// values return to the fields that it has.
 	// +optional
 	Ruleset string `json:"ruleset,omitempty"`
-	// trigger is the spec.migration.trigger that the run answers.
+	// trigger is the spec.migration.trigger that started the run.
 	// +optional
 	Trigger string `json:"trigger,omitempty"`
-	// retryOf is the run before it, where that failed at some objects: this one
-	// goes on from there, and writes those alone.
+	// retryOf is the previous run if that failed at some objects: this run writes only
+	// those.
 	// +optional
 	RetryOf string `json:"retryOf,omitempty"`
-	// storageVersion that the run writes.
+	// storageVersion is the version at which the run writes.
 	// +required
 	StorageVersion string `json:"storageVersion"`
-	// crdUID is the CustomResourceDefinition that the run is pinned to.
+	// crdUID is the uid of the CustomResourceDefinition that is migrated.
 	// +required
 	CRDUID types.UID `json:"crdUID"`
-	// crdGeneration is the generation of the CustomResourceDefinition that the run is pinned to.
+	// crdGeneration is the generation of the CustomResourceDefinition at the start of the
+	// run. If it changes, the run is superseded.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
 	// total is the number of objects found.
 	// +required
 	Total int64 `json:"total"`
-	// rewritten objects had other bytes in etcd before.
+	// rewritten is the number of objects whose bytes in etcd changed.
 	// +required
 	Rewritten int64 `json:"rewritten"`
-	// current objects were already stored in the storage version.
+	// current is the number of objects that were already stored at the storage version.
 	// +required
 	Current int64 `json:"current"`
-	// gone objects were deleted meanwhile.
+	// gone is the number of objects that were deleted during the run.
 	// +required
 	Gone int64 `json:"gone"`
-	// failed objects could not be rewritten.
+	// failed is the number of objects that could not be rewritten.
 	// +required
 	Failed int64 `json:"failed"`
-	// verified objects were written again after the run, and nothing changed.
+	// verified is the number of objects that were written again after the run without a
+	// change.
 	// +optional
 	Verified int64 `json:"verified,omitempty"`
-	// byFallback are those of the rewritten objects that took one of spec.migration.fallback.
+	// byFallback is the number of rewritten objects that needed one of
+	// spec.migration.fallback.
 	// +optional
 	ByFallback int64 `json:"byFallback,omitempty"`
-	// placed objects held values in annotations that have become data.
+	// placed is the number of objects whose preserved values returned to fields.
 	// +optional
 	Placed int64 `json:"placed,omitempty"`
-	// notPlaced objects hold values in annotations that have a place, and could not get
-	// it: the object is refused at the version of those values, where they would become
-	// data, or the field may not have them. They are migrated all the same, with their
-	// annotations.
+	// notPlaced is the number of objects with preserved values that could not return to
+	// their fields: the API server refuses the object at the version of those values, or
+	// the schema of the field does not allow them. These objects are migrated, and keep
+	// the values in annotations.
 	// +optional
 	NotPlaced int64 `json:"notPlaced,omitempty"`
-	// progress is the objects done and found as text: "1200/5000".
+	// progress is the number of processed objects and of all objects, as text:
+	// "1200/5000".
 	// +optional
 	Progress string `json:"progress,omitempty"`
-	// progressTime is when the counters were taken; while a run goes on, they are
-	// taken at most every five seconds.
+	// progressTime is when the counters were read. During a run they are read every five
+	// seconds or less often.
 	// +optional
 	ProgressTime *metav1.Time `json:"progressTime,omitempty"`
-	// ratePerSecond is how many objects the run did in a second lately, while it goes on.
+	// ratePerSecond is how many objects a run in progress processed per second lately.
 	// +optional
 	RatePerSecond int64 `json:"ratePerSecond,omitempty"`
-	// estimatedCompletion is when the run ends if it goes on at that rate.
+	// estimatedCompletion is when the run ends at that rate.
 	// +optional
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
-	// barrier is what the run waited for before it read the first object.
+	// barrier tells what the run waited for before it read the first object.
 	// +optional
 	Barrier *MigrationBarrier `json:"barrier,omitempty"`
-	// record is the ConfigMap, as namespace/name, with all that the run recorded,
-	// every object that failed among it. It is there until another run starts.
+	// record is the ConfigMap, as namespace/name, that has the complete record of the run,
+	// including every object that failed. It exists until another run starts.
 	// +optional
 	Record string `json:"record,omitempty"`
-	// predicted are objects that the API server refused before the first write, when
-	// the run tried some without writing: at most ten, while the run goes on.
-	// Fixing them now avoids another run.
+	// predicted lists up to ten objects that the API server refused in the dry runs before
+	// the first write. If you correct them during the run, you need no second run.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Predicted []MigrationFailure `json:"predicted,omitempty"`
-	// failures are the first ten objects that failed; record has all of them.
+	// failures lists the first ten objects that failed. record lists all of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Failures []MigrationFailure `json:"failures,omitempty"`
-	// refused says of the first ten of the objects that were not placed why.
+	// refused lists the first ten of the notPlaced objects, and why each was refused.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Refused []MigrationFailure `json:"refused,omitempty"`
-	// message says why the run could not go on.
+	// message tells why the run could not continue.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// startTime of the run.
+	// startTime is when the run started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// completionTime of the run.
+	// completionTime is when the run ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
 // MigrationFailure is one object that could not be rewritten.
 type MigrationFailure struct {
-	// object is its name, or namespace/name.
+	// object is the name of the object, or namespace/name.
 	// +required
 	Object string `json:"object"`
 	// version is the version whose preserved data could not be restored; empty if the
 	// object itself was not migrated.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// reason is why, in one word.
+	// reason is the reason as one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message is the API server's answer.
+	// message is the answer of the API server.
 	// +required
 	Message string `json:"message"`
-	// command shows the object, or what is wrong with it.
+	// command shows the object, or the cause of the failure.
 	// +optional
 	Command string `json:"command,omitempty"`
 }
 
-// EvidenceSource says how the evidence was obtained.
-//
+// EvidenceSource tells how the evidence was obtained.
 // +kubebuilder:validation:Enum=Migration;SingleVersion
 type EvidenceSource string
 
 const (
-	// EvidenceMigration means that a run rewrote or found current every object.
+	// EvidenceMigration means that a run processed every object.
 	EvidenceMigration EvidenceSource = "Migration"
-	// EvidenceSingleVersion means that the CustomResourceDefinition had this one version only.
+	// EvidenceSingleVersion means that the CustomResourceDefinition had only this version.
 	EvidenceSingleVersion EvidenceSource = "SingleVersion"
 )
 
-// MigrationEvidence is the proof that every stored object is in one version. It
-// holds as long as the CustomResourceDefinition keeps that storage version and
-// lists no other stored version, and the operator has seen each of its changes.
+// MigrationEvidence is the proof that every object is stored at one version. It holds as
+// long as that is the storage version, status.storedVersions lists no other, and the
+// operator has observed every change of the CustomResourceDefinition.
 type MigrationEvidence struct {
-	// crdUID is the CustomResourceDefinition that it speaks of.
+	// crdUID is the uid of the CustomResourceDefinition that the evidence is about.
 	// +required
 	CRDUID types.UID `json:"crdUID"`
-	// crdGeneration is the generation up to which it holds. It follows the
-	// CustomResourceDefinition step by step: a client that misses a step cannot know
-	// that the storage version did not move there and back.
+	// crdGeneration is the latest generation of the CustomResourceDefinition for which the
+	// evidence holds. The operator updates it at every change: if it misses one, the
+	// storage version may have changed and changed back.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
-	// storageVersion is the version of every stored object.
+	// storageVersion is the version at which every object is stored.
 	// +required
 	StorageVersion string `json:"storageVersion"`
-	// source is how it was obtained.
+	// source tells how the evidence was obtained.
 	// +required
 	Source EvidenceSource `json:"source"`
-	// run is the migration that proved it.
+	// run is the migration that produced the evidence.
 	// +optional
 	Run string `json:"run,omitempty"`
-	// objects is the number of objects seen by that run.
+	// objects is the number of objects that the run processed.
 	// +optional
 	Objects int64 `json:"objects,omitempty"`
-	// time at which it was obtained.
+	// time is when the evidence was obtained.
 	// +required
 	Time metav1.Time `json:"time"`
 }

@@ -8,42 +8,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RetirementAction is how far the operator goes with a version.
-//
+// RetirementAction tells how far the operator goes with a version.
 // +kubebuilder:validation:Enum=Report;Deprecate;Unserve;Remove
 type RetirementAction string
 
 const (
-	// RetirementReport changes nothing, and takes back what this policy had changed.
+	// RetirementReport changes nothing, and reverts what this policy changed before.
 	RetirementReport RetirementAction = "Report"
 	// RetirementDeprecate lets the API server warn clients that use the version.
 	RetirementDeprecate RetirementAction = "Deprecate"
-	// RetirementUnserve also stops serving it, once no client has requested it for long enough.
+	// RetirementUnserve also stops serving the version, after no client has requested it
+	// for long enough.
 	RetirementUnserve RetirementAction = "Unserve"
 	// RetirementRemove also removes it from the CustomResourceDefinition.
 	RetirementRemove RetirementAction = "Remove"
 )
 
-// Retirement is a version that is to go.
+// Retirement names a version to retire.
 type Retirement struct {
-	// version of the CustomResourceDefinition.
+	// version is the name of the version in the CustomResourceDefinition.
 	// +required
 	Version VersionName `json:"version"`
 
-	// action is how far the operator goes, one step after the other: Deprecate
-	// lets the API server warn clients; Unserve also sets served: false, and then
-	// removes the version's name from the managedFields of objects; Remove also
-	// removes the version from the CustomResourceDefinition. Report changes
-	// nothing. To set an earlier action takes back what this policy did beyond it,
-	// until the version is removed.
+	// action tells how far the operator goes. Each action includes the ones before it:
+	// Report changes nothing; Deprecate lets the API server warn clients; Unserve sets
+	// served: false and then removes the version from the managedFields of objects; Remove
+	// removes the version from the CustomResourceDefinition. If you set an earlier action
+	// before the version is removed, the operator reverts the later steps.
 	// +optional
 	// +kubebuilder:default=Report
 	Action RetirementAction `json:"action,omitempty"`
 
-	// after is how long each step lasts before the next: a version is unserved
-	// when it has been deprecated for this time and no client requested it
-	// during that time, and it may be removed when it has been unserved for so
-	// long. With 0s the operator does not wait, and does not look for requests.
+	// after is the minimum duration of each step. The operator unserves a version after it
+	// has been deprecated for this time without a request, and removes it after it has
+	// been unserved for this time. With 0s the operator neither waits nor checks for
+	// requests.
 	// +optional
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:Type=string
@@ -52,12 +51,11 @@ type Retirement struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('87600h')",message="after must be 87600h (10 years) or less"
 	After *metav1.Duration `json:"after,omitempty"`
 
-	// acceptedLosses are the fields of the version whose values may be lost with it,
-	// as paths such as .spec.note, where objects hold them in annotations because
-	// the storage version has no place for them. A path stands for all that is below
-	// it, too. With the action Remove, they are removed from the annotations, for
-	// good, right before the version goes. As long as objects hold values of other
-	// fields of the version, it is not removed.
+	// acceptedLosses lists fields of the version whose preserved values may be lost, as
+	// paths such as .spec.note. A path includes all fields below it. With the action
+	// Remove, the operator permanently deletes these values from the annotations of
+	// objects right before it removes the version. It does not remove the version while
+	// objects have preserved values of other fields.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
@@ -66,58 +64,56 @@ type Retirement struct {
 	AcceptedLosses []string `json:"acceptedLosses,omitempty"`
 }
 
-// Requested says whether any client was seen to ask for a version.
-//
+// Requested tells whether clients use a version.
 // +kubebuilder:validation:Enum=Yes;No;Unknown
 type Requested string
 
 const (
-	// RequestedYes means that a client requested it, latest at lastRequested.
+	// RequestedYes means that a client requested it; lastRequested tells when.
 	RequestedYes Requested = "Yes"
-	// RequestedNo means that the API servers that were read report no request.
+	// RequestedNo means that no API server reports a request.
 	RequestedNo Requested = "No"
-	// RequestedUnknown means that the operator has not looked, or that metrics cannot be read.
+	// RequestedUnknown means that the operator has not checked, or cannot read the metrics
+	// of API servers.
 	RequestedUnknown Requested = "Unknown"
 )
 
-// VersionStatus is one version of the CustomResourceDefinition, and what would
-// become of objects and clients without it.
+// VersionStatus describes a version of the CustomResourceDefinition, and whether it can be
+// unserved or removed.
 type VersionStatus struct {
-	// name of the version.
+	// name is the name of the version.
 	// +required
 	Name string `json:"name"`
-	// served tells that clients may use it.
+	// served tells whether API servers serve the version.
 	// +required
 	Served bool `json:"served"`
-	// storage tells that objects are written to etcd in it.
+	// storage tells whether it is the storage version.
 	// +required
 	Storage bool `json:"storage"`
-	// stored tells that status.storedVersions of the CustomResourceDefinition lists
-	// it, so that objects may be stored in it.
+	// stored tells whether status.storedVersions of the CustomResourceDefinition lists it:
+	// objects may be stored at it.
 	// +required
 	Stored bool `json:"stored"`
-	// deprecated tells that the API server warns clients that use it.
+	// deprecated tells whether API servers warn clients that use it.
 	// +required
 	Deprecated bool `json:"deprecated"`
-	// requested tells whether any client was seen to ask for it. It is looked at for
-	// the versions of spec.retirement only.
+	// requested tells whether clients use it. The operator checks only versions in
+	// spec.retirement.
 	// +required
 	Requested Requested `json:"requested"`
-	// lastRequested is the hour in which the operator last noticed that a client had
-	// asked for it. That is up to an hour, or the time that the operator was away,
-	// after the request.
+	// lastRequested is the hour in which the operator last noticed a request. The request
+	// may be up to one hour older, or older by the time that the operator was away.
 	// +optional
 	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
-	// safeToUnserve tells that served may be set to false: objects are proven to be
-	// stored in another version, and no client requested this one lately.
+	// safeToUnserve tells whether you can set served: false: all objects are stored at
+	// another version, and no client requested this one lately.
 	// +required
 	SafeToUnserve bool `json:"safeToUnserve"`
-	// safeToRemove tells that it may be removed from the CustomResourceDefinition:
-	// nothing of blockedBy is left.
+	// safeToRemove tells whether you can remove it from the CustomResourceDefinition:
+	// blockedBy is empty.
 	// +required
 	SafeToRemove bool `json:"safeToRemove"`
-	// blockedBy is what keeps it from being removed, in the order in which it has
-	// to be seen to.
+	// blockedBy lists what prevents its removal, in the order in which to resolve it.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -125,78 +121,81 @@ type VersionStatus struct {
 	BlockedBy []VersionBlock `json:"blockedBy,omitempty"`
 }
 
-// VersionBlockReason says why a version cannot go.
-//
+// VersionBlockReason tells why a version cannot be removed.
 // +kubebuilder:validation:Enum=StorageVersion;Stored;NotProven;PreservedData;PreservedDataUnknown;OnlyServed;Hub;Requested;Served;Soaking;ManagedFields
 type VersionBlockReason string
 
 const (
-	// BlockedStorageVersion means that objects are written in it.
+	// BlockedStorageVersion means that it is the storage version.
 	BlockedStorageVersion VersionBlockReason = "StorageVersion"
-	// BlockedStored means that objects may be stored in it.
+	// BlockedStored means that objects may be stored at it.
 	BlockedStored VersionBlockReason = "Stored"
-	// BlockedNotProven means that there is no migration evidence of where objects are stored.
+	// BlockedNotProven means that there is no migration evidence.
 	BlockedNotProven VersionBlockReason = "NotProven"
-	// BlockedPreservedData means that objects hold values of it, which cannot be read without it.
+	// BlockedPreservedData means that objects have preserved values that only this version
+	// can express.
 	BlockedPreservedData VersionBlockReason = "PreservedData"
-	// BlockedPreservedDataUnknown means that it is not known whether objects hold values of it.
+	// BlockedPreservedDataUnknown means that no migration has counted the objects with
+	// preserved values of it.
 	BlockedPreservedDataUnknown VersionBlockReason = "PreservedDataUnknown"
-	// BlockedOnlyServed means that clients could use no other version.
+	// BlockedOnlyServed means that no other version is served.
 	BlockedOnlyServed VersionBlockReason = "OnlyServed"
-	// BlockedHub means that several other versions convert through it.
+	// BlockedHub means that it is the hub of several other versions.
 	BlockedHub VersionBlockReason = "Hub"
-	// BlockedRequested means that a client requested it a short time ago.
+	// BlockedRequested means that a client requested it lately.
 	BlockedRequested VersionBlockReason = "Requested"
-	// BlockedServed means that clients may use it.
+	// BlockedServed means that it is still served.
 	BlockedServed VersionBlockReason = "Served"
 	// BlockedSoaking means that it has not been unserved for long enough.
 	BlockedSoaking VersionBlockReason = "Soaking"
-	// BlockedManagedFields means that objects may name it in metadata.managedFields.
+	// BlockedManagedFields means that metadata.managedFields of objects may name it.
 	BlockedManagedFields VersionBlockReason = "ManagedFields"
 )
 
-// VersionBlock is one thing that keeps a version from going.
+// VersionBlock is something that prevents the removal of a version.
 type VersionBlock struct {
-	// reason is what it is.
+	// reason tells what prevents it.
 	// +required
 	Reason VersionBlockReason `json:"reason"`
-	// message is what to do about it.
+	// message tells what to do.
 	// +required
 	Message string `json:"message"`
 }
 
-// RetirementStatus is how far the retirement of a version is. A step that
-// another client reverts starts again.
+// RetirementStatus tells how far the retirement of a version is. If another client reverts
+// a step, that step starts again.
 type RetirementStatus struct {
-	// version that is retired.
+	// version is the name of the version.
 	// +required
 	Version string `json:"version"`
-	// crdUID is the CustomResourceDefinition that it is a version of.
+	// crdUID is the uid of the CustomResourceDefinition.
 	// +required
 	CRDUID types.UID `json:"crdUID"`
-	// deprecatedTime is when it was seen to be deprecated.
+	// deprecatedTime is when the operator first observed that the version is deprecated.
 	// +optional
 	DeprecatedTime *metav1.Time `json:"deprecatedTime,omitempty"`
-	// unservedTime is when it was seen to be served no more.
+	// unservedTime is when the operator first observed that the version is not served.
 	// +optional
 	UnservedTime *metav1.Time `json:"unservedTime,omitempty"`
-	// unservedHere tells that this policy did that, and would take it back.
+	// unservedHere tells whether this policy unserved the version, and so may revert it.
 	// +optional
 	UnservedHere bool `json:"unservedHere,omitempty"`
-	// cleanedTime is when every object was seen not to name it in managedFields.
+	// cleanedTime is when the operator verified that managedFields of no object name the
+	// version.
 	// +optional
 	CleanedTime *metav1.Time `json:"cleanedTime,omitempty"`
-	// discarded is the number of objects from whose annotations accepted losses were
-	// removed, without those that a manager changed which ended before it was done.
+	// discarded is the number of objects from which accepted losses were deleted. It does
+	// not include objects that a manager changed before it was stopped in between.
 	// +optional
 	Discarded int64 `json:"discarded,omitempty"`
-	// removedTime is when the CustomResourceDefinition was seen without it.
+	// removedTime is when the operator first observed that the CustomResourceDefinition
+	// lacks the version.
 	// +optional
 	RemovedTime *metav1.Time `json:"removedTime,omitempty"`
-	// lastRequested is the hour in which the operator last noticed that a client had asked for it.
+	// lastRequested is the hour in which the operator last noticed a request.
 	// +optional
 	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
-	// requests are what API servers have counted, of each as much as was last seen.
+	// requests has the highest number of requests that each API server has reported.
 	// +optional
 	// +listType=map
 	// +listMapKey=server
@@ -206,35 +205,34 @@ type RetirementStatus struct {
 
 // RequestCount is what one API server has counted since it started.
 type RequestCount struct {
-	// server is when that API server started, in seconds since 1970: another start
-	// counts from nothing.
+	// server is when that API server started, in seconds since 1970. After a restart it
+	// counts from zero.
 	// +required
 	Server string `json:"server"`
-	// requests for the version.
+	// requests is the number of requests for the version.
 	// +required
 	Requests int64 `json:"requests"`
 }
 
-// PromotionStatus is the storage version that was reached by spec.storageVersion.
+// PromotionStatus records that spec.storageVersion took effect.
 type PromotionStatus struct {
-	// version that objects were seen to be written in.
+	// version is the storage version.
 	// +required
 	Version string `json:"version"`
-	// crdUID is the CustomResourceDefinition that it is a version of.
+	// crdUID is the uid of the CustomResourceDefinition.
 	// +required
 	CRDUID types.UID `json:"crdUID"`
-	// time at which it was first seen.
+	// time is when the operator first observed it.
 	// +required
 	Time metav1.Time `json:"time"`
 }
 
-// VersionsEdit is a change of spec.versions that is about to be made.
+// VersionsEdit is a planned change of spec.versions.
 type VersionsEdit struct {
 	// hash identifies the fields that it changes, and their values.
 	// +required
 	Hash string `json:"hash"`
-	// crdGeneration is the generation of the CustomResourceDefinition that it is to
-	// change.
+	// crdGeneration is the generation of the CustomResourceDefinition that it changes.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
 }

@@ -7,44 +7,44 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Rule is one two-way rule. Exactly one member is set.
-//
+// Rule is one bidirectional rule. Exactly one member is set.
 // +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.cel)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, cel"
 type Rule struct {
-	// move has one value at different paths in the two versions.
+	// move maps a value that has different paths in the two versions.
 	// +optional
 	Move *MoveRule `json:"move,omitempty"`
 
-	// format has one string in the spoke that is several fields in the hub.
+	// format maps one string of the spoke to several fields of the hub.
 	// +optional
 	Format *FormatRule `json:"format,omitempty"`
 
-	// default gives a value to a field that only one of the two versions has.
+	// default fills a field that only one of the two versions has.
 	// +optional
 	Default *DefaultRule `json:"default,omitempty"`
 
-	// values has one string that is written otherwise in the two versions, by a table.
+	// values maps strings that the two versions spell differently, by a table.
 	// +optional
 	Values *ValuesRule `json:"values,omitempty"`
 
-	// drop gives a field of one of the two versions up: the one rule that loses.
+	// drop drops a field that only one of the two versions has. It is the only rule that
+	// loses data.
 	// +optional
 	Drop *DropRule `json:"drop,omitempty"`
 
-	// wrap has one value in one of the two versions that is a list in the other.
+	// wrap maps a value of one version to a list of one element in the other.
 	// +optional
 	Wrap *WrapRule `json:"wrap,omitempty"`
 
-	// cast has one integer in one of the two versions that is a string in the other.
+	// cast maps an integer of one version to a string of the other.
 	// +optional
 	Cast *CastRule `json:"cast,omitempty"`
 
-	// index has a list of objects in one of the two versions that is a map in the
-	// other, by a field of the objects.
+	// index maps a list of objects of one version to a map in the other, by a field of the
+	// objects.
 	// +optional
 	Index *IndexRule `json:"index,omitempty"`
 
-	// cel computes fields by a pair of expressions, one for either direction.
+	// cel computes fields by two expressions, one for each direction.
 	// +optional
 	CEL *CELRule `json:"cel,omitempty"`
 }
@@ -57,7 +57,7 @@ type Rule struct {
 // +kubebuilder:validation:Pattern=`^\.[A-Za-z_$][A-Za-z0-9_$-]*((\.[A-Za-z_$][A-Za-z0-9_$-]*)|(\["[^"\\]+"\])|(\[\*\]))*$`
 type Path string
 
-// MoveRule moves a value, a whole subtree of any type, to another path.
+// MoveRule moves a value, which may be a subtree of any type, to another path.
 type MoveRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -67,34 +67,33 @@ type MoveRule struct {
 	To Path `json:"to"`
 }
 
-// FormatRule splits and joins: the spoke's string is parsed into the hub's
-// fields, and printed from them, by one template.
+// FormatRule splits and joins a string: one template parses the spoke's string into fields
+// of the hub, and prints it from them.
 type FormatRule struct {
 	// from is the path of the string in the spoke.
 	// +required
 	From Path `json:"from"`
 
-	// template is text with named holes, `{host}:{port}`. Two holes must have
-	// text between them, so that there is one way only to parse. A hole before a
-	// text takes as little as it can; the last hole takes the rest.
+	// template is text with named placeholders, `{host}:{port}`. Two placeholders need
+	// text between them, so that there is only one way to parse a string. A placeholder
+	// before a text matches as little as possible; the last one matches the rest.
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=1024
 	Template string `json:"template"`
 
-	// to names the hub's path for every hole of the template.
+	// to maps every placeholder of the template to a path of the hub.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	To map[string]Path `json:"to"`
 }
 
-// DefaultRule fills a field that only one of the two versions has. Only a whole
-// object is filled, never a fragment that a client applies, and only where the
-// object above the field, as far as both versions have it, is there. On the way
-// back the value is taken away; any other value, an explicit null, and a field
-// that was absent are preserved and come back as they were.
-//
+// DefaultRule fills a field that only one of the two versions has. It fills complete
+// objects only, never the fragment that a client applies, and only if the parent object,
+// as far as both versions have it, exists. The other direction removes this value. Any
+// other value, an explicit null and a missing field are preserved, and come back
+// unchanged.
 // +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field that only the spoke has, or to, for one that only the hub has"
 type DefaultRule struct {
 	// from is the path of a field that only the spoke has.
@@ -103,16 +102,14 @@ type DefaultRule struct {
 	// to is the path of a field that only the hub has.
 	// +optional
 	To Path `json:"to,omitempty"`
-	// value is what the field gets, of the field's type.
+	// value is the value of the field, of the field's type.
 	// +required
 	Value apiextensionsv1.JSON `json:"value"`
 }
 
-// DropRule gives up a field that the other version does not have: whatever it
-// holds, a null or a whole subtree too, is gone once the object was converted.
-// Without any rule such a field is preserved. A field of the other version that
-// has the same path is preserved there.
-//
+// DropRule drops a field that the other version lacks: its value, which may be null or a
+// subtree, is lost when the object is converted. Without a rule, such a field is
+// preserved. A field of the other version with the same path is preserved there.
 // +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field of the spoke, or to, for one of the hub"
 type DropRule struct {
 	// from is the path of a field of the spoke.
@@ -123,10 +120,10 @@ type DropRule struct {
 	To Path `json:"to,omitempty"`
 }
 
-// WrapRule makes a value the one element of a list, and the first element of a
-// list the value; which of the two is the list, the schemas say. A missing value
-// is a missing list, and a null a null. A list that has no element, more than
-// one, or a null, is preserved and comes back whole.
+// WrapRule maps a value to a list with this value as its only element, and a list to its
+// first element. The schemas determine which of the two is the list. A missing value is a
+// missing list, and null is null. A list without elements, with more than one, or with a
+// null, is preserved and comes back complete.
 type WrapRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -136,23 +133,22 @@ type WrapRule struct {
 	To Path `json:"to"`
 }
 
-// CastType says how a string writes an integer.
-//
+// CastType tells how a string represents an integer.
 // +kubebuilder:validation:Enum=Integer;Seconds
 type CastType string
 
 const (
 	// CastInteger is the integer in decimal: "8080".
 	CastInteger CastType = "Integer"
-	// CastSeconds is a duration of as many seconds: "1h30m0s".
+	// CastSeconds is a duration with this number of seconds: "1h30m0s".
 	CastSeconds CastType = "Seconds"
 )
 
-// CastRule writes an integer as a string, and reads the string; which of the two
-// is the string, the schemas say. A missing value stays missing, and a null a
-// null. A string that is read and not written that way, such as a duration of
-// "90s", is also preserved, and one that cannot be read, such as "007" or
-// "1.5s", is preserved alone: the other version has no value then.
+// CastRule writes an integer as a string, and reads the string. The schemas determine
+// which of the two is the string. A missing value stays missing, and null stays null. A
+// string in another spelling, such as the duration "90s", is also preserved. A string that
+// is no such integer, such as "007" or "1.5s", is only preserved: the other version has no
+// value then.
 type CastRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -160,15 +156,15 @@ type CastRule struct {
 	// to is the path in the hub.
 	// +required
 	To Path `json:"to"`
-	// as says how the string is written: Integer in decimal ("8080"), Seconds as
-	// a duration ("1h30m0s" is 5400).
+	// as tells how the string is written: Integer in decimal ("8080"), Seconds as a
+	// duration ("1h30m0s" is 5400).
 	// +required
 	As CastType `json:"as"`
 }
 
-// ValuesRule translates a string by a table, and back by the same table. A value
-// that the table does not have, null among them, is copied unchanged; a missing
-// one stays missing. A value that would not come back unchanged is preserved.
+// ValuesRule maps a string by a table, in both directions. A value that is not in the
+// table, including null, is copied unchanged; a missing one stays missing. A value that
+// would not come back unchanged is preserved.
 type ValuesRule struct {
 	// from is the path of the string in the spoke.
 	// +required
@@ -176,8 +172,8 @@ type ValuesRule struct {
 	// to is the path of the string in the hub.
 	// +required
 	To Path `json:"to"`
-	// table pairs the spoke's values with the hub's. Where several values of the
-	// spoke are one of the hub, the first of them is what it is on the way back.
+	// table pairs the spoke's values with the hub's. If several values of the spoke map to
+	// one of the hub, the first of them is used in the other direction.
 	// +required
 	// +listType=map
 	// +listMapKey=from
@@ -186,7 +182,7 @@ type ValuesRule struct {
 	Table []ValuePair `json:"table"`
 }
 
-// ValuePair is a value in the spoke, and what it is in the hub.
+// ValuePair is a value of the spoke with the hub's value for it.
 type ValuePair struct {
 	// from is the value in the spoke.
 	// +required
@@ -198,12 +194,11 @@ type ValuePair struct {
 	To string `json:"to"`
 }
 
-// IndexRule makes a list of objects a map whose keys are one field of the
-// objects, and a map such a list; which of the two is the list, the schemas say.
-// A missing list is a missing map, and a null a null. A list that is not sorted
-// by its keys has their order preserved, and elements that come new stand
-// behind those that it knows. A list with a key that is there twice, or an
-// element without one, is preserved whole: the other version has no value then.
+// IndexRule maps a list of objects to a map whose keys are one field of the objects, and
+// the map to the list. The schemas determine which of the two is the list. A missing list
+// is a missing map, and null is null. If a list is not sorted by its keys, its order is
+// preserved, and new elements follow the known ones. A list with a duplicate key, or with
+// an element without a key, is preserved completely: the other version has no value then.
 type IndexRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -211,26 +206,26 @@ type IndexRule struct {
 	// to is the path in the hub.
 	// +required
 	To Path `json:"to"`
-	// key is the name of the field that every object of the list has, and that
-	// the objects of the map do not have: a string or an integer.
+	// key is the name of the field that has the key: a string or an integer. Every object
+	// of the list has it, and the objects of the map do not.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
 }
 
-// CELRule computes the hub's fields from the spoke's by expressions, and the
-// spoke's from the hub's. In the expressions self is an object with the named
-// fields of the version that is converted: self.packed, and has(self.packed) or
-// self.?packed for one that may be missing; a null is missing too. An expression
-// that reads a field that is missing, that fails or costs too much, or that gives
-// null or optional.none(), gives no value: cond ? optional.of(self.a) :
-// optional.none(). Results are held against the field's type, those in dyn() where
-// their type is known, and each time. If all of its fields are missing nothing
-// is computed. A value that would not come back unchanged is preserved.
+// CELRule computes the hub's fields from the spoke's by expressions, and the spoke's from
+// the hub's. In the expressions, self is an object with the named fields of the version
+// that is converted: use self.packed, and has(self.packed) or self.?packed for one that
+// may be missing; null counts as missing. An expression gives no value if it reads a
+// missing field, fails, costs too much, or evaluates to null or optional.none(): cond ?
+// optional.of(self.a) : optional.none(). Results are checked against the field's type: at
+// compile time if their type is known then, and each time if they are dyn. If all input
+// fields are missing, nothing is computed. A value that would not come back unchanged is
+// preserved.
 type CELRule struct {
-	// from names the spoke's fields. The names are those in the expressions:
-	// letters, digits and _.
+	// from names the spoke's fields. The expressions use these names: letters, digits and
+	// _.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Workload shapes the converter pods, and what else the operator deploys of them.
-//
+// Workload configures the converter pods and the objects that the operator deploys for
+// them.
 // +kubebuilder:validation:XValidation:rule="!has(self.port) || self.port != 8080",message="port 8080 is where converter pods answer Prometheus: choose another port"
 type Workload struct {
 	// replicas is the number of converter pods.
@@ -18,37 +18,37 @@ type Workload struct {
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// resources of each converter pod.
+	// resources are the compute resources of each converter pod.
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "50m", memory: "32Mi"}, limits: {memory: "256Mi"}}
 	Resources Resources `json:"resources,omitempty,omitzero"`
 
-	// priorityClassName of the converter pods. Every request for an object that
-	// needs a conversion waits for them: system-cluster-critical is not too much,
-	// where a ResourceQuota allows it in the operator's namespace.
+	// priorityClassName is the priority class of the converter pods. Every request for an
+	// object that needs a conversion waits for them: system-cluster-critical is
+	// appropriate, if a ResourceQuota allows it in the operator's namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// nodeSelector are the labels of nodes that converter pods may run on. The
-	// operator adds kubernetes.io/os: linux, which its image is built for.
+	// nodeSelector selects the nodes of converter pods by labels. The operator adds
+	// kubernetes.io/os: linux, because its image is for Linux.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations are the taints of nodes that converter pods may run on all the same.
+	// tolerations are the taints of nodes that converter pods tolerate.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// affinity to nodes and to other pods.
+	// affinity is the affinity of converter pods to nodes and other pods.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// topologySpreadConstraints replace those of the operator, which spread
-	// converter pods over hosts and zones where that is possible. One without a
-	// labelSelector is about the converter pods of this policy.
+	// topologySpreadConstraints replace those of the operator, which spread converter pods
+	// over hosts and zones if possible. A constraint without a labelSelector selects the
+	// converter pods of this policy.
 	// +optional
 	// +listType=map
 	// +listMapKey=topologyKey
@@ -56,26 +56,25 @@ type Workload struct {
 	// +kubebuilder:validation:MaxItems=16
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// hostNetwork lets converter pods listen at the addresses of their nodes, for
-	// control planes that reach nodes and not pods. Two converter pods cannot share
-	// a node then, and neither can pods of several policies that use one port. The
-	// operator's namespace must admit such pods: they are not "restricted".
+	// hostNetwork lets converter pods listen at the addresses of their nodes, for control
+	// planes that can reach nodes but not pods. Then a node can have only one converter
+	// pod per port, also of different policies. The operator's namespace must admit such
+	// pods, which are not "restricted".
 	// +optional
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 
-	// port is where the operator's own converter pods listen, for control planes
-	// that reach certain ports only, such as 443 and 10250. A converter of an
-	// image has converter.image.port.
+	// port is the port of the operator's own converter pods, for control planes that can
+	// reach only certain ports, such as 443 and 10250. The port of an image is
+	// converter.image.port.
 	// +optional
 	// +kubebuilder:default=9443
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// patches change the objects that the operator deploys for the converter: the
-	// Deployment, the Service and the PodDisruptionBudget. They are kustomize
-	// patches, and applied in order. What the operator needs is put back after
-	// them; see own-converter.md for what that is.
+	// patches are kustomize patches for the Deployment, the Service and the
+	// PodDisruptionBudget of the converter, applied in order. The operator then restores
+	// the fields that it needs; see own-converter.md for a list.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -84,10 +83,10 @@ type Workload struct {
 
 // Resources are compute resources of a container.
 type Resources struct {
-	// requests are what is reserved.
+	// requests are the reserved resources.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// limits are what may be used at most.
+	// limits are the maximum resources.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
@@ -106,8 +105,7 @@ type Patch struct {
 	Patch string `json:"patch"`
 }
 
-// PatchTarget selects objects by all that it names.
-//
+// PatchTarget selects the objects that match all of its fields.
 // +kubebuilder:validation:MinProperties=1
 type PatchTarget struct {
 	// group is a regular expression for the API group.
