@@ -93,20 +93,9 @@ func (c *Cluster) matches(o Options) error {
 // a full node's is reachable only from inside: see Command.
 func (c *Cluster) Kubeconfig() string { return kubeconfigFile(c.spec.Dir) }
 
-// Etcd returns the URL of etcd, reachable from inside like the API server.
-func (c *Cluster) Etcd() string { return c.spec.etcdURL() }
-
 // LogDir returns the directory of the components' logs, <component>.log, and of
 // a full node's pods, pods/<namespace>_<name>_<uid>/<container>/<n>.log.
 func (c *Cluster) LogDir() string { return filepath.Join(c.spec.Dir, "log") }
-
-// AuditLog returns the path of the API server's audit log, empty where it keeps none.
-func (c *Cluster) AuditLog() string {
-	if !c.spec.Audited {
-		return ""
-	}
-	return logFile(c.spec.Dir, auditLog)
-}
 
 // SupervisorPID returns the process on which the cluster's life depends.
 func (c *Cluster) SupervisorPID() int { return c.supervisor.PID }

@@ -1,42 +1,42 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides. It is pure: what was observed goes in, what to do and what to
-// say comes out. It holds no client, no context and no clock, so every decision of the
-// operator can be read, and tested, here.
+// Package plan makes every decision of the operator. It is pure: its input is the
+// observed cluster, its output are steps and a status. It has no client, no context and
+// no clock, so that each decision can be read and tested here.
 //
-// Each thing that users name has a room, a package of its own, which looks at what was
-// observed and at what the rooms before it have found out:
+// Each subject that users know has a room: a package that reads the observed cluster and
+// the decisions of the rooms above it in this list.
 //
-//	converter      what converts, or is to convert, and the pods that do
+//	converter      the revision that converts objects, and its pods
 //	certificates   what these pods serve, and what API servers trust
-//	activation     when spec.conversion is written, and what others write there
-//	health         what goes wrong after that
-//	migration      when stored objects are rewritten, and what that proves
-//	retirement     which version objects are written in, and when one may go
-//	deletion       what a policy leaves when it goes
+//	activation     when spec.conversion changes, and changes of it by other clients
+//	health         problems after the activation
+//	migration      when stored objects are rewritten, and which evidence that produces
+//	retirement     the storage version, and when a version can be removed
+//	deletion       what happens when a policy is deleted
 //
-// A room says what it decides as values: outcomes of gates and steps (packages gate and
-// step), and its part of the status. It writes into no other room. What was observed is
-// in package observed, what everything is called in names, who may do what in rights.
+// A room returns its decisions as values: outcomes of gates (package gate), steps (package
+// step) and its part of the status. It never writes to another room. Package observed has
+// the observed cluster, names the names and labels of what the operator creates, rights
+// its roles.
 //
 // Make composes them (plan.go). It passes a policy through its gates in order:
 //
 //	RulesValid             converter/kind.go             the policy can be followed
-//	(ownership)           activation/ownership.go       no other client converts for this CustomResourceDefinition
-//	CertificatesReady     certificates/certificates.go  a serving certificate that the API server will accept
-//	WebhookAvailable      converter/kind.go             what converts is there
+//	(ownership)           activation/ownership.go       no other client owns spec.conversion
+//	CertificatesReady     certificates/certificates.go  API servers will accept the serving certificate
+//	WebhookAvailable      converter/kind.go             endpoints of the converter are ready
 //	(drift)               activation/drift.go           no other client has changed spec.conversion
-//	ConversionVerified    activation/verified.go        each answerer has proven it, live objects and an API server too
-//	ConversionConfigured  activation/configured.go      the CustomResourceDefinition converts through them
-//	(rolling back)        retirement/retired.go         what a retirement had changed, and is not wanted any more, is undone
-//	(promotion)           retirement/promoted.go        the storage version is the wanted one
-//	StorageMigrated       migration/gate.go             every stored object is in the storage version
-//	VersionsRetired       retirement/retired.go         each version that is to go is as far as it may be
+//	ConversionVerified    activation/verified.go        every endpoint, live objects and an API server verified the conversion
+//	ConversionConfigured  activation/configured.go      spec.conversion points at these endpoints
+//	(rolling back)        retirement/retired.go         steps of a retirement that the policy no longer requests are reverted
+//	(promotion)           retirement/promoted.go        the storage version is the desired one
+//	StorageMigrated       migration/gate.go             every object is stored at the storage version
+//	VersionsRetired       retirement/retired.go         each version to retire is as far as possible
 //
-// The first gate that is not passed stops those behind it. What must not wait for a gate
-// comes before them (keepUp): runs that must not go on are stopped, certificates renewed,
-// pods kept, foreign writes undone. report.go writes the status once, from what all rooms
-// have decided; events.go says which events follow from that; tidy.go takes away what
-// nothing uses any more.
+// The first gate that does not pass stops the later ones. Upkeep does not wait for gates
+// and comes first (keepUp): it stops runs that must not continue, renews certificates,
+// keeps pods running and repairs drift. report.go composes the status from the decisions
+// of all rooms, events.go the events, and tidy.go deletes what nothing uses.
 package plan

@@ -1,13 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package activation decides when a CustomResourceDefinition is pointed at a converter,
-// and keeps it so. Before it is written: no other client owns spec.conversion (ownership.go),
-// every answerer has proven itself (verified.go), and so have live objects and an API
-// server (proofs.go); API servers refuse what is too large to be converted
-// (admission.go). Then it is written (configured.go). Afterwards what others write there
-// is undone (drift.go). What was written in a time without conversion is counted
-// (window.go).
 package activation
 
 import (

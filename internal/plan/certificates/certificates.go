@@ -1,10 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates decides what converter pods serve and what API servers trust,
-// and in which order both change (rotation.go, trust.go), whatever source the
-// certificates come from (source.go, and a file for each). Secrets that nothing needs
-// any more are in leftovers.go.
 package certificates
 
 import (

@@ -1,13 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package converter decides about what converts: compiled rules, an image, what a client
-// else runs, or nothing (kind.go, and a file for each). Look finds out what is wanted,
-// what API servers call, and which converters must answer meanwhile (served.go). Two
-// gates follow from that: Valid, that the policy can be followed, and Available, that
-// what converts is there. What is deployed is in workload.go, with the policy's patches
-// in render.go and reassert.go; what is done about a pod that answers wrongly in
-// replace.go.
 package converter
 
 import (

@@ -1,14 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion takes the operator out of the CustomResourceDefinition's way when a
-// policy is deleted: the CustomResourceDefinition first, then, once no API server calls
-// them any more, the pods, then the policy. While objects would become unreadable
-// without the converter, the policy works on as if it were not deleted: certificates are
-// renewed, and a migration may be what the deletion waits for. If it is to be
-// abandoned, all that goes is the policy, and what still changes things in its name.
-//
-// The rest of a policy that is gone is in orphan.go.
 package deletion
 
 import (

@@ -1,11 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health tells what goes wrong after the activation: conversions that fail in
-// production (live_failures.go), live objects that do not come back as they were, of
-// which samples are taken again and again (resample.go), and objects that are too large
-// to be read as a whole at every version (oversized.go). Each has a condition that exists
-// only while something is wrong, and holds nothing up.
 package health
 
 import (

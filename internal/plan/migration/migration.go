@@ -1,12 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migration decides when stored objects are rewritten, and what that proves. A
-// migration is a Job (job.go) that records what it does; guard.go stops one that must
-// not go on, gate.go starts, follows and prunes, and run_status.go and run_events.go
-// tell of it. What a run proves is evidence (evidence.go). What others do to stored
-// objects is in foreign.go. What objects hold in annotations, which a run may make data
-// of, is in preserved.go.
 package migration
 
 import (

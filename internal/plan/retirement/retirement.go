@@ -1,13 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retirement decides about the versions of a CustomResourceDefinition: which one
-// objects are written in (promoted.go), and when one may go, step by step (versions.go
-// says what keeps it, retired.go takes the steps). What the policy has reached is
-// remembered in the status (remembered.go), and what others take back is counted
-// (drift.go). A version waits for who still asks for it (requests.go), for what objects
-// hold of it in annotations (preserved.go), and for objects that name it in their
-// managedFields (clear.go).
 package retirement
 
 import (

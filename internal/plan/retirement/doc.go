@@ -1,0 +1,13 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package retirement decides about the versions of a CustomResourceDefinition: which one
+// is the storage version (the gate Promoted in promoted.go), and when a version is
+// deprecated, unserved and removed (the gate Retired in retired.go).
+//
+// versions.go computes what prevents each of these steps: clients that still request the
+// version (requests.go), preserved data that only this version can express
+// (preserved.go), and managedFields of objects that name it (clear.go). The status
+// remembers the steps that are done (remembered.go). drift.go counts how often other
+// clients revert them.
+package retirement
