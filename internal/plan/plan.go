@@ -19,146 +19,125 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Plan is what to do next and what to say now.
+// Plan is the decision about one policy.
 type Plan struct {
-	// Steps in the order in which they are to be done.
+	// Steps in the order in which they are carried out.
 	Steps []step.Step
 	// Status of the policy.
 	Status v1alpha1.ConversionPolicyStatus
-	// RecheckAfter is when to look again where no event will tell; zero for never.
+	// RecheckAfter is when to reconcile again if no event does; zero for never.
 	RecheckAfter time.Duration
 }
 
-// gates in the order of passing. Ownership comes before anything is created; drift after
-// the pods, which it takes to undo it. What a retirement had changed is taken back
-// before the storage version changes, which may need it. They speak through the
-// condition of the step that they guard.
+// gates that a policy passes, in this order. Each reports the condition of the step that
+// it guards.
+//
+// Ownership comes before the operator creates anything. Drift comes after the pods, because
+// a repair needs one. A retirement is rolled back before the storage version changes,
+// because the change may need the version.
 var gates = []struct {
 	condition string
-	pass      func(*planner) gate.Outcome
+	decide    func(*planner) gate.Decision
 }{
-	{v1alpha1.RulesValidCondition, func(p *planner) gate.Outcome { return p.converter.Valid(p.retirement.Removed()) }},
-	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.NotOwnedByAnother() }},
-	{v1alpha1.CertificatesReadyCondition, certificatesReady},
-	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Outcome { return p.converter.Available() }},
-	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.NotDrifted() }},
-	{v1alpha1.ConversionVerifiedCondition, func(p *planner) gate.Outcome { return p.activation.Verified() }},
-	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.Configured() }},
-	{v1alpha1.VersionsRetiredCondition, func(p *planner) gate.Outcome { return p.retirement.TakenBack() }},
-	{v1alpha1.StorageMigratedCondition, func(p *planner) gate.Outcome { return p.retirement.Promoted() }},
-	{v1alpha1.StorageMigratedCondition, func(p *planner) gate.Outcome { return p.migration.Migrated() }},
-	{v1alpha1.VersionsRetiredCondition, func(p *planner) gate.Outcome { return p.retirement.Retired() }},
+	{v1alpha1.RulesValidCondition, func(p *planner) gate.Decision { return p.converter.Valid(p.retirement.Removed()) }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.NotOwnedByAnother() }},
+	{v1alpha1.CertificatesReadyCondition, func(p *planner) gate.Decision { return p.certificates.Ready() }},
+	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Decision { return p.converter.Available() }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.NotDrifted() }},
+	{v1alpha1.ConversionVerifiedCondition, func(p *planner) gate.Decision { return p.activation.Verified() }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.Configured() }},
+	{v1alpha1.VersionsRetiredCondition, func(p *planner) gate.Decision { return p.retirement.RolledBack() }},
+	{v1alpha1.StorageMigratedCondition, func(p *planner) gate.Decision { return p.retirement.Promoted() }},
+	{v1alpha1.StorageMigratedCondition, func(p *planner) gate.Decision { return p.migration.Migrated() }},
+	{v1alpha1.VersionsRetiredCondition, func(p *planner) gate.Decision { return p.retirement.Retired() }},
 }
 
-func certificatesReady(p *planner) gate.Outcome {
-	if p.None() {
-		return converter.NotNeeded()
-	}
-	if !p.keepsCertificates {
-		p.certificates.Keep()
-	}
-	return p.certificates.Ready()
-}
-
-// Make decides what to do about a policy. What must not wait for a gate comes first.
+// Make decides what to do about a policy:
+//
+//  1. gather: each room determines the state of its subject
+//  2. upkeep: the work that waits for no gate
+//  3. the gates in order; or the next step of a deletion; or nothing, if the policy is suspended
+//  4. problems after the activation, and cleaning up
 func Make(cluster observed.Cluster) Plan {
-	p := look(observed.InOrder(cluster))
-	p.keepUp()
+	p := gather(observed.InOrder(cluster))
+	p.upkeep()
 	switch {
 	case p.IsDeleted():
-		p.leave()
+		p.delete()
 	case p.Policy.Spec.Suspend:
-		p.pause()
+		p.suspend()
 	default:
 		p.passGates()
 	}
 	p.reportHealth()
-	p.trust()
-	p.tidy()
+	p.updateCABundle()
+	p.cleanUp()
 	return p.plan()
 }
 
-// planner composes what the rooms decide: their work in order, and their parts of the
-// status. A room reads what those before it have found out, and writes into none.
+// planner collects what the rooms decide: steps in order, and their parts of the status.
+// Each room reads the rooms that were gathered before it, and writes into none.
 type planner struct {
 	observed.Cluster
 	gate.Work
 	status v1alpha1.ConversionPolicyStatus
 
 	converter    *converter.Converter
+	deletion     *deletion.Deletion
 	certificates *certificates.Certificates
 	activation   *activation.Activation
 	health       *health.Health
 	migration    *migration.Migration
 	retirement   *retirement.Retirement
-	deletion     *deletion.Deletion
-
-	// keepsCertificates tells that certificates are seen to whatever the gates say.
-	keepsCertificates bool
 }
 
-// look lets each room see what there is.
-func look(cluster observed.Cluster) *planner {
-	converts := converter.Look(cluster)
-	p := &planner{Cluster: converts.Cluster, converter: converts, status: *cluster.Policy.Status.DeepCopy()}
+// gather has each room determine the state of its subject.
+func gather(cluster observed.Cluster) *planner {
+	converts := converter.Gather(cluster)
+	cluster = converts.Cluster
+	evidence := migration.Evidence(cluster)
+	leaves := deletion.Gather(converts, evidence)
+	certified := certificates.Gather(certificatesInput(converts, leaves.LetsGo()))
+	active := activation.Gather(activation.Input{
+		Converter: converts, Certificates: certified, Evidence: evidence,
+		Repairs: converts.EverActive && !cluster.Policy.Spec.Suspend && !leaves.LetsGo()})
+	healthy := health.Gather(converts, active)
+	migrates := migration.Gather(migration.Input{
+		Cluster: cluster, InForce: converts.InForce(), Drifted: converts.Drifted, InCharge: converts.InCharge(),
+		AnswersWrongly: converts.AnswersWrongly(), RefusesTruncated: active.RefusesTruncated(),
+		Evidence: evidence, Wanted: converts.Wanted, Ruleset: converts.Ruleset()})
+	p := &planner{
+		Cluster: cluster, status: *cluster.Policy.Status.DeepCopy(),
+		converter: converts, deletion: leaves, certificates: certified, activation: active, health: healthy, migration: migrates,
+		retirement: retirement.Gather(converts, migrates, healthy.Rows()),
+	}
 	p.status.ObservedGeneration = p.Policy.Generation
-	p.certificates = certificatesOf(converts)
-	p.activation = activation.Look(converts, p.certificates)
-	p.health = health.Look(converts, p.activation)
-	p.migration = migration.Look(migration.Input{
-		Cluster: p.Cluster, InForce: converts.InForce(), Drifted: converts.Drifted, InCharge: converts.InCharge(),
-		AnswersWrongly: converts.AnswersWrongly(), RefusesTruncated: p.activation.RefusesTruncated(),
-		Wanted: converts.Wanted, Ruleset: converts.Ruleset()})
-	p.retirement = retirement.Look(converts, p.migration, p.health.Rows())
-	p.deletion = deletion.Look(converts, p.migration.Status.MigrationEvidence)
-	p.keepsCertificates = (converts.EverActive || p.Certificate != nil && !p.None()) && !p.deletion.LetsGo()
 	return p
 }
 
-// certificatesOf are those that a converter serves, or is to serve.
-func certificatesOf(converts *converter.Converter) *certificates.Certificates {
-	return certificates.Look(certificates.Input{
-		Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive, Answerers: converts.Answerers()})
+// certificatesInput are the certificates of a converter, which a deleted policy may let go.
+func certificatesInput(converts *converter.Converter, letsGo bool) certificates.Input {
+	inUse := converts.EverActive || converts.Certificate != nil && !converts.None()
+	return certificates.Input{
+		Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive,
+		InUse: inUse && !letsGo, Answerers: converts.Answerers()}
 }
 
-// take appends the work that rooms have added since the last time, in this order.
-func (p *planner) take() {
-	for _, room := range []*gate.Work{
-		&p.converter.Work, &p.migration.Work, &p.retirement.Work, &p.certificates.Work, &p.activation.Work, &p.health.Work, &p.deletion.Work,
-	} {
-		p.Add(room.Take())
-	}
+// upkeep is the work that waits for no gate: runs that must not continue are stopped, and
+// what the CustomResourceDefinition depends on is kept running. The converter of a policy
+// that is suspended, or that has invalid rules after an edit, must not expire, vanish or
+// be bypassed either.
+func (p *planner) upkeep() {
+	p.Add(p.retirement.Upkeep())
+	p.Add(p.migration.Upkeep())
+	p.Add(p.certificates.Upkeep())
+	p.Add(p.converter.Upkeep())
+	p.Add(p.activation.Upkeep())
 }
 
-// keepUp does what waits for no gate: runs that must not go on are stopped, and what a
-// CustomResourceDefinition depends on is kept alive. A policy that is suspended, or whose
-// rules were broken by an edit, still has a converter that must not expire, vanish or be
-// bypassed.
-func (p *planner) keepUp() {
-	p.migration.NoticePruning()
-	p.take()
-	p.migration.Guard()
-	p.take()
-	if p.keepsCertificates {
-		p.certificates.Keep()
-		p.take()
-	}
-	if p.converter.EverActive && !p.Policy.Spec.Suspend {
-		p.converter.KeepUp()
-		p.take()
-		if !p.deletion.LetsGo() {
-			p.activation.TrustInAdmission()
-			p.activation.Repair(p.migration.Status.MigrationEvidence)
-		}
-	}
-	p.activation.MeasureWindow()
-	p.take()
-}
-
-// pause stops what changes things and leaves alone what answers.
-func (p *planner) pause() {
-	p.migration.Suspend("spec.suspend is true")
-	p.take()
+// suspend stops migrations and leaves everything that serves unchanged.
+func (p *planner) suspend() {
+	p.Add(p.migration.Suspend("spec.suspend is true"))
 	if p.converter.Drifted {
 		p.report(v1alpha1.ConversionConfiguredCondition, gate.Stalled(v1alpha1.ReasonConversionDrifted,
 			p.activation.WhatDrifted()+"; spec.suspend is true: set it to false to restore spec.conversion"))
@@ -167,9 +146,9 @@ func (p *planner) pause() {
 		Message: "spec.suspend is true: the operator changes nothing; converter pods keep serving"})
 }
 
-// leave does the remaining work for a policy that is being deleted. Its conditions go on
-// to say how that is, Ready among them; that it cannot go is DeletionBlocked's alone.
-func (p *planner) leave() {
+// delete takes the next step of a deletion. While something blocks it, the policy works as
+// if it were not deleted, and DeletionBlocked says what blocks it.
+func (p *planner) delete() {
 	if !p.deletion.Held() {
 		return
 	}
@@ -178,11 +157,11 @@ func (p *planner) leave() {
 	case inUse.Reason == "" || p.deletion.Abandoned():
 		p.forget(v1alpha1.DeletionBlockedCondition)
 		last := p.deletion.Leave()
-		p.take()
-		p.summarize(last)
+		p.Add(last.Work)
+		p.summarize(last.Outcome)
 		return
 	case p.Policy.Spec.Suspend:
-		p.pause()
+		p.suspend()
 	default:
 		p.passGates()
 	}
@@ -197,9 +176,9 @@ func (p *planner) passGates() {
 	reported := map[string]bool{}
 	last, stopped := gate.Outcome{}, ""
 	for _, one := range gates {
-		last = one.pass(p)
-		p.take()
-		if last.Reason != "" {
+		decision := one.decide(p)
+		p.Add(decision.Work)
+		if last = decision.Outcome; last.Reason != "" {
 			reported[one.condition] = true
 			p.report(one.condition, last)
 		}
@@ -210,33 +189,32 @@ func (p *planner) passGates() {
 	}
 	if p.converter.Drifted && !reported[v1alpha1.ConversionConfiguredCondition] {
 		reported[v1alpha1.ConversionConfiguredCondition] = true
-		p.report(v1alpha1.ConversionConfiguredCondition, p.activation.NotDrifted())
+		p.report(v1alpha1.ConversionConfiguredCondition, p.activation.NotDrifted().Outcome)
 	}
 	p.reportRest(reported, stopped)
 	p.summarize(last)
 }
 
-// trust writes the CustomResourceDefinition where all that changes is what it trusts.
-// What another client wrote there is theirs to repair.
-func (p *planner) trust() {
-	if !p.keepsCertificates || p.converter.Drifted || p.writesCRD() {
+// updateCABundle writes caBundle into the CustomResourceDefinition if nothing else in
+// spec.conversion changes. The drift gate handles what another client wrote there.
+func (p *planner) updateCABundle() {
+	if !p.certificates.InUse || p.converter.Drifted || p.writesCRD() {
 		return
 	}
 	if conversion := p.certificates.Trust(); conversion != nil {
 		if p.Migrates() {
-			p.migration.SuspendAll()
-			p.take()
+			p.Add(p.migration.SuspendAll())
 		}
 		p.Do(step.SwitchCRD{Pin: step.PinOf(p.CRD), Conversion: conversion})
 	}
 }
 
-// writesCRD tells that the CustomResourceDefinition is written by this plan already.
+// writesCRD reports that this plan writes the CustomResourceDefinition.
 func (p *planner) writesCRD() bool {
 	return wants[step.SwitchCRD](p) || wants[step.RestoreCRD](p) || wants[step.EditVersions](p)
 }
 
-// wants tells that this plan has a step of a kind.
+// wants reports that this plan has a step of a kind.
 func wants[S step.Step](p *planner) bool {
 	for _, one := range p.Steps {
 		if _, is := one.(S); is {

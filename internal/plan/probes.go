@@ -6,6 +6,7 @@ package plan
 import (
 	"time"
 
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/deletion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -26,8 +27,8 @@ type Trust struct {
 
 // TrustOf returns what converter pods must be verified by.
 func TrustOf(cluster observed.Cluster) Trust {
-	converts := converter.Look(observed.InOrder(cluster))
-	keeps := certificatesOf(converts)
+	converts := converter.Gather(observed.InOrder(cluster))
+	keeps := certificates.Gather(certificatesInput(converts, false))
 	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), RulesetHash: converts.Wanted}
 	if trust.RulesetHash == "" && converts.Active {
 		trust.RulesetHash = converts.Named()

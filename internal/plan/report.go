@@ -11,9 +11,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// plan is all that was decided, with the rooms' parts of the status.
+// plan returns all steps, and the status with the parts of all rooms.
 func (p *planner) plan() Plan {
-	p.take()
 	status := &p.status
 	if !p.IsDeleted() {
 		p.forget(v1alpha1.DeletionBlockedCondition)
@@ -30,7 +29,6 @@ func (p *planner) plan() Plan {
 	status.VersionsDrift, status.VersionsEdit = p.retirement.Status.VersionsDrift, p.retirement.Status.VersionsEdit
 	status.Versions, status.Removable = p.retirement.Versions()
 	status.ConversionRemovedTime = p.deletion.Released
-	p.take()
 	return Plan{Steps: p.Steps, Status: *status, RecheckAfter: p.RecheckAfter}
 }
 
@@ -38,10 +36,7 @@ func (p *planner) plan() Plan {
 func (p *planner) reportHealth() {
 	proven := apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionVerifiedCondition) &&
 		apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionConfiguredCondition)
-	p.health.Failures()
-	p.health.Oversized()
-	p.health.Resample(proven && !p.writesCRD() && p.migration.UnderWay() == nil)
-	p.take()
+	p.Add(p.health.Report(proven && !p.writesCRD() && p.migration.UnderWay() == nil))
 	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.OversizedObjectsCondition, v1alpha1.SamplesFailingCondition} {
 		switch outcome, decided := p.health.Status.Conditions[condition]; {
 		case decided && outcome.Reason != "":

@@ -12,20 +12,36 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Activation of a policy's converter.
+// Input is what the activation depends on.
+type Input struct {
+	Converter    *converter.Converter
+	Certificates *certificates.Certificates
+	// Evidence of a migration, if there is any. It is recorded before a repair, because the
+	// repair changes the CustomResourceDefinition again.
+	Evidence *v1alpha1.MigrationEvidence
+	// Repairs tells that the operator may repair spec.conversion without waiting for gates:
+	// the converter was active, and the policy is neither suspended nor giving it up.
+	Repairs bool
+}
+
+// Activation decides about spec.conversion of the CustomResourceDefinition.
 type Activation struct {
 	observed.Cluster
-	gate.Work
-	// Status is the activation's part of the policy's.
+	// Status is the activation's part of the status of the policy.
 	Status Status
 
 	converter    *converter.Converter
 	certificates *certificates.Certificates
-	// drift is what was decided about what another client wrote.
-	drift gate.Outcome
-	// repair is the converter that spec.conversion is pointed at without waiting for a
-	// gate; empty where nothing is repaired.
+	evidence     *v1alpha1.MigrationEvidence
+	repairs      bool
+	// answer to a foreign write of spec.conversion; empty if there is none, or if the
+	// operator cannot answer it yet.
+	answer v1alpha1.DriftAnswer
+	// repair is the identity of the converter that spec.conversion must name without
+	// waiting for a gate; empty if nothing is to be repaired.
 	repair string
+	// work that was decided and not handed out yet.
+	work gate.Work
 }
 
 // Status is the activation's part of a policy's status.
@@ -35,52 +51,55 @@ type Status struct {
 	Verification      *v1alpha1.VerificationStatus
 }
 
-// Look begins with what the status remembers.
-func Look(by *converter.Converter, with *certificates.Certificates) *Activation {
-	status := &by.Policy.Status
-	a := &Activation{Cluster: by.Cluster, converter: by, certificates: with,
+// Gather reads the status, and determines what must be repaired.
+func Gather(in Input) *Activation {
+	by, status := in.Converter, &in.Converter.Policy.Status
+	a := &Activation{Cluster: by.Cluster, converter: by, certificates: in.Certificates, evidence: in.Evidence, repairs: in.Repairs,
 		Status: Status{Drift: status.Drift.DeepCopy(), UnconvertedWindow: status.UnconvertedWindow.DeepCopy(), Verification: status.Verification.DeepCopy()}}
 	if !by.EverActive {
 		a.Status.Drift = nil
 	}
+	switch {
+	case !in.Repairs:
+	case a.Drifted():
+		a.answer, a.repair = a.answerDrift()
+	default:
+		a.repair = a.replacement()
+	}
 	return a
 }
 
-// Repair points spec.conversion at a converter that answers, where it names none, or
-// where another client wrote it. Evidence of a migration is recorded with that, as the
-// repair changes the CustomResourceDefinition again.
-func (a *Activation) Repair(evidence *v1alpha1.MigrationEvidence) {
-	if a.Drifted() {
-		a.answerDrift(evidence)
-	} else {
-		a.reactivate()
+// Upkeep repairs spec.conversion and the admission of large objects, and measures the
+// unconverted window. It waits for no gate.
+func (a *Activation) Upkeep() gate.Work {
+	if a.repairs {
+		a.updateAdmissionCABundle()
+		a.recordDrift()
+		if a.repair != "" {
+			a.point(a.repair)
+		}
 	}
+	a.measureWindow()
+	return a.work.Take()
 }
 
 // Drifted tells that another client changed spec.conversion since it was activated.
 func (a *Activation) Drifted() bool { return a.converter.Drifted }
 
-// reactivate names another ruleset where no pod has the one that is named any more, as
-// when rulesets were deleted.
-func (a *Activation) reactivate() {
+// replacement is the converter to name if no pod has the active ruleset any more, for
+// example because rulesets were deleted; empty if nothing needs to be replaced.
+func (a *Activation) replacement() string {
 	c := a.converter
 	lost := c.Active && a.PointsHere() && !c.Answers(c.Named())
 	if a.None() || !lost || !a.CRD.DeletionTimestamp.IsZero() || !a.certificates.Usable() {
-		return
+		return ""
 	}
-	a.repairBy(c.Answerable())
+	return c.Answerable()
 }
 
-// repairBy writes spec.conversion; not where the identity is empty.
-func (a *Activation) repairBy(identity string) {
-	if a.repair = identity; identity != "" {
-		a.point(identity)
-	}
-}
-
-// point points the CustomResourceDefinition at a converter.
+// point points the CustomResourceDefinition at a converter. API servers refuse objects
+// that are too large before that; a repair does not wait until they do.
 func (a *Activation) point(identity string) {
-	// A repair does not wait for that, and comes after it.
 	a.refuseTooLarge()
-	a.Do(step.SwitchCRD{Pin: step.PinOf(a.CRD), Conversion: a.converter.Conversion(identity)})
+	a.work.Do(step.SwitchCRD{Pin: step.PinOf(a.CRD), Conversion: a.converter.Conversion(identity)})
 }

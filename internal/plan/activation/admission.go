@@ -164,10 +164,10 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 		if left <= 0 {
 			return gate.Outcome{}
 		}
-		a.Recheck(left)
+		a.work.Recheck(left)
 		return gate.Waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to convert")
 	case before == sum && left > 0: // another client writes it again and again
-		a.Recheck(left)
+		a.work.Recheck(left)
 		return gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+" again: restoring it in a few seconds; stop that writer from changing it")
 	}
 	says := gate.Waiting(v1alpha1.ReasonConfiguring, "making API servers refuse objects that are too large to convert")
@@ -175,7 +175,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 		says = gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+": restoring it")
 	}
 	a.applyAdmission(wanted, sum, a.Now)
-	a.Recheck(admissionDelay)
+	a.work.Recheck(admissionDelay)
 	return says
 }
 
@@ -193,7 +193,7 @@ func (a *Activation) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookC
 	if !equality.Semantic.DeepEqual(untrusting(ownWebhooks(a.Admission)), untrusting(wanted.Webhooks)) {
 		a.applyAdmission(wanted, sum, since)
 	} else {
-		a.TrustInAdmission()
+		a.updateAdmissionCABundle()
 	}
 }
 
@@ -212,13 +212,14 @@ func (a *Activation) applyAdmission(wanted *admissionregistrationv1.ValidatingWe
 	wanted.Annotations[sinceAnnotation] = sum + " " + since.UTC().Format(time.RFC3339)
 	if object := AdmissionApply(wanted); object != nil {
 		a.Admission = wanted
-		a.Do(step.Apply{Object: object})
+		a.work.Do(step.Apply{Object: object})
 	}
 }
 
-// TrustInAdmission has API servers verify converter pods as they do for conversions.
-// That changes nothing else, and waits for no gate: certificates do not wait either.
-func (a *Activation) TrustInAdmission() {
+// updateAdmissionCABundle makes API servers verify converter pods by the caBundle that they
+// have for conversions. It changes nothing else, and waits for no gate, because
+// certificates do not wait either.
+func (a *Activation) updateAdmissionCABundle() {
 	sum, since := a.admissionSince()
 	if since.IsZero() || len(a.CABundle()) == 0 {
 		return

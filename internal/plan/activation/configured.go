@@ -14,10 +14,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Configured decides whether the CustomResourceDefinition converts through the
-// converter pods. It is written only when it differs: every write of its spec
-// makes every API server rebuild the storage of the kind.
-func (a *Activation) Configured() gate.Outcome {
+// Configured is the gate ConversionConfigured: spec.conversion points at these endpoints.
+func (a *Activation) Configured() gate.Decision { return a.work.Decide(a.configured()) }
+
+// configured points the CustomResourceDefinition at the verified converter. It writes only
+// a difference: every write of the spec makes every API server rebuild the storage of the
+// kind.
+func (a *Activation) configured() gate.Outcome {
 	if !a.CRD.DeletionTimestamp.IsZero() {
 		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
 			"the CustomResourceDefinition is being deleted and needs its webhook: keeping the converter until it is gone")
@@ -56,13 +59,13 @@ func (a *Activation) isConfigured(wanted *apiextensionsv1.CustomResourceConversi
 // strategyNone: the CustomResourceDefinition calls no one.
 func (a *Activation) strategyNone() gate.Outcome {
 	if a.Unconverted() {
-		a.Add(a.converter.DropUnused())
+		a.work.Add(a.converter.DropUnused())
 		return gate.Passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition's conversion strategy is None")
 	}
 	if crds.Condition(a.CRD, observed.StorageMigrating) {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in progress: waiting for it to finish before changing spec.conversion")
 	}
-	a.Do(step.RestoreCRD{Pin: step.PinOf(a.CRD)})
+	a.work.Do(step.RestoreCRD{Pin: step.PinOf(a.CRD)})
 	return gate.Waiting(v1alpha1.ReasonConfiguring, "setting the CustomResourceDefinition's conversion strategy to None")
 }

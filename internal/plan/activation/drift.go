@@ -26,25 +26,24 @@ const (
 	repairWindow  = 10 * time.Minute
 )
 
-// answerDrift writes spec.conversion back, or says why not. To write it back
-// takes one ready pod and no more: a conversion that fails is noticed, while
-// strategy None serves and stores wrong data and says nothing.
-func (a *Activation) answerDrift(evidence *v1alpha1.MigrationEvidence) {
+// answerDrift decides what to do about a foreign write, and which converter to restore. A
+// repair needs one ready pod, and no other gate: clients notice a conversion that fails,
+// while strategy None silently serves and stores wrong data.
+func (a *Activation) answerDrift() (answer v1alpha1.DriftAnswer, repair string) {
 	identity := a.converter.Answerable()
 	switch {
 	case a.Policy.Spec.Drift == v1alpha1.DriftReport:
-		a.recordDrift(v1alpha1.DriftReported, evidence)
+		return v1alpha1.DriftReported, ""
 	case a.contested():
-		a.recordDrift(v1alpha1.DriftContested, evidence)
-		a.Recheck(a.Status.Drift.Repairs[0].Add(repairWindow).Sub(a.Now))
+		return v1alpha1.DriftContested, ""
 	case identity != "" && a.certificates.Usable():
-		a.recordDrift(v1alpha1.DriftRepaired, evidence)
-		a.repairBy(identity)
+		return v1alpha1.DriftRepaired, identity
 	}
+	return "", ""
 }
 
-// contested reports that it was repaired too often, too recently. A change of
-// the policy's spec is a client who has looked at it: the count starts again.
+// contested reports that the operator has repaired spec.conversion too often, too
+// recently. A change of the policy's spec starts the count again: its author has seen it.
 func (a *Activation) contested() bool {
 	drift := a.Status.Drift
 	if drift == nil || drift.PolicyGeneration != a.Policy.Generation || len(drift.Repairs) < repairsAtMost {
@@ -54,10 +53,15 @@ func (a *Activation) contested() bool {
 	return !repaired && a.Now.Before(drift.Repairs[0].Add(repairWindow))
 }
 
-// recordDrift counts each foreign write once, however often it takes to answer it.
-func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1.MigrationEvidence) {
-	a.drift = a.driftOutcome(answer)
-	before := a.Status.Drift
+// recordDrift counts each foreign write once, no matter how many attempts its answer takes.
+func (a *Activation) recordDrift() {
+	if a.answer == "" {
+		return
+	}
+	before, answer := a.Status.Drift, a.answer
+	if answer == v1alpha1.DriftContested {
+		a.work.Recheck(before.Repairs[0].Add(repairWindow).Sub(a.Now))
+	}
 	if before != nil && before.CRDGeneration == a.CRD.Generation && before.Answer == answer &&
 		before.PolicyGeneration == a.Policy.Generation {
 		return
@@ -75,20 +79,20 @@ func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1
 		drift.Repairs = drift.Repairs[max(0, len(drift.Repairs)-repairsAtMost):]
 	}
 	a.Status.Drift = &drift
-	a.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: evidence, Note: a.drift.Message})
+	a.work.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: a.evidence, Note: a.notDrifted().Message})
 }
 
-// NotDrifted decides whether no other client changed spec.conversion since it was activated.
-func (a *Activation) NotDrifted() gate.Outcome {
-	if a.Drifted() && a.drift.Reason == "" {
-		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it once the converter is ready")
+// NotDrifted is a gate: no other client has changed spec.conversion since it was activated.
+func (a *Activation) NotDrifted() gate.Decision { return a.work.Decide(a.notDrifted()) }
+
+// notDrifted reports a foreign write of spec.conversion, and the answer to it.
+func (a *Activation) notDrifted() gate.Outcome {
+	if !a.Drifted() {
+		return gate.Outcome{}
 	}
-	return a.drift
-}
-
-// driftOutcome says what was decided about a foreign write.
-func (a *Activation) driftOutcome(answer v1alpha1.DriftAnswer) gate.Outcome {
-	switch answer {
+	switch a.answer {
+	case "":
+		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it once the converter is ready")
 	case v1alpha1.DriftReported:
 		return gate.Stalled(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+
 			"; spec.drift is Report, so the operator does not restore it: set spec.drift to Repair, or delete this policy if another converter takes over")

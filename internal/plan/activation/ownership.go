@@ -14,11 +14,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// NotOwnedByAnother decides whether no other client converts, or writes caBundle, for this
-// CustomResourceDefinition. Two writers would each rebuild its storage on every
-// API server, in turn and for ever. What other clients write later is drift's
-// business (drift.go).
-func (a *Activation) NotOwnedByAnother() gate.Outcome {
+// NotOwnedByAnother is a gate: no other client owns spec.conversion.
+func (a *Activation) NotOwnedByAnother() gate.Decision { return a.work.Decide(a.notOwned()) }
+
+// notOwned stops a policy while another client converts this CustomResourceDefinition, or
+// writes its caBundle. Two writers would make every API server rebuild the storage of the
+// kind, in turn and for ever. drift.go handles writes of other clients after the activation.
+func (a *Activation) notOwned() gate.Outcome {
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
 		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))

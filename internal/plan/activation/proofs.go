@@ -115,10 +115,10 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	asked := a.Samples
 	switch {
 	case rights.MissingToRead(a.Cluster) != "":
-		a.Recheck(rights.Pause)
+		a.work.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
-	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
-		a.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
+	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
+		a.work.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
 	case asked.Running:
 	case asked.Lost:
 		return gate.Stalled(asked.Reason, asked.Message+a.converter.Meanwhile())
@@ -151,12 +151,12 @@ func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensions
 func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
 	asked := a.APIServer
 	switch {
-	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
+	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
 		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
 			ask.RulesetHash = a.converter.Wanted
 		}
-		a.Do(ask)
+		a.work.Do(ask)
 	case asked.Running:
 	default:
 		return gate.Waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+a.converter.Meanwhile())

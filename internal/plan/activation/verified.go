@@ -8,28 +8,31 @@ import (
 	"fmt"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Verified decides whether every ready converter pod answered a TLS handshake against the exact bytes
-// of caBundle, and a conversion of each version pair. And what takes longer, where the
-// CustomResourceDefinition is to be written: proofs.go.
-func (a *Activation) Verified() gate.Outcome {
+// Verified is the gate ConversionVerified: every endpoint, live objects and an API server
+// have verified the conversion.
+func (a *Activation) Verified() gate.Decision { return a.work.Decide(a.verified()) }
+
+// verified passes when every ready converter pod has answered a TLS handshake against the
+// exact bytes of caBundle, and a conversion of each version pair. Before a change of the
+// CustomResourceDefinition it also asks for proofs that take longer (proofs.go).
+func (a *Activation) verified() gate.Outcome {
 	if a.None() {
-		return converter.NotNeeded()
+		return gate.NotNeeded()
 	}
 	proven, warning := 0, ""
 	for _, pod := range a.converter.Answering() {
 		if pod.Proof == nil {
-			a.Recheck(observed.ProbeAgain)
+			a.work.Recheck(observed.ProbeAgain)
 			return gate.Waiting(v1alpha1.ReasonProbing, fmt.Sprintf("%s: probe pending", a.converter.Name(pod)))
 		}
 		if pod.Proof.Reason != "" {
-			a.Recheck(observed.ProbeAgain)
+			a.work.Recheck(observed.ProbeAgain)
 			says, work := a.converter.Replace(pod)
-			a.Add(work)
+			a.work.Add(work)
 			return gate.Waiting(pod.Proof.Reason, fmt.Sprintf("%s: %s", a.converter.Name(pod), pod.Proof.Message)+a.converter.Meanwhile()+says)
 		}
 		proven++

@@ -27,8 +27,8 @@ import (
 // object is stored; managedFields tell at which version a client wrote, and when,
 // to the second, unless a client removed them.
 
-// MeasureWindow opens a window, closes it, and has the writes in it counted.
-func (a *Activation) MeasureWindow() {
+// measureWindow opens a window, closes it, and has the writes in it counted.
+func (a *Activation) measureWindow() {
 	if a.CRD == nil || a.Recreated() {
 		a.Status.UnconvertedWindow = nil
 	}
@@ -38,7 +38,7 @@ func (a *Activation) MeasureWindow() {
 	window, served := a.Status.UnconvertedWindow, crds.ServedVersions(a.CRD)
 	switch open := a.Unconverted() && !a.None() && len(served) > 1; {
 	case open && (window == nil || window.Until != nil):
-		a.openGap(served)
+		a.openWindow(served)
 	case open:
 		window.ServedVersions = served
 	case window != nil && window.Until == nil && a.converter.Active:
@@ -50,12 +50,12 @@ func (a *Activation) MeasureWindow() {
 	}
 }
 
-func (a *Activation) openGap(served []string) {
+func (a *Activation) openWindow(served []string) {
 	a.Status.UnconvertedWindow = &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served}
 	if a.Drifted() {
 		return // of which it is told elsewhere
 	}
-	a.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonServedUnconverted, Note: fmt.Sprintf(
+	a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonServedUnconverted, Note: fmt.Sprintf(
 		"the CustomResourceDefinition serves %s with conversion strategy None: until the converter of policy %s is active, "+
 			"clients read what others wrote at another version without a conversion", strings.Join(served, ", "), a.Policy.Name)})
 }
@@ -81,16 +81,16 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	asked := a.Written
 	switch {
 	case rights.MissingToRead(a.Cluster) != "": // it is counted once that is granted
-		a.Recheck(rights.Pause)
-	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
-		a.Do(rights.ToRead(a.Cluster)...)
-		a.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
+		a.work.Recheck(rights.Pause)
+	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
+		a.work.Do(rights.ToRead(a.Cluster)...)
+		a.work.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
 			Since: window.Since.Time, Until: window.Until.Time, Storage: a.storedThroughout()})
 	case asked.Running:
 	case asked.Reason == "":
 		window.Written, window.Objects = new(int64(asked.Objects)), asked.Names
 		if asked.Objects > 0 {
-			a.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window)})
+			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window)})
 		}
 	}
 }

@@ -21,6 +21,9 @@ type Input struct {
 	// Active tells that the CustomResourceDefinition converts through a converter of this
 	// policy, and EverActive that it does, or did until another client changed it.
 	Active, EverActive bool
+	// InUse tells that certificates are renewed no matter which gate stops: pods serve one,
+	// or API servers trust one. Before that, they are issued when their gate is reached.
+	InUse bool
 	// Answerers are the pods, or endpoints, that serve the certificate.
 	Answerers []observed.Pod
 }
@@ -28,7 +31,8 @@ type Input struct {
 // Certificates of a policy.
 type Certificates struct {
 	Input
-	gate.Work
+	// work that was decided and not handed out yet.
+	work gate.Work
 
 	source  source
 	offered offer
@@ -38,8 +42,8 @@ type Certificates struct {
 	trusted pki.Bundle
 }
 
-// Look reads what is served, trusted and offered.
-func Look(in Input) *Certificates {
+// Gather reads the certificates that are served, trusted and offered.
+func Gather(in Input) *Certificates {
 	c := &Certificates{Input: in}
 	c.source = c.newSource()
 	if c.Active {
@@ -59,9 +63,27 @@ func Look(in Input) *Certificates {
 	return c
 }
 
-// Ready decides whether the converter pods have a serving certificate that the API
-// server will accept. Keeping it so waits for no gate (Keep).
-func (c *Certificates) Ready() gate.Outcome {
+// Upkeep renews certificates that are in use, whatever the gates say.
+func (c *Certificates) Upkeep() gate.Work {
+	if c.InUse {
+		c.rotate()
+	}
+	return c.work.Take()
+}
+
+// Ready is the gate CertificatesReady: the converter pods have a serving certificate that
+// API servers accept.
+func (c *Certificates) Ready() gate.Decision {
+	if c.None() {
+		return gate.Decision{Outcome: gate.NotNeeded()}
+	}
+	if !c.InUse {
+		c.rotate()
+	}
+	return c.work.Decide(c.ready())
+}
+
+func (c *Certificates) ready() gate.Outcome {
 	if wrong := c.offered.wrong; wrong != nil {
 		if c.Usable() {
 			wrong.Message += "; converter pods serve the previous certificate until it expires"

@@ -51,9 +51,9 @@ type serving struct {
 	seen string
 }
 
-// Keep brings what pods serve and what API servers trust one state further.
-func (c *Certificates) Keep() {
-	c.source.keep()
+// rotate brings what pods serve and what API servers trust one state further.
+func (c *Certificates) rotate() {
+	c.source.maintain()
 	write := step.WriteCertificate{SecretName: observed.CertificateSecret(c.Policy), DNSName: c.ServerName(),
 		Pair: c.serving.pair, CABundle: c.nextBundle(), Trusted: c.nextSeen()}
 	write.Lifetime, _ = c.lifetime()
@@ -62,7 +62,7 @@ func (c *Certificates) Keep() {
 	}
 	c.serve(&write)
 	if c.differs(&write) {
-		c.Do(write)
+		c.work.Do(write)
 	}
 	c.refreshPods()
 }
@@ -154,7 +154,7 @@ func (c *Certificates) propagated() bool {
 	since, known := c.seenSince()
 	left := since.Add(c.Settings.PropagationDelay).Sub(c.Now)
 	if known && left > 0 {
-		c.Recheck(left)
+		c.work.Recheck(left)
 	}
 	return known && left <= 0
 }
@@ -224,7 +224,7 @@ func (c *Certificates) renewalDue() bool {
 
 func (c *Certificates) recheckRenewal() {
 	if at, known := c.renewAt(); known && c.offered.signer != nil {
-		c.Recheck(min(at.Sub(c.Now), longestWait))
+		c.work.Recheck(min(at.Sub(c.Now), longestWait))
 	}
 }
 

@@ -17,8 +17,8 @@ type source interface {
 	// offer is what pods are to serve, and what API servers must trust for it; or
 	// what is wrong. It does nothing.
 	offer() offer
-	// keep plans what keeps the source going.
-	keep()
+	// maintain adds the steps that keep the source up to date.
+	maintain()
 }
 
 // offer is what a source has to serve.

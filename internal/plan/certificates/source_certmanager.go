@@ -27,10 +27,10 @@ type certManager struct {
 	spec v1alpha1.CertManagerCertificates
 }
 
-func (c certManager) keep() {
+func (c certManager) maintain() {
 	c.lookAgain()
 	if !c.Request.NotInstalled && !c.Policy.Spec.Suspend {
-		c.Do(step.Apply{Object: c.request()})
+		c.work.Do(step.Apply{Object: c.request()})
 	}
 }
 

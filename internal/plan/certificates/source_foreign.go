@@ -30,7 +30,7 @@ type foreignSecret struct {
 	name string
 }
 
-func (f foreignSecret) keep() { f.lookAgain() }
+func (f foreignSecret) maintain() { f.lookAgain() }
 
 func (f foreignSecret) offer() offer {
 	if f.Source == nil {
@@ -84,10 +84,10 @@ func (c *Certificates) cure(problem pki.Problem) string {
 // lookAgain reads Secrets of others from time to time, and soon where something is wrong.
 func (c *Certificates) lookAgain() {
 	if c.offered.wrong != nil {
-		c.Recheck(lookAtWrong)
+		c.work.Recheck(lookAtWrong)
 		return
 	}
-	c.Recheck(lookAtForeign)
+	c.work.Recheck(lookAtForeign)
 }
 
 // injection leaves caBundle to another client. What pods serve follows it.
@@ -96,7 +96,7 @@ type injection struct {
 	name string
 }
 
-func (i injection) keep() { i.lookAgain() }
+func (i injection) maintain() { i.lookAgain() }
 
 func (i injection) offer() offer {
 	if i.Source == nil {

@@ -76,17 +76,17 @@ func (m selfManaged) authority(certificate, key string) *authority {
 	return &authority{pair, roots}
 }
 
-// keep sees to it that there is an authority, and another one when it is due.
-func (m selfManaged) keep() {
+// maintain issues the first authority, and its successor when that is due.
+func (m selfManaged) maintain() {
 	current, next := m.current(), m.next()
 	switch {
 	case m.Policy.Spec.Suspend:
 	case current == nil && next == nil:
-		m.Do(m.issue(false))
+		m.work.Do(m.issue(false))
 	case next != nil && (current == nil || m.released(next)):
-		m.Do(step.PromoteAuthority{SecretName: m.Authority.Name, ResourceVersion: m.Authority.ResourceVersion, Authority: next.pair})
+		m.work.Do(step.PromoteAuthority{SecretName: m.Authority.Name, ResourceVersion: m.Authority.ResourceVersion, Authority: next.pair})
 	case next == nil && m.due(current) && m.mayReplace(current):
-		m.Do(m.issue(true))
+		m.work.Do(m.issue(true))
 	}
 }
 
@@ -106,7 +106,7 @@ func (m selfManaged) due(current *authority) bool {
 	}
 	left := m.replaceAt(current).Sub(m.Now)
 	if left > 0 {
-		m.Recheck(min(left, longestWait))
+		m.work.Recheck(min(left, longestWait))
 	}
 	return left <= 0
 }

@@ -47,13 +47,13 @@ func (c *Certificates) urgent() bool {
 func (c *Certificates) allProven() bool {
 	for _, pod := range c.Answerers {
 		if pod.Scheduled && (pod.Proof == nil || !pod.Proof.Successor) {
-			c.Recheck(observed.ProbeAgain)
+			c.work.Recheck(observed.ProbeAgain)
 			return false
 		}
 	}
 	for _, pod := range c.Ending {
 		if left := pod.Until.Sub(c.Now); left > 0 {
-			c.Recheck(left)
+			c.work.Recheck(left)
 			return false
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Certificates) refreshPods() {
 	for _, pod := range c.Pods {
 		if pod.Ready && pod.Certificate != wanted && pod.Proof != nil &&
 			(late && !pod.Proof.Successor || pod.Proof.Reason == v1alpha1.ReasonTLSVerificationFailed) {
-			c.Do(step.RefreshPod{Name: pod.Name, Certificate: wanted})
+			c.work.Do(step.RefreshPod{Name: pod.Name, Certificate: wanted})
 		}
 	}
 }

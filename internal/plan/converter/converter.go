@@ -37,7 +37,8 @@ const ConvertPath = "/convert"
 type Converter struct {
 	// Cluster as it was observed. Its rules may truncate what the policy lets them (size.go).
 	observed.Cluster
-	gate.Work
+	// work that was decided and not handed out yet.
+	work gate.Work
 
 	// Wanted is the identity of the converter that the policy wants, empty where there is
 	// none, or the policy cannot be followed.
@@ -77,8 +78,9 @@ type Status struct {
 	Released *metav1.Time
 }
 
-// Look finds out what converts, and what is to.
-func Look(cluster observed.Cluster) *Converter {
+// Gather determines the active converter, the desired one, and the revisions that must
+// be served.
+func Gather(cluster observed.Cluster) *Converter {
 	status := cluster.Policy.Status.DeepCopy()
 	c := &Converter{Cluster: cluster, Status: Status{
 		ActiveCRD: status.ActivatedCRD, Active: status.ActiveRevisions, Rules: status.Converter, Webhook: status.Webhook, Released: status.ConversionRemovedTime}}
@@ -100,6 +102,17 @@ func Look(cluster observed.Cluster) *Converter {
 	return c
 }
 
+// Upkeep keeps the pods running that the CustomResourceDefinition depends on while an
+// edit of the policy has broken its rules. It waits for no gate.
+func (c *Converter) Upkeep() gate.Work {
+	needed := c.Rulesets() && c.Rules.Ruleset == nil && len(c.Served) > 0 && c.Certificate != nil
+	if needed && c.EverActive && !c.Policy.Spec.Suspend {
+		c.kind.prepare()
+		c.applyWorkload()
+	}
+	return c.work.Take()
+}
+
 // InForce tells that the CustomResourceDefinition converts as the policy wants it, or by
 // what the policy wanted before.
 func (c *Converter) InForce() bool {
@@ -111,15 +124,6 @@ func (c *Converter) InCharge() bool { return c.Active && c.Named() == c.Wanted }
 
 // replacing reports whether the CustomResourceDefinition is to name another converter.
 func (c *Converter) replacing() bool { return c.Active && c.Named() != c.Wanted }
-
-// KeepUp keeps pods alive that the CustomResourceDefinition depends on, where rules were
-// broken by an edit.
-func (c *Converter) KeepUp() {
-	if c.Rulesets() && c.Rules.Ruleset == nil && len(c.Served) > 0 && c.Certificate != nil {
-		c.kind.prepare()
-		c.applyWorkload()
-	}
-}
 
 // Ruleset is the hash of the rules that are wanted, empty where the policy has none.
 func (c *Converter) Ruleset() string {
@@ -253,11 +257,6 @@ func (c *Converter) Convertible() bool {
 		return len(c.Rules.Ruleset.Pairs()) > 0
 	}
 	return len(c.CRD.Spec.Versions) > 1
-}
-
-// NotNeeded is what gates say that have nothing to decide.
-func NotNeeded() gate.Outcome {
-	return gate.Passed(v1alpha1.ReasonNotNeeded, "spec.converter.none converts nothing")
 }
 
 // DropUnused deletes what no API server asks for any more, and no pod needs.

@@ -6,7 +6,7 @@
 // a URL, and none. Each kind is a type in a file of its own and implements the interface
 // in kind.go.
 //
-// Look reads the observed cluster. It determines the desired revision, the revisions
+// Gather reads the observed cluster. It determines the desired revision, the revisions
 // that API servers call, and those that must answer meanwhile (served.go). The gate
 // Valid passes if the policy can be followed, and the gate Available if the converter's
 // endpoints are ready. workload.go has what is deployed; render.go and reassert.go apply

@@ -92,8 +92,8 @@ func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.at.name
 
 // available: there is something to call.
 func (e external) available() gate.Outcome {
-	e.Add(e.DropUnused())
-	e.Recheck(externalAgain)
+	e.work.Add(e.DropUnused())
+	e.work.Recheck(externalAgain)
 	var ready int32
 	for _, endpoint := range e.External.Endpoints {
 		if endpoint.Ready {
@@ -103,10 +103,10 @@ func (e external) available() gate.Outcome {
 	e.reportPods(int32(len(e.External.Endpoints)), ready) //nolint:gosec // a Service has not that many endpoints
 	switch {
 	case e.External.Reason != "":
-		e.Recheck(observed.ProbeAgain)
+		e.work.Recheck(observed.ProbeAgain)
 		return gate.Waiting(e.External.Reason, e.External.Message+e.Meanwhile())
 	case ready == 0:
-		e.Recheck(observed.ProbeAgain)
+		e.work.Recheck(observed.ProbeAgain)
 		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
 	}
 	return e.at.available(ready)

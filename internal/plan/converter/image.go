@@ -168,7 +168,7 @@ func imagePortName(identity string) string { return "c" + identity[:14] }
 // available: the pods of the image are ready. Before the
 // CustomResourceDefinition depends on them, all of them; afterwards one is enough.
 func (i image) available() gate.Outcome {
-	i.Add(i.DropUnused())
+	i.work.Add(i.DropUnused())
 	if i.endpoint.Port == 0 {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"the converter pods changed %d times within %s: waiting until API servers stop requesting the oldest revision", maxRevisions, i.Settings.PropagationDelay)+i.Meanwhile())
@@ -186,7 +186,7 @@ func (i image) available() gate.Outcome {
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
 			i.Settings.Namespace, names.Image(i.Policy.Name, i.Wanted))+i.troubles())
 	case i.PortEndpoints[imagePortName(i.Wanted)] == 0:
-		i.Recheck(endpointLag)
+		i.work.Recheck(endpointLag)
 		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet for port %d", i.Settings.Namespace, names.Child(i.Policy.Name), i.endpoint.Port)+i.Meanwhile())
 	}

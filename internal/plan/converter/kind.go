@@ -53,9 +53,14 @@ func (c *Converter) newKind() kind {
 	return rules{pods{c}}
 }
 
-// Valid decides whether the policy can be followed. The versions are those that a
-// retirement has removed: rules for them are rules too many, and none too few.
-func (c *Converter) Valid(removed []string) gate.Outcome {
+// Valid is the gate RulesValid: the policy can be followed. The policy may still have
+// rules for versions that a retirement has removed.
+func (c *Converter) Valid(removed []string) gate.Decision { return c.work.Decide(c.valid(removed)) }
+
+// Available is the gate WebhookAvailable: endpoints of the converter are ready.
+func (c *Converter) Available() gate.Decision { return c.work.Decide(c.kind.available()) }
+
+func (c *Converter) valid(removed []string) gate.Outcome {
 	switch {
 	case c.CRD == nil:
 		return gate.Unknown(v1alpha1.ReasonCRDNotFound, fmt.Sprintf(
@@ -67,9 +72,6 @@ func (c *Converter) Valid(removed []string) gate.Outcome {
 	c.kind.prepare()
 	return c.kind.valid(removed)
 }
-
-// Available decides whether what converts is there.
-func (c *Converter) Available() gate.Outcome { return c.kind.available() }
 
 // withoutRules: there is nothing to compile; what the converter does with fields is its
 // author's business, and what it answers is proven.

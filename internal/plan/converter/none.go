@@ -30,7 +30,7 @@ func (none) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 
 func (none) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
 
-func (none) available() gate.Outcome { return NotNeeded() }
+func (none) available() gate.Outcome { return gate.NotNeeded() }
 
 // valid: without a conversion nothing is lost, or nothing that the policy does not give
 // up by name. Without rules, what rules would preserve is what the API server removes:

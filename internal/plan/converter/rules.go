@@ -158,11 +158,11 @@ func (r rules) available() gate.Outcome {
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
 			r.Settings.Namespace, names.Child(r.Policy.Name))+r.troubles())
 	case r.Endpoints == 0:
-		r.Recheck(endpointLag)
+		r.work.Recheck(endpointLag)
 		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet", r.Settings.Namespace, names.Child(r.Policy.Name)))
 	}
-	r.Add(r.DropUnused())
+	r.work.Add(r.DropUnused())
 	if count.current < count.desired {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work with reduced redundancy", count.current, count.desired)+r.troubles())
@@ -223,7 +223,7 @@ func (c *Converter) countPods() podCount {
 	for _, pod := range c.Ending {
 		if left := pod.Until.Sub(c.Now); left > 0 && !pod.Image && !slices.Contains(pod.Revisions, c.Wanted) {
 			count.old++
-			c.Recheck(left)
+			c.work.Recheck(left)
 		}
 	}
 	return count

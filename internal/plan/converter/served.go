@@ -53,7 +53,7 @@ func (c *Converter) rememberActive() {
 		}
 		left := active.ReplacedTime.Add(c.Settings.PropagationDelay).Sub(c.Now)
 		if left > 0 {
-			c.Recheck(left)
+			c.work.Recheck(left)
 		}
 		return left <= 0
 	})

@@ -52,14 +52,14 @@ const (
 // applied leaves what is there unchanged.
 func (c *Converter) applyWorkload() {
 	if c.renderErr == nil {
-		c.Do(step.Apply{Object: c.rendered.service})
-		c.Do(step.Apply{Object: c.rendered.budget})
+		c.work.Do(step.Apply{Object: c.rendered.service})
+		c.work.Do(step.Apply{Object: c.rendered.budget})
 	}
 	if c.ruleset != "" {
-		c.Do(step.Apply{Object: c.rulesetConfigMap()})
+		c.work.Do(step.Apply{Object: c.rulesetConfigMap()})
 	}
 	if c.renderErr == nil && c.missing() == nil {
-		c.Do(step.Apply{Object: c.rendered.deployment})
+		c.work.Do(step.Apply{Object: c.rendered.deployment})
 	}
 }
 

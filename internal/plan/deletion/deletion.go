@@ -25,7 +25,8 @@ import (
 // Deletion of a policy.
 type Deletion struct {
 	observed.Cluster
-	gate.Work
+	// work that was decided and not handed out yet.
+	work gate.Work
 	// Released is when the CustomResourceDefinition was first seen not to need the
 	// converter any more.
 	Released *metav1.Time
@@ -36,9 +37,9 @@ type Deletion struct {
 	evidence           *v1alpha1.MigrationEvidence
 }
 
-// Look begins with what the converter is to the CustomResourceDefinition, and with
+// Gather reads whether the CustomResourceDefinition converts through the converter, and the
 // evidence of a migration.
-func Look(converts *converter.Converter, evidence *v1alpha1.MigrationEvidence) *Deletion {
+func Gather(converts *converter.Converter, evidence *v1alpha1.MigrationEvidence) *Deletion {
 	return &Deletion{Cluster: converts.Cluster, Released: converts.Status.Released, evidence: evidence,
 		active: converts.Active, everActive: converts.EverActive}
 }
@@ -49,21 +50,23 @@ func (d *Deletion) Held() bool { return slices.Contains(d.Policy.Finalizers, nam
 // EndsRuns reports that all rights on objects go with what uses them.
 func (d *Deletion) EndsRuns() bool { return d.Held() && d.Abandoned() }
 
-// Leave does what is next, where nothing needs the converter any more or it is abandoned.
-func (d *Deletion) Leave() gate.Outcome {
+// Leave takes the next step of a deletion that nothing blocks, or of an abandonment.
+func (d *Deletion) Leave() gate.Decision { return d.work.Decide(d.leave()) }
+
+func (d *Deletion) leave() gate.Outcome {
 	switch {
 	case d.Abandoned():
 		d.endRuns()
-		d.Do(step.RemoveFinalizer{})
+		d.work.Do(step.RemoveFinalizer{})
 		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter in place")
 	case d.CRD != nil && d.active:
-		d.Do(step.RestoreCRD{Pin: step.PinOf(d.CRD)})
+		d.work.Do(step.RestoreCRD{Pin: step.PinOf(d.CRD)})
 		return gate.Unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None")
 	case d.draining():
 		return gate.Unknown(v1alpha1.ReasonDeleting,
 			"conversion removed from the CustomResourceDefinition: converter pods serve until API servers stop calling them")
 	}
-	d.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.RemoveFinalizer{})
+	d.work.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.RemoveFinalizer{})
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
 }
 
@@ -81,16 +84,16 @@ func (d *Deletion) LetsGo() bool {
 // endRuns stops migrations for good, and takes all rights on objects away.
 func (d *Deletion) endRuns() {
 	for _, run := range d.Runs {
-		d.Do(step.DeleteRun{Name: names.Run(d.Policy.Name, run.ID)})
+		d.work.Do(step.DeleteRun{Name: names.Run(d.Policy.Name, run.ID)})
 	}
 	if d.Rights {
-		d.Do(rights.Withdraw(d.Cluster, names.MigrationRights(d.Policy.Name)))
+		d.work.Do(rights.Withdraw(d.Cluster, names.MigrationRights(d.Policy.Name)))
 	}
 	if d.ReadRights {
-		d.Do(rights.Withdraw(d.Cluster, names.ReadRights(d.Policy.Name)))
+		d.work.Do(rights.Withdraw(d.Cluster, names.ReadRights(d.Policy.Name)))
 	}
 	if d.CleanRights {
-		d.Do(rights.Withdraw(d.Cluster, names.CleanRights(d.Policy.Name)))
+		d.work.Do(rights.Withdraw(d.Cluster, names.CleanRights(d.Policy.Name)))
 	}
 }
 
@@ -105,7 +108,7 @@ func (d *Deletion) draining() bool {
 	}
 	left := d.Released.Add(d.Settings.PropagationDelay).Sub(d.Now)
 	if left > 0 {
-		d.Recheck(left)
+		d.work.Recheck(left)
 	}
 	return left > 0
 }

@@ -27,19 +27,18 @@ import (
 // name. Released is when the CustomResourceDefinition was first seen not to convert
 // through the orphan. It reports whether the orphan is needed.
 func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, needed bool) {
-	converts := converter.Look(observed.InOrder(cluster))
-	d := Look(converts, nil)
+	converts := converter.Gather(observed.InOrder(cluster))
+	d := Gather(converts, nil)
 	d.endRuns()
 	switch {
 	case d.active && d.Authority != nil:
-		keeps := certificates.Look(certificates.Input{Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, Answerers: converts.Answerers()})
-		keeps.Keep()
-		d.Add(keeps.Work)
+		d.work.Add(certificates.Gather(certificates.Input{
+			Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, InUse: true, Answerers: converts.Answerers()}).Upkeep())
 	case d.active: // another client issues its certificates
 	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
-		d.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
+		d.work.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
 	default:
-		d.Do(step.DeleteChildren{Policy: d.Policy.Name})
+		d.work.Do(step.DeleteChildren{Policy: d.Policy.Name})
 	}
-	return d.Work, d.active
+	return d.work.Take(), d.active
 }

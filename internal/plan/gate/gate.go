@@ -1,7 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gate has what a gate on the way to Ready says, and what it wants done.
+// Package gate has the result of a gate on the way to Ready: its outcome, the steps that
+// it asks for, and when it must be evaluated again.
 package gate
 
 import (
@@ -10,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Outcome is what a gate says. Without a reason it says nothing.
+// Outcome is the condition that a gate reports. Without a reason it reports none.
 type Outcome struct {
 	Status  metav1.ConditionStatus
 	Reason  string
@@ -55,22 +57,34 @@ func Stalled(reason, message string) Outcome {
 	return Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: message, Stop: true, Stalled: true}
 }
 
+// NotNeeded passes a gate that does not apply to a policy without a converter.
+func NotNeeded() Outcome {
+	return Passed(v1alpha1.ReasonNotNeeded, "spec.converter.none converts nothing")
+}
+
 // Abnormal is the outcome of a condition that exists only while something is wrong.
 func Abnormal(reason, message string) Outcome {
 	return Outcome{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
-// Work is what is to be done, in this order, and when to look again.
+// Decision is the result of one gate: its outcome, and the work that follows from it.
+type Decision struct {
+	Outcome
+	Work
+}
+
+// Work is a list of steps, in order, and the time of the next reconciliation.
 type Work struct {
 	Steps []step.Step
-	// RecheckAfter is when to look again where no event tells; zero for never.
+	// RecheckAfter is when to reconcile again if no event does; zero for never.
 	RecheckAfter time.Duration
 }
 
-// Do adds steps.
+// Do appends steps.
 func (w *Work) Do(steps ...step.Step) { w.Steps = append(w.Steps, steps...) }
 
-// Recheck asks for another look after the duration, or earlier, and not within a second.
+// Recheck asks for a reconciliation after the duration at the latest. It waits a second
+// at least.
 func (w *Work) Recheck(after time.Duration) {
 	after = max(after, time.Second)
 	if w.RecheckAfter == 0 || after < w.RecheckAfter {
@@ -78,7 +92,7 @@ func (w *Work) Recheck(after time.Duration) {
 	}
 }
 
-// Due reports whether nothing is left of a wait, and asks for another look when it ends.
+// Due reports whether a wait is over. If it is not, Due asks for a reconciliation at its end.
 func (w *Work) Due(left time.Duration) bool {
 	if left > 0 {
 		w.Recheck(left)
@@ -86,14 +100,17 @@ func (w *Work) Due(left time.Duration) bool {
 	return left <= 0
 }
 
-// Take returns what has been added since the last time, and begins again.
+// Take empties the work and returns what was in it.
 func (w *Work) Take() Work {
 	taken := *w
 	*w = Work{}
 	return taken
 }
 
-// Add appends the work of another client.
+// Decide returns an outcome with all work that was added on the way to it.
+func (w *Work) Decide(outcome Outcome) Decision { return Decision{outcome, w.Take()} }
+
+// Add appends other work.
 func (w *Work) Add(other Work) {
 	w.Do(other.Steps...)
 	if other.RecheckAfter > 0 {
@@ -101,7 +118,7 @@ func (w *Work) Add(other Work) {
 	}
 }
 
-// Event tells of one thing that happened.
+// Event is one Kubernetes event.
 type Event struct {
 	// Reason of the condition that changed, or of what happened to a migration.
 	Reason string

@@ -14,7 +14,8 @@ import (
 // Health of a policy's conversions.
 type Health struct {
 	observed.Cluster
-	gate.Work
+	// work that was decided and not handed out yet.
+	work gate.Work
 	// Status is the health's part of the policy's.
 	Status Status
 
@@ -32,10 +33,20 @@ type Status struct {
 	Conditions map[string]gate.Outcome
 }
 
-// Look begins with what the status remembers.
-func Look(converts *converter.Converter, activates *activation.Activation) *Health {
+// Gather reads the status.
+func Gather(converts *converter.Converter, activates *activation.Activation) *Health {
 	return &Health{Cluster: converts.Cluster, converter: converts, activation: activates,
 		Status: Status{OversizedObjects: converts.Policy.Status.OversizedObjects.DeepCopy(), Conditions: map[string]gate.Outcome{}}}
+}
+
+// Report reports failed conversions, oversized objects and failed samples, and has samples
+// taken again when that is due. Verified tells that the active converter is verified and
+// nothing is being changed.
+func (h *Health) Report(verified bool) gate.Work {
+	h.reportFailures()
+	h.reportOversized()
+	h.resample(verified)
+	return h.work.Take()
 }
 
 // report sets a condition.

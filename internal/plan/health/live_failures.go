@@ -33,8 +33,8 @@ func (h *Health) failureWindow() time.Duration {
 	return max(cmp.Or(h.Settings.FailureWindow, DefaultFailureWindow), 2*h.Settings.ProofLifetime)
 }
 
-// Failures reports failed conversions in status and condition.
-func (h *Health) Failures() {
+// reportFailures reports failed conversions in status and condition.
+func (h *Health) reportFailures() {
 	status := &h.Status
 	if status.ConversionFailures = h.failures(); len(status.ConversionFailures) == 0 {
 		status.ConversionFailures = nil
@@ -57,7 +57,7 @@ func (h *Health) failures() []v1alpha1.ConversionFailure {
 		}
 	}
 	for _, row := range rows {
-		h.Recheck(row.LastTime.Add(h.failureWindow()).Sub(h.Now))
+		h.work.Recheck(row.LastTime.Add(h.failureWindow()).Sub(h.Now))
 	}
 	slices.SortFunc(rows, compareFailures)
 	return rows

@@ -31,8 +31,8 @@ const (
 	oversizedLife = 24 * time.Hour
 )
 
-// Oversized reports objects that have no whole form at a version.
-func (h *Health) Oversized() {
+// reportOversized reports objects that have no whole form at a version.
+func (h *Health) reportOversized() {
 	status := &h.Status
 	if h.CRD == nil || !h.Rulesets() || h.Rules.Ruleset != nil && !h.converter.LimitsSize() {
 		status.OversizedObjects = nil
@@ -83,7 +83,7 @@ func (h *Health) Rows() []v1alpha1.OversizedObject {
 			row.LastTime = row.LastTime.Rfc3339Copy()
 			if left := row.LastTime.Add(life).Sub(h.Now); left > 0 && !h.isWhole(row) {
 				rows = addOversized(rows, row)
-				h.Recheck(left)
+				h.work.Recheck(left)
 			}
 		}
 	}

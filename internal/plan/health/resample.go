@@ -37,17 +37,16 @@ const (
 	jitter = 10
 )
 
-// Resample takes samples again where it is time, and reports what was found. What API
-// servers call is proven where Rested is true.
-func (h *Health) Resample(rested bool) {
-	h.Status.Verification = h.activation.Status.Verification
+// resample takes samples again when that is due, and reports what the last ones found.
+func (h *Health) resample(verified bool) {
+	h.Status.Verification = h.activation.Status.Verification.DeepCopy()
 
 	interval := resampleIntervalOf(h.Policy)
 	if h.CRD == nil || !h.converter.Active || h.None() || interval == 0 || activation.SamplesOf(h.Policy) == 0 || !h.converter.Convertible() {
 		h.forgetResamples()
 		return
 	}
-	if h.Policy.Spec.Suspend || h.IsDeleted() || !rested || !h.converter.InCharge() || h.converter.Drifted || !h.CRD.DeletionTimestamp.IsZero() || h.ForeignMigration != "" {
+	if h.Policy.Spec.Suspend || h.IsDeleted() || !verified || !h.converter.InCharge() || h.converter.Drifted || !h.CRD.DeletionTimestamp.IsZero() || h.ForeignMigration != "" {
 		return
 	}
 	wanted := h.converter.Conversion(h.converter.Wanted)
@@ -68,7 +67,7 @@ func (h *Health) Resample(rested bool) {
 		known.NextSampleTime = h.nextSample(known, interval) // the interval has become shorter
 	}
 	if left := known.NextSampleTime.Sub(h.Now); left > 0 {
-		h.Recheck(left)
+		h.work.Recheck(left)
 		return
 	}
 	h.takeSamplesAgain(known, wanted)
@@ -88,13 +87,13 @@ func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *ap
 	switch {
 	case asked != nil && asked.Running:
 	case rights.MissingToRead(h.Cluster) != "": // they are taken once that is granted
-		h.Recheck(rights.Pause)
+		h.work.Recheck(rights.Pause)
 	case h.ResamplersBusy:
-		h.Recheck(resampleBusy)
+		h.work.Recheck(resampleBusy)
 	default:
 		samples := h.activation.SamplesStep(activation.SamplesOf(h.Policy), subject, wanted)
 		samples.Again, samples.Oversized = true, h.Rows()
-		h.Add(activation.TakeSamples(h.Cluster, samples))
+		h.work.Add(activation.TakeSamples(h.Cluster, samples))
 	}
 }
 

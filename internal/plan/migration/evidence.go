@@ -8,41 +8,36 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// judgeEvidence drops evidence that no longer holds, whatever the gates say. It
-// holds on while the CustomResourceDefinition changes one generation at a time
-// and keeps its storage version: to move it there and back takes two.
-func (m *Migration) judgeEvidence() {
-	if m.CRD == nil {
-		m.Status.MigrationEvidence = nil
-		return
+// Evidence returns the migration evidence of the status if it still holds, and nil
+// otherwise. It holds while the CustomResourceDefinition keeps its storage version and
+// changes one generation at a time: moving the storage version away and back takes two.
+func Evidence(cluster observed.Cluster) *v1alpha1.MigrationEvidence {
+	crd := cluster.CRD
+	if crd == nil {
+		return nil
 	}
-	storage := crds.StorageVersion(m.CRD)
-	if evidence := m.Status.MigrationEvidence; evidence != nil {
-		step := m.CRD.Generation - evidence.CRDGeneration
-		if evidence.CRDUID != m.CRD.UID || evidence.StorageVersion != storage || step < 0 || step > 1 || !crds.StoredOnlyIn(m.CRD, storage) {
-			m.Status.MigrationEvidence = nil
-		} else {
-			evidence.CRDGeneration = m.CRD.Generation
+	storage := crds.StorageVersion(crd)
+	if evidence := cluster.Policy.Status.MigrationEvidence.DeepCopy(); evidence != nil {
+		changes := crd.Generation - evidence.CRDGeneration
+		if evidence.CRDUID == crd.UID && evidence.StorageVersion == storage && changes >= 0 && changes <= 1 && crds.StoredOnlyIn(crd, storage) {
+			evidence.CRDGeneration = crd.Generation
+			return evidence
 		}
 	}
-	if m.Status.MigrationEvidence == nil && m.neverChanged() {
-		m.establish(v1alpha1.EvidenceSingleVersion, storage)
+	// In a definition that never changed, with one version, no other version was ever stored.
+	if crd.Generation == 1 && len(crd.Spec.Versions) == 1 && crds.StoredOnlyIn(crd, storage) {
+		return newEvidence(cluster, v1alpha1.EvidenceSingleVersion)
 	}
+	return nil
 }
 
-// neverChanged reports that the CustomResourceDefinition is as it was created,
-// with one version: no other can ever have been stored.
-func (m *Migration) neverChanged() bool {
-	return m.CRD.Generation == 1 && len(m.CRD.Spec.Versions) == 1 && crds.StoredOnlyIn(m.CRD, m.CRD.Spec.Versions[0].Name)
-}
-
-// establish records evidence for the CustomResourceDefinition as it is now.
-func (m *Migration) establish(source v1alpha1.EvidenceSource, storage string) *v1alpha1.MigrationEvidence {
-	m.Status.MigrationEvidence = &v1alpha1.MigrationEvidence{
-		CRDUID: m.CRD.UID, CRDGeneration: m.CRD.Generation, StorageVersion: storage,
-		Source: source, Time: metav1.NewTime(m.Now),
+// newEvidence is evidence for the current CustomResourceDefinition.
+func newEvidence(cluster observed.Cluster, source v1alpha1.EvidenceSource) *v1alpha1.MigrationEvidence {
+	return &v1alpha1.MigrationEvidence{
+		CRDUID: cluster.CRD.UID, CRDGeneration: cluster.CRD.Generation, StorageVersion: crds.StorageVersion(cluster.CRD),
+		Source: source, Time: metav1.NewTime(cluster.Now),
 	}
-	return m.Status.MigrationEvidence
 }

@@ -42,16 +42,16 @@ func (m *Migration) foreignMigration() string {
 	return ""
 }
 
-// NoticePruning warns of versions that another client has removed from
+// noticePruning warns of versions that another client has removed from
 // status.storedVersions. It is not undone: who may store in them is not known. It
 // is not believed either (gate.go).
-func (m *Migration) NoticePruning() {
+func (m *Migration) noticePruning() {
 	before := m.Policy.Status.CRD
 	if m.CRD == nil || before == nil || before.UID != m.CRD.UID || m.pruned() {
 		return
 	}
 	if missing := missingFrom(before, m.CRDStatus()); len(missing) > 0 {
-		m.Do(step.Warn{CRD: m.CRD, Reason: v1alpha1.ReasonPrunedByOthers, Note: fmt.Sprintf(
+		m.work.Do(step.Warn{CRD: m.CRD, Reason: v1alpha1.ReasonPrunedByOthers, Note: fmt.Sprintf(
 			"%s removed %s from status.storedVersions of the CustomResourceDefinition, and no migration of policy %s has proven that no object is stored there",
 			m.whoPruned(), gate.FirstOf(missing, gate.MaxFields), m.Policy.Name)})
 	}

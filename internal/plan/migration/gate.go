@@ -18,13 +18,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Migrated decides whether every stored object is in the storage version, by our own
-// evidence. status.storedVersions is a hint only: it may have been pruned by
-// a client who rewrote nothing.
-func (m *Migration) Migrated() gate.Outcome {
+// Migrated is the gate StorageMigrated: every object is stored at the storage version.
+func (m *Migration) Migrated() gate.Decision { return m.work.Decide(m.migrated()) }
+
+// migrated decides by our own evidence. status.storedVersions is a hint only: a client that
+// rewrote nothing may have pruned it.
+func (m *Migration) migrated() gate.Outcome {
 	decided := m.decideMigration(m.wantedRun(), crds.StorageVersion(m.CRD))
 	if m.Rights && (m.UnderWay() == nil || m.rests()) {
-		m.Do(rights.Withdraw(m.Cluster, names.MigrationRights(m.Policy.Name)))
+		m.work.Do(rights.Withdraw(m.Cluster, names.MigrationRights(m.Policy.Name)))
 	}
 	return decided
 }
@@ -133,10 +135,10 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	case m.Policy.Spec.Migration.Paused:
 		return m.paused()
 	case m.otherSettings(run, storage):
-		m.Do(step.DeleteJob{Name: run.Job.Name, UID: run.Job.UID})
+		m.work.Do(step.DeleteJob{Name: run.Job.Name, UID: run.Job.UID})
 		return gate.Waiting(v1alpha1.ReasonMigrating, "run "+id+" continues with new settings once its pod has terminated")
 	}
-	m.Do(m.startRun(run, storage)...)
+	m.work.Do(m.startRun(run, storage)...)
 	return gate.Waiting(v1alpha1.ReasonMigrating, m.explainProgress())
 }
 
@@ -148,16 +150,16 @@ func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 		return gate.Stalled(v1alpha1.ReasonStorageVersionNotServed, fmt.Sprintf(
 			"the storage version %s is not served, so objects cannot be rewritten: set served: true for it", storage))
 	case foreign != "":
-		m.Recheck(foreignPause)
+		m.work.Recheck(foreignPause)
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration, "waiting for the end of "+foreign+"; delete it if it does not finish")
 	case m.runs(run.ID):
 		return gate.Outcome{}
 	case rights.MissingToMigrate(m.Cluster) != "":
-		m.Recheck(rights.Pause)
+		m.work.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToMigrate(m.Cluster))
 	case run.Over() || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
 		// It was run before, for the same pins: what it proved then is not what is asked now.
-		m.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
+		m.work.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
 		return gate.Waiting(v1alpha1.ReasonMigrating, "waiting for the previous migration to finish")
 	case m.Policy.Spec.Migration.Paused:
 		return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
@@ -179,12 +181,13 @@ func (m *Migration) run(id string) observed.Run {
 // and takes the run for evidence once the API server shows it.
 func (m *Migration) prune(id, storage string) gate.Outcome {
 	if !crds.StoredOnlyIn(m.CRD, storage) {
-		m.Do(step.PruneStoredVersions{Pin: step.PinOf(m.CRD), StorageVersion: storage})
+		m.work.Do(step.PruneStoredVersions{Pin: step.PinOf(m.CRD), StorageVersion: storage})
 		return gate.Waiting(v1alpha1.ReasonPruning, "every object is stored at "+storage+": pruning status.storedVersions")
 	}
 	m.endRun(v1alpha1.MigrationSucceeded)
-	evidence := m.establish(v1alpha1.EvidenceMigration, storage)
+	evidence := newEvidence(m.Cluster, v1alpha1.EvidenceMigration)
 	evidence.Run, evidence.Objects = id, m.Status.Migration.Total
+	m.Status.MigrationEvidence = evidence
 	return m.proven(storage)
 }
 

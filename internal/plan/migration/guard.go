@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Guard stops the runs that must not go on, before anything else and
+// guard stops the runs that must not go on, before anything else and
 // whatever the gates say: a run that is pinned to another state of the
 // CustomResourceDefinition is ended, and one whose conversion was dropped or
 // changed is suspended, since it would store what nothing has converted. (The
@@ -19,7 +19,7 @@ import (
 // that the policy pauses, whose converter answers wrongly, or that another client's
 // migration has come beside. A run that no client asks for was begun by a manager that
 // had not read the evidence yet: it goes.
-func (m *Migration) Guard() {
+func (m *Migration) guard() {
 	wanted := m.wantedRun()
 	m.giveUp(wanted)
 	asked := wanted != "" && (m.runs(wanted) || m.wantsRun(wanted))
@@ -29,11 +29,11 @@ func (m *Migration) Guard() {
 			continue
 		case run.ID == wanted && asked:
 			m.suspend(run)
-			m.StandStill(m.whyNot())
+			m.stall(m.whyNot())
 		case run.Over() && (m.latest(run) || m.retried(run)):
 			// The latest run stays for its logs, and the one before for what failed there.
 		default:
-			m.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
+			m.work.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
 		}
 	}
 }
@@ -58,8 +58,8 @@ func (m *Migration) whyNot() string {
 	return ""
 }
 
-// StandStill tells of a run that is suspended what it would not record itself.
-func (m *Migration) StandStill(why string) {
+// stall reports why a suspended run writes nothing, which it cannot record itself.
+func (m *Migration) stall(why string) {
 	if last := m.UnderWay(); last != nil {
 		last.Waiting, last.RatePerSecond, last.EstimatedCompletion = why, 0, nil
 	}
@@ -105,7 +105,7 @@ func (m *Migration) ending() bool {
 
 func (m *Migration) suspend(run observed.Run) {
 	if run.Job != nil && !run.Over() && !run.Suspended() {
-		m.Do(step.SuspendRun{Name: run.Job.Name, Suspend: true})
+		m.work.Do(step.SuspendRun{Name: run.Job.Name, Suspend: true})
 	}
 }
 
@@ -118,17 +118,4 @@ func (m *Migration) latest(run observed.Run) bool {
 func (m *Migration) retried(run observed.Run) bool {
 	last := m.UnderWay()
 	return last != nil && last.RetryOf == run.ID
-}
-
-// Suspend stops all runs, and says why of the one that goes on.
-func (m *Migration) Suspend(why string) {
-	m.SuspendAll()
-	m.StandStill(why)
-}
-
-// SuspendAll stops all runs.
-func (m *Migration) SuspendAll() {
-	for _, run := range m.Runs {
-		m.suspend(run)
-	}
 }

@@ -23,6 +23,8 @@ type Input struct {
 	AnswersWrongly bool
 	// RefusesTruncated tells that API servers refuse truncated forms, which a migration reads.
 	RefusesTruncated bool
+	// Evidence of an earlier migration, as far as it still holds.
+	Evidence *v1alpha1.MigrationEvidence
 	// Wanted is the identity of the wanted converter, and Ruleset the same where that is
 	// compiled rules.
 	Wanted, Ruleset string
@@ -31,7 +33,8 @@ type Input struct {
 // Migration of a policy's objects.
 type Migration struct {
 	Input
-	gate.Work
+	// work that was decided and not handed out yet.
+	work gate.Work
 	// Status is the migration's part of the policy's.
 	Status Status
 
@@ -45,15 +48,35 @@ type Status struct {
 	PreservedData     *v1alpha1.PreservedDataStatus
 }
 
-// Look takes over what the status remembers, as far as it still holds, and what was
-// counted since.
-func Look(in Input) *Migration {
+// Gather reads the status, as far as it still holds, and what was counted since.
+func Gather(in Input) *Migration {
 	status := &in.Policy.Status
 	m := &Migration{Input: in, Status: Status{
-		Migration: status.Migration.DeepCopy(), MigrationEvidence: status.MigrationEvidence.DeepCopy(), PreservedData: status.PreservedData.DeepCopy()}}
-	m.judgeEvidence()
+		Migration: status.Migration.DeepCopy(), MigrationEvidence: in.Evidence, PreservedData: status.PreservedData.DeepCopy()}}
 	m.notePreserved()
 	return m
+}
+
+// Upkeep stops the runs that must not continue, and warns if another client has pruned
+// status.storedVersions. It waits for no gate.
+func (m *Migration) Upkeep() gate.Work {
+	m.noticePruning()
+	m.guard()
+	return m.work.Take()
+}
+
+// Suspend stops all runs. The status of the one that is under way says why.
+func (m *Migration) Suspend(why string) gate.Work {
+	m.stall(why)
+	return m.SuspendAll()
+}
+
+// SuspendAll stops all runs.
+func (m *Migration) SuspendAll() gate.Work {
+	for _, run := range m.Runs {
+		m.suspend(run)
+	}
+	return m.work.Take()
 }
 
 // Places tells what has a place in the storage version, nil where that is not known.

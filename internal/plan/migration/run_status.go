@@ -37,7 +37,7 @@ func (m *Migration) recordRun(run observed.Run, storage string) {
 	}
 	news := next.Step != last.Step || (next.Waiting == "") != (last.Waiting == "") || run.Over()
 	if left := m.progressDue(last).Sub(m.Now); left > 0 && !news {
-		m.Recheck(left)
+		m.work.Recheck(left)
 		return
 	}
 	next.ProgressTime = m.Second()

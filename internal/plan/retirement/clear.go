@@ -33,11 +33,11 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 		record.Discarded = max(record.Discarded, asked.Discarded)
 		return gate.Outcome{}
 	case rights.MissingToClear(r.Cluster) != "":
-		r.Recheck(rights.Pause)
+		r.work.Recheck(rights.Pause)
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
-	case asked == nil || asked.Subject != subject || !asked.Running && r.Due(asked.Due(r.Now)):
-		r.Do(rights.ToClear(r.Cluster)...)
-		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
+	case asked == nil || asked.Subject != subject || !asked.Running && r.work.Due(asked.Due(r.Now)):
+		r.work.Do(rights.ToClear(r.Cluster)...)
+		r.work.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Cleaner(r.Policy.Name, r.Settings.Namespace)})
 	case !asked.Running:
 		what := ""
@@ -46,7 +46,7 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 		}
 		return gate.Pending(v1alpha1.ReasonCleaningFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(asked.Message)))
 	}
-	r.Clears = true
+	r.CleansManagedFields = true
 	what := ""
 	if len(discard) > 0 {
 		what = ", and preserved values whose loss spec.retirement accepts from their annotations"

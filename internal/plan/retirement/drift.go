@@ -35,10 +35,10 @@ func (r *Retirement) noteVersions() {
 	}
 	r.notePromotion()
 	r.noteRetirement()
-	if len(r.takenBack) > 0 && crds.VersionsAreBy(r.CRD, names.ManagedBy) {
-		r.takenBack = nil // by this policy, as it was before
+	if len(r.reverted) > 0 && crds.VersionsAreBy(r.CRD, names.ManagedBy) {
+		r.reverted = nil // by this policy, as it was before
 	}
-	if len(r.takenBack) > 0 {
+	if len(r.reverted) > 0 {
 		r.recordVersionsDrift()
 	}
 }
@@ -66,12 +66,12 @@ func (r *Retirement) recordVersionsDrift() {
 		drift.Repairs = append(drift.Repairs, now)
 	}
 	r.Status.VersionsDrift = &drift
-	r.Do(step.Warn{CRD: r.CRD, Reason: versionsDriftReason(drift.Answer), Note: r.whoTookBack() + " " + strings.Join(r.takenBack, ", and ") + ", in spec.versions of the CustomResourceDefinition"})
+	r.work.Do(step.Warn{CRD: r.CRD, Reason: versionsDriftReason(drift.Answer), Note: r.revertedBy() + " " + strings.Join(r.reverted, ", and ") + ", in spec.versions of the CustomResourceDefinition"})
 }
 
-// gaveIn: what a client took back, and was left so, is there again. Nothing is held
+// driftEnded: what a client took back, and was left so, is there again. Nothing is held
 // back any more; the repairs stay counted.
-func (r *Retirement) gaveIn() {
+func (r *Retirement) driftEnded() {
 	if drift := r.Status.VersionsDrift; drift != nil {
 		drift.Answer = v1alpha1.DriftRepaired
 	}
@@ -84,7 +84,7 @@ func versionsDriftReason(answer v1alpha1.DriftAnswer) string {
 	return v1alpha1.ReasonVersionsDrifted
 }
 
-func (r *Retirement) whoTookBack() string {
+func (r *Retirement) revertedBy() string {
 	if drift := r.Status.VersionsDrift; drift != nil {
 		return gate.FieldManager(drift.LastManager)
 	}
@@ -99,16 +99,16 @@ func (r *Retirement) heldBack() gate.Outcome {
 	}
 	const cure = "align its manifest with this policy, or change spec.storageVersion and spec.retirement here"
 	switch {
-	case len(r.takenBack) > 0 && drift.Answer == v1alpha1.DriftRepaired:
-		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.whoTookBack()+" reverted this policy's changes of spec.versions: restoring them")
+	case len(r.reverted) > 0 && drift.Answer == v1alpha1.DriftRepaired:
+		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.revertedBy()+" reverted this policy's changes of spec.versions: restoring them")
 	case drift.Answer == v1alpha1.DriftReported:
 		return gate.Stalled(v1alpha1.ReasonVersionsDrifted,
-			r.whoTookBack()+" reverted this policy's changes of spec.versions; spec.drift is Report, so the operator does not restore them: "+cure)
+			r.revertedBy()+" reverted this policy's changes of spec.versions; spec.drift is Report, so the operator does not restore them: "+cure)
 	case drift.Answer == v1alpha1.DriftContested && len(drift.Repairs) > 0 && r.Left(&drift.Repairs[0], versionRepairWindow) > 0:
-		r.Recheck(r.Left(&drift.Repairs[0], versionRepairWindow))
+		r.work.Recheck(r.Left(&drift.Repairs[0], versionRepairWindow))
 		return gate.Stalled(v1alpha1.ReasonVersionsContested, fmt.Sprintf(
 			"%s keeps reverting this policy's changes of spec.versions, and the operator restored them %d times within a day: %s; the operator restores them again after that day, or when the spec of this policy changes",
-			r.whoTookBack(), versionRepairsAtMost, cure))
+			r.revertedBy(), versionRepairsAtMost, cure))
 	}
 	return gate.Outcome{}
 }

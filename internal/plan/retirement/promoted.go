@@ -13,10 +13,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// Promoted decides whether objects are written in spec.storageVersion. The gates
-// before this one have proven that they convert to that version and back. What
-// was known of stored objects holds no more after that: the migration follows.
-func (r *Retirement) Promoted() gate.Outcome {
+// Promoted is a gate: the storage version is the desired one.
+func (r *Retirement) Promoted() gate.Decision { return r.work.Decide(r.promoted()) }
+
+// promoted makes spec.storageVersion the storage version. The gates before this one have
+// proven that objects convert to that version and back. The migration follows, because
+// stored objects are in another version after that.
+func (r *Retirement) promoted() gate.Outcome {
 	wanted, storage := string(r.Policy.Spec.StorageVersion), crds.StorageVersion(r.CRD)
 	if wanted == "" || wanted == storage || r.isAhead(wanted) {
 		return gate.Outcome{}
@@ -100,10 +103,10 @@ func (r *Retirement) notePromotion() {
 	}
 	switch reached := crds.StorageVersion(r.CRD) == wanted; {
 	case reached && known == nil:
-		r.gaveIn()
+		r.driftEnded()
 		r.Status.Promotion = &v1alpha1.PromotionStatus{Version: wanted, CRDUID: r.CRD.UID, Time: *r.Second()}
 	case !reached && known != nil:
 		r.Status.Promotion = nil
-		r.takenBack = append(r.takenBack, "made "+crds.StorageVersion(r.CRD)+" the storage version instead of "+wanted)
+		r.reverted = append(r.reverted, "made "+crds.StorageVersion(r.CRD)+" the storage version instead of "+wanted)
 	}
 }

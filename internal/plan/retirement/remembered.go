@@ -107,31 +107,31 @@ func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.Retiremen
 	}
 	if record.RemovedTime != nil {
 		*record = v1alpha1.RetirementStatus{Version: record.Version, CRDUID: record.CRDUID, Requests: record.Requests, LastRequested: record.LastRequested}
-		r.tookBack(entry, v1alpha1.RetirementRemove, "added "+record.Version+" again")
+		r.noteReverted(entry, v1alpha1.RetirementRemove, "added "+record.Version+" again")
 	}
 	switch {
 	case version.Deprecated && record.DeprecatedTime == nil:
-		r.gaveIn()
+		r.driftEnded()
 		record.DeprecatedTime = r.Second()
 	case !version.Deprecated && record.DeprecatedTime != nil:
 		record.DeprecatedTime = nil
-		r.tookBack(entry, v1alpha1.RetirementDeprecate, "made "+record.Version+" a version that is not deprecated")
+		r.noteReverted(entry, v1alpha1.RetirementDeprecate, "made "+record.Version+" a version that is not deprecated")
 	}
 	switch {
 	case !version.Served && record.UnservedTime == nil:
-		r.gaveIn()
+		r.driftEnded()
 		record.UnservedTime, record.UnservedHere = r.Second(), crds.VersionsAreBy(r.CRD, names.ManagedBy)
 	case version.Served && record.UnservedTime != nil:
 		record.UnservedTime, record.UnservedHere, record.CleanedTime = nil, false, nil
 		if version.Deprecated {
 			record.DeprecatedTime = r.Second() // it may be asked for again, and is waited for
 		}
-		r.tookBack(entry, v1alpha1.RetirementUnserve, "served "+record.Version+" again")
+		r.noteReverted(entry, v1alpha1.RetirementUnserve, "served "+record.Version+" again")
 	}
 }
 
-func (r *Retirement) tookBack(entry *v1alpha1.Retirement, step v1alpha1.RetirementAction, what string) {
+func (r *Retirement) noteReverted(entry *v1alpha1.Retirement, step v1alpha1.RetirementAction, what string) {
 	if reaches(entry.Action, step) {
-		r.takenBack = append(r.takenBack, what)
+		r.reverted = append(r.reverted, what)
 	}
 }

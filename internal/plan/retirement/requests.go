@@ -42,15 +42,15 @@ func (r *Retirement) askForRequests() {
 	if asked := r.Requested; asked == nil || !asked.Running && !r.Now.Before(asked.Ended.Add(lookAtRequests)) {
 		r.readRequests()
 	} else if !asked.Running {
-		r.Recheck(asked.Ended.Add(lookAtRequests).Sub(r.Now))
+		r.work.Recheck(asked.Ended.Add(lookAtRequests).Sub(r.Now))
 	}
 }
 
 func (r *Retirement) readRequests() {
-	if slices.ContainsFunc(r.Steps, func(s step.Step) bool { _, is := s.(step.ReadRequests); return is }) {
+	if slices.ContainsFunc(r.work.Steps, func(s step.Step) bool { _, is := s.(step.ReadRequests); return is }) {
 		return // for another version already
 	}
-	r.Do(step.ReadRequests{Subject: string(r.CRD.UID), Group: r.CRD.Spec.Group, Resource: r.CRD.Spec.Names.Plural, Since: r.countsSince()})
+	r.work.Do(step.ReadRequests{Subject: string(r.CRD.UID), Group: r.CRD.Spec.Group, Resource: r.CRD.Spec.Names.Plural, Since: r.countsSince()})
 }
 
 // countsSince is how old counts may be: the first of a version say how often it was

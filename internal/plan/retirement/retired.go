@@ -16,8 +16,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// TakenBack undoes what this policy did to a version beyond what it wants now. The gates before this one have proven that objects convert to it.
-func (r *Retirement) TakenBack() gate.Outcome {
+// RolledBack is a gate: steps of a retirement that the policy no longer wants are reverted.
+func (r *Retirement) RolledBack() gate.Decision { return r.work.Decide(r.rolledBack()) }
+
+// rolledBack reverts what this policy did to a version and no longer wants. The gates before
+// this one have proven that objects convert to that version.
+func (r *Retirement) rolledBack() gate.Outcome {
 	for _, entry := range r.Policy.Spec.Retirement {
 		name := string(entry.Version)
 		version, _ := crds.Version(r.CRD, name)
@@ -34,9 +38,12 @@ func (r *Retirement) TakenBack() gate.Outcome {
 	return gate.Outcome{}
 }
 
-// Retired decides whether each version of spec.retirement is where the policy wants it.
-// Each step is one write, and is taken when the one before it has lasted.
-func (r *Retirement) Retired() gate.Outcome {
+// Retired is the gate VersionsRetired: each version to retire is as far as it may be.
+func (r *Retirement) Retired() gate.Decision { return r.work.Decide(r.retired()) }
+
+// retired takes each version of spec.retirement one step further. A step is one write, and
+// follows when the step before it has lasted long enough.
+func (r *Retirement) retired() gate.Outcome {
 	if len(r.Policy.Spec.Retirement) == 0 {
 		return gate.Passed(v1alpha1.ReasonNothingToRetire, "spec.retirement is empty; see status.versions for removable versions")
 	}
@@ -124,13 +131,13 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s cannot be unserved, because it is the only served version: serve %s", name, crds.StorageVersion(r.CRD)))
 	}
 	if r.lately(name) {
-		r.Recheck(r.Left(record.LastRequested, after+lookAtRequests))
+		r.work.Recheck(r.Left(record.LastRequested, after+lookAtRequests))
 		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
 	}
 	left := r.Left(record.DeprecatedTime, after)
 	switch {
 	case left > 0:
-		r.Recheck(left)
+		r.work.Recheck(left)
 	case after > 0 && !r.looked(record.DeprecatedTime.Add(after)):
 		r.readRequests()
 	default:
@@ -152,7 +159,7 @@ func (r *Retirement) blindness() string {
 func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, soak := record.Version, r.soak(record.Version)
 	if left := r.Left(record.UnservedTime, soak); left > 0 {
-		r.Recheck(left)
+		r.work.Recheck(left)
 		return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is unserved; the next step follows after %s", name, humanize.HumanDuration(soak)))
 	}
 	if reaches(entry.Action, v1alpha1.RetirementRemove) && r.isHub(name) {

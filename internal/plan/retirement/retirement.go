@@ -14,19 +14,21 @@ import (
 // Retirement of a policy's versions.
 type Retirement struct {
 	observed.Cluster
-	gate.Work
+	// work that was decided and not handed out yet.
+	work gate.Work
 	// Status is the retirement's part of the policy's.
 	Status Status
 
-	// Clears tells that managedFields of objects are being cleaned.
-	Clears bool
+	// CleansManagedFields tells that managedFields of objects are being cleaned.
+	CleansManagedFields bool
 
 	converter *converter.Converter
 	migration *migration.Migration
 	// oversized are the objects that cannot be read as a whole at a version.
 	oversized []v1alpha1.OversizedObject
-	// takenBack is what another client took back in spec.versions since the last look.
-	takenBack []string
+	// reverted are this policy's changes of spec.versions that another client has reverted
+	// since the last reconciliation, as sentences without their subject.
+	reverted []string
 }
 
 // Status is the retirement's part of a policy's status.
@@ -37,15 +39,18 @@ type Status struct {
 	VersionsEdit  *v1alpha1.VersionsEdit
 }
 
-// Look brings what the status remembers of versions up to date, and counts what a client
-// else took back.
-func Look(converts *converter.Converter, migrates *migration.Migration, oversized []v1alpha1.OversizedObject) *Retirement {
+// Gather brings the records of the status up to date, and counts changes that another
+// client reverted.
+func Gather(converts *converter.Converter, migrates *migration.Migration, oversized []v1alpha1.OversizedObject) *Retirement {
 	status := converts.Policy.Status.DeepCopy()
 	r := &Retirement{Cluster: converts.Cluster, converter: converts, migration: migrates, oversized: oversized,
 		Status: Status{Retirement: status.Retirement, Promotion: status.Promotion, VersionsDrift: status.VersionsDrift}}
 	r.noteVersions()
 	return r
 }
+
+// Upkeep reports changes of spec.versions that another client reverted. It waits for no gate.
+func (r *Retirement) Upkeep() gate.Work { return r.work.Take() }
 
 // Removed are the versions that were removed by the policy, or while it wanted that.
 func (r *Retirement) Removed() []string {

@@ -49,11 +49,11 @@ func (r *Retirement) editVersions(reason, note string, changes ...step.VersionCh
 	case announced == nil || announced.Hash != next.Hash || announced.CRDGeneration == generation-1:
 		// It is written down first.
 	case announced.CRDGeneration != generation && !crds.VersionsAreBy(r.CRD, names.ManagedBy):
-		r.takenBack = append(r.takenBack, "reverted immediately: "+note)
+		r.reverted = append(r.reverted, "reverted immediately: "+note)
 		r.recordVersionsDrift()
 		return r.heldBack()
 	default:
-		r.Do(step.EditVersions{Pin: step.PinOf(r.CRD), Changes: changes, Note: note})
+		r.work.Do(step.EditVersions{Pin: step.PinOf(r.CRD), Changes: changes, Note: note})
 	}
 	return gate.Waiting(reason, note)
 }

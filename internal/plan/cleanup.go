@@ -12,15 +12,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// tidy takes away rights that nothing uses any more, and the rest of a source of
-// certificates, or of a converter, that the policy had before.
-func (p *planner) tidy() {
+// cleanUp deletes rights that nothing uses, and what is left of the previous converter and
+// the previous source of certificates.
+func (p *planner) cleanUp() {
 	if !p.deletion.EndsRuns() {
 		asking := p.Samples.InProgress() || p.Written.InProgress() || p.Resampled.InProgress()
 		if p.ReadRights && !asking && !wants[step.TakeSamples](p) && !wants[step.CountWrites](p) {
 			p.Do(rights.Withdraw(p.Cluster, names.ReadRights(p.Policy.Name)))
 		}
-		if p.CleanRights && !p.retirement.Clears {
+		if p.CleanRights && !p.retirement.CleansManagedFields {
 			p.Do(rights.Withdraw(p.Cluster, names.CleanRights(p.Policy.Name))) // which also stops what goes on
 		}
 	}
