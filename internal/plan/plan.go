@@ -120,7 +120,7 @@ func certificatesInput(converts *converter.Converter, letsGo bool) certificates.
 	inUse := converts.EverActive || converts.Certificate != nil && !converts.None()
 	return certificates.Input{
 		Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive,
-		InUse: inUse && !letsGo, Answerers: converts.Answerers()}
+		InUse: inUse && !letsGo, ServingEndpoints: converts.ServingEndpoints()}
 }
 
 // upkeep is the work that waits for no gate: runs that must not continue are stopped, and

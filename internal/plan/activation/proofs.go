@@ -139,7 +139,7 @@ func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 // SamplesStep converts up to that many live objects there and back.
 func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) step.TakeSamples {
 	var addresses []string
-	for _, pod := range a.converter.Answering() {
+	for _, pod := range a.converter.ReadyEndpoints() {
 		addresses = append(addresses, net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))))
 	}
 	return step.TakeSamples{

@@ -24,7 +24,7 @@ func (a *Activation) verified() gate.Outcome {
 		return gate.NotNeeded()
 	}
 	proven, warning := 0, ""
-	for _, pod := range a.converter.Answering() {
+	for _, pod := range a.converter.ReadyEndpoints() {
 		if pod.Proof == nil {
 			a.work.Recheck(observed.ProbeAgain)
 			return gate.Waiting(v1alpha1.ReasonProbing, fmt.Sprintf("%s: probe pending", a.converter.Name(pod)))

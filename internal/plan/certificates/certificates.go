@@ -24,8 +24,8 @@ type Input struct {
 	// InUse tells that certificates are renewed no matter which gate stops: pods serve one,
 	// or API servers trust one. Before that, they are issued when their gate is reached.
 	InUse bool
-	// Answerers are the pods, or endpoints, that serve the certificate.
-	Answerers []observed.Pod
+	// ServingEndpoints are the pods, or endpoints, that serve the certificate.
+	ServingEndpoints []observed.Pod
 }
 
 // Certificates of a policy.

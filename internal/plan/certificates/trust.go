@@ -45,7 +45,7 @@ func (c *Certificates) urgent() bool {
 // allProven reports whether every pod has shown that it serves what is offered,
 // by a handshake with who trusts nothing else.
 func (c *Certificates) allProven() bool {
-	for _, pod := range c.Answerers {
+	for _, pod := range c.ServingEndpoints {
 		if pod.Scheduled && (pod.Proof == nil || !pod.Proof.Successor) {
 			c.work.Recheck(observed.ProbeAgain)
 			return false

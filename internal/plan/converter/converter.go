@@ -4,6 +4,7 @@
 package converter
 
 import (
+	"fmt"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -143,7 +144,7 @@ func (c *Converter) ours() bool {
 		return true
 	}
 	named := c.Named()
-	return c.IsExternal() && named == c.Wanted ||
+	return named == c.Wanted ||
 		slices.ContainsFunc(c.Policy.Status.ActiveRevisions, func(active v1alpha1.ActiveRevision) bool { return active.Revision == named })
 }
 
@@ -237,19 +238,29 @@ func (c *Converter) ownClient(path string, port int32) *apiextensionsv1.WebhookC
 	}}
 }
 
-// Answerers are the pods, or endpoints, that serve the certificate.
-func (c *Converter) Answerers() []observed.Pod { return c.kind.answerers() }
-
-// Answering are the ready pods that API servers may call, or the endpoints of a
+// ServingEndpoints serve the certificate: pods of the operator, or the endpoints of a
 // converter that users run.
-func (c *Converter) Answering() []observed.Pod {
-	return slices.DeleteFunc(slices.Clone(c.Answerers()), func(pod observed.Pod) bool {
-		return !pod.Ready || !c.IsExternal() && !slices.Contains(pod.Revisions, c.Wanted)
+func (c *Converter) ServingEndpoints() []observed.Pod { return c.kind.endpoints() }
+
+// ReadyEndpoints are the ready endpoints of the wanted converter, which API servers may call.
+func (c *Converter) ReadyEndpoints() []observed.Pod {
+	return slices.DeleteFunc(slices.Clone(c.kind.endpoints()), func(endpoint observed.Pod) bool {
+		return !endpoint.Ready || !c.kind.serves(endpoint)
 	})
 }
 
-// Name is how messages call a pod, or an endpoint.
-func (c *Converter) Name(pod observed.Pod) string { return c.kind.name(pod) }
+// Name is the name of an endpoint in messages.
+func (c *Converter) Name(endpoint observed.Pod) string { return c.kind.name(endpoint) }
+
+// Answered says in a message that as many endpoints have passed their probes.
+func (c *Converter) Answered(endpoints int) string {
+	versions := len(crds.VersionsInUse(c.CRD))
+	pairs := versions * (versions - 1)
+	if c.Rules.Ruleset != nil {
+		pairs = len(c.Rules.Ruleset.Pairs())
+	}
+	return fmt.Sprintf("%s for %d version pairs", c.kind.answered(endpoints), pairs)
+}
 
 // Convertible reports whether there are two versions to convert between.
 func (c *Converter) Convertible() bool {

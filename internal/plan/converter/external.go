@@ -6,7 +6,6 @@ package converter
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -78,10 +76,16 @@ func (e external) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 	return e.at.client(), reviewVersions(e.at.reviewVersions())
 }
 
-func (e external) answerers() []observed.Pod { return e.External.Endpoints }
+func (e external) endpoints() []observed.Pod { return e.External.Endpoints }
 
-func (e external) answers() bool {
-	return slices.ContainsFunc(e.External.Endpoints, func(endpoint observed.Pod) bool { return endpoint.Ready })
+func (external) serves(observed.Pod) bool { return true }
+
+func (e external) answered(endpoints int) string {
+	return fmt.Sprintf("%s answered over TLS at %d endpoints", e.at.name(), endpoints)
+}
+
+func (external) howToReplace() (hint string, evicts bool) {
+	return "its owner must fix or remove it", false
 }
 
 func (e external) name(pod observed.Pod) string { return "endpoint " + pod.Name + " of " + e.at.name() }
@@ -110,19 +114,6 @@ func (e external) available() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
 	}
 	return e.at.available(ready)
-}
-
-// Answered says which answerers have proven what.
-func (c *Converter) Answered(proven int) string {
-	versions := len(crds.VersionsInUse(c.CRD))
-	pairs := versions * (versions - 1)
-	if c.Rules.Ruleset != nil {
-		pairs = len(c.Rules.Ruleset.Pairs())
-	}
-	if e, is := c.kind.(external); is {
-		return fmt.Sprintf("%s answered over TLS at %d endpoints for %d version pairs", e.at.name(), proven, pairs)
-	}
-	return fmt.Sprintf("%d converter pods answered over TLS for %d version pairs", proven, pairs)
 }
 
 func reviewVersions(versions []v1alpha1.ReviewVersion) []string {

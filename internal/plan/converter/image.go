@@ -125,6 +125,11 @@ func withoutEmpty(value any) any {
 	return members
 }
 
+func (i image) howToReplace() (hint string, evicts bool) {
+	return fmt.Sprintf("see the log of the pods, and correct spec.converter.image; or restart them with kubectl -n %s delete pods -l %s=%s",
+		i.Settings.Namespace, names.RevisionLabel, i.Wanted), true
+}
+
 // endpointOf is where the image is to be found: at its previous port, or at one
 // that no other image has. Its port is 0 where all are taken.
 func (i image) endpointOf(identity string) observed.ImageEndpoint {

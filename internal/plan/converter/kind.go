@@ -5,12 +5,14 @@ package converter
 
 import (
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
@@ -29,12 +31,18 @@ type kind interface {
 	// client is how API servers call the wanted converter, but for caBundle, and the
 	// versions of ConversionReview that it understands.
 	client() (*apiextensionsv1.WebhookClientConfig, []string)
-	// answerers are the pods, or endpoints, that serve the certificate.
-	answerers() []observed.Pod
-	// answers reports whether one of those that are ready is the wanted converter.
-	answers() bool
-	// name is how messages call one of them.
-	name(observed.Pod) string
+	// endpoints serve the certificate. They are pods of the operator, or what answers for a
+	// converter that users run.
+	endpoints() []observed.Pod
+	// serves reports whether an endpoint is one of the wanted converter.
+	serves(endpoint observed.Pod) bool
+	// name of an endpoint in messages.
+	name(endpoint observed.Pod) string
+	// answered says in a message that as many endpoints have answered.
+	answered(endpoints int) string
+	// howToReplace says how users can replace an endpoint that answers incorrectly. Evicts
+	// tells that the operator can do that itself.
+	howToReplace() (hint string, evicts bool)
 	// deployment makes pods of it; nil where the operator runs none.
 	deployment() *appsv1apply.DeploymentApplyConfiguration
 }
@@ -88,8 +96,17 @@ func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) 
 // pods are what the operator runs, for a kind of converter that has them, or had.
 type pods struct{ *Converter }
 
-func (p pods) answerers() []observed.Pod { return p.Pods }
+func (p pods) endpoints() []observed.Pod { return p.Pods }
 
-func (p pods) answers() bool { return p.podHas(p.Wanted) }
+func (p pods) serves(pod observed.Pod) bool { return slices.Contains(pod.Revisions, p.Wanted) }
+
+func (p pods) answered(pods int) string {
+	return fmt.Sprintf("%d converter pods answered over TLS", pods)
+}
+
+func (p pods) howToReplace() (hint string, evicts bool) {
+	return fmt.Sprintf("see the log of the pods, and restart them with kubectl -n %s rollout restart deployment %s",
+		p.Settings.Namespace, names.Child(p.Policy.Name)), true
+}
 
 func (p pods) name(pod observed.Pod) string { return "converter pod " + pod.Name }

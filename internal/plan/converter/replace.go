@@ -30,7 +30,7 @@ const lives = 2
 // AnswersWrongly reports that a pod that API servers call answers, and wrongly. One
 // that does not answer fails what is asked of it, which does no harm to objects.
 func (c *Converter) AnswersWrongly() bool {
-	return c.InCharge() && slices.ContainsFunc(c.Answering(), func(pod observed.Pod) bool {
+	return c.InCharge() && slices.ContainsFunc(c.ReadyEndpoints(), func(pod observed.Pod) bool {
 		return pod.Proof != nil && slices.Contains([]string{v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonUnexpectedAnswer, v1alpha1.ReasonWrongRuleset}, pod.Proof.Reason)
 	})
 }
@@ -42,12 +42,13 @@ func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 		return "", work
 	}
 	const harm = "; it serves traffic: conversions may fail or be incorrect: "
-	if c.IsExternal() {
-		return harm + "its owner must fix or remove it", work
+	hint, evicts := c.kind.howToReplace()
+	if !evicts {
+		return harm + hint, work
 	}
 	switch others := c.othersProven(pod); {
 	case others == 0:
-		return "; no other pod answers correctly, so the operator evicts none, and conversions fail or are incorrect: " + c.howToReplace(), work
+		return "; no other pod answers correctly, so the operator evicts none, and conversions fail or are incorrect: " + hint, work
 	case others < int(replicas(c.Policy))-1 || len(c.Ending) > 0:
 		return harm + "the operator evicts it once all other pods are ready and verified", work
 	case c.Now.Sub(pod.Created) < lives*c.Settings.ProofLifetime:
@@ -63,20 +64,10 @@ func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 // othersProven counts the ready pods beside one that answer as they must.
 func (c *Converter) othersProven(than observed.Pod) int {
 	count := 0
-	for _, pod := range c.Answering() {
+	for _, pod := range c.ReadyEndpoints() {
 		if pod.Name != than.Name && pod.Proof != nil && pod.Proof.Reason == "" {
 			count++
 		}
 	}
 	return count
-}
-
-// howToReplace is what users can do where the operator cannot.
-func (c *Converter) howToReplace() string {
-	if c.Policy.Spec.Converter.Image != nil {
-		return fmt.Sprintf("see the log of the pods, and correct spec.converter.image; or restart them with kubectl -n %s delete pods -l %s=%s",
-			c.Settings.Namespace, names.RevisionLabel, c.Wanted)
-	}
-	return fmt.Sprintf("see the log of the pods, and restart them with kubectl -n %s rollout restart deployment %s",
-		c.Settings.Namespace, names.Child(c.Policy.Name))
 }

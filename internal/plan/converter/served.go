@@ -165,7 +165,7 @@ func (c *Converter) Answerable() string {
 // Answers reports whether a ready pod has the ruleset, or is the converter of that
 // identity.
 func (c *Converter) Answers(identity string) bool {
-	return identity == c.Wanted && c.kind.answers() || c.podHas(identity)
+	return identity == c.Wanted && len(c.ReadyEndpoints()) > 0 || c.podHas(identity)
 }
 
 // podHas reports whether a ready pod of ours is the converter of that identity.

@@ -33,7 +33,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 	switch {
 	case d.active && d.Authority != nil:
 		d.work.Add(certificates.Gather(certificates.Input{
-			Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, InUse: true, Answerers: converts.Answerers()}).Upkeep())
+			Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, InUse: true, ServingEndpoints: converts.ServingEndpoints()}).Upkeep())
 	case d.active: // another client issues its certificates
 	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
 		d.work.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
