@@ -21,7 +21,7 @@ func (p *planner) cleanUp() {
 			p.Do(rights.Withdraw(p.Cluster, names.ReadRights(p.Policy.Name)))
 		}
 		if p.CleanRights && !p.retirement.CleansManagedFields {
-			p.Do(rights.Withdraw(p.Cluster, names.CleanRights(p.Policy.Name))) // which also stops what goes on
+			p.Do(rights.Withdraw(p.Cluster, names.CleanRights(p.Policy.Name))) // which also stops a cleaning that is under way
 		}
 	}
 	if !p.changedOver() {
@@ -35,8 +35,8 @@ func (p *planner) cleanUp() {
 	}
 }
 
-// changedOver reports that the policy's converter and source of certificates are the only
-// ones in use, and that API servers have had the time to see that.
+// changedOver reports that only the policy's current converter and source of certificates are
+// in use, and that the propagation delay after the change is over.
 func (p *planner) changedOver() bool {
 	switch {
 	case p.CRD == nil || p.Policy.Spec.Suspend || p.converter.Drifted || p.writesCRD() || p.IsDeleted():

@@ -14,15 +14,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
 )
 
-// Events are what happened between two states of a policy: one for each condition
-// whose status or reason changed, and those of its migration. They follow from the
-// two states alone, so that no restart of a manager repeats one.
+// Events returns the events between two states of a policy: one for each condition whose
+// status or reason changed, and those of its migration. They follow from the two states
+// alone, so that a restart of the manager repeats none.
 func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 	return slices.Concat(conditionEvents(before.Conditions, after), endings(before.Conditions, after.Conditions), migration.Events(before, after))
 }
 
-// recoveries are the reasons of events that tell of the end of a condition, which
-// exists only while something is wrong.
+// recoveries are the events for the end of conditions that exist only during a problem.
 var recoveries = []struct{ condition, reason, note string }{
 	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "conversions recovered: no conversion failed recently"},
 	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "samples recovered: live objects come back unchanged, or sampling ended"},
@@ -57,12 +56,12 @@ func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyS
 	return events
 }
 
-// onCRD are the conditions by which the CustomResourceDefinition is changed. What
-// else is told there needs a client who does something.
+// onCRD are the conditions of the steps that change the CustomResourceDefinition. Their events
+// are emitted for it, too, as are all warnings.
 var onCRD = []string{v1alpha1.ConversionConfiguredCondition, v1alpha1.StorageMigratedCondition, v1alpha1.VersionsRetiredCondition}
 
-// repeats reports whether a condition says what another one says: the summaries
-// repeat the gate that stopped, and the gates behind it only that they wait.
+// repeats reports that a condition has no event of its own. The summaries repeat the gate that
+// stopped, and the later gates only wait for it.
 func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 	switch condition.Type {
 	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
@@ -73,13 +72,12 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 			return found != nil && found.Reason == condition.Reason
 		})
 	}
-	return slices.Contains(toldOtherwise, condition.Reason)
+	return slices.Contains(withoutEvent, condition.Reason)
 }
 
-// toldOtherwise are the reasons of conditions that have no event: there is nothing
-// to do, or events of their own have told, of drift (RecordDrift), with who it was,
-// and of migration runs.
-var toldOtherwise = []string{
+// withoutEvent are the reasons of conditions that have no event: there is nothing to do, or
+// drift (RecordDrift) and migration runs have events of their own, with more details.
+var withoutEvent = []string{
 	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonNotNeeded, v1alpha1.ReasonNotRequested,
 	v1alpha1.ReasonNothingToMigrate, v1alpha1.ReasonNothingToRetire,
 	v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
@@ -88,14 +86,13 @@ var toldOtherwise = []string{
 	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
 }
 
-// isWarning holds for what does not go on by itself, and for what goes wrong on a
-// way that is gone on.
+// isWarning reports that a condition needs the attention of a user.
 func isWarning(condition metav1.Condition, all []metav1.Condition) bool {
 	return slices.Contains(v1alpha1.Abnormal, condition.Type) || condition.Status == metav1.ConditionFalse &&
 		(apimeta.IsStatusConditionTrue(all, v1alpha1.StalledCondition) || !slices.Contains(underWay, condition.Reason))
 }
 
-// underWay are the reasons of conditions that are not True yet, and nothing is wrong.
+// underWay are the reasons of conditions that become True without help.
 var underWay = []string{
 	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonWaitingForEndpoints,
 	v1alpha1.ReasonProbing, v1alpha1.ReasonSampling, v1alpha1.ReasonConfiguring,

@@ -32,7 +32,7 @@ func (p *planner) plan() Plan {
 	return Plan{Steps: p.Steps, Status: *status, RecheckAfter: p.RecheckAfter}
 }
 
-// reportHealth tells what goes wrong after the activation.
+// reportHealth sets the conditions of problems after the activation.
 func (p *planner) reportHealth() {
 	proven := apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionVerifiedCondition) &&
 		apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionConfiguredCondition)
@@ -59,7 +59,7 @@ func (p *planner) forget(condition string) {
 	apimeta.RemoveStatusCondition(&p.status.Conditions, condition)
 }
 
-// reportRest says of the gates behind the one that stopped that they were not evaluated.
+// reportRest reports that the gates behind the one that stopped were not evaluated.
 func (p *planner) reportRest(reported map[string]bool, stopped string) {
 	for _, condition := range v1alpha1.Gates {
 		if !reported[condition] {

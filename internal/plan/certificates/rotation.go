@@ -187,7 +187,7 @@ func (c *Certificates) Bundle() []byte {
 	if !c.Active {
 		return c.serving.bundle.Encode()
 	}
-	return c.BundleThere()
+	return c.ActiveCABundle()
 }
 
 // nextBundle is what API servers are to trust: what is served and what is offered,

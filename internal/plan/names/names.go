@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package names says what everything is called that the operator creates, and how it is
-// labelled.
+// Package names has the names, labels and annotations of everything that the operator
+// creates.
 package names
 
 import (
@@ -22,22 +22,22 @@ const (
 	ManagedBy = "conversion-operator"
 	// InstanceLabel holds Child of the policy.
 	InstanceLabel = "app.kubernetes.io/instance"
-	// ComponentLabel tells converter, migration and plan apart.
+	// ComponentLabel distinguishes objects of the converter, of migrations and of verification.
 	ComponentLabel = "app.kubernetes.io/component"
 	// RevisionLabel is the hash of a ruleset, on its ConfigMap.
 	RevisionLabel = "conversion-operator.io/revision"
-	// RevisionsAnnotation has the hashes of the plans that a converter pod serves, on the pod.
+	// RevisionsAnnotation has the hashes of the rulesets that a converter pod serves, on the pod.
 	RevisionsAnnotation = "conversion-operator.io/revisions"
-	// EndpointAnnotation is where the converter of an image is to be found, on its Deployment.
+	// EndpointAnnotation has the port and the path of an image, on its Deployment.
 	EndpointAnnotation = "conversion-operator.io/endpoint"
-	// CertificateAnnotation has the CertificateHash for which a converter pod was
-	// nudged, on the pod.
+	// CertificateAnnotation has the CertificateHash for which a converter pod was refreshed,
+	// on the pod.
 	CertificateAnnotation = "conversion-operator.io/certificate"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"
 	// PolicyAnnotation is the policy's name, which may be too long for a label.
 	PolicyAnnotation = "conversion-operator.io/policy"
-	// Finalizer keeps a policy until its CustomResourceDefinition can do without it.
+	// Finalizer keeps a policy until its CustomResourceDefinition no longer needs it.
 	Finalizer = "conversion-operator.io/policy"
 
 	// ConverterComponent marks the converter's objects.
@@ -74,21 +74,21 @@ func CertificateSecret(policy string) string { return Child(policy) + "-tls" }
 // IssuedSecret names the Certificate that cert-manager is asked for, and its Secret.
 func IssuedSecret(policy string) string { return Child(policy) + "-issued" }
 
-// Ruleset names the ConfigMap of one plan of a policy.
+// Ruleset names the ConfigMap of one ruleset of a policy.
 func Ruleset(policy, rulesetHash string) string { return Child(policy) + "-ruleset-" + rulesetHash }
 
 // Image names the Deployment of the pods of one image.
 func Image(policy, identity string) string { return Child(policy) + "-image-" + identity }
 
 // ExternalCertificateSecret names the Secret of a serving certificate for a
-// converter that users run. It is not that of the operator's own pods,
-// which need theirs for a while after the policy has changed from them.
+// converter that users run. The operator's own pods have another one, which they still need
+// for a while after the policy has changed to such a converter.
 func ExternalCertificateSecret(policy string) string { return Child(policy) + "-external-tls" }
 
-// JoinRevisions writes hashes of plans for RevisionsAnnotation.
+// JoinRevisions formats the value of RevisionsAnnotation.
 func JoinRevisions(hashes []string) string { return strings.Join(hashes, ",") }
 
-// SplitRevisions reads what JoinRevisions wrote.
+// SplitRevisions parses the value of RevisionsAnnotation.
 func SplitRevisions(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
@@ -114,8 +114,8 @@ func Labels(policy, component string) map[string]string {
 	}
 }
 
-// RunID identifies a migration run by what it is pinned to: a change of the
-// CustomResourceDefinition's spec, even there and back, makes another run.
+// RunID identifies a migration run by the state that it is pinned to. Every change of the
+// CustomResourceDefinition's spec needs another run, even one that is reverted.
 func RunID(crd *apiextensionsv1.CustomResourceDefinition, storageVersion, trigger string) string {
 	return Hash(string(crd.UID), strconv.FormatInt(crd.Generation, 10), storageVersion, trigger)[:8]
 }
@@ -133,17 +133,17 @@ func Hash(parts ...string) string {
 // Admission names the webhook configuration of a policy. It is cluster-scoped.
 func Admission(policy string) string { return "conversion-operator-" + Child(policy) }
 
-// ReadRights names the ClusterRole and its binding by which the objects of a policy's
-// kind may be read, and the ServiceAccount that has them. There is no such
-// ServiceAccount: the manager may act as it, and no one can log in as it.
+// ReadRights names the ClusterRole and the binding that allow to read the objects of a
+// policy's kind, and the ServiceAccount that they are for. That ServiceAccount does not
+// exist: the manager impersonates it, and no other client can authenticate as it.
 func ReadRights(policy string) string { return Child(policy) + "-read" }
 
 // Reader is the user that may read the objects of a policy's kind.
 func Reader(policy, namespace string) string { return serviceAccount(namespace, ReadRights(policy)) }
 
-// CleanRights names the ClusterRole and its binding by which the objects of a policy's
-// kind may be patched, and the ServiceAccount that has them. As with ReadRights, there
-// is no such ServiceAccount.
+// CleanRights names the ClusterRole and the binding that allow to patch the objects of a
+// policy's kind, and the ServiceAccount that they are for. As with ReadRights, that
+// ServiceAccount does not exist.
 func CleanRights(policy string) string { return Child(policy) + "-clear" }
 
 // Cleaner is the user that may patch the objects of a policy's kind.

@@ -12,81 +12,79 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// BackgroundCheck is what was found out in the background.
+// BackgroundCheck is the state or the result of a background check.
 type BackgroundCheck struct {
-	// Subject is what it was asked about.
+	// Subject identifies the state that is checked.
 	Subject string
-	// Running tells that there is no answer yet.
+	// Running tells that there is no result yet.
 	Running bool
-	// Reason is empty when it is proven, and otherwise a condition reason.
+	// Reason is empty if the check passed, and otherwise a condition reason.
 	Reason string
 	// Message names the cause.
 	Message string
-	// Lost tells that an object did not come back as it was: to ask again is of no
-	// use until the rules or the object change.
+	// Lost tells that an object changed in a round trip. Another check cannot pass until the
+	// rules or the object change.
 	Lost bool
-	// Objects that came back as they were, or that were counted, and the names of
-	// the first ten of the latter.
+	// Objects is the number of objects that survived the round trip, or that were counted.
+	// Names has the first ten of the latter.
 	Objects int
 	Names   []string
-	// Held is what objects hold in annotations, where that was counted, and Discarded
+	// Held counts the preserved data of the objects; nil if it was not counted. Discarded is
 	// the number of objects from which some of it was removed.
 	Held      *Held
 	Discarded int64
-	// Oversized are objects that have no whole form at a version, and Whole those of
-	// TakeSamples.Oversized that have one now, or are gone.
+	// Oversized are objects that do not fit at a version. Whole are those of
+	// TakeSamples.Oversized that fit now, or no longer exist.
 	Oversized, Whole []v1alpha1.OversizedObject
-	// Requests are what an API server has counted, where that was asked.
+	// Requests are the counts of an API server; nil if they were not read.
 	Requests *Requests
-	// Attempts is how often it was asked about the same, and Ended when the last
-	// answer came.
+	// Attempts is the number of checks of the same subject, and Ended the end of the last one.
 	Attempts int
 	Ended    time.Time
 }
 
-// Requests are what one API server has counted.
+// Requests are the counts of one API server.
 type Requests struct {
-	// Server is when it started, in seconds since 1970.
+	// Server is the start time of the server, in seconds since 1970.
 	Server string
 	// Counts are the requests for each version since then.
 	Counts map[string]int64
 }
 
-// Held is what was counted.
+// Held counts the preserved data of objects.
 type Held struct {
 	conversion.Holdings
-	// CRD is the uid of the CustomResourceDefinition of the objects; empty where it is
-	// known to be that of the policy.
+	// CRD is the uid of the CustomResourceDefinition of the objects; empty if it is certainly
+	// that of the policy.
 	CRD types.UID
-	// Ruleset is the hash of the rules by which it was counted.
+	// Ruleset is the hash of the rules that read the data.
 	Ruleset string
-	// Since is when the count began. What clients wrote from then on may not be in it.
+	// Since is the begin of the count. Later writes of clients may be missing in it.
 	Since time.Time
-	// All tells that all objects were looked at.
+	// All tells that the count includes all objects.
 	All bool
 }
 
-// ProvenOf reports whether the subject was proven.
-func (i *BackgroundCheck) ProvenOf(subject string) bool {
-	return i != nil && i.Subject == subject && !i.Running && i.Reason == ""
+// ProvenOf reports whether a check of this subject has passed.
+func (c *BackgroundCheck) ProvenOf(subject string) bool {
+	return c != nil && c.Subject == subject && !c.Running && c.Reason == ""
 }
 
-// InProgress tells that there is no answer yet.
-func (i *BackgroundCheck) InProgress() bool { return i != nil && i.Running }
+// InProgress reports that there is no result yet.
+func (c *BackgroundCheck) InProgress() bool { return c != nil && c.Running }
 
-// Samples are taken, and an API server is asked, again: where something has to
-// change first, after lookAgain; where something may only be slow, soon, and then
-// after twice the time each time, but lookAgain at most.
+// A failed check is repeated after firstRetry, and then after twice the previous time, up to
+// maxRetry. If an object was lost, something has to change first: maxRetry applies at once.
 const (
-	askAgain  = 5 * time.Second
-	lookAgain = 5 * time.Minute
+	firstRetry = 5 * time.Second
+	maxRetry   = 5 * time.Minute
 )
 
-// Due is how long not to ask again yet.
-func (i *BackgroundCheck) Due(now time.Time) time.Duration {
-	wait := lookAgain
-	if !i.Lost {
-		wait = min(askAgain<<min(i.Attempts-1, 10), lookAgain)
+// Due is the time until the check is repeated; zero or less if it is due.
+func (c *BackgroundCheck) Due(now time.Time) time.Duration {
+	wait := maxRetry
+	if !c.Lost {
+		wait = min(firstRetry<<min(c.Attempts-1, 10), maxRetry)
 	}
-	return i.Ended.Add(wait).Sub(now)
+	return c.Ended.Add(wait).Sub(now)
 }

@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// InOrder is what was observed with its lists sorted. Caches list what they hold in
-// any order, another one each time: what is decided, and what is said, must not
-// change with that.
+// InOrder returns the cluster with its lists sorted. Caches list objects in a random order,
+// and neither decisions nor messages may depend on it.
 func InOrder(observed Cluster) Cluster {
 	observed.Leftovers = slices.Sorted(slices.Values(observed.Leftovers))
 	observed.Revisions = sorted(observed.Revisions, func(a, b StoredRevision) int { return cmp.Compare(a.Hash, b.Hash) })
@@ -23,7 +22,7 @@ func InOrder(observed Cluster) Cluster {
 
 func byName(a, b Pod) int { return cmp.Compare(a.Name, b.Name) }
 
-// sorted is a copy: what was observed stays unchanged.
+// sorted returns a sorted copy.
 func sorted[T any](list []T, compare func(a, b T) int) []T {
 	return slices.SortedStableFunc(slices.Values(list), compare)
 }

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podspec has what converter and migration pods have in common.
+// Package podspec has the settings that converter and migration pods share.
 package podspec
 
 import (
@@ -9,8 +9,7 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// MetricsPort is where converter and migration pods answer Prometheus, which finds them
-// by their labels and the port by its name.
+// MetricsPort is the port for Prometheus in converter and migration pods.
 const MetricsPort = 8080
 
 // Linux selects the nodes that the operator's image is built for.

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights has what the operator lets ServiceAccounts do with the objects of a
-// policy's kind, and what an administrator may grant instead.
+// Package rights has the rights to the objects of a policy's kind: the operator grants them to
+// its ServiceAccounts, or an administrator does.
 package rights
 
 import (
@@ -19,17 +19,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// What it takes to make the grants of this file. Confined by
-// config/rbac/confinement.yaml, and taken away by config/components/granted-rights.
+// The manager needs these rights for the grants of this file. config/rbac/confinement.yaml
+// confines them, and config/components/granted-rights removes them.
 //
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=create;patch;delete;escalate;bind
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=create;patch;delete
 
-// Pause is between two checks whether a client has granted what is missing:
-// no event tells.
+// Pause is the time between two checks of missing grants. No event reports a grant.
 const Pause = 30 * time.Second
 
-// Grant is what a ServiceAccount of the operator's namespace must be allowed.
+// Grant has the rights that a ServiceAccount of the operator's namespace needs.
 type Grant struct {
 	// Account is the name of the ServiceAccount, and of the role and binding.
 	Account string
@@ -39,7 +38,7 @@ type Grant struct {
 	Verbs     []string
 }
 
-// Of are what a policy's migrations, samples and clearing take, in this order.
+// Of returns what a policy's migrations, samples, and cleaning of managedFields need.
 func Of(cluster observed.Cluster) (migrate, read, clearing Grant) {
 	name, plural := cluster.Policy.Name, cluster.CRD.Spec.Names.Plural
 	to := func(account string, verbs ...string) Grant {
@@ -52,7 +51,7 @@ func Of(cluster observed.Cluster) (migrate, read, clearing Grant) {
 	return migrate, to(names.ReadRights(name), "get", "list"), to(names.CleanRights(name), "list", "patch")
 }
 
-// Commands grant it.
+// Commands are the kubectl commands for the grant.
 func (g Grant) Commands(namespace string) string {
 	resources := make([]string, 0, len(g.Resources))
 	for _, resource := range g.Resources {
@@ -68,13 +67,13 @@ func (g Grant) Commands(namespace string) string {
 		g.Account, strings.Join(g.Verbs, ","), strings.Join(resources, ","), namespace)
 }
 
-// notGranted says what to grant, and what it is for.
+// notGranted says which grant is missing, and what it is for.
 func notGranted(cluster observed.Cluster, what string, grant Grant) string {
 	return fmt.Sprintf("the operator lacks permission to %s, and its installation does not let it grant that itself: run: %s", what, grant.Commands(cluster.Settings.Namespace))
 }
 
-// MissingToMigrate says what to grant before objects can be migrated; empty where
-// nothing is missing. No event tells of a grant: look again after Pause.
+// MissingToMigrate says which grant migrations lack; empty if they lack none. No event
+// reports a grant, so the caller checks again after Pause.
 func MissingToMigrate(cluster observed.Cluster) string {
 	if cluster.Granted == nil || cluster.Granted.Migrate {
 		return ""
@@ -101,7 +100,7 @@ func MissingToClear(cluster observed.Cluster) string {
 	return notGranted(cluster, "change metadata.managedFields of "+cluster.CRD.Name, clearing)
 }
 
-// Withdraw takes the rights of a name away, those that are the operator's to take.
+// Withdraw deletes the rights of a name, except those that an administrator granted.
 func Withdraw(cluster observed.Cluster, name string) step.Step {
 	return step.DeleteRights{Name: name, Kept: cluster.Granted != nil}
 }
@@ -118,7 +117,7 @@ func ToClear(cluster observed.Cluster) []step.Step {
 	return grant(cluster, clearing)
 }
 
-// grant makes a role and its binding, unless an administrator makes them all.
+// grant creates a role and its binding, unless an administrator grants instead.
 func grant(cluster observed.Cluster, grant Grant) []step.Step {
 	if cluster.Granted != nil {
 		return nil

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step has the things that a plan may want done to a cluster. They say what is
-// wanted; the controller knows how.
+// Package step has the steps that a plan may contain. A step says what must change in the
+// cluster; the package controllers knows how.
 package step
 
 import (
@@ -18,26 +18,26 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
-// Step is one thing to do. The controller does them in order and stops at the
-// first error; each can be done twice without harm.
+// Step is one change. The controller carries out steps in order and stops at the first
+// error. Every step is idempotent.
 type Step interface{ step() }
 
-// Apply brings an object to the wanted state by server-side apply.
+// Apply applies an object server-side.
 type Apply struct{ Object runtime.ApplyConfiguration }
 
-// Create makes an object that must never be changed once it exists.
+// Create creates an object, and leaves one that exists unchanged.
 type Create struct{ Object runtime.ApplyConfiguration }
 
-// IssueAuthority makes a certificate authority, unless its Secret changed since it
-// was observed.
+// IssueAuthority issues a certificate authority, unless its Secret changed since it was
+// observed.
 type IssueAuthority struct {
 	SecretName string
-	// ResourceVersion is empty where the Secret does not exist.
+	// ResourceVersion is empty if the Secret does not exist.
 	ResourceVersion string
-	// Next makes the one that is to follow the current one.
+	// Next issues the successor of the current authority.
 	Next     bool
 	Lifetime time.Duration
-	// Trigger is the rotationTrigger that it answers.
+	// Trigger is the rotationTrigger of the policy that asked for it.
 	Trigger string
 }
 
@@ -53,23 +53,24 @@ type PromoteAuthority struct {
 // since it was observed.
 type WriteCertificate struct {
 	SecretName string
-	// ResourceVersion is empty where the Secret does not exist.
+	// ResourceVersion is empty if the Secret does not exist.
 	ResourceVersion string
-	// Pair is what pods serve; where there is a Signer, what it issues.
+	// Pair is the serving certificate. If there is a Signer, a new one is issued instead.
 	Pair     pki.KeyPair
 	Signer   *pki.KeyPair
 	DNSName  string
 	Lifetime time.Duration
-	// CABundle is what API servers must trust meanwhile.
+	// CABundle has the authorities that API servers must trust while pods serve this.
 	CABundle []byte
 	// Trusted is the value of TrustedAnnotation.
 	Trusted string
 }
 
-// RefreshPod makes the pod's kubelet look at the pod's Secret again.
+// RefreshPod makes the kubelet of a pod read the Secret that the pod mounts, by a change of
+// an annotation of the pod.
 type RefreshPod struct {
 	Name string
-	// Certificate is the CertificateHash that the pod is to serve.
+	// Certificate is the CertificateHash of the certificate that the pod must serve.
 	Certificate string
 }
 
@@ -80,26 +81,26 @@ type SwitchCRD struct {
 	Conversion *apiextensionsv1.CustomResourceConversion
 }
 
-// EvictPod ends a converter pod that answers wrongly, so that its Deployment starts
-// another, if its PodDisruptionBudget allows it.
+// EvictPod evicts a converter pod that answers incorrectly, if its PodDisruptionBudget
+// allows it. The Deployment starts another one.
 type EvictPod struct {
 	Name string
 	UID  types.UID
-	// Note says in words why.
+	// Note is the reason, for an event.
 	Note string
 }
 
-// RecordDrift keeps in the policy's status what was noticed and what is to be
-// done about it, before it is done: what is counted afterwards may never be. It
-// says so in events of the policy and of the CustomResourceDefinition.
+// RecordDrift writes drift and the answer to it into the policy's status before the answer
+// is carried out, so that no repair goes uncounted. It emits events for the policy and the
+// CustomResourceDefinition.
 type RecordDrift struct {
 	// CRD is the uid of the CustomResourceDefinition of the policy's name.
 	CRD   types.UID
 	Drift v1alpha1.DriftStatus
-	// Evidence as it was judged when the foreign write was seen: the repair
-	// changes the CustomResourceDefinition again.
+	// MigrationEvidence that held when the foreign write was observed. The repair changes
+	// the CustomResourceDefinition again.
 	MigrationEvidence *v1alpha1.MigrationEvidence
-	// Note says it in words.
+	// Note is the text of the events.
 	Note string
 }
 
@@ -114,19 +115,19 @@ type PruneStoredVersions struct {
 	StorageVersion string
 }
 
-// Pin is the exact CustomResourceDefinition that a decision speaks of.
+// Pin identifies the exact CustomResourceDefinition that a decision is about.
 type Pin struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 }
 
-// PinOf is the CustomResourceDefinition as it was observed.
+// PinOf returns the Pin of an observed CustomResourceDefinition.
 func PinOf(crd *apiextensionsv1.CustomResourceDefinition) Pin {
 	return Pin{Name: crd.Name, UID: crd.UID, ResourceVersion: crd.ResourceVersion}
 }
 
-// SuspendRun stops a migration Job's pods, or lets them go on where they stopped.
+// SuspendRun suspends or resumes a migration Job.
 type SuspendRun struct {
 	Name    string
 	Suspend bool
@@ -135,28 +136,28 @@ type SuspendRun struct {
 // DeleteRun deletes a migration Job with its pods, and its checkpoint.
 type DeleteRun struct{ Name string }
 
-// DeleteJob deletes a migration Job with its pods, and keeps its checkpoint: the
-// next Job of the run goes on from there.
+// DeleteJob deletes a migration Job with its pods, and keeps its checkpoint, from which the
+// next Job of the run continues.
 type DeleteJob struct {
 	Name string
 	UID  types.UID
 }
 
-// DeleteRights takes rights of a policy away.
+// DeleteRights deletes the account, roles and bindings of a name.
 type DeleteRights struct {
 	Name string
-	// Kept are the ClusterRole and its binding: an administrator granted them.
+	// Kept leaves the ClusterRole and its binding, because an administrator granted them.
 	Kept bool
 }
 
-// DeleteRuleset deletes the ConfigMap of a plan that no pod serves any more.
+// DeleteRuleset deletes the ConfigMap of a ruleset that no pod serves any more.
 type DeleteRuleset struct{ Name string }
 
-// DeleteDeployment deletes converter pods that no client asks any more.
+// DeleteDeployment deletes converter pods that no API server calls any more.
 type DeleteDeployment struct{ Name string }
 
-// DeleteSecret deletes a Secret that no one needs any more, and before it the
-// Certificate of that name, which cert-manager would make another Secret for.
+// DeleteSecret deletes a Secret that nothing uses. Before that it deletes the Certificate of
+// that name, for which cert-manager would create the Secret again.
 type DeleteSecret struct{ Name string }
 
 // DeleteService deletes the converter's Service and PodDisruptionBudget.
@@ -165,7 +166,7 @@ type DeleteService struct{ Name string }
 // DeleteAdmission deletes the webhook configuration of a policy.
 type DeleteAdmission struct{ Name string }
 
-// DeleteChildren deletes everything that was made for a policy.
+// DeleteChildren deletes everything that the operator created for a policy.
 type DeleteChildren struct{ Policy string }
 
 // AddFinalizer adds the policy's finalizer.
@@ -174,94 +175,95 @@ type AddFinalizer struct{}
 // RemoveFinalizer removes the policy's finalizer.
 type RemoveFinalizer struct{}
 
-// CountWrites lists the metadata of all objects and counts those that were
-// written in a window.
+// CountWrites lists the metadata of all objects in the background, and counts those that
+// clients wrote in a window.
 type CountWrites struct {
 	Subject string
 	CRD     *apiextensionsv1.CustomResourceDefinition
 	// Reader is the user that may list the objects.
 	Reader       string
 	Since, Until time.Time
-	// Storage is the version in which objects were stored throughout: writes at it
-	// are right. Empty where it changed: any write may be wrong then.
+	// Storage is the version in which objects were stored during the whole window. Writes at
+	// this version need no conversion. Empty if it changed.
 	Storage string
 }
 
-// Warn makes a Warning event on the policy and on the CustomResourceDefinition.
+// Warn emits a Warning event for the policy and the CustomResourceDefinition.
 type Warn struct {
 	CRD          *apiextensionsv1.CustomResourceDefinition
 	Reason, Note string
 }
 
-// TakeSamples converts live objects there and back through converter pods.
+// TakeSamples converts live objects to another version and back through converter pods, in
+// the background.
 type TakeSamples struct {
 	Subject string
 	CRD     *apiextensionsv1.CustomResourceDefinition
 	Rules   compile.Result
-	// Conversion is what the CustomResourceDefinition is to be given.
+	// Conversion is the future spec.conversion of the CustomResourceDefinition.
 	Conversion *apiextensionsv1.CustomResourceConversion
 	// Addresses are those of the ready converter pods, with their ports.
 	Addresses []string
 	// Reader is the user that may list and get the objects.
 	Reader string
-	// Most is the number of objects at most.
+	// Most is the maximum number of objects.
 	Most    int
 	Timeout time.Duration
-	// Again tells that the CustomResourceDefinition has that conversion: an object
-	// that cannot be read because of it is lost, too.
+	// Again tells that this conversion is active already. An object that cannot be read
+	// because of it counts as lost.
 	Again bool
-	// Oversized are objects that were read in a truncated form, and are to be read again.
+	// Oversized are objects that were truncated, and that must be read again.
 	Oversized []v1alpha1.OversizedObject
 }
 
-// ProbeAPIServer lets an API server call the converter.
+// ProbeAPIServer makes an API server call the converter, in the background.
 type ProbeAPIServer struct {
 	Subject string
-	// RulesetHash is the plan that the converter is to mark its answer with; empty for
-	// a converter that knows of no such mark.
+	// RulesetHash is the ruleset that the converter must name in its answer; empty for a
+	// converter that names none.
 	RulesetHash string
 	Conversion  *apiextensionsv1.CustomResourceConversion
 	Timeout     time.Duration
 }
 
-// ClearManagedFields removes a version's name from the managedFields of all
-// objects of a kind, and counts what they hold in annotations.
+// ClearManagedFields removes a version from the managedFields of all objects of a kind, in
+// the background, and counts the preserved data in their annotations.
 type ClearManagedFields struct {
 	Subject string
 	CRD     *apiextensionsv1.CustomResourceDefinition
 	Version string
-	// Rules read what objects hold; nil where there are none.
+	// Rules read the preserved data; nil if the policy has none.
 	Rules *conversion.Ruleset
-	// Discard are the fields of the version of which nothing is to be left in the
-	// annotations.
+	// Discard are the fields of the version whose preserved values are removed.
 	Discard []string
-	// User may list and patch the objects.
+	// User is the user that may list and patch the objects.
 	User string
 }
 
-// ReadRequests reads from an API server's metrics what was asked for.
+// ReadRequests reads from the metrics of an API server how often clients requested each
+// version, in the background.
 type ReadRequests struct {
 	Subject         string
 	Group, Resource string
-	// Since is when counts are of use that were taken then, or later.
+	// Since is the time before which an earlier result is too old.
 	Since time.Time
 }
 
-// EditVersions changes fields of single versions in spec.versions, in one patch,
-// unless the CustomResourceDefinition changed since it was observed.
+// EditVersions changes fields of single versions in spec.versions, in one patch, unless the
+// CustomResourceDefinition changed since it was observed.
 type EditVersions struct {
 	Pin     Pin
 	Changes []VersionChange
-	// Note says it in words.
+	// Note describes the change, for an event.
 	Note string
 }
 
 // VersionChange is one change of one version.
 type VersionChange struct {
-	// Index is the version's place in spec.versions, and Name its name there.
+	// Index is the index of the version in spec.versions, and Name its name there.
 	Index int
 	Name  string
-	// Field that is to have the Value. Without a field the version is removed.
+	// Field gets the Value. Without a field, the version is removed.
 	Field string
 	Value any
 }

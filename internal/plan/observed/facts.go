@@ -28,35 +28,35 @@ const StorageMigrating apiextensionsv1.CustomResourceDefinitionConditionType = "
 // CAKey is the key of the trusted authorities in a Secret, as cert-manager has it.
 const CAKey = "ca.crt"
 
-// None tells that the policy wants nothing to be converted.
+// None reports that the policy wants no converter.
 func (c Cluster) None() bool { return c.Policy.Spec.Converter.None != nil }
 
-// Rulesets tells that the policy wants compiled rules to convert.
+// Rulesets reports that the policy has rules, which the operator compiles and serves.
 func (c Cluster) Rulesets() bool { return c.Policy.Spec.Converter.Declarative != nil }
 
-// IsExternal tells that users run the converter that the policy wants.
+// IsExternal reports that users run the converter of the policy.
 func (c Cluster) IsExternal() bool {
 	return c.Policy.Spec.Converter.Service != nil || c.Policy.Spec.Converter.URL != nil
 }
 
-// Deploys tells that the operator runs the converter that the policy wants.
+// Deploys reports that the operator runs the converter of the policy.
 func (c Cluster) Deploys() bool {
 	return c.Policy.Spec.Converter.Declarative != nil || c.Policy.Spec.Converter.Image != nil
 }
 
-// Unconverted tells that nothing converts.
+// Unconverted reports that the CustomResourceDefinition has no conversion.
 func (c Cluster) Unconverted() bool { return crds.Strategy(c.CRD) == apiextensionsv1.NoneConverter }
 
-// IsDeleted tells that the policy is being deleted.
+// IsDeleted reports that the policy is being deleted.
 func (c Cluster) IsDeleted() bool { return !c.Policy.DeletionTimestamp.IsZero() }
 
-// PointsHere tells that the CustomResourceDefinition converts through this policy's Service.
+// PointsHere reports that the CustomResourceDefinition converts through the policy's Service.
 func (c Cluster) PointsHere() bool {
 	service := WebhookService(c.CRD)
 	return service != nil && service.Namespace == c.Settings.Namespace && service.Name == names.Child(c.Policy.Name)
 }
 
-// WebhookService is the Service that a CustomResourceDefinition converts through, or nil.
+// WebhookService returns the Service that a CustomResourceDefinition converts through, or nil.
 func WebhookService(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.ServiceReference {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
@@ -65,7 +65,7 @@ func WebhookService(crd *apiextensionsv1.CustomResourceDefinition) *apiextension
 	return conversion.Webhook.ClientConfig.Service
 }
 
-// WebhookOf names what a CustomResourceDefinition converts through.
+// WebhookOf names, for messages, the webhook that a CustomResourceDefinition converts through.
 func WebhookOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if service := WebhookService(crd); service != nil {
 		return "the Service " + service.Namespace + "/" + service.Name
@@ -76,13 +76,12 @@ func WebhookOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return "another webhook"
 }
 
-// CABundle is what the CustomResourceDefinition must trust so that API servers can
-// verify every converter pod, now and on the way to the next certificate: what the
-// Secret that pods mount says, or what another client has injected. It is empty where
-// nothing is known yet.
+// CABundle has the authorities that the CustomResourceDefinition must trust so that API
+// servers can verify every converter pod, also during a rotation. It comes from the Secret
+// that pods mount, or from another client that injects it. It is empty if there is none yet.
 func (c Cluster) CABundle() []byte {
-	if there := c.BundleThere(); c.Injected() && len(there) > 0 {
-		return there
+	if active := c.ActiveCABundle(); c.Injected() && len(active) > 0 {
+		return active
 	}
 	if c.Certificate == nil {
 		return nil
@@ -90,25 +89,25 @@ func (c Cluster) CABundle() []byte {
 	return c.Certificate.Data[CAKey]
 }
 
-// BundleThere is caBundle of the CustomResourceDefinition, no matter who wrote it.
-func (c Cluster) BundleThere() []byte {
+// ActiveCABundle is caBundle of the CustomResourceDefinition, no matter which client wrote it.
+func (c Cluster) ActiveCABundle() []byte {
 	if c.CRD == nil || c.CRD.Spec.Conversion == nil || c.CRD.Spec.Conversion.Webhook == nil || c.CRD.Spec.Conversion.Webhook.ClientConfig == nil {
 		return nil
 	}
 	return c.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
 }
 
-// Injected tells that another client writes caBundle.
+// Injected reports that another client writes caBundle.
 func (c Cluster) Injected() bool { return c.Policy.Spec.Certificates.Injected != nil }
 
-// Recreated tells that the CustomResourceDefinition is another one than the status tells of.
+// Recreated reports that the status is about a CustomResourceDefinition that was deleted.
 func (c Cluster) Recreated() bool {
 	before := c.Policy.Status.CRD
 	return before != nil && before.UID != c.CRD.UID
 }
 
-// Migrates tells that a migration runs, ours or another client's. A change of the
-// CustomResourceDefinition would end it, and void what it has proven.
+// Migrates reports that a migration runs, of the policy or of another client. A change of the
+// CustomResourceDefinition would end it and invalidate its evidence.
 func (c Cluster) Migrates() bool {
 	return c.CRD != nil && crds.Condition(c.CRD, StorageMigrating) ||
 		slices.ContainsFunc(c.Runs, func(run Run) bool { return !run.Over() })
@@ -117,10 +116,10 @@ func (c Cluster) Migrates() bool {
 // Over reports that no pod of the run writes any more.
 func (r Run) Over() bool { return r.Record != nil && r.Record.Finished() || JobEnded(r.Job) }
 
-// Suspended reports that the run's Job is told to have no pods. There must be one.
+// Suspended reports that the Job of the run is suspended. The run must have one.
 func (r Run) Suspended() bool { return ptr.Deref(r.Job.Spec.Suspend, false) }
 
-// JobEnded reports that the Job's controller has given it up or seen it through.
+// JobEnded reports that the Job is complete or has failed.
 func JobEnded(job *batchv1.Job) bool {
 	if job == nil {
 		return false
@@ -134,7 +133,7 @@ func JobEnded(job *batchv1.Job) bool {
 	return false
 }
 
-// CRDStatus is what the status says of the CustomResourceDefinition; nil where there is none.
+// CRDStatus is the part of the status about the CustomResourceDefinition; nil if there is none.
 func (c Cluster) CRDStatus() *v1alpha1.CRDStatus {
 	if c.CRD == nil {
 		return nil
@@ -149,7 +148,7 @@ func (c Cluster) CRDStatus() *v1alpha1.CRDStatus {
 	}
 }
 
-// ServerName is the name that API servers verify of the policy's converter.
+// ServerName is the name in the serving certificate of the policy's converter.
 func (c Cluster) ServerName() string {
 	if external := ExternalServerName(c.Policy.Spec.Converter); external != "" {
 		return external
@@ -165,8 +164,8 @@ func CertificateSecret(policy *v1alpha1.ConversionPolicy) string {
 	return names.CertificateSecret(policy.Name)
 }
 
-// ExternalServerName is the name that API servers verify of a converter that
-// users run; empty for one that the operator runs.
+// ExternalServerName is the name in the serving certificate of a converter that users run;
+// empty for one that the operator runs.
 func ExternalServerName(converter v1alpha1.Converter) string {
 	if service := converter.Service; service != nil {
 		return service.Name + "." + service.Namespace + ".svc"
@@ -176,25 +175,25 @@ func ExternalServerName(converter v1alpha1.Converter) string {
 	}
 	parsed, err := url.Parse(converter.URL.URL)
 	if err != nil {
-		return "" // the CustomResourceDefinition's pattern lets no such URL pass
+		return "" // the pattern of the field refuses such a URL
 	}
 	return parsed.Hostname()
 }
 
-// Labels are on everything that is created for the policy.
+// Labels of everything that the operator creates for the policy.
 func (c Cluster) Labels(component string) map[string]string {
 	return names.Labels(c.Policy.Name, component)
 }
 
-// Annotations are on everything that is created for the policy.
+// Annotations of everything that the operator creates for the policy.
 func (c Cluster) Annotations() map[string]string {
 	return map[string]string{names.PolicyAnnotation: c.Policy.Name}
 }
 
-// Second is now, as exact as a status keeps it.
+// Second is the current time with the precision of a status, one second.
 func (c Cluster) Second() *metav1.Time { return new(metav1.NewTime(c.Now).Rfc3339Copy()) }
 
-// Left is how much of a time is left since a moment.
+// Left is the rest of a duration that began at a time.
 func (c Cluster) Left(since *metav1.Time, of time.Duration) time.Duration {
 	return since.Add(of).Sub(c.Now)
 }

@@ -12,20 +12,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Trust is what converter pods must be verified by, unless something else comes first.
+// Trust is the input of the probes of converter pods.
 type Trust struct {
-	// Drifted tells that another client wrote spec.conversion since the policy did,
-	// which is to be undone without waiting for pods.
+	// Drifted tells that another client changed spec.conversion. The repair does not wait for
+	// probes, so that no pod needs one.
 	Drifted bool
-	// CABundle is, or will be, in the CustomResourceDefinition.
+	// CABundle is the current or future caBundle of the CustomResourceDefinition.
 	CABundle []byte
-	// Successor is what it is going to be next; empty where that is the same.
+	// Successor is the caBundle after a rotation that is under way; empty if there is none.
 	Successor []byte
-	// RulesetHash is the ruleset that API servers ask for, or will; empty where there is none.
+	// RulesetHash is the ruleset that API servers request, or will request; empty if there is
+	// none.
 	RulesetHash string
 }
 
-// TrustOf returns what converter pods must be verified by.
+// TrustOf returns the input of the probes, which come before Make.
 func TrustOf(cluster observed.Cluster) Trust {
 	converts := converter.Gather(observed.InOrder(cluster))
 	keeps := certificates.Gather(certificatesInput(converts, false))
@@ -36,7 +37,7 @@ func TrustOf(cluster observed.Cluster) Trust {
 	return trust
 }
 
-// MakeOrphan decides what to do about the rest of a policy that is gone; see
+// MakeOrphan decides what to do with the objects of a policy that no longer exists; see
 // deletion.Orphan.
 func MakeOrphan(cluster observed.Cluster, released time.Time) (Plan, bool) {
 	work, needed := deletion.Orphan(cluster, released)
