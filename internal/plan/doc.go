@@ -9,34 +9,36 @@
 // the decisions of the rooms above it in this list.
 //
 //	converter      the revision that converts objects, and its pods
+//	deletion       what happens when a policy is deleted
 //	certificates   what these pods serve, and what API servers trust
 //	activation     when spec.conversion changes, and changes of it by other clients
 //	health         problems after the activation
 //	migration      when stored objects are rewritten, and which evidence that produces
 //	retirement     the storage version, and when a version can be removed
-//	deletion       what happens when a policy is deleted
 //
-// A room returns its decisions as values: outcomes of gates (package gate), steps (package
-// step) and its part of the status. It never writes to another room. Package observed has
-// the observed cluster, names the names and labels of what the operator creates, rights
-// its roles.
+// A room is gathered once: it reads the observed cluster and the rooms above it. Its
+// methods return decisions as values: a gate.Decision has the outcome of a gate, the steps
+// (package step) that follow, and when to reconcile again. Its Status is its part of the
+// status. It never writes to another room. Package observed has the observed cluster, names
+// the names and labels of what the operator creates, rights its roles.
 //
 // Make composes them (plan.go). It passes a policy through its gates in order:
 //
-//	RulesValid             converter/kind.go             the policy can be followed
+//	RulesValid            converter/kind.go             the policy can be followed
 //	(ownership)           activation/ownership.go       no other client owns spec.conversion
 //	CertificatesReady     certificates/certificates.go  API servers will accept the serving certificate
 //	WebhookAvailable      converter/kind.go             endpoints of the converter are ready
 //	(drift)               activation/drift.go           no other client has changed spec.conversion
 //	ConversionVerified    activation/verified.go        every endpoint, live objects and an API server verified the conversion
 //	ConversionConfigured  activation/configured.go      spec.conversion points at these endpoints
-//	(rolling back)        retirement/retired.go         steps of a retirement that the policy no longer requests are reverted
+//	(rolling back)        retirement/retired.go         steps of a retirement that the policy no longer wants are reverted
 //	(promotion)           retirement/promoted.go        the storage version is the desired one
 //	StorageMigrated       migration/gate.go             every object is stored at the storage version
 //	VersionsRetired       retirement/retired.go         each version to retire is as far as possible
 //
 // The first gate that does not pass stops the later ones. Upkeep does not wait for gates
-// and comes first (keepUp): it stops runs that must not continue, renews certificates,
-// keeps pods running and repairs drift. report.go composes the status from the decisions
-// of all rooms, events.go the events, and tidy.go deletes what nothing uses.
+// and comes first: it stops runs that must not continue, renews certificates, keeps pods
+// running and repairs drift. report.go composes the status from the parts of all rooms,
+// events.go the events, and cleanup.go deletes what nothing uses. trust.go has the one
+// decision that comes before Make: how converter pods are probed.
 package plan
