@@ -27,50 +27,47 @@ import (
 )
 
 const (
-	// AdmitPath is where converter pods answer AdmissionReviews: the ruleset hash
-	// follows it.
+	// AdmitPath is the path prefix for AdmissionReviews. The hash of a ruleset follows it.
 	AdmitPath = "/admit"
-	// admissionTimeout bounds how long a write waits for a converter pod, in seconds.
-	// The conversion of an object of 1 MB takes less than a tenth of one.
+	// admissionTimeout limits how long a write waits for a converter pod, in seconds. The
+	// conversion of an object of 1 MB takes less than 0.1 s.
 	admissionTimeout = 5
-	// admissionDelay is how long API servers may take to see a webhook configuration.
-	// They watch them all.
+	// admissionDelay is the time in which all API servers see a webhook configuration. They
+	// watch all of them.
 	admissionDelay = 10 * time.Second
-	// sinceAnnotation is a hash of the webhooks of a configuration, without what they
-	// trust, and since when it has them.
+	// sinceAnnotation has a hash of the webhooks of a configuration, without caBundle, and the
+	// time since when they are unchanged.
 	sinceAnnotation = "conversion-operator.io/since"
 )
 
-// Suffixes of the names of webhooks, behind the hash of a ruleset.
+// Suffixes of the names of webhooks. The hash of a ruleset precedes them.
 const (
-	// admissionSuffix ends all of them.
+	// admissionSuffix is the end of all names.
 	admissionSuffix = ".conversion-operator.io"
-	// shortenedSuffix is of the webhook that is asked about truncated forms.
+	// shortenedSuffix names the webhook that refuses writes of truncated objects.
 	shortenedSuffix = ".truncated" + admissionSuffix
-	// sizeSuffix is of the one that is asked about sizes, where the object is converted
-	// on its way to etcd, and storedSizeSuffix where it is not.
+	// sizeSuffix names the webhook that refuses large objects at versions that are converted
+	// before they are stored, and storedSizeSuffix the one for the storage version.
 	sizeSuffix       = ".size" + admissionSuffix
 	storedSizeSuffix = ".stored-size" + admissionSuffix
 )
 
-// AdmissionClient is where the ruleset of a hash answers AdmissionReviews.
+// AdmissionClient is the client configuration of a ruleset for AdmissionReviews.
 type AdmissionClient struct {
 	Hash   string
 	Client admissionregistrationv1.WebhookClientConfig
-	// Condition is a CEL expression: of objects for which it is false no API server asks
-	// whether they are too large.
+	// Condition is a CEL expression. Objects for which it is false cannot be too large.
 	Condition string
 }
 
-// AdmissionConfiguration makes API servers ask whether an object could be read as a
-// whole at every version before they store it. Each ruleset that an API server may
-// convert by is asked. Storage is the version that objects are stored at, empty while
-// that changes.
+// AdmissionConfiguration makes API servers refuse objects that do not fit at every version. It
+// has webhooks for each ruleset that an API server may convert by. Storage is the storage
+// version; empty while it changes.
 //
-// A write that cannot be decided is refused where the API server may store a truncated
-// form of it: if it is one, and if it is converted on its way to etcd, which fails
-// without a converter anyway. At the storage version it is stored as it was sent, and
-// readers at other versions get a truncated form: no write of it waits for a converter.
+// If no converter answers, API servers refuse a write that might store a truncated object: one
+// of a truncated object, and one that is converted before it is stored, which fails without a
+// converter anyway. They accept other writes at the storage version, so that none of these
+// depends on a converter, and readers at other versions get a truncated object.
 func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDefinition, storage string, clients []AdmissionClient) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
@@ -113,8 +110,8 @@ func admissionWebhook(client *AdmissionClient, suffix, condition string, unanswe
 		Name:         client.Hash + suffix,
 		ClientConfig: *client.Client.DeepCopy(),
 		Rules:        []admissionregistrationv1.RuleWithOperations{rule},
-		// With Equivalent an API server would convert before it asks: from the object as
-		// it was written one sees what its conversion loses.
+		// With Equivalent, an API server would send the converted object. Only the object as
+		// the client wrote it shows what its conversion loses.
 		MatchPolicy:             new(admissionregistrationv1.Exact),
 		MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "worth-asking", Expression: condition}},
 		NamespaceSelector:       &metav1.LabelSelector{},
@@ -126,9 +123,9 @@ func admissionWebhook(client *AdmissionClient, suffix, condition string, unanswe
 	}
 }
 
-// admissionRule is for the resource at some of its versions. An update of the status
-// writes the whole object, which was read at the same version, and so does a deletion
-// that waits for finalizers. A scale is an object of another kind.
+// admissionRule matches the resource and its status at some versions. An update of the status
+// writes the whole object, which was read at the same version, and so does a deletion that
+// waits for finalizers. A scale is an object of another kind.
 func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []string, operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
@@ -140,16 +137,16 @@ func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []str
 	}
 }
 
-// asksAboutSize tells that API servers are to ask. With overflow: Drop they go on to,
-// where they did before: readers may still have truncated forms.
+// asksAboutSize reports that the policy needs the webhook configuration. With overflow: Drop it
+// keeps an existing one, because clients may still have truncated objects.
 func (a *Activation) asksAboutSize() bool {
 	return a.converter.LimitsSize() || a.converter.MayLimitSize() && a.Admission != nil
 }
 
-// refuseTooLarge makes API servers refuse what is too large for the wanted ruleset,
-// and for those that they may still convert by. It says what is to be waited for
-// before the CustomResourceDefinition names the wanted ruleset, or is stored at
-// another version; nothing where all API servers have had the time to see it.
+// refuseTooLarge makes API servers refuse objects that are too large for the desired ruleset,
+// and for those that they may still convert by. spec.conversion and the storage version may
+// change when all API servers have seen the webhook configuration; until then, refuseTooLarge
+// returns an outcome that stops.
 func (a *Activation) refuseTooLarge() gate.Outcome {
 	if !a.asksAboutSize() {
 		return gate.Outcome{}
@@ -166,7 +163,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 		}
 		a.work.Recheck(left)
 		return gate.Waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to convert")
-	case before == sum && left > 0: // another client writes it again and again
+	case before == sum && left > 0: // another client keeps changing it
 		a.work.Recheck(left)
 		return gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+" again: restoring it in a few seconds; stop that writer from changing it")
 	}
@@ -179,16 +176,14 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 	return says
 }
 
-// askedAboutSize are the rulesets that every converter pod has, or that API servers
-// convert by.
+// askedAboutSize are the rulesets that every ready converter pod serves, or that is active.
 func (a *Activation) askedAboutSize() []string {
 	return slices.DeleteFunc(a.converter.ServedRules(), func(hash string) bool {
 		return hash != a.converter.Named() && slices.ContainsFunc(a.Pods, func(pod observed.Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Revisions, hash) })
 	})
 }
 
-// leaveOut takes away what API servers need not ask any more. The rest has been
-// there before.
+// leaveOut removes webhooks that are no longer needed. The others stay unchanged.
 func (a *Activation) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
 	if !equality.Semantic.DeepEqual(untrusting(ownWebhooks(a.Admission)), untrusting(wanted.Webhooks)) {
 		a.applyAdmission(wanted, sum, since)
@@ -197,7 +192,7 @@ func (a *Activation) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookC
 	}
 }
 
-// whatAdmissionDrifted says what another client did.
+// whatAdmissionDrifted says what another client did to the webhook configuration.
 func (a *Activation) whatAdmissionDrifted() string {
 	did := "changed"
 	if a.Admission == nil {
@@ -207,7 +202,7 @@ func (a *Activation) whatAdmissionDrifted() string {
 		", which makes API servers refuse objects that are too large to convert"
 }
 
-// applyAdmission writes the webhook configuration, and since when it is unchanged.
+// applyAdmission writes the webhook configuration, with the time since when it is unchanged.
 func (a *Activation) applyAdmission(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
 	wanted.Annotations[sinceAnnotation] = sum + " " + since.UTC().Format(time.RFC3339)
 	if object := AdmissionApply(wanted); object != nil {
@@ -228,7 +223,7 @@ func (a *Activation) updateAdmissionCABundle() {
 	differs := false
 	for _, webhook := range ownWebhooks(a.Admission) {
 		if service := webhook.ClientConfig.Service; service == nil || service.Namespace != a.Settings.Namespace {
-			return // of an operator that was elsewhere: all of it is written with the conversion
+			return // of an operator in another namespace; refuseTooLarge replaces it
 		}
 		differs = differs || !bytes.Equal(webhook.ClientConfig.CABundle, a.CABundle())
 		webhook.ClientConfig.CABundle = a.CABundle()
@@ -239,8 +234,8 @@ func (a *Activation) updateAdmissionCABundle() {
 	}
 }
 
-// admission is the wanted webhook configuration for some rulesets. A ruleset that was
-// wanted before is asked about what it was asked about then.
+// admission is the desired webhook configuration for some rulesets. A previous ruleset keeps its
+// condition.
 func (a *Activation) admission(hashes []string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	var clients []AdmissionClient
 	for _, hash := range hashes {
@@ -254,12 +249,12 @@ func (a *Activation) admission(hashes []string) *admissionregistrationv1.Validat
 	}
 	storage := crds.StorageVersion(a.CRD)
 	if promoted := string(a.Policy.Spec.StorageVersion); promoted != "" && promoted != storage {
-		storage = "" // it is about to change
+		storage = "" // it will change
 	}
 	return AdmissionConfiguration(a.Policy.Name, a.CRD, storage, clients)
 }
 
-// conditionOf is of which objects a ruleset is asked.
+// conditionOf is the condition of the objects that a ruleset must admit.
 func (a *Activation) conditionOf(hash string) string {
 	if hash != a.converter.Wanted && a.Admission != nil {
 		for _, webhook := range a.Admission.Webhooks {
@@ -272,7 +267,7 @@ func (a *Activation) conditionOf(hash string) string {
 	return a.Rules.AdmissionCondition
 }
 
-// asked reports that API servers ask all of these webhooks, whatever they trust.
+// asked reports that the webhook configuration covers all these webhooks, without regard to caBundle.
 func (a *Activation) asked(wanted []admissionregistrationv1.ValidatingWebhook) bool {
 	if a.Admission == nil {
 		return false
@@ -283,8 +278,8 @@ func (a *Activation) asked(wanted []admissionregistrationv1.ValidatingWebhook) b
 	})
 }
 
-// covers reports that a webhook refuses all that is wanted of one of the same ruleset:
-// at other versions too, or where nothing answers.
+// covers reports that an existing webhook refuses everything that the wanted one refuses, and
+// perhaps more: at other versions, or if no converter answers.
 func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
 	absent := func(version string) bool { return !slices.Contains(there.Rules[0].APIVersions, version) }
 	if len(there.Rules) != 1 || slices.ContainsFunc(wanted.Rules[0].APIVersions, absent) {
@@ -298,8 +293,8 @@ func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
 	return equality.Semantic.DeepEqual(there, wanted)
 }
 
-// RefusesTruncated reports that API servers ask the ruleset that they convert by about
-// truncated forms: a migration reads objects at the version that it writes.
+// RefusesTruncated reports that API servers refuse writes of truncated objects, as a migration
+// would make them: it reads objects at the version that it writes.
 func (a *Activation) RefusesTruncated() bool {
 	if !a.asksAboutSize() || !a.converter.Active || a.converter.StoredImage(a.converter.Named()) != nil {
 		return true
@@ -317,7 +312,7 @@ func ownWebhooks(configuration *admissionregistrationv1.ValidatingWebhookConfigu
 	})
 }
 
-// untrusting are webhooks without what they trust.
+// untrusting are webhooks without caBundle.
 func untrusting(webhooks []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
 	out := slices.Clone(webhooks)
 	for i := range out {
@@ -329,13 +324,13 @@ func untrusting(webhooks []admissionregistrationv1.ValidatingWebhook) []admissio
 func sumOfWebhooks(wanted *admissionregistrationv1.ValidatingWebhookConfiguration) string {
 	text, err := json.Marshal(untrusting(wanted.Webhooks))
 	if err != nil {
-		return "" // cannot be: they are made of texts and numbers
+		return "" // cannot happen: they consist of strings and numbers
 	}
 	return names.Hash(string(text))[:16]
 }
 
-// admissionSince is since when the webhook configuration is as it was written last, and
-// the sum of that; zero where there is none, or where that is not known.
+// admissionSince is the hash of the webhooks that the operator wrote last, and the time since
+// when they are unchanged; zero if there are none, or if that is unknown.
 func (a *Activation) admissionSince() (sum string, since time.Time) {
 	if a.Admission == nil {
 		return "", time.Time{}
@@ -348,16 +343,16 @@ func (a *Activation) admissionSince() (sum string, since time.Time) {
 	return sum, since
 }
 
-// AdmissionApply is a webhook configuration as it is applied.
+// AdmissionApply is the apply configuration of a webhook configuration.
 func AdmissionApply(wanted *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration {
 	text, err := json.Marshal(wanted)
 	object := &admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration{}
 	if err != nil || json.Unmarshal(text, object) != nil {
-		return nil // cannot be: both are forms of the same
+		return nil // cannot happen: both have the same JSON
 	}
 	return object
 }
 
-// AdmissionLeft tells that API servers are asked about sizes, and need not be once no
-// API server converts by a ruleset that truncates.
+// AdmissionLeft reports a webhook configuration that is not needed once no API server converts by
+// a ruleset that truncates.
 func (a *Activation) AdmissionLeft() bool { return a.Admission != nil && !a.asksAboutSize() }

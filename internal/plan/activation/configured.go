@@ -45,8 +45,8 @@ func (a *Activation) configured() gate.Outcome {
 	return gate.Waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
 }
 
-// isConfigured reports that nothing is left to do but what a rotation does in its
-// own time (rotation.go): to change what is trusted.
+// isConfigured reports that spec.conversion is the desired one, except for a caBundle that a
+// rotation changes later.
 func (a *Activation) isConfigured(wanted *apiextensionsv1.CustomResourceConversion) bool {
 	there := a.CRD.Spec.Conversion
 	if a.certificates.TrustsOther() {
@@ -56,7 +56,7 @@ func (a *Activation) isConfigured(wanted *apiextensionsv1.CustomResourceConversi
 	return equality.Semantic.DeepEqual(there, wanted)
 }
 
-// strategyNone: the CustomResourceDefinition calls no one.
+// strategyNone sets the conversion strategy None.
 func (a *Activation) strategyNone() gate.Outcome {
 	if a.Unconverted() {
 		a.work.Add(a.converter.DropUnused())

@@ -19,8 +19,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// The budget of repairs. Each one makes every API server rebuild the storage of
-// the kind; a writer that does not give in within these is not won over by more.
+// The budget of repairs. Each repair makes every API server rebuild the storage of the kind, and
+// a writer that continues after these will not stop.
 const (
 	repairsAtMost = 5
 	repairWindow  = 10 * time.Minute
@@ -105,7 +105,7 @@ func (a *Activation) notDrifted() gate.Outcome {
 	}
 }
 
-// WhatDrifted names who did what.
+// WhatDrifted says which field manager changed spec.conversion, and how.
 func (a *Activation) WhatDrifted() string {
 	who := gate.FieldManager(crds.ConversionWriter(a.CRD, names.ManagedBy))
 	switch {
@@ -121,7 +121,7 @@ func (a *Activation) WhatDrifted() string {
 	return who + " changed spec.conversion of the CustomResourceDefinition"
 }
 
-// howToEndIt is what ends a war of writers.
+// howToEndIt says how users can stop two writers that revert each other.
 func (a *Activation) howToEndIt() string {
 	if annotation := crds.Injector(a.CRD); annotation != "" {
 		return "remove the annotation " + annotation + " from the CustomResourceDefinition"

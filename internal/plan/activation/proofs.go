@@ -22,20 +22,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Before the CustomResourceDefinition is written, two proofs are asked for that
-// take their time, and are had in the background: live objects go through the
-// converter pods, there and back; and an API server shows that it reaches them.
-// What they have proven is kept in status.verification, so that neither is asked
-// for again where the same is to be written again, or by another manager.
+// Before spec.conversion changes, two background checks must pass: live objects survive a round
+// trip through the converter pods, and an API server reaches them. status.verification records
+// the results, so that neither check is repeated for the same conversion, also by another
+// manager.
 
 const (
 	defaultSamples = 100
-	// defaultTimeout is more than the 30 s after which an API server gives a call up.
+	// defaultTimeout is longer than the 30 s timeout of API servers for a conversion.
 	defaultTimeout = 45 * time.Second
 )
 
-// prove asks for the proofs that the switch of the CustomResourceDefinition
-// waits for, one after the other.
+// prove starts the checks that the change of spec.conversion waits for, one after the other.
 func (a *Activation) prove(wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
 	known := a.Status.Verification
 	if subject := a.Subject(wanted); known == nil || known.Subject != subject {
@@ -53,8 +51,8 @@ func (a *Activation) prove(wanted *apiextensionsv1.CustomResourceConversion) gat
 	return gate.Outcome{}
 }
 
-// recall takes what was found out into the status, also after the switch that it
-// led to: the status may not have been written then.
+// recall records passed checks in the status. It does so after the change, too, because the
+// status may not have been written before.
 func (a *Activation) recall(wanted *apiextensionsv1.CustomResourceConversion) {
 	subject, known := a.Subject(wanted), a.Status.Verification
 	sampled, reached := a.Samples.ProvenOf(subject), a.APIServer.ProvenOf(subject)
@@ -71,9 +69,8 @@ func (a *Activation) recall(wanted *apiextensionsv1.CustomResourceConversion) {
 	known.APIServerProbe = known.APIServerProbe || reached
 }
 
-// toSwitch reports whether the CustomResourceDefinition is to be written, and
-// nothing that waits for no gate writes it already. Another caBundle alone is the
-// business of who rotates certificates.
+// toSwitch reports that spec.conversion must change, and no repair changes it already. A change
+// of caBundle alone is part of a rotation, and needs no new proof.
 func (a *Activation) toSwitch(wanted *apiextensionsv1.CustomResourceConversion) bool {
 	if a.repair != "" || !a.CRD.DeletionTimestamp.IsZero() {
 		return false
@@ -88,18 +85,17 @@ func withoutBundle(of *apiextensionsv1.CustomResourceConversion) *apiextensionsv
 	return of
 }
 
-// Subject identifies what is proven: by which rules and where, as the client
-// configuration has the hash of the rules in its path; and behind a hyphen what is
-// trusted there.
+// Subject identifies a verified conversion: a hash of the CustomResourceDefinition, the converter
+// and the client configuration; and after a hyphen a hash of caBundle.
 func (a *Activation) Subject(wanted *apiextensionsv1.CustomResourceConversion) string {
 	text, err := json.Marshal(withoutBundle(wanted))
 	if err != nil {
-		return "" // cannot be: it is made of texts and numbers
+		return "" // cannot happen: it consists of strings and numbers
 	}
 	return names.Hash(string(a.CRD.UID), a.converter.Wanted, string(text))[:16] + "-" + names.Hash(string(wanted.Webhook.ClientConfig.CABundle))[:8]
 }
 
-// OfSameRules compares subjects whatever is trusted.
+// OfSameRules compares subjects without caBundle.
 func OfSameRules(a, b string) bool {
 	a, _, _ = strings.Cut(a, "-")
 	b, _, _ = strings.Cut(b, "-")
@@ -128,7 +124,7 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	return gate.Waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects through the converter pods and back", most)+a.converter.Meanwhile())
 }
 
-// TakeSamples lets objects be read, and reads them.
+// TakeSamples grants the right to read objects, and takes samples.
 func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 	var work gate.Work
 	work.Do(rights.ToRead(cluster)...)
@@ -136,7 +132,7 @@ func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 	return work
 }
 
-// SamplesStep converts up to that many live objects there and back.
+// SamplesStep is the step that samples live objects, at most the given number.
 func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) step.TakeSamples {
 	var addresses []string
 	for _, pod := range a.converter.ReadyEndpoints() {
@@ -164,7 +160,7 @@ func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *
 	return gate.Waiting(v1alpha1.ReasonProbing, "waiting for the API server to call the converter"+a.converter.Meanwhile())
 }
 
-// proofs says what was proven before the switch, in words.
+// proofs says what was verified before the change of spec.conversion.
 func (a *Activation) proofs(wanted *apiextensionsv1.CustomResourceConversion) string {
 	known := a.Status.Verification
 	if known == nil || !OfSameRules(known.Subject, a.Subject(wanted)) || known.Samples == nil {
@@ -189,7 +185,7 @@ func (a *Activation) wantsAPIServerProbe() bool {
 	return wanted == nil || *wanted
 }
 
-// SamplesOf is how many live objects a policy wants to be converted there and back.
+// SamplesOf is the number of live objects that a policy wants to be sampled.
 func SamplesOf(policy *v1alpha1.ConversionPolicy) int {
 	if policy.Spec.Verification.Samples == nil {
 		return defaultSamples

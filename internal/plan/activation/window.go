@@ -18,16 +18,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// A window is the time in which a CustomResourceDefinition serves several versions
-// with the strategy None. A policy that comes first leaves none. If there was
-// one, status.unconvertedWindow says when, and which objects were written in it: their data may
-// be what nothing has converted.
+// An unconverted window is the time in which a CustomResourceDefinition serves several versions
+// with the strategy None. There is none if the policy is applied before the second version.
+// status.unconvertedWindow has its begin and end, and the objects that clients wrote in it:
+// their data may be unconverted.
 //
-// What can be known is limited. An API server does not tell in which version an
-// object is stored; managedFields tell at which version a client wrote, and when,
-// to the second, unless a client removed them.
+// The result is limited: API servers do not show in which version an object is stored.
+// managedFields show at which version a client wrote, and when, to the second, unless a client
+// removed them.
 
-// measureWindow opens a window, closes it, and has the writes in it counted.
+// measureWindow opens and closes a window, and has the writes in it counted.
 func (a *Activation) measureWindow() {
 	if a.CRD == nil || a.Recreated() {
 		a.Status.UnconvertedWindow = nil
@@ -53,15 +53,15 @@ func (a *Activation) measureWindow() {
 func (a *Activation) openWindow(served []string) {
 	a.Status.UnconvertedWindow = &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served}
 	if a.Drifted() {
-		return // of which it is told elsewhere
+		return // drift has its own events
 	}
 	a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonServedUnconverted, Note: fmt.Sprintf(
 		"the CustomResourceDefinition serves %s with conversion strategy None: until the converter of policy %s is active, "+
 			"clients read what others wrote at another version without a conversion", strings.Join(served, ", "), a.Policy.Name)})
 }
 
-// windowSince is when the window began: where the change was seen, the latest write of
-// the CustomResourceDefinition; and else its creation, as no one knows.
+// windowSince is the begin of the window: the latest write of the CustomResourceDefinition if the
+// operator saw the change, and otherwise its creation.
 func (a *Activation) windowSince() metav1.Time {
 	before := a.Policy.Status.CRD
 	if before == nil || before.UID != a.CRD.UID || len(before.ServedVersions) > 1 && before.Strategy == string(apiextensionsv1.NoneConverter) {
@@ -80,7 +80,7 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	subject := window.Since.UTC().Format(time.RFC3339) + " " + window.Until.UTC().Format(time.RFC3339)
 	asked := a.Written
 	switch {
-	case rights.MissingToRead(a.Cluster) != "": // it is counted once that is granted
+	case rights.MissingToRead(a.Cluster) != "":
 		a.work.Recheck(rights.Pause)
 	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
 		a.work.Do(rights.ToRead(a.Cluster)...)
@@ -95,8 +95,8 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	}
 }
 
-// storedThroughout is the version in which every object was stored during the
-// window, or empty.
+// storedThroughout is the version in which every object was stored during the whole window; empty
+// if it is unknown.
 func (a *Activation) storedThroughout() string {
 	if storage := crds.StorageVersion(a.CRD); crds.StoredOnlyIn(a.CRD, storage) {
 		return storage

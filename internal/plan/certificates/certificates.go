@@ -28,7 +28,7 @@ type Input struct {
 	ServingEndpoints []observed.Pod
 }
 
-// Certificates of a policy.
+// Certificates decides about the serving certificate of a policy and caBundle.
 type Certificates struct {
 	Input
 	// work that was decided and not handed out yet.
@@ -36,8 +36,8 @@ type Certificates struct {
 
 	source  source
 	offered offer
-	// serving is what pods mount, and trusted what the CustomResourceDefinition trusts
-	// while it is active.
+	// serving is the content of the Secret that pods mount, and trusted the caBundle of the
+	// CustomResourceDefinition while the converter is active.
 	serving serving
 	trusted pki.Bundle
 }
@@ -56,7 +56,7 @@ func Gather(in Input) *Certificates {
 	c.serving = serving{pair: observed.KeyPair(c.Certificate), seen: c.Certificate.Annotations[TrustedAnnotation]}
 	bundle, err := pki.ParseBundle(c.Certificate.Data[observed.CAKey])
 	if err != nil {
-		// It was made before there was one, or damaged.
+		// The Secret has none, or it is damaged.
 		bundle = c.trusted.Unexpired(c.Now).With(c.offered.roots)
 	}
 	c.serving.bundle = bundle
@@ -103,13 +103,13 @@ func (c *Certificates) ready() gate.Outcome {
 	return gate.Passed(c.rotationReason())
 }
 
-// Usable reports whether who trusts caBundle accepts what pods have.
+// Usable reports that clients which trust caBundle accept the serving certificate.
 func (c *Certificates) Usable() bool {
 	trusted, err := pki.ParseBundle(c.CABundle())
 	return err == nil && c.valid(c.serving.pair, trusted)
 }
 
-// rotationReason is how far the rotation is, as reason and message.
+// rotationReason is the progress of the rotation as reason and message.
 func (c *Certificates) rotationReason() (reason, message string) {
 	serves := "the serving certificate is valid for " + c.ServerName()
 	if self, ok := c.source.(selfManaged); ok && self.awaitsMigration() {
@@ -128,7 +128,7 @@ func (c *Certificates) rotationReason() (reason, message string) {
 	return v1alpha1.ReasonIssued, serves
 }
 
-// rotationState is how far the change from one authority to another is.
+// rotationState is the state of the change from one authority to another.
 func (c *Certificates) rotationState() v1alpha1.RotationState {
 	switch {
 	case !c.Active || c.Injected() || c.offered.wrong != nil:
@@ -145,7 +145,7 @@ func (c *Certificates) rotationState() v1alpha1.RotationState {
 	return v1alpha1.RotationPropagating
 }
 
-// Status is what is served, and how far a rotation is.
+// Status is the part of the status about the serving certificate and the rotation.
 func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.RotationStatus) {
 	if c.None() && !c.EverActive {
 		return nil, nil
@@ -163,7 +163,7 @@ func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.Rotation
 	return certificate, rotation
 }
 
-// nextRotation is when time brings the next step; nil where something else does.
+// nextRotation is the time of the next step of a rotation; nil if the step depends on something else.
 func (c *Certificates) nextRotation() *metav1.Time {
 	switch c.rotationState() {
 	case v1alpha1.RotationPropagating:

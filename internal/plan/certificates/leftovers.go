@@ -11,14 +11,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// A policy that changes to another source of certificates, or to another kind of
-// converter, leaves Secrets behind: the key of an authority that no one is to trust
-// any more, what cert-manager issued, what other pods mounted. They are kept until
-// the change is through, as it may be taken back at any time, and deleted then: a key
-// that no one needs can only be stolen.
+// A policy that changes to another source of certificates, or to another kind of converter,
+// leaves Secrets behind: the key of the previous authority, certificates of cert-manager, and
+// Secrets that previous pods mounted. The operator keeps them until the change is complete,
+// because it may be reverted, and deletes them then, because an unused key can only be stolen.
 
-// UnusedSecrets are the names of Secrets that the policy, as it is now, has no use
-// for, sorted. The operator made them, or had them made.
+// UnusedSecrets are the names of Secrets that the policy no longer uses, sorted. The operator
+// or cert-manager created them for the policy.
 func UnusedSecrets(policy *v1alpha1.ConversionPolicy) []string {
 	certificates, converter := policy.Spec.Certificates, policy.Spec.Converter
 	var unused []string

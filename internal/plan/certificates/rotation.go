@@ -15,43 +15,40 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// What converter pods serve and what API servers trust change one after the
-// other, so that every API server can verify every pod at any time:
+// In a rotation from authority A to authority B, the serving certificate and caBundle change
+// one after the other, so that every API server can verify every pod at any time:
 //
-//	Serving    pods serve what is by A, the CustomResourceDefinition trusts A
-//	AddingCA   there is something by B to serve: the Secret says that A and B are
-//	           to be trusted, and the CustomResourceDefinition is written
-//	Propagating   API servers have the propagation delay to take that up
-//	Verifying    the Secret has the certificate by B; pods take it up, and prove it
-//	           against B alone, each of them
-//	RemovingCA  the Secret says that B alone is to be trusted, and the
-//	           CustomResourceDefinition is written a second time
+//	Idle         pods serve a certificate of A, and caBundle has A
+//	AddingCA     ca.crt of the Secret has A and B, and the CustomResourceDefinition is changed
+//	Propagating  API servers have the propagation delay to trust B
+//	Verifying    the Secret has a certificate of B; every pod serves it, and passes a
+//	             handshake with a client that trusts only B
+//	RemovingCA   ca.crt of the Secret has only B, and the CustomResourceDefinition is changed
 //
-// All of it is in the Secret that pods mount: the certificate; ca.crt, which is
-// what caBundle is to be; and an annotation with the caBundle that the
-// CustomResourceDefinition was seen with, and since when. A manager may end
-// anywhere, and another goes on from what it finds. A certificate that the same
-// authority renews is served at once, and writes no CustomResourceDefinition.
+// All state is in the Secret that pods mount: the certificate; ca.crt, the desired caBundle;
+// and an annotation with the observed caBundle and the time since when it is unchanged. Any
+// manager can continue from there. If the same authority renews the certificate, pods serve it
+// at once, and the CustomResourceDefinition does not change.
 
 const (
-	// TrustedAnnotation is, on the Secret that pods mount, the hash of the caBundle
-	// that the CustomResourceDefinition was seen with, and since when.
+	// TrustedAnnotation has the hash of the observed caBundle and the time since when it is
+	// unchanged, on the Secret that pods mount.
 	TrustedAnnotation = "conversion-operator.io/trusted"
 
-	// longestWait bounds waits for a time that is far away, in case the clock jumps.
+	// longestWait limits the wait for a distant time, in case the clock jumps.
 	longestWait = time.Hour
 )
 
-// serving is what the Secret that pods mount says.
+// serving is the content of the Secret that pods mount.
 type serving struct {
 	pair pki.KeyPair
-	// bundle is what API servers must trust while pods mount this.
+	// bundle has the authorities that API servers must trust while pods mount the pair.
 	bundle pki.Bundle
 	// seen is the value of TrustedAnnotation.
 	seen string
 }
 
-// rotate brings what pods serve and what API servers trust one state further.
+// rotate takes the serving certificate and caBundle one state further.
 func (c *Certificates) rotate() {
 	c.source.maintain()
 	write := step.WriteCertificate{SecretName: observed.CertificateSecret(c.Policy), DNSName: c.ServerName(),
@@ -67,8 +64,8 @@ func (c *Certificates) rotate() {
 	c.refreshPods()
 }
 
-// differs reports whether there is anything to write. If there is nothing to
-// serve yet, what is to be trusted is written as soon as any client depends on it.
+// differs reports that the Secret must be written. Before there is a certificate, it is written
+// as soon as the CustomResourceDefinition depends on caBundle.
 func (c *Certificates) differs(write *step.WriteCertificate) bool {
 	if write.Signer != nil {
 		return true
@@ -83,7 +80,7 @@ func same(a, b pki.KeyPair) bool {
 	return bytes.Equal(a.Certificate, b.Certificate) && bytes.Equal(a.Key, b.Key)
 }
 
-// serve decides which certificate pods are to have.
+// serve decides which certificate pods serve.
 func (c *Certificates) serve(write *step.WriteCertificate) {
 	switch {
 	case c.offered.wrong != nil:
@@ -96,8 +93,8 @@ func (c *Certificates) serve(write *step.WriteCertificate) {
 	}
 }
 
-// serveMeanwhile renews what pods have by the previous authority, while API
-// servers do not trust the next one yet.
+// serveMeanwhile renews the serving certificate with the previous authority while API servers
+// do not trust the next one yet.
 func (c *Certificates) serveMeanwhile(write *step.WriteCertificate) {
 	self, ok := c.source.(selfManaged)
 	if !ok {
@@ -108,7 +105,7 @@ func (c *Certificates) serveMeanwhile(write *step.WriteCertificate) {
 	}
 }
 
-// servesOffered reports whether pods have what is offered, and it is not due for renewal.
+// servesOffered reports that pods have the offered certificate, and it is not due for renewal.
 func (c *Certificates) servesOffered() bool {
 	if c.offered.signer != nil {
 		return c.valid(c.serving.pair, c.offered.roots) && !c.renewalDue()
@@ -116,15 +113,15 @@ func (c *Certificates) servesOffered() bool {
 	return same(c.serving.pair, c.offered.pair)
 }
 
-// mayServe reports whether API servers can verify what is offered. What they
-// refuse anyhow may be replaced at once.
+// mayServe reports that pods may serve the offered certificate: API servers accept it, or they
+// refuse the current one anyway.
 func (c *Certificates) mayServe() bool {
 	trusted := c.trusted
 	switch {
 	case !c.EverActive || c.refused() || c.nothingServes():
 		return true
 	case !c.Active:
-		trusted = c.serving.bundle // what it will be active with
+		trusted = c.serving.bundle // the caBundle after the activation
 	}
 	if c.offered.signer != nil {
 		renewal := c.valid(c.serving.pair, c.offered.roots)
@@ -133,23 +130,23 @@ func (c *Certificates) mayServe() bool {
 	return c.valid(c.offered.pair, trusted) && c.propagated()
 }
 
-// nothingServes reports that there is nothing to lose: no certificate, and no pod
-// that might have one in memory, as when the operator's namespace was deleted.
+// nothingServes reports that there is no valid certificate, and no pod that may have one in
+// memory, for example because the operator's namespace was deleted.
 func (c *Certificates) nothingServes() bool {
 	ready := slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return pod.Ready })
 	return !ready && pki.CheckPair(c.serving.pair) != nil
 }
 
-// refused reports that pods have, or are about to take up, a certificate that API
-// servers do not accept. One that is no certificate is not taken up by any pod.
+// refused reports that API servers refuse the certificate of pods. Pods ignore a Secret without
+// a valid certificate.
 func (c *Certificates) refused() bool {
 	return c.Active && len(c.trusted) > 0 && pki.CheckPair(c.serving.pair) == nil && !c.valid(c.serving.pair, c.trusted)
 }
 
-// propagated reports whether every API server knows what the CustomResourceDefinition trusts.
+// propagated reports that every API server has the current caBundle.
 func (c *Certificates) propagated() bool {
 	if c.Certificate == nil {
-		return true // no one knows, and pods that start wait for it
+		return true // unknown, and pods wait for the Secret
 	}
 	since, known := c.seenSince()
 	left := since.Add(c.Settings.PropagationDelay).Sub(c.Now)
@@ -159,16 +156,15 @@ func (c *Certificates) propagated() bool {
 	return known && left <= 0
 }
 
-// seenSince is since when the CustomResourceDefinition has been seen with the
-// caBundle that it has.
+// seenSince is the time since when the CustomResourceDefinition has its current caBundle.
 func (c *Certificates) seenSince() (time.Time, bool) {
 	sum, text, _ := strings.Cut(c.serving.seen, " ")
 	since, err := time.Parse(time.RFC3339, text)
 	return since, err == nil && sum == c.bundleHash()
 }
 
-// nextSeen is what TrustedAnnotation is to be. What another client writes there is
-// not recorded: once it is put right, API servers know the same as before.
+// nextSeen is the next value of TrustedAnnotation. A caBundle of another client is not recorded:
+// after its repair, API servers have the same caBundle as before.
 func (c *Certificates) nextSeen() string {
 	if _, known := c.seenSince(); known || !c.Active {
 		return c.serving.seen
@@ -181,8 +177,8 @@ func (c *Certificates) nextSeen() string {
 
 func (c *Certificates) bundleHash() string { return names.Hash(string(c.Bundle()))[:16] }
 
-// Bundle is caBundle of the CustomResourceDefinition; where a client has
-// dropped its conversion, what it is active with again.
+// Bundle is caBundle of the CustomResourceDefinition. If another client removed the conversion,
+// it is the one that a repair restores.
 func (c *Certificates) Bundle() []byte {
 	if !c.Active {
 		return c.serving.bundle.Encode()
@@ -190,8 +186,8 @@ func (c *Certificates) Bundle() []byte {
 	return c.ActiveCABundle()
 }
 
-// nextBundle is what API servers are to trust: what is served and what is offered,
-// until every pod serves what is offered.
+// nextBundle has the authorities that API servers must trust: those of the current and of the
+// offered certificate, until every pod serves the offered one.
 func (c *Certificates) nextBundle() []byte {
 	bundle, roots := c.serving.bundle, c.offered.roots
 	switch {
@@ -211,12 +207,12 @@ func (c *Certificates) nextBundle() []byte {
 	return bundle.Encode()
 }
 
-// valid reports whether who trusts the bundle accepts the certificate.
+// valid reports that clients which trust the bundle accept the certificate.
 func (c *Certificates) valid(pair pki.KeyPair, trusted pki.Bundle) bool {
 	return pki.CheckLeaf(pair, trusted, c.ServerName(), c.Now) == nil
 }
 
-// renewalDue reports whether what is served is to be renewed by its authority.
+// renewalDue reports that the authority must renew the serving certificate.
 func (c *Certificates) renewalDue() bool {
 	at, known := c.renewAt()
 	return known && !c.Now.Before(at)

@@ -10,25 +10,24 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// source is where a policy's certificates come from, one for each member of
-// spec.certificates. It says what there is; in which order that comes to pods and
-// API servers is the same for all of them, and told in rotation.go.
+// source provides the certificates of a policy. Each member of spec.certificates has one. The
+// order in which pods and API servers get them is the same for all sources (rotation.go).
 type source interface {
-	// offer is what pods are to serve, and what API servers must trust for it; or
-	// what is wrong. It does nothing.
+	// offer is the certificate that pods should serve, with the authorities that API servers
+	// must trust for it; or what is wrong.
 	offer() offer
 	// maintain adds the steps that keep the source up to date.
 	maintain()
 }
 
-// offer is what a source has to serve.
+// offer is the certificate of a source.
 type offer struct {
 	// roots are the authorities that API servers must trust.
 	roots pki.Bundle
-	// pair is to be served unchanged. Without one, certificates are issued by signer.
+	// pair is served unchanged. Without one, signer issues certificates.
 	pair   pki.KeyPair
 	signer *pki.KeyPair
-	// wrong says why there is nothing to serve.
+	// wrong is the outcome if the source has no usable certificate.
 	wrong *gate.Outcome
 }
 
@@ -47,8 +46,8 @@ func (c *Certificates) newSource() source {
 	return selfManaged{c, v1alpha1.SelfManagedCertificates{}}
 }
 
-// SourceSecret is the Secret of another client that a policy's certificates come
-// from, or empty.
+// SourceSecret names the Secret of another client that provides the certificates of a policy;
+// empty if there is none.
 func SourceSecret(policy *v1alpha1.ConversionPolicy) string {
 	certificates := policy.Spec.Certificates
 	switch {

@@ -20,15 +20,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// certManager asks cert-manager for a certificate, and takes it from the Secret
-// that cert-manager keeps. Pods mount a copy, as of every Secret of others.
+// certManager requests a certificate from cert-manager, and reads it from the Secret of
+// cert-manager. Pods mount a copy of it, as of the Secret of every other client.
 type certManager struct {
 	*Certificates
 	spec v1alpha1.CertManagerCertificates
 }
 
 func (c certManager) maintain() {
-	c.lookAgain()
+	c.recheckSource()
 	if !c.Request.NotInstalled && !c.Policy.Spec.Suspend {
 		c.work.Do(step.Apply{Object: c.request()})
 	}
@@ -51,7 +51,7 @@ func (c certManager) offer() offer {
 		"the issuer %s does not provide its CA certificate: choose one that does, such as a CA or Vault issuer", c.spec.IssuerRef.Name))
 }
 
-// request is what cert-manager is asked for.
+// request is the Certificate of cert-manager.
 func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 	issuer := cmmetaapply.IssuerReference().WithName(c.spec.IssuerRef.Name)
 	if c.spec.IssuerRef.Kind != "" {
@@ -66,7 +66,7 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 		WithPrivateKey(cmv1apply.CertificatePrivateKey().
 			WithAlgorithm(cmv1.ECDSAKeyAlgorithm).WithSize(256).WithRotationPolicy(cmv1.RotationPolicyAlways)).
 		WithIssuerRef(issuer).
-		// With our labels on it, the Secret is seen the moment that it changes.
+		// The cache watches Secrets with these labels.
 		WithSecretTemplate(cmv1apply.CertificateSecretTemplate().
 			WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()))
 	if name := c.ServerName(); net.ParseIP(name) != nil {
@@ -82,7 +82,7 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 		WithSpec(spec)
 }
 
-// RequestOf reads what cert-manager says of a Certificate; nil where there is none yet.
+// RequestOf reads the state of a Certificate of cert-manager; nil if it does not exist yet.
 func RequestOf(certificate *cmv1.Certificate) observed.Request {
 	if certificate == nil {
 		return observed.Request{}

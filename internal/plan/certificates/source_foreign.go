@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// lookAtForeign is how often Secrets of others are read where no event tells of
-	// them: they may have expired.
-	lookAtForeign = 10 * time.Minute
-	// lookAtWrong is how often they are read while something is wrong with them.
-	lookAtWrong = 10 * time.Second
+	// sourceInterval is the time between two reads of the Secret of another client, which no
+	// event reports.
+	sourceInterval = 10 * time.Minute
+	// wrongSourceInterval is that time while something is wrong with the Secret.
+	wrongSourceInterval = 10 * time.Second
 )
 
-// foreignSecret is a Secret that another client keeps.
+// foreignSecret is a Secret of another client.
 type foreignSecret struct {
 	*Certificates
 	name string
 }
 
-func (f foreignSecret) maintain() { f.lookAgain() }
+func (f foreignSecret) maintain() { f.recheckSource() }
 
 func (f foreignSecret) offer() offer {
 	if f.Source == nil {
@@ -41,8 +41,7 @@ func (f foreignSecret) offer() offer {
 	return f.inspect(f.Source, "put the CA certificate that issued tls.crt into ca.crt")
 }
 
-// inspect checks a Secret of another client. An authority that is not in it is to
-// be had as the hint says.
+// inspect checks a Secret of another client. The hint says how to provide a missing authority.
 func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	name := "Secret " + c.Settings.Namespace + "/" + secret.Name
 	if len(secret.Data[observed.CAKey]) == 0 {
@@ -61,7 +60,7 @@ func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	return offer{roots: roots, pair: pair}
 }
 
-// cure says what to do about a certificate of another client.
+// cure says what to do about a problem of the certificate of another client.
 func (c *Certificates) cure(problem pki.Problem) string {
 	switch problem {
 	case pki.KeyMismatch:
@@ -81,22 +80,22 @@ func (c *Certificates) cure(problem pki.Problem) string {
 	return "put a certificate for " + c.ServerName() + " into tls.crt and its key into tls.key, both in PEM"
 }
 
-// lookAgain reads Secrets of others from time to time, and soon where something is wrong.
-func (c *Certificates) lookAgain() {
+// recheckSource has the Secret of another client read again later.
+func (c *Certificates) recheckSource() {
 	if c.offered.wrong != nil {
-		c.work.Recheck(lookAtWrong)
+		c.work.Recheck(wrongSourceInterval)
 		return
 	}
-	c.work.Recheck(lookAtForeign)
+	c.work.Recheck(sourceInterval)
 }
 
-// injection leaves caBundle to another client. What pods serve follows it.
+// injection leaves caBundle to another client. The serving certificate must match it.
 type injection struct {
 	*Certificates
 	name string
 }
 
-func (i injection) maintain() { i.lookAgain() }
+func (i injection) maintain() { i.recheckSource() }
 
 func (i injection) offer() offer {
 	if i.Source == nil {
@@ -104,8 +103,8 @@ func (i injection) offer() offer {
 			"Secret %s/%s does not exist: create it, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
 			i.Settings.Namespace, i.name, i.ServerName())))}
 	}
-	// OpenShift's service-ca hands out no authority: until it has injected one, the
-	// certificate is all that can be verified.
+	// The Secret of OpenShift's service-ca has no authority. Until one is injected, pods are
+	// verified by the certificate itself.
 	text := i.Source.Data[observed.CAKey]
 	if len(text) == 0 {
 		text = i.Source.Data[corev1.TLSCertKey]
@@ -121,14 +120,14 @@ func (i injection) offer() offer {
 	return offer{roots: roots, pair: observed.KeyPair(i.Source)}
 }
 
-// onlyItself reports that nothing is trusted but the certificate itself, which is
-// what caBundle begins with where no one knows what is going to be injected.
+// onlyItself reports that caBundle has only the certificate itself. It begins with that if
+// the authority is unknown until it is injected.
 func (c *Certificates) onlyItself() bool {
 	itself, err := pki.ParseBundle(c.serving.pair.Certificate)
 	return err == nil && c.trusted.Same(itself) && c.Source != nil && len(c.Source.Data[observed.CAKey]) == 0
 }
 
-// injectedWrong says what is wrong with what another client wrote, or nil.
+// injectedWrong is the outcome if the injected caBundle cannot be used, or nil.
 func (c *Certificates) injectedWrong() *gate.Outcome {
 	if !c.Active {
 		return nil

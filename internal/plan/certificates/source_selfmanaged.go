@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// DefaultCADuration is how long an authority is valid where a policy does not say.
+	// DefaultCADuration is the default lifetime of an authority.
 	DefaultCADuration = 10 * 365 * 24 * time.Hour
-	// DefaultDuration is how long a serving certificate is valid where a policy does not say.
+	// DefaultDuration is the default lifetime of a serving certificate.
 	DefaultDuration = 90 * 24 * time.Hour
 
-	// NextCertificateKey is, in the Secret of an authority, the certificate of the
-	// one that is to follow it.
+	// NextCertificateKey is the key of the successor's certificate in the Secret of an
+	// authority.
 	NextCertificateKey = "next.crt"
-	// NextKeyKey is the key of that one.
+	// NextKeyKey is the key of the successor's private key there.
 	NextKeyKey = "next.key"
 
-	// TriggerAnnotation is, on that Secret, the rotationTrigger that it answers.
+	// TriggerAnnotation has the rotationTrigger of the latest authority, on that Secret.
 	TriggerAnnotation = "conversion-operator.io/rotation-trigger"
 )
 
-// selfManaged issues certificates by an authority of the policy's own. While it
-// is being replaced there are two: the current one renews what is served until
-// API servers trust the next.
+// selfManaged issues certificates with an authority of the policy. During a rotation there are
+// two: the current one renews the serving certificate until API servers trust the next one.
 type selfManaged struct {
 	*Certificates
 	spec v1alpha1.SelfManagedCertificates
@@ -56,12 +55,12 @@ func (m selfManaged) offer() offer {
 	return offer{roots: signer.roots, signer: &signer.pair}
 }
 
-// current is the authority, or nil where there is none that can sign.
+// current is the authority, or nil if there is none that can sign.
 func (m selfManaged) current() *authority {
 	return m.authority(corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 }
 
-// next is the authority that is to follow, or nil.
+// next is the successor of the authority, or nil.
 func (m selfManaged) next() *authority { return m.authority(NextCertificateKey, NextKeyKey) }
 
 func (m selfManaged) authority(certificate, key string) *authority {
@@ -99,7 +98,7 @@ func (m selfManaged) issue(next bool) step.IssueAuthority {
 	return issue
 }
 
-// due reports whether an authority is to be replaced, and looks again when it is.
+// due reports that an authority must be replaced. If it is not due, it is checked again then.
 func (m selfManaged) due(current *authority) bool {
 	if trigger := m.spec.RotationTrigger; trigger != "" && trigger != m.Authority.Annotations[TriggerAnnotation] {
 		return true
@@ -111,25 +110,25 @@ func (m selfManaged) due(current *authority) bool {
 	return left <= 0
 }
 
-// replaceAt is when an authority is replaced.
+// replaceAt is the time at which an authority is replaced.
 func (m selfManaged) replaceAt(current *authority) time.Time {
 	return pki.RenewalTime(current.roots[0], duration(m.spec.CADuration, DefaultCADuration), 0)
 }
 
-// mayReplace keeps a rotation from starting while a migration runs, which it
-// would end, unless there is no time left.
+// mayReplace postpones a rotation until after a migration, which it would end, unless the
+// authority expires soon.
 func (m selfManaged) mayReplace(current *authority) bool {
 	return !m.EverActive || !m.Migrates() || pki.Urgent(current.roots[0], m.Now)
 }
 
-// awaitsMigration reports that the authority is due, and a migration in its way.
+// awaitsMigration reports that a due rotation waits for a migration.
 func (m selfManaged) awaitsMigration() bool {
 	current := m.current()
 	return m.next() == nil && current != nil && m.due(current) && !m.mayReplace(current)
 }
 
-// older is the authority before the next one, where it can still issue what API
-// servers trust; or nil.
+// older is the current authority during a rotation, if it can still issue certificates that
+// API servers trust; or nil.
 func (m selfManaged) older() *authority {
 	current := m.current()
 	if m.next() == nil || current == nil || m.Active && !m.trusted.Contains(current.roots) {
@@ -138,13 +137,13 @@ func (m selfManaged) older() *authority {
 	return current
 }
 
-// released reports that the next authority is the only one in use.
+// released reports that only the next authority is in use.
 func (m selfManaged) released(next *authority) bool {
 	return m.serving.bundle.Same(next.roots) && (!m.Active || m.trusted.Same(next.roots)) && m.valid(m.serving.pair, next.roots)
 }
 
-// lifetime is how long a serving certificate is valid, and how long before its end
-// it is renewed; zero for a third of its life.
+// lifetime is the lifetime of a serving certificate, and the time before its end at which it
+// is renewed; zero for a third of its lifetime.
 func (c *Certificates) lifetime() (lasts, before time.Duration) {
 	spec := c.Policy.Spec.Certificates.SelfManaged
 	if spec == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// offeredTrusted reports whether who trusts the bundle can verify what is offered.
+// offeredTrusted reports that clients which trust the bundle accept the offered certificate.
 func (c *Certificates) offeredTrusted(bundle pki.Bundle) bool {
 	if c.offered.signer != nil {
 		return bundle.Contains(c.offered.roots)
@@ -22,13 +22,12 @@ func (c *Certificates) offeredTrusted(bundle pki.Bundle) bool {
 	return c.valid(c.offered.pair, bundle)
 }
 
-// mayWriteBundle reports whether the CustomResourceDefinition may be written for
-// the sake of certificates.
+// mayWriteBundle reports that caBundle of the CustomResourceDefinition may change now.
 func (c *Certificates) mayWriteBundle() bool {
 	return !c.Policy.Spec.Suspend && (!c.Migrates() || c.urgent())
 }
 
-// urgent reports that certificates cannot wait for a migration to end.
+// urgent reports that certificates cannot wait for the end of a migration.
 func (c *Certificates) urgent() bool {
 	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
 	if err != nil || pki.Urgent(leaf, c.Now) || c.refused() {
@@ -42,8 +41,8 @@ func (c *Certificates) urgent() bool {
 	return true
 }
 
-// allProven reports whether every pod has shown that it serves what is offered,
-// by a handshake with who trusts nothing else.
+// allProven reports that every pod serves the offered certificate. It has passed a handshake
+// with a client that trusts only the offered authority.
 func (c *Certificates) allProven() bool {
 	for _, pod := range c.ServingEndpoints {
 		if pod.Scheduled && (pod.Proof == nil || !pod.Proof.Successor) {
@@ -60,7 +59,7 @@ func (c *Certificates) allProven() bool {
 	return true
 }
 
-// Successor is what pods must prove besides caBundle: what it is going to be.
+// Successor is the next caBundle, by which pods must be verified besides the current one.
 func (c *Certificates) Successor() []byte {
 	if c.offered.wrong != nil || c.Injected() || !c.servesOffered() || c.serving.bundle.Same(c.offered.roots) {
 		return nil
@@ -68,8 +67,8 @@ func (c *Certificates) Successor() []byte {
 	return c.offered.roots.Encode()
 }
 
-// refreshPods lets the kubelets of pods that serve something else look at the Secret
-// now: on its own each would within a minute or two.
+// refreshPods makes the kubelets of pods that serve a previous certificate read the Secret now.
+// By itself a kubelet takes a minute or two.
 func (c *Certificates) refreshPods() {
 	if c.Certificate == nil || c.Policy.Spec.Suspend {
 		return
@@ -84,8 +83,8 @@ func (c *Certificates) refreshPods() {
 	}
 }
 
-// Trust is spec.conversion where all that is to change is what it trusts; nil where
-// nothing is. It comes after the gates: what they write has that in it.
+// Trust is spec.conversion with the next caBundle; nil if caBundle need not change. It is used
+// after the gates, because a conversion that they write has the same caBundle.
 func (c *Certificates) Trust() *apiextensionsv1.CustomResourceConversion {
 	if !c.TrustsOther() || c.Injected() || !c.mayWriteBundle() {
 		return nil
@@ -95,7 +94,7 @@ func (c *Certificates) Trust() *apiextensionsv1.CustomResourceConversion {
 	return conversion
 }
 
-// TrustsOther reports that caBundle is as this policy has left it, and not what it is to be.
+// TrustsOther reports that caBundle is what this policy wrote last, and must change.
 func (c *Certificates) TrustsOther() bool {
 	wanted := c.CABundle()
 	if !c.Active || len(wanted) == 0 || bytes.Equal(c.Bundle(), wanted) {
@@ -105,7 +104,7 @@ func (c *Certificates) TrustsOther() bool {
 	return left
 }
 
-// ChangedOver reports that nothing is served or trusted any more but what the source has.
+// ChangedOver reports that only the certificates of the current source are served and trusted.
 func (c *Certificates) ChangedOver() bool {
 	return c.offered.wrong == nil && c.servesOffered() && !c.TrustsOther() &&
 		(c.Injected() || c.serving.bundle.Same(c.offered.roots))

@@ -21,61 +21,62 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// ConvertPath is where converter pods answer ConversionReviews: the hash of a
-// plan follows it, and they answer by that plan. API servers keep objects
-// of each served version in memory as they were converted, and write what
-// clients send on top of those: after a change of the rules they would go on
-// from what the previous rules had made. Another path is another spec, and
-// makes them rebuild that memory.
+// ConvertPath is the path prefix for ConversionReviews. The hash of a ruleset follows it, and
+// pods convert by that ruleset. API servers cache converted objects of each served version,
+// and apply patches of clients to them. After a change of rules they would continue with
+// objects that the previous rules converted. Another path is another spec, which makes them
+// rebuild their caches.
 const ConvertPath = "/convert"
 
-// Converter is what converts, or is to convert, for a policy.
+// Converter is the active or desired converter of a policy.
 //
-// What converts has an identity: the hash of the compiled rules (workload.go), of the
-// pods of an image (image.go), or of where a converter is that users run
-// (external.go). The webhook that the CustomResourceDefinition names tells which one it
-// is: rules by their path, images by their port, and others by all of it.
+// A converter has an identity: the hash of the compiled rules (workload.go), of the pods of
+// an image (image.go), or of the address of a converter that users run (external.go). The
+// webhook in the CustomResourceDefinition shows which one is active: the path identifies
+// rules, the port identifies an image, and the whole address any other converter.
 type Converter struct {
-	// Cluster as it was observed. Its rules may truncate what the policy lets them (size.go).
+	// Cluster as observed, with rules that may truncate objects if the policy allows it
+	// (size.go).
 	observed.Cluster
 	// work that was decided and not handed out yet.
 	work gate.Work
 
-	// Wanted is the identity of the converter that the policy wants, empty where there is
-	// none, or the policy cannot be followed.
+	// Wanted is the identity of the desired converter; empty if there is none, or if the
+	// policy is invalid.
 	Wanted string
 	// Active tells that the CustomResourceDefinition converts through a converter of this
 	// policy.
 	Active bool
-	// EverActive tells that it does, or did until another client changed it: objects may be
-	// unreadable, or wrong, without the converter.
+	// EverActive tells that it does, or did until another client changed it. Without the
+	// converter, objects may be unreadable or incorrect.
 	EverActive bool
-	// Drifted tells that another client changed it since.
+	// Drifted tells that another client changed spec.conversion since the activation.
 	Drifted bool
 	// Served are the identities of all converters that must answer, sorted (served.go).
 	Served []string
-	// Status is the converter's part of the policy's.
+	// Status is the converter's part of the status of the policy.
 	Status Status
 
 	kind kind
-	// ruleset is the wanted compiled rules, as text.
+	// ruleset is the desired ruleset as JSON.
 	ruleset string
-	// rendered is what to deploy, and renderErr why it cannot be.
+	// rendered are the objects to deploy; renderErr is why they cannot be rendered.
 	rendered  workload
 	renderErr error
-	// endpoint is where the wanted image is to be found.
+	// endpoint is the address of the desired image.
 	endpoint observed.ImageEndpoint
 }
 
 // Status is the converter's part of a policy's status.
 type Status struct {
-	// ActiveCRD is the uid of the CustomResourceDefinition that converts through it.
+	// ActiveCRD is the uid of the CustomResourceDefinition that converts through the converter.
 	ActiveCRD types.UID
-	// Active are the converters that API servers call, or may still call.
+	// Active are the revisions that API servers call, or may still call.
 	Active  []v1alpha1.ActiveRevision
 	Rules   *v1alpha1.ConverterStatus
 	Webhook *v1alpha1.WebhookStatus
-	// Released is when the CustomResourceDefinition was first seen not to need it any more.
+	// Released is when the operator first saw that the CustomResourceDefinition no longer
+	// needs the converter.
 	Released *metav1.Time
 }
 
@@ -114,19 +115,18 @@ func (c *Converter) Upkeep() gate.Work {
 	return c.work.Take()
 }
 
-// InForce tells that the CustomResourceDefinition converts as the policy wants it, or by
-// what the policy wanted before.
+// InForce reports that the CustomResourceDefinition converts as the policy wants or wanted.
 func (c *Converter) InForce() bool {
 	return c.Active || c.CRD != nil && c.None() && c.Unconverted()
 }
 
-// InCharge tells that what API servers call is what the policy wants.
+// InCharge reports that the active converter is the desired one.
 func (c *Converter) InCharge() bool { return c.Active && c.Named() == c.Wanted }
 
-// replacing reports whether the CustomResourceDefinition is to name another converter.
+// replacing reports that the desired converter replaces the active one.
 func (c *Converter) replacing() bool { return c.Active && c.Named() != c.Wanted }
 
-// Ruleset is the hash of the rules that are wanted, empty where the policy has none.
+// Ruleset is the hash of the desired ruleset; empty if the policy has no rules.
 func (c *Converter) Ruleset() string {
 	if !c.Rulesets() {
 		return ""
@@ -134,8 +134,8 @@ func (c *Converter) Ruleset() string {
 	return c.Wanted
 }
 
-// ours tells that the CustomResourceDefinition names a converter of this policy:
-// the operator's own Service, or one that the policy names, or named.
+// ours reports that the CustomResourceDefinition names a converter of this policy: its Service,
+// or one that the policy names or named.
 func (c *Converter) ours() bool {
 	if crds.Strategy(c.CRD) != apiextensionsv1.WebhookConverter {
 		return false
@@ -148,18 +148,16 @@ func (c *Converter) ours() bool {
 		slices.ContainsFunc(c.Policy.Status.ActiveRevisions, func(active v1alpha1.ActiveRevision) bool { return active.Revision == named })
 }
 
-// adopts tells that the CustomResourceDefinition names the converter that the policy
-// names, and another client wrote that, with another caBundle perhaps: it is taken
-// over when it is proven, and not before.
+// adopts reports that another client activated the converter that the policy names, perhaps
+// with another caBundle. The operator takes it over after it has verified the converter.
 func (c *Converter) adopts() bool {
 	return c.Policy.Status.ActivatedCRD != c.CRD.UID && !c.PointsHere() && !crds.ConversionIsBy(c.CRD, names.ManagedBy) && !c.ConvertsAsWanted()
 }
 
-// Adopts tells that it takes over a converter which another client has activated.
+// Adopts reports that the operator will take over a converter that another client activated.
 func (c *Converter) Adopts() bool { return c.ours() && c.adopts() }
 
-// Named is the identity of the converter that the CustomResourceDefinition names,
-// or empty.
+// Named is the identity of the converter that the CustomResourceDefinition names, or empty.
 func (c *Converter) Named() string {
 	if crds.Strategy(c.CRD) != apiextensionsv1.WebhookConverter {
 		return ""
@@ -176,12 +174,10 @@ func (c *Converter) Named() string {
 	return namedRuleset(c.CRD)
 }
 
-// isDrifted reports whether another client wrote spec.conversion since the policy
-// did. It needs no memory of what the policy wrote: the API server keeps account
-// of who wrote what. A change of the policy's own mind is no drift; what another
-// installation of the operator applied is, and may be all that is left of it. Where
-// nothing is to convert, nothing can drift: a webhook of a client's is one that was
-// not asked for.
+// isDrifted reports that another client changed spec.conversion since the activation.
+// managedFields show who wrote it, so that the policy need not remember what it wrote. A
+// change of the policy is no drift. A write by another installation of the operator is. A
+// policy without a converter has no drift: its gate of ownership handles a foreign webhook.
 func (c *Converter) isDrifted() bool {
 	crd, known := c.CRD, c.Policy.Status.Drift
 	if c.None() || !c.EverActive || !crd.DeletionTimestamp.IsZero() ||
@@ -190,13 +186,13 @@ func (c *Converter) isDrifted() bool {
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation
 	if c.Injected() && c.ConvertsAsWanted() {
-		return false // caBundle is another client's to write
+		return false // the injector owns caBundle
 	}
 	return !c.ConvertsAsWanted() || !seen && c.Policy.Spec.Drift != v1alpha1.DriftReport
 }
 
-// ConvertsAsWanted tells that spec.conversion, no matter who wrote it, names the converter that it is
-// to name, or the one that it named before another client wrote.
+// ConvertsAsWanted reports that spec.conversion, no matter who wrote it, names the desired
+// converter, or the one that was active last.
 func (c *Converter) ConvertsAsWanted() bool {
 	var right []string
 	if c.Wanted != "" {
@@ -212,7 +208,7 @@ func (c *Converter) ConvertsAsWanted() bool {
 	})
 }
 
-// Conversion is spec.conversion as it must be, with the bytes that were proven.
+// Conversion is the desired spec.conversion for a converter, with the verified caBundle.
 func (c *Converter) Conversion(identity string) *apiextensionsv1.CustomResourceConversion {
 	client, versions := c.OwnClient(ConvertPath+"/"+identity), []string{"v1"}
 	if stored := c.StoredImage(identity); identity != "" && identity == c.Wanted {
@@ -227,7 +223,7 @@ func (c *Converter) Conversion(identity string) *apiextensionsv1.CustomResourceC
 	}
 }
 
-// OwnClient is how API servers call the pods with rules.
+// OwnClient is the client configuration for pods with rules.
 func (c *Converter) OwnClient(path string) *apiextensionsv1.WebhookClientConfig {
 	return c.ownClient(path, servicePort)
 }
@@ -262,7 +258,7 @@ func (c *Converter) Answered(endpoints int) string {
 	return fmt.Sprintf("%s for %d version pairs", c.kind.answered(endpoints), pairs)
 }
 
-// Convertible reports whether there are two versions to convert between.
+// Convertible reports that there are two versions to convert between.
 func (c *Converter) Convertible() bool {
 	if c.Rules.Ruleset != nil {
 		return len(c.Rules.Ruleset.Pairs()) > 0
@@ -270,20 +266,20 @@ func (c *Converter) Convertible() bool {
 	return len(c.CRD.Spec.Versions) > 1
 }
 
-// DropUnused deletes what no API server asks for any more, and no pod needs.
+// DropUnused deletes the objects of converters that API servers no longer call and no pod uses.
 func (c *Converter) DropUnused() gate.Work {
 	var work gate.Work
 	rules := c.Rulesets()
 	for _, stored := range c.Revisions {
-		carried := slices.Contains(c.Served, stored.Hash)
+		served := slices.Contains(c.Served, stored.Hash)
 		used := slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, stored.Hash) })
 		switch {
-		case stored.Image != nil && !carried:
+		case stored.Image != nil && !served:
 			work.Do(step.DeleteDeployment{Name: names.Image(c.Policy.Name, stored.Hash)})
-		case stored.Image == nil && !carried && !used:
+		case stored.Image == nil && !served && !used:
 			work.Do(step.DeleteRuleset{Name: names.Ruleset(c.Policy.Name, stored.Hash)})
 		}
-		rules = rules || stored.Image == nil && carried
+		rules = rules || stored.Image == nil && served
 	}
 	if c.Deployed && !rules {
 		work.Do(step.DeleteDeployment{Name: names.Child(c.Policy.Name)})

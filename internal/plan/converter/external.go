@@ -18,27 +18,27 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// externalAgain is when to look again at a converter that users run: no
-// event tells what becomes of it.
+// externalAgain is the time between two checks of a converter that users run. No event reports
+// its state.
 const externalAgain = 30 * time.Second
 
-// external is a converter that users run: behind a Service, or at a URL.
+// external is the kind of a converter that users run, behind a Service or at a URL.
 type external struct {
 	*Converter
 	at address
 }
 
-// address is where such a converter is to be found.
+// address is the Service or the URL of such a converter.
 type address interface {
-	// client is how API servers call it, but for caBundle.
+	// client is its client configuration without caBundle.
 	client() *apiextensionsv1.WebhookClientConfig
 	reviewVersions() []v1alpha1.ReviewVersion
 	name() string
-	// available says what is known of it, given the number of its ready endpoints.
+	// available is the outcome for a number of ready endpoints.
 	available(ready int32) gate.Outcome
 }
 
-// service is a Service of another client's.
+// service is a Service that users run.
 type service struct{ *v1alpha1.ServiceConverter }
 
 func (s service) client() *apiextensionsv1.WebhookClientConfig {
@@ -94,7 +94,7 @@ func (e external) deployment() *appsv1apply.DeploymentApplyConfiguration { retur
 
 func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.at.name(), nil) }
 
-// available: there is something to call.
+// available passes if there is an endpoint to call.
 func (e external) available() gate.Outcome {
 	e.work.Add(e.DropUnused())
 	e.work.Recheck(externalAgain)
@@ -124,8 +124,8 @@ func reviewVersions(versions []v1alpha1.ReviewVersion) []string {
 	return reviews
 }
 
-// identityOf is that of a converter that users run: where it is. What the
-// API server fills in makes no difference.
+// identityOf is the identity of a converter that users run, the hash of its address. Defaults
+// of the API server do not change it.
 func identityOf(client *apiextensionsv1.WebhookClientConfig) string {
 	var where any = ptr.Deref(client.URL, "")
 	if service := client.Service; service != nil {

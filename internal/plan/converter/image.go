@@ -23,26 +23,26 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
 )
 
-// A converter image says nothing of which rules it has, and answers at one path.
-// So each has a Deployment of its own, named by the hash of all that shapes its
-// pods, and a port of its own in the one Service, which leads to those pods alone.
-// That makes of a change what served.go does with rules:
+// A converter image does not say which rules it has, and answers at one path. So each image
+// has a Deployment of its own, named by the hash of its pod template, and a port of its own
+// in the Service, which leads to those pods only. A change of the image has the same order as
+// a change of rules (served.go):
 //
-//  1. the new Deployment is created beside the one that serves
-//  2. every new pod has proven itself
-//  3. the CustomResourceDefinition is written, once, to name the new port
-//  4. when API servers have had the time to follow, the previous Deployment goes
+//  1. the new Deployment is created beside the active one
+//  2. every new pod has been verified
+//  3. the CustomResourceDefinition is changed, once, to name the new port
+//  4. after the propagation delay, the previous Deployment is deleted
 //
-// A bad image ends in the first or second of these, and changes nothing else.
+// A bad image stops at the first or second step, and changes nothing else.
 
 const (
 	// firstImagePort is the first of maxRevisions ports of the Service.
 	firstImagePort = 444
-	// identityLength is that of a hash of rules too.
+	// identityLength is the length of a ruleset hash, too.
 	identityLength = 16
 )
 
-// image is a converter of the user's, in pods that the operator runs.
+// image is the kind of a converter of the user in pods of the operator.
 type image struct {
 	pods
 	spec *v1alpha1.ImageConverter
@@ -52,7 +52,8 @@ func (i image) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 	return i.ownClient(i.endpoint.Path, i.endpoint.Port), i.endpoint.ConversionReviewVersions
 }
 
-// prepare: what pods are like is known already, as their identity follows from it.
+// prepare adds the ports of the served revisions. choose has rendered the rest already, because
+// the identity follows from it.
 func (i image) prepare() {
 	if i.Wanted != "" {
 		reassertService(i.rendered.service, i.service())
@@ -67,7 +68,6 @@ func (i image) valid([]string) gate.Outcome {
 	return i.withoutRules("image "+i.spec.Image, &v1alpha1.ConverterStatus{Revision: i.Wanted})
 }
 
-// choose makes the pods of the policy's image the wanted converter.
 func (i image) choose() {
 	i.rendered, i.renderErr = i.render()
 	if i.renderErr == nil {
@@ -75,7 +75,7 @@ func (i image) choose() {
 	}
 }
 
-// identify gives a Deployment, its pods and their port names from what shapes them.
+// identify names a Deployment, its pods and its port by the hash of the pod template.
 func (i image) identify(deployment *appsv1apply.DeploymentApplyConfiguration) string {
 	identity := names.Hash(shapeOf(deployment.Spec.Template))[:identityLength]
 	i.endpoint = i.endpointOf(identity)
@@ -89,8 +89,8 @@ func (i image) identify(deployment *appsv1apply.DeploymentApplyConfiguration) st
 	return identity
 }
 
-// shapeOf is what shapes pods, as text. What is empty shapes nothing: whether it is
-// there depends on whether the Deployment has been through patches.
+// shapeOf is the pod template as text, without empty members. Patches may add or remove those,
+// and they change nothing.
 func shapeOf(template *corev1apply.PodTemplateSpecApplyConfiguration) string {
 	var content any
 	text, _ := json.Marshal(template) // cannot fail: it was read from JSON, or is to become that
@@ -101,7 +101,7 @@ func shapeOf(template *corev1apply.PodTemplateSpecApplyConfiguration) string {
 	return string(text)
 }
 
-// withoutEmpty is JSON without members that hold nothing.
+// withoutEmpty removes null members and empty objects from JSON.
 func withoutEmpty(value any) any {
 	members, ok := value.(map[string]any)
 	if !ok {
@@ -130,8 +130,8 @@ func (i image) howToReplace() (hint string, evicts bool) {
 		i.Settings.Namespace, names.RevisionLabel, i.Wanted), true
 }
 
-// endpointOf is where the image is to be found: at its previous port, or at one
-// that no other image has. Its port is 0 where all are taken.
+// endpointOf is the address of the image. It keeps its port, or gets one that no other image
+// has; 0 if all ports are taken.
 func (i image) endpointOf(identity string) observed.ImageEndpoint {
 	endpoint := observed.ImageEndpoint{Path: string(i.spec.Path), ConversionReviewVersions: reviewVersions(i.spec.ConversionReviewVersions)}
 	if stored := i.StoredImage(identity); stored != nil {
@@ -148,7 +148,7 @@ func (i image) endpointOf(identity string) observed.ImageEndpoint {
 	return endpoint
 }
 
-// StoredImage is where an image with a Deployment is to be found, or nil.
+// StoredImage is the address of an image that has a Deployment, or nil.
 func (c *Converter) StoredImage(identity string) *observed.ImageEndpoint {
 	for _, stored := range c.Revisions {
 		if stored.Hash == identity {
@@ -158,7 +158,7 @@ func (c *Converter) StoredImage(identity string) *observed.ImageEndpoint {
 	return nil
 }
 
-// imageEndpoint is where an image is to be found, wanted or previous, or nil.
+// imageEndpoint is the address of the desired image or of a previous one, or nil.
 func (c *Converter) imageEndpoint(identity string) *observed.ImageEndpoint {
 	if _, is := c.kind.(image); is && identity == c.Wanted {
 		return &c.endpoint
@@ -166,12 +166,11 @@ func (c *Converter) imageEndpoint(identity string) *observed.ImageEndpoint {
 	return c.StoredImage(identity)
 }
 
-// imagePortName is the name of the port that leads to one image's pods, at most 15
-// characters.
+// imagePortName is the name of the Service port of an image, at most 15 characters.
 func imagePortName(identity string) string { return "c" + identity[:14] }
 
-// available: the pods of the image are ready. Before the
-// CustomResourceDefinition depends on them, all of them; afterwards one is enough.
+// available passes if pods of the image are ready: all of them before the
+// CustomResourceDefinition depends on them, and one of them afterwards.
 func (i image) available() gate.Outcome {
 	i.work.Add(i.DropUnused())
 	if i.endpoint.Port == 0 {
@@ -212,9 +211,9 @@ func (c *Converter) readyWith(identity string) int32 {
 	return ready
 }
 
-// troubles say what keeps pods from being created, or from starting.
+// troubles say what prevents pods from being created or from starting.
 func (c *Converter) troubles() string {
-	// One pod is enough: the others have the same, more often than not.
+	// The pods usually have the same trouble, so the message names one of them.
 	i := slices.IndexFunc(c.Pods, func(pod observed.Pod) bool {
 		return pod.Trouble.Message != "" && !pod.Ready && slices.Contains(pod.Revisions, c.Wanted)
 	})
@@ -238,8 +237,8 @@ func (i image) deployment() *appsv1apply.DeploymentApplyConfiguration {
 				WithSpec(i.pod())))
 }
 
-// pod satisfies the restricted observed.Pod Security Standard, which the operator's
-// namespace asks for, as whatever user the image has.
+// pod satisfies the restricted Pod Security Standard, which the operator's namespace enforces,
+// with the user of the image.
 func (i image) pod() *corev1apply.PodSpecApplyConfiguration {
 	account := cmp.Or(i.spec.ServiceAccountName, i.converterAccount())
 	return i.shape(corev1apply.PodSpec()).
@@ -253,8 +252,8 @@ func (i image) pod() *corev1apply.PodSpecApplyConfiguration {
 			WithSecretName(names.CertificateSecret(i.Policy.Name))))
 }
 
-// container is ready once it listens: nothing else is known of it. It goes on
-// for a while when it is told to end, as API servers keep connections.
+// container is ready when its port is open, because nothing else is known about the image. It
+// continues for a while before it terminates, because API servers keep connections open.
 func (i image) container() *corev1apply.ContainerApplyConfiguration {
 	container := corev1apply.Container().
 		WithName(converterContainer).

@@ -16,20 +16,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// kind is what there is to know of one kind of converter, of which each member of
-// spec.converter is one.
+// kind is one kind of converter. Each member of spec.converter has one.
 type kind interface {
-	// choose makes the policy's converter the wanted one. There is a
-	// CustomResourceDefinition.
+	// choose determines the identity of the desired converter. The CustomResourceDefinition
+	// exists.
 	choose()
-	// prepare has ready what is deployed, once it is known which converters must answer.
+	// prepare renders the objects to deploy, after the served revisions are known.
 	prepare()
-	// valid is the gate RulesValid. The versions were removed by a retirement.
+	// valid is the gate RulesValid. A retirement has removed these versions.
 	valid(removed []string) gate.Outcome
 	// available is the gate WebhookAvailable.
 	available() gate.Outcome
-	// client is how API servers call the wanted converter, but for caBundle, and the
-	// versions of ConversionReview that it understands.
+	// client is the client configuration of the desired converter without caBundle, and the
+	// versions of ConversionReview that it supports.
 	client() (*apiextensionsv1.WebhookClientConfig, []string)
 	// endpoints serve the certificate. They are pods of the operator, or what answers for a
 	// converter that users run.
@@ -43,7 +42,7 @@ type kind interface {
 	// howToReplace says how users can replace an endpoint that answers incorrectly. Evicts
 	// tells that the operator can do that itself.
 	howToReplace() (hint string, evicts bool)
-	// deployment makes pods of it; nil where the operator runs none.
+	// deployment runs its pods; nil if the operator runs none.
 	deployment() *appsv1apply.DeploymentApplyConfiguration
 }
 
@@ -81,8 +80,8 @@ func (c *Converter) valid(removed []string) gate.Outcome {
 	return c.kind.valid(removed)
 }
 
-// withoutRules: there is nothing to compile; what the converter does with fields is its
-// author's business, and what it answers is proven.
+// withoutRules is the gate RulesValid of a converter that has no rules to compile. The gate
+// ConversionVerified tests its answers.
 func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) gate.Outcome {
 	if c.CRD.Spec.PreserveUnknownFields {
 		return gate.Stalled(v1alpha1.ReasonPreserveUnknownFields,
@@ -93,7 +92,7 @@ func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) 
 	return gate.Passed(v1alpha1.ReasonCustomConverter, "the converter is "+name)
 }
 
-// pods are what the operator runs, for a kind of converter that has them, or had.
+// pods are the converter pods of the operator.
 type pods struct{ *Converter }
 
 func (p pods) endpoints() []observed.Pod { return p.Pods }

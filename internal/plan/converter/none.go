@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// none converts nothing.
+// none is the kind of a policy without a converter.
 type none struct{ pods }
 
 func (none) choose()  {}
@@ -32,9 +32,9 @@ func (none) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil 
 
 func (none) available() gate.Outcome { return gate.NotNeeded() }
 
-// valid: without a conversion nothing is lost, or nothing that the policy does not give
-// up by name. Without rules, what rules would preserve is what the API server removes:
-// fields that one version has, and the storage version lacks.
+// valid passes if no field is lost without a conversion, except those that the policy accepts
+// by name. API servers remove the fields that rules would preserve: fields of one version that
+// the storage version lacks.
 func (n none) valid([]string) gate.Outcome {
 	n.Status.Rules = nil
 	storage := crds.StorageVersion(n.CRD)
@@ -55,8 +55,8 @@ func (n none) valid([]string) gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonSchemasEqual, "all versions have the same fields")
 }
 
-// LossAt says what would be lost without a converter if objects were written at a
-// version; empty where nothing would be.
+// LossAt says which fields would be lost if objects were stored at a version without a
+// converter; empty if none would be.
 func (c *Converter) LossAt(storage string) string {
 	lost, _, errors := c.losses(storage)
 	if len(errors) > 0 {
@@ -68,8 +68,8 @@ func (c *Converter) LossAt(storage string) string {
 	return ""
 }
 
-// losses are the fields that are lost without a converter where objects are written at
-// a version: those that the policy does not give up, and the others.
+// losses are the fields that are lost if objects are stored at a version without a converter,
+// and among them those that the policy accepts.
 func (c *Converter) losses(storage string) (lost, accepted []string, errors field.ErrorList) {
 	result := compile.Compile(c.CRD, &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
 	if len(result.Errors) > 0 && !c.CRD.Spec.PreserveUnknownFields {

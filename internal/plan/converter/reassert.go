@@ -13,14 +13,14 @@ import (
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
-// Patches may change everything but what the operator relies on to find, call,
-// prove and replace converter pods. That is put back here, whatever a patch made
-// of it. api/docs/own-converter.md lists it for users.
+// Patches may change everything except the fields by which the operator finds, calls, verifies
+// and replaces converter pods. reassert restores those fields after the patches.
+// api/docs/own-converter.md lists them for users.
 
-// converterContainer is the name of the container that converts.
+// converterContainer is the name of the converter container.
 const converterContainer = "converter"
 
-// PortOf is where the converter in a pod listens; 0 where there is none.
+// PortOf is the port of the converter in a pod; 0 if it has none.
 func PortOf(pod *corev1.PodSpec) int32 {
 	for _, container := range pod.Containers {
 		if container.Name == converterContainer && len(container.Ports) > 0 {
@@ -30,8 +30,7 @@ func PortOf(pod *corev1.PodSpec) int32 {
 	return 0
 }
 
-// usable refuses what a patch took away as a whole: there is nothing left to put
-// back into.
+// usable rejects a patch that removes a whole part into which reassert would restore fields.
 func (w workload) usable() error {
 	switch d := w.deployment; {
 	case d.Spec == nil || d.Spec.Template == nil || d.Spec.Template.Spec == nil:
@@ -59,9 +58,8 @@ func containerOf(d *appsv1apply.DeploymentApplyConfiguration) *corev1apply.Conta
 	return &containers[i]
 }
 
-// reassert puts back what the operator needs. The operator's own converter also
-// keeps its image, its arguments and its security context: it is given nothing,
-// and has to be trusted with everyone's objects.
+// reassert restores the fields that the operator needs. The operator's own converter also keeps
+// its security context and liveness probe: it has no rights, and is trusted with all objects.
 func (w workload) reassert(ours workload, own bool) {
 	reassertService(w.service, ours.service)
 	reassertBudget(w.budget, ours.budget)
@@ -86,7 +84,7 @@ func reassertBudget(b, ours *policyv1apply.PodDisruptionBudgetApplyConfiguration
 	b.WithName(*ours.Name).WithNamespace(*ours.Namespace).WithLabels(ours.Labels).WithAnnotations(ours.Annotations)
 	b.Spec.Selector = ours.Spec.Selector
 	if b.Spec.MinAvailable != nil {
-		b.Spec.MaxUnavailable = nil // the API server takes one of the two
+		b.Spec.MaxUnavailable = nil // the API server accepts only one of them
 	}
 }
 
@@ -112,7 +110,7 @@ func reassertContainer(c, ours *corev1apply.ContainerApplyConfiguration) {
 	c.ReadinessProbe = ours.ReadinessProbe
 }
 
-// replaced is the list with our elements in it, and no other of the same key.
+// replaced returns our elements, and those of the list that have other keys.
 func replaced[T any](list, ours []T, key func(T) *string) []T {
 	kept := slices.DeleteFunc(slices.Clone(list), func(element T) bool {
 		return slices.ContainsFunc(ours, func(our T) bool {

@@ -17,15 +17,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter/patch"
 )
 
-// workload is what is deployed for a converter.
+// workload has the objects that are deployed for a converter.
 type workload struct {
 	service    *corev1apply.ServiceApplyConfiguration
 	budget     *policyv1apply.PodDisruptionBudgetApplyConfiguration
 	deployment *appsv1apply.DeploymentApplyConfiguration
 }
 
-// render is the workload with the policy's patches, and with all that the operator
-// needs of it put back (reassert.go). An error names the patch that cannot be applied.
+// render returns the workload with the patches of the policy. It restores the fields that the
+// operator needs (reassert.go). An error names the patch that cannot be applied.
 func (c *Converter) render() (workload, error) {
 	ours := c.unpatched()
 	if len(c.Policy.Spec.Workload.Patches) == 0 {
@@ -46,8 +46,7 @@ func (c *Converter) unpatched() workload {
 	return workload{c.service(), c.disruptionBudget(), c.kind.deployment()}
 }
 
-// with is the workload with one patch. What that makes of an object must still be
-// one of its kind.
+// with returns the workload with one patch applied. Each object must keep its kind.
 func (w workload) with(one v1alpha1.Patch) (workload, error) {
 	var contents []map[string]any
 	for _, object := range []runtime.ApplyConfiguration{w.service, w.budget, w.deployment} {
@@ -70,7 +69,7 @@ func (w workload) with(one v1alpha1.Patch) (workload, error) {
 	return result, result.usable()
 }
 
-// typed reads an object, and refuses fields that its kind does not have.
+// typed decodes an object, and rejects fields that its kind does not have.
 func typed(content map[string]any, into any) error {
 	text, err := json.Marshal(content)
 	if err != nil {

@@ -14,29 +14,26 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// A converter pod that is called by API servers, and answers wrongly, is worse than
-// one that is gone: what it converts is wrong, or fails, while a good pod stands
-// beside it. So the operator evicts it, and its Deployment replaces it. That is done to one
-// pod at a time, only where all others are there and have just proven themselves,
-// and within the PodDisruptionBudget, which counts what else goes on in the cluster.
-// A pod that has not lived for long is left alone: whatever makes pods go wrong so
-// soon would do it again, and an eviction now and then is the most it may cost.
-// If nothing answers rightly, or where users run the converter, the
-// condition says so, and no more.
+// A converter pod that serves traffic and answers incorrectly does more harm than a missing
+// pod. So the operator evicts it, and the Deployment replaces it: one pod at a time, only
+// if all other pods are ready and verified, and within the PodDisruptionBudget. A young pod
+// stays, because its replacement would probably fail as soon; this limits the number of
+// evictions. If no pod answers correctly, or if users run the converter, the operator only
+// reports it.
 
-// lives is how many lifetimes of a proof a pod must have lived before it is evicted.
+// lives is the age of a pod, in lifetimes of a proof, before it is evicted.
 const lives = 2
 
-// AnswersWrongly reports that a pod that API servers call answers, and wrongly. One
-// that does not answer fails what is asked of it, which does no harm to objects.
+// AnswersWrongly reports that a pod that serves traffic answers incorrectly. A pod that does not
+// answer makes requests fail, which does no harm to stored objects.
 func (c *Converter) AnswersWrongly() bool {
 	return c.InCharge() && slices.ContainsFunc(c.ReadyEndpoints(), func(pod observed.Pod) bool {
 		return pod.Proof != nil && slices.Contains([]string{v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonUnexpectedAnswer, v1alpha1.ReasonWrongRuleset}, pod.Proof.Reason)
 	})
 }
 
-// Replace evicts a pod that has failed its proof where that is safe, and says what
-// is done about it, or what is to be done.
+// Replace evicts a pod that has failed its probe if that is safe. It says what the operator
+// does about the pod, or what users can do.
 func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 	if !c.InCharge() {
 		return "", work
@@ -61,7 +58,7 @@ func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 	return harm + "the operator evicts it, and its Deployment replaces it", work
 }
 
-// othersProven counts the ready pods beside one that answer as they must.
+// othersProven counts the other ready pods that passed their probes.
 func (c *Converter) othersProven(than observed.Pod) int {
 	count := 0
 	for _, pod := range c.ReadyEndpoints() {

@@ -18,10 +18,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// endpointLag is when to look again for endpoints of pods that are ready.
+// endpointLag is the time after which the endpoints of ready pods are read again.
 const endpointLag = 2 * time.Second
 
-// rules are those of the policy, compiled, in pods of the operator's own image.
+// rules is the kind of a policy with rules, which pods of the operator's image serve.
 type rules struct{ pods }
 
 func (r rules) client() (*apiextensionsv1.WebhookClientConfig, []string) {
@@ -30,7 +30,6 @@ func (r rules) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 
 func (r rules) prepare() { r.rendered, r.renderErr = r.render() }
 
-// choose makes the compiled rules the wanted ones.
 func (r rules) choose() {
 	if r.Rules.Ruleset == nil {
 		return
@@ -42,12 +41,12 @@ func (r rules) choose() {
 	}
 	text, err := r.Rules.Ruleset.Marshal()
 	if err != nil {
-		return // cannot be: a ruleset holds nothing that has no JSON form
+		return // cannot happen: every part of a ruleset has a JSON form
 	}
 	r.ruleset, r.Wanted = string(text), r.Rules.Ruleset.Hash()
 }
 
-// valid: the rules compile against the schemas of the CustomResourceDefinition.
+// valid passes if the rules compile against the schemas of the CustomResourceDefinition.
 func (r rules) valid(removed []string) gate.Outcome {
 	switch {
 	case len(r.Rules.Errors) > 0:
@@ -57,8 +56,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
 	}
-	plan := v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}
-	r.Status.Rules = plan.DeepCopy() // what rules compile to is not the status's to change
+	r.Status.Rules = (&v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}).DeepCopy()
 	missing, _ := r.missingVersions(removed)
 	if len(missing) > 0 {
 		says := gate.Errors(missing) + "; the converter is ready for it"
@@ -71,8 +69,8 @@ func (r rules) valid(removed []string) gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonCompiled, strings.TrimPrefix(says+r.Unneeded(removed), "; "))
 }
 
-// Unneeded names what the policy need not list any longer: the spokes that were removed from the
-// CustomResourceDefinition. It begins with a semicolon, and is empty if there are none.
+// Unneeded names the spokes of the policy that were removed from the CustomResourceDefinition.
+// It begins with a semicolon, and is empty if there are none.
 func (c *Converter) Unneeded(removed []string) string {
 	_, retired := c.missingVersions(removed)
 	switch len(retired) {
@@ -86,8 +84,8 @@ func (c *Converter) Unneeded(removed []string) string {
 
 const spokesField = "spec.converter.declarative.spokes"
 
-// missingVersions are those that the rules name and that the CustomResourceDefinition
-// does not have yet, and those that it does not have any more.
+// missingVersions are versions that the rules name and the CustomResourceDefinition lacks:
+// those that it does not have yet, and those that a retirement has removed.
 func (c *Converter) missingVersions(removed []string) (missing field.ErrorList, retired []string) {
 	for _, err := range c.Rules.Missing {
 		if version := fmt.Sprint(err.BadValue); slices.Contains(removed, version) {
@@ -99,10 +97,10 @@ func (c *Converter) missingVersions(removed []string) (missing field.ErrorList, 
 	return missing, retired
 }
 
-// maxWarnings is how many warnings of the compiler a message has.
+// maxWarnings is the number of compiler warnings in a message.
 const maxWarnings = 5
 
-// summary is what each spoke's conversion keeps, and then what may surprise.
+// summary says what the conversion of each spoke preserves and drops, and lists warnings.
 func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 	var lines []string
 	for _, verdict := range verdicts {
@@ -128,7 +126,7 @@ func first(fields []string) string {
 	return strings.Join(fields, ", ")
 }
 
-// invalidPatch says why what is deployed cannot be made.
+// invalidPatch says why the workload cannot be rendered.
 func (c *Converter) invalidPatch() gate.Outcome {
 	return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
@@ -138,10 +136,9 @@ type podCount struct {
 	desired, current, old int32
 }
 
-// available: converter pods run with the wanted ruleset. Before the
-// CustomResourceDefinition depends on them, all of them; afterwards one is enough for
-// conversions to work, and the message tells the difference. A pod without it would
-// refuse calls for it, so that every such pod must be gone.
+// available passes if converter pods are ready with the desired ruleset: all of them before
+// the CustomResourceDefinition depends on them, and one of them afterwards. Pods without that
+// ruleset must be gone, because they refuse requests for it.
 func (r rules) available() gate.Outcome {
 	r.applyWorkload()
 	count := r.countPods()
@@ -170,14 +167,14 @@ func (r rules) available() gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
 }
 
-// fromElsewhere tells that no one depends on the pods with rules yet: no one
-// converts, or something else than rules does.
+// fromElsewhere reports that no API server calls the pods with rules yet: no converter is
+// active, or one of another kind is.
 func (c *Converter) fromElsewhere() bool {
 	named := c.Named()
 	return !c.EverActive || c.replacing() && !slices.Contains(c.ServedRules(), named) && (c.Answers(named) || !c.PointsHere())
 }
 
-// waits says what is waited for once enough pods have the current plan.
+// waits says that previous pods must terminate, once enough pods have the desired ruleset.
 func (p podCount) waits() string {
 	if p.old == 0 || p.current < p.desired {
 		return ""
@@ -185,7 +182,7 @@ func (p podCount) waits() string {
 	return fmt.Sprintf("; waiting for %d pods without it to terminate", p.old)
 }
 
-// podFailure says what keeps pods from being created, such as a quota.
+// podFailure says what prevents pods from being created, such as a quota.
 func (c *Converter) podFailure() string {
 	if c.PodFailure.Message == "" {
 		return ""
@@ -193,7 +190,7 @@ func (c *Converter) podFailure() string {
 	return "; the Deployment cannot create pods: " + c.PodFailure.Message + c.hostNetworkHint(c.PodFailure)
 }
 
-// hostNetworkHints say what to do about what keeps pods from the network of their nodes.
+// hostNetworkHints say what to do about pods that cannot use the network of their nodes.
 var hostNetworkHints = map[observed.PodTroubleCause]string{
 	observed.PodForbidden:   ": spec.workload.hostNetwork needs a namespace that admits it: kubectl label namespace NAMESPACE --overwrite pod-security.kubernetes.io/enforce=privileged",
 	observed.PodWithoutPort: ": with spec.workload.hostNetwork, each pod needs its port on a node of its own: add nodes, lower spec.workload.replicas, or choose a port that no other policy uses",
@@ -207,13 +204,13 @@ func (c *Converter) hostNetworkHint(trouble observed.PodTrouble) string {
 	return strings.ReplaceAll(hostNetworkHints[trouble.Cause], "NAMESPACE", c.Settings.Namespace)
 }
 
-// countPods counts ready pods with the current plan, and all pods without it that
-// may be called: those that end too, until they are gone or killed.
+// countPods counts ready pods with the desired ruleset, and all pods without it that may be
+// called, including those that are terminating.
 func (c *Converter) countPods() podCount {
 	count := podCount{desired: replicas(c.Policy)}
 	for _, pod := range c.Pods {
 		switch {
-		case pod.Image: // called at a port of its own
+		case pod.Image: // has a port of its own
 		case !slices.Contains(pod.Revisions, c.Wanted):
 			count.old++
 		case pod.Ready:
@@ -236,7 +233,7 @@ func replicas(policy *v1alpha1.ConversionPolicy) int32 {
 	return *policy.Spec.Workload.Replicas
 }
 
-// reportPods tells of pods, or endpoints, in the status.
+// reportPods sets the numbers of pods, or endpoints, in the status.
 func (c *Converter) reportPods(desired, ready int32) {
 	c.Status.Webhook = &v1alpha1.WebhookStatus{Desired: desired, Ready: ready, Available: fmt.Sprintf("%d/%d", ready, desired)}
 }

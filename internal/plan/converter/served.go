@@ -17,28 +17,26 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Converter pods carry several plans while rules change: the wanted one; the one
-// that the CustomResourceDefinition names, no matter who wrote that; and those that it
-// named until a moment ago, for API servers that have not seen the change. So
-// whatever an API server asks for is answered, and by the rules that it asked for.
+// Converter pods serve several rulesets while rules change: the desired one; the one that the
+// CustomResourceDefinition names, no matter who wrote it; and previous ones, for API servers
+// that have not seen the change yet. Every request is answered by the ruleset that it names.
 // The order of a change:
 //
-//  1. pods are replaced by pods that carry the new plan besides the old
-//  2. no pod without the new plan is left, not even one that is ending
-//  3. every pod has proven the new plan
-//  4. the CustomResourceDefinition is written, once, to name the new plan
-//  5. when API servers have had the time to follow, pods are replaced by pods
-//     that carry the new plan only
+//  1. pods are replaced by pods that serve the new ruleset and the previous ones
+//  2. all pods without the new ruleset have terminated
+//  3. every pod has been verified with the new ruleset
+//  4. the CustomResourceDefinition is changed, once, to name the new ruleset
+//  5. after the propagation delay, pods are replaced by pods that serve only the new ruleset
 //
-// Each of these is decided from what is observed and from status.activeRevisions. So
-// it does not matter where a manager ended, and going back is a change like any.
+// Each step is decided from the observed cluster and status.activeRevisions. Another manager
+// can therefore continue at any step, and a rollback is a change like any other.
 
-// maxRevisions bounds the plans of a pod, where rules change again and again before
-// API servers can have followed. The next change waits.
+// maxRevisions limits the rulesets of a pod. If rules change more often within the propagation
+// delay, the next change waits.
 const maxRevisions = 4
 
-// rememberActive keeps status.activeRevisions: the plan that the CustomResourceDefinition
-// names, and those that it named, for as long as API servers may ask for them.
+// rememberActive updates status.activeRevisions: the active revision, and previous ones for as
+// long as API servers may request them.
 func (c *Converter) rememberActive() {
 	if !c.EverActive {
 		c.Status.Active = nil
@@ -58,23 +56,23 @@ func (c *Converter) rememberActive() {
 		return left <= 0
 	})
 	if c.None() && c.Unconverted() && len(c.Status.Active) == 0 {
-		// No API server asks for the previous converter any more.
+		// No API server requests the previous converter any more.
 		c.EverActive = false
 		c.Status.ActiveCRD, c.Status.Webhook = "", nil
 	}
 }
 
-// recordActive records that the CustomResourceDefinition names a plan, and so no
-// other. What no one has is not one.
+// recordActive records that the CustomResourceDefinition names this revision and no other. It
+// ignores a hash that no pod, no ConfigMap and no Deployment has.
 func (c *Converter) recordActive(hash string) {
 	recorded := hash == "" || hash != c.Wanted && !c.exists(hash) && !slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, hash) })
-	plans := c.Status.Active
-	for i := range plans {
+	active := c.Status.Active
+	for i := range active {
 		switch {
-		case plans[i].Revision == hash:
-			plans[i].ReplacedTime, recorded = nil, true
-		case plans[i].ReplacedTime == nil:
-			plans[i].ReplacedTime = &metav1.Time{Time: c.Now}
+		case active[i].Revision == hash:
+			active[i].ReplacedTime, recorded = nil, true
+		case active[i].ReplacedTime == nil:
+			active[i].ReplacedTime = &metav1.Time{Time: c.Now}
 		}
 	}
 	if !recorded {
@@ -82,20 +80,20 @@ func (c *Converter) recordActive(hash string) {
 	}
 }
 
-// serve decides which plans converter pods must serve.
+// serve determines the revisions that must be served.
 func (c *Converter) serve() {
 	if c.Wanted != "" {
 		c.Served = append(c.Served, c.Wanted)
 	}
-	var asked []string
+	var requested []string
 	for _, active := range c.Status.Active {
-		asked = append(asked, active.Revision)
+		requested = append(requested, active.Revision)
 	}
 	if c.Active {
-		asked = append(asked, c.Named())
+		requested = append(requested, c.Named())
 	}
-	for _, hash := range asked {
-		// If no pod has a plan and none can be started with it, nothing is left to keep.
+	for _, hash := range requested {
+		// A ruleset that no pod has, and that none can be started with, is lost.
 		if c.exists(hash) || c.Answers(hash) {
 			c.Served = append(c.Served, hash)
 		}
@@ -104,11 +102,11 @@ func (c *Converter) serve() {
 	c.Served = slices.Compact(c.Served)
 }
 
-// missing says why no pod can be started with all the plans that it must carry,
-// or nil. The pods that run go on.
+// missing says why no pod can be started with all rulesets that it must serve, or nil. Running
+// pods continue.
 func (c *Converter) missing() *gate.Outcome {
 	if !c.Rulesets() {
-		return nil // previous pods are left unchanged
+		return nil // pods of the previous kind stay unchanged
 	}
 	for _, active := range c.Status.Active {
 		if active.Revision == c.Wanted || !slices.Contains(c.Served, active.Revision) || c.exists(active.Revision) {
@@ -131,7 +129,7 @@ func (c *Converter) missing() *gate.Outcome {
 	return nil
 }
 
-// Meanwhile says which rules are in force while others are wanted.
+// Meanwhile says which revision is still active while another one is desired.
 func (c *Converter) Meanwhile() string {
 	if !c.replacing() || !c.Answers(c.Named()) {
 		return ""
@@ -142,9 +140,9 @@ func (c *Converter) Meanwhile() string {
 	return fmt.Sprintf("; still uses the previous ruleset %s", c.Named())
 }
 
-// Answerable is the plan to name where the CustomResourceDefinition names none
-// that is answered: the one that it named, or else the wanted one, or else any of
-// before. Empty where no pod is ready.
+// Answerable is the revision to restore if no endpoint serves the one that the
+// CustomResourceDefinition names: the active one, the desired one, or a previous one. Empty
+// if no pod is ready.
 func (c *Converter) Answerable() string {
 	candidates := []string{c.Wanted}
 	for _, active := range c.Status.Active {
@@ -162,18 +160,17 @@ func (c *Converter) Answerable() string {
 	return ""
 }
 
-// Answers reports whether a ready pod has the ruleset, or is the converter of that
-// identity.
+// Answers reports that a ready pod or endpoint serves a revision.
 func (c *Converter) Answers(identity string) bool {
 	return identity == c.Wanted && len(c.ReadyEndpoints()) > 0 || c.podHas(identity)
 }
 
-// podHas reports whether a ready pod of ours is the converter of that identity.
+// podHas reports that a ready pod of the operator serves a revision.
 func (c *Converter) podHas(identity string) bool {
 	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return pod.Ready && slices.Contains(pod.Revisions, identity) })
 }
 
-// exists reports whether pods can be started with the plan, or have a Deployment.
+// exists reports that pods can be started with a ruleset, or that an image has a Deployment.
 func (c *Converter) exists(hash string) bool {
 	return slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == hash && stored.Readable })
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// LimitsSize tells that API servers are to refuse what could be read in a truncated
-// form only, and that conversions may therefore truncate.
+// LimitsSize reports that API servers must refuse objects that are too large to convert, and
+// that conversions may therefore truncate existing ones.
 func (c *Converter) LimitsSize() bool {
 	return c.MayLimitSize() && c.Policy.Spec.Converter.Declarative.Overflow != v1alpha1.OverflowDrop
 }
 
-// MayLimitSize is LimitsSize whatever is to become of what has no room.
+// MayLimitSize is LimitsSize without regard to the field overflow of the policy.
 func (c *Converter) MayLimitSize() bool {
 	return c.Settings.SizeAdmission && c.CRD != nil && c.Policy.Spec.Converter.Declarative != nil && c.Rules.AdmissionCondition != ""
 }
 
-// truncating is what the wanted ruleset may truncate. If nothing is refused that is
-// nothing, and truncated forms that readers got before are refused all the same: by
-// those of a policy that takes the place of another one, too, so that the key is that
-// of the CustomResourceDefinition.
+// truncating is what the desired ruleset may truncate. If API servers refuse no large objects,
+// it truncates nothing, and still refuses writes of truncated objects that clients read
+// before. Another policy for the same CustomResourceDefinition must refuse them, too, so that
+// the key depends on the CustomResourceDefinition only.
 func (c *Converter) truncating() *conversion.Truncating {
 	if c.CRD == nil || c.Policy.Spec.Converter.Declarative == nil {
 		return nil
@@ -36,7 +36,7 @@ func (c *Converter) truncating() *conversion.Truncating {
 	}
 	storage := crds.StorageVersion(c.CRD)
 	for i := range c.CRD.Spec.Versions {
-		// Who scales writes an object that admission does not see.
+		// An update of the scale writes an object that admission webhooks do not see.
 		if v := &c.CRD.Spec.Versions[i]; v.Name == storage && v.Subresources != nil && v.Subresources.Scale != nil {
 			allowed.Except = []string{storage}
 		}

@@ -25,31 +25,30 @@ import (
 
 const (
 	defaultReplicas = 2
-	// servicePort is where the API server calls; 443 is open in every network.
+	// servicePort is the port that API servers call. Every network allows 443.
 	servicePort = 443
-	// portName of that port, in the Service and in converter pods: previous pods
-	// and after a change of spec.workload.port are both found by it.
+	// portName of that port in the Service and in converter pods. A Service finds pods by it
+	// before and after a change of spec.workload.port.
 	portName = "https"
-	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
+	// ContainerPort is the port of converter pods without spec.workload.port.
 	ContainerPort = 9443
-	// RulesetKey is the key of a plan in its ConfigMap.
+	// RulesetKey is the key of a ruleset in its ConfigMap.
 	RulesetKey = "ruleset.json"
 
 	rulesetsMount    = "/etc/conversion-operator/rulesets"
 	certificateMount = "/etc/conversion-operator/tls"
-	// DefaultConverterAccount is the ServiceAccount of converter pods, which may nothing.
+	// DefaultConverterAccount is the ServiceAccount of converter pods. It has no rights.
 	DefaultConverterAccount = "conversion-operator-converter"
 
-	// drainSeconds let endpoints and keep-alive connections go before a pod does.
+	// drainSeconds is the time for endpoints and keep-alive connections to end before a pod does.
 	drainSeconds       = 10
 	terminationSeconds = 45
 )
 
-// applyWorkload brings everything that converts to its wanted state: the wanted
-// plan, and the pods that serve it and others (served.go). Nothing of it has an
-// owner reference. Garbage collection knows no order, and the
-// CustomResourceDefinition must let go before the pods do. A patch that cannot be
-// applied leaves what is there unchanged.
+// applyWorkload applies the desired ruleset, and the pods that serve it and previous ones
+// (served.go). The objects have no owner reference: garbage collection has no order, and the
+// conversion must be removed from the CustomResourceDefinition before the pods go. If a patch
+// cannot be applied, the existing objects stay unchanged.
 func (c *Converter) applyWorkload() {
 	if c.renderErr == nil {
 		c.work.Do(step.Apply{Object: c.rendered.service})
@@ -80,7 +79,7 @@ func (c *Converter) service() *corev1apply.ServiceApplyConfiguration {
 			WithPorts(c.servicePorts()...))
 }
 
-// servicePorts are one for all compiled rules, and one for each image (image.go).
+// servicePorts are one port for all rulesets, and one for each image (image.go).
 func (c *Converter) servicePorts() []*corev1apply.ServicePortApplyConfiguration {
 	port := func(name string, number int32) *corev1apply.ServicePortApplyConfiguration {
 		return corev1apply.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
@@ -106,8 +105,8 @@ func (c *Converter) disruptionBudget() *policyv1apply.PodDisruptionBudgetApplyCo
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(c.guarded())))
 }
 
-// guarded selects the pods of which one at most may be evicted. Of images, those
-// that serve: others, which may never become ready, must not count.
+// guarded selects the pods of which at most one may be evicted. If there are images, it selects
+// the pods of the active one: the others may never become ready, and must not count.
 func (c *Converter) guarded() map[string]string {
 	selector := c.selector()
 	if _, is := c.kind.(image); !is || c.CRD == nil {
@@ -149,7 +148,7 @@ func (c *Converter) converterPod() *corev1apply.PodTemplateSpecApplyConfiguratio
 					WithSecretName(names.CertificateSecret(c.Policy.Name)))))
 }
 
-// rulesetsVolume has each plan in a file of its own, whose name is the hash.
+// rulesetsVolume has one file for each ruleset, named by its hash.
 func (c *Converter) rulesetsVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
 	volume := corev1apply.ProjectedVolumeSource()
 	for _, hash := range c.ServedRules() {
@@ -186,8 +185,8 @@ func (c *Converter) container() *corev1apply.ContainerApplyConfiguration {
 	return container
 }
 
-// metricsAddress is nowhere on the network of the nodes, where the converters of
-// all policies would want the same port.
+// metricsAddress serves no metrics on the network of nodes, where the converters of all
+// policies would need the same port.
 func (c *Converter) metricsAddress() string {
 	if c.Policy.Spec.Workload.HostNetwork {
 		return "0"
@@ -195,7 +194,7 @@ func (c *Converter) metricsAddress() string {
 	return ":" + strconv.Itoa(podspec.MetricsPort)
 }
 
-// port is where the operator's own converter listens.
+// port is the port of the operator's converter.
 func (c *Converter) port() int32 {
 	if port := c.Policy.Spec.Workload.Port; port != 0 {
 		return port
@@ -223,8 +222,8 @@ func (c *Converter) converterAccount() string {
 	return cmp.Or(c.Settings.ConverterAccount, DefaultConverterAccount)
 }
 
-// rollingUpdate takes no pod away before another is ready. On the network of the
-// nodes a new pod may find no node whose port is free: there one goes first.
+// rollingUpdate removes no pod before another one is ready. With hostNetwork it removes one
+// first, because a new pod may find no node with a free port.
 func (c *Converter) rollingUpdate() *appsv1apply.DeploymentStrategyApplyConfiguration {
 	unavailable := 0
 	if c.Policy.Spec.Workload.HostNetwork {
@@ -236,7 +235,7 @@ func (c *Converter) rollingUpdate() *appsv1apply.DeploymentStrategyApplyConfigur
 			WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt(unavailable)))
 }
 
-// shape does to a pod what spec.workload says.
+// shape applies spec.workload to a pod.
 func (c *Converter) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1apply.PodSpecApplyConfiguration {
 	workload := c.Policy.Spec.Workload
 	nodes := maps.Clone(podspec.Linux)
@@ -257,8 +256,8 @@ func (c *Converter) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1app
 	return pod
 }
 
-// spreads are the policy's own, or else keep one lost node or zone from taking
-// every converter along.
+// spreads are those of the policy, or defaults that keep a node or a zone from having all
+// converter pods.
 func (c *Converter) spreads() []*corev1apply.TopologySpreadConstraintApplyConfiguration {
 	wanted := c.Policy.Spec.Workload.TopologySpreadConstraints
 	if len(wanted) == 0 {
@@ -282,8 +281,7 @@ func (c *Converter) spread(topologyKey string) *corev1apply.TopologySpreadConstr
 		WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(c.selector()))
 }
 
-// configOf is what to apply, of what the API server has accepted: both are the
-// same in JSON.
+// configOf converts an API type into its apply configuration. Both have the same JSON.
 func configOf[T any](value any) *T {
 	config := new(T)
 	if text, err := json.Marshal(value); err == nil {

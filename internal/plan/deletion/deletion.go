@@ -22,17 +22,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Deletion of a policy.
+// Deletion decides about the deletion of a policy.
 type Deletion struct {
 	observed.Cluster
 	// work that was decided and not handed out yet.
 	work gate.Work
-	// Released is when the CustomResourceDefinition was first seen not to need the
-	// converter any more.
+	// Released is when the operator first saw that the CustomResourceDefinition no longer
+	// needs the converter.
 	Released *metav1.Time
 
-	// active tells that it converts through the converter, and everActive that it does, or
-	// did until another client changed it.
+	// active tells that the CustomResourceDefinition converts through the converter, and
+	// everActive that it does, or did until another client changed it.
 	active, everActive bool
 	evidence           *v1alpha1.MigrationEvidence
 }
@@ -44,10 +44,10 @@ func Gather(converts *converter.Converter, evidence *v1alpha1.MigrationEvidence)
 		active: converts.Active, everActive: converts.EverActive}
 }
 
-// Held reports that the policy is not gone before the operator lets it go.
+// Held reports that the policy has the finalizer.
 func (d *Deletion) Held() bool { return slices.Contains(d.Policy.Finalizers, names.Finalizer) }
 
-// EndsRuns reports that all rights on objects go with what uses them.
+// EndsRuns reports that migrations end, and all rights to objects are deleted with them.
 func (d *Deletion) EndsRuns() bool { return d.Held() && d.Abandoned() }
 
 // Leave takes the next step of a deletion that nothing blocks, or of an abandonment.
@@ -70,18 +70,17 @@ func (d *Deletion) leave() gate.Outcome {
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
 }
 
-// Abandoned reports that the converter is to stay when the policy goes.
+// Abandoned reports that the converter stays when the policy is deleted.
 func (d *Deletion) Abandoned() bool {
 	return d.IsDeleted() && d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionAbandon
 }
 
-// LetsGo reports whether spec.conversion is, or is about to be, no business of this
-// policy any more.
+// LetsGo reports that the policy is deleted and no longer manages spec.conversion.
 func (d *Deletion) LetsGo() bool {
 	return d.IsDeleted() && (d.Abandoned() || d.InUse().Reason == "")
 }
 
-// endRuns stops migrations for good, and takes all rights on objects away.
+// endRuns deletes migrations and all rights to objects.
 func (d *Deletion) endRuns() {
 	for _, run := range d.Runs {
 		d.work.Do(step.DeleteRun{Name: names.Run(d.Policy.Name, run.ID)})
@@ -97,8 +96,8 @@ func (d *Deletion) endRuns() {
 	}
 }
 
-// draining reports whether API servers may still call the converter, by a
-// CustomResourceDefinition as it was before.
+// draining reports that API servers may still call the converter, because they have not seen the
+// change of the CustomResourceDefinition.
 func (d *Deletion) draining() bool {
 	if d.CRD == nil || !d.everActive {
 		return false
@@ -113,9 +112,9 @@ func (d *Deletion) draining() bool {
 	return left > 0
 }
 
-// InUse says why the CustomResourceDefinition still needs the converter, or
-// nothing: also when another client dropped spec.conversion, which does not make
-// stored objects readable. Another webhook has taken over.
+// InUse is the outcome if the CustomResourceDefinition still needs the converter. It does so after
+// another client removed spec.conversion, too, because that makes no stored object readable. It
+// does not if another webhook converts now.
 func (d *Deletion) InUse() gate.Outcome {
 	if d.CRD == nil || !d.everActive || d.None() && d.Unconverted() || !d.active && crds.Strategy(d.CRD) == apiextensionsv1.WebhookConverter {
 		return gate.Outcome{}
@@ -127,7 +126,7 @@ func (d *Deletion) InUse() gate.Outcome {
 	if inUse == "" {
 		return gate.Outcome{}
 	}
-	// The rules cover every version that there is.
+	// There is a ruleset only if the rules cover every version.
 	identity := d.Rules.Ruleset != nil && d.Rules.Ruleset.Identity()
 	restorable := d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionRestoreNone
 	switch {
@@ -142,10 +141,10 @@ func (d *Deletion) InUse() gate.Outcome {
 	return gate.Abnormal(v1alpha1.ReasonVersionsInUse, inUse)
 }
 
-// versionsInUse names what still needs a conversion, or is empty.
+// versionsInUse says what still needs a conversion; empty if nothing does.
 func (d *Deletion) versionsInUse() string {
 	if len(d.CRD.Spec.Versions) == 1 {
-		return "" // there is nothing to convert into
+		return "" // there is no other version
 	}
 	storage := crds.StorageVersion(d.CRD)
 	for _, served := range crds.ServedVersions(d.CRD) {

@@ -13,19 +13,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// An orphan is the rest of a policy that is gone: it was abandoned, or its
-// finalizer was removed by force. Its objects carry the name of the policy, so
-// that a policy of that name takes them over. Until one comes:
+// An orphan is the rest of a policy that no longer exists: it was abandoned, or a client removed
+// its finalizer. The objects have the name of the policy, so that a new policy of that name takes
+// them over. Until then:
 //
-//   - a CustomResourceDefinition that converts through the orphan keeps it, with a
-//     certificate that is renewed where the operator has issued it, since its objects
-//     would be unreadable otherwise
-//   - what no CustomResourceDefinition asks for any more is deleted
-//   - migrations are stopped: no one would judge what they prove
+//   - while a CustomResourceDefinition converts through the orphan, it stays, because objects
+//     would be unreadable otherwise; the operator renews the certificates that it issued
+//   - after that, it is deleted
+//   - migrations are deleted, because there is no status for their evidence
 
-// Orphan decides what to do about an orphan. The observed policy has nothing but a
-// name. Released is when the CustomResourceDefinition was first seen not to convert
-// through the orphan. It reports whether the orphan is needed.
+// Orphan decides what to do about an orphan, and reports whether it is still needed. The observed
+// policy has only a name. Released is when the operator first saw that the
+// CustomResourceDefinition does not convert through the orphan.
 func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, needed bool) {
 	converts := converter.Gather(observed.InOrder(cluster))
 	d := Gather(converts, nil)
@@ -34,7 +33,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 	case d.active && d.Authority != nil:
 		d.work.Add(certificates.Gather(certificates.Input{
 			Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, InUse: true, ServingEndpoints: converts.ServingEndpoints()}).Upkeep())
-	case d.active: // another client issues its certificates
+	case d.active: // another client renews its certificates
 	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
 		d.work.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
 	default:

@@ -11,12 +11,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Health of a policy's conversions.
+// Health reports problems of active conversions.
 type Health struct {
 	observed.Cluster
 	// work that was decided and not handed out yet.
 	work gate.Work
-	// Status is the health's part of the policy's.
+	// Status is the part of the status about these problems.
 	Status Status
 
 	converter  *converter.Converter
@@ -28,8 +28,7 @@ type Status struct {
 	ConversionFailures []v1alpha1.ConversionFailure
 	OversizedObjects   *v1alpha1.OversizedStatus
 	Verification       *v1alpha1.VerificationStatus
-	// Conditions that were decided, by their types: without a reason one is over. Others
-	// stay unchanged.
+	// Conditions by their types. One without a reason is removed; a missing one stays unchanged.
 	Conditions map[string]gate.Outcome
 }
 

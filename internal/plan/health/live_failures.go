@@ -13,22 +13,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// Converter pods tell which conversions failed in production. That is reported for as
-// long as it goes on, and changes nothing else: the gates are about what the operator
-// does, and an object that cannot be converted is for people to correct. What a pod
-// tells may have been made up by the client that reaches its port, so nothing depends on it.
+// Converter pods report which conversions failed in production. The operator reports them further
+// while they continue, and no gate depends on them: users have to correct the object or the
+// rules, and any client that reaches the port of a pod can forge a report.
 //
-// A kind may fail a thousand times in a second, and the status is written to etcd: a
-// kind of failure that is new is written at once, and counts and times of those that
-// are known once in half a window at most.
+// There may be a thousand failures a second, and every write of the status goes to etcd. A new kind
+// of failure is written at once; counts and times of known ones at most once in half a window.
 
 // DefaultFailureWindow is how long failed conversions are reported after the last one.
 const DefaultFailureWindow = 10 * time.Minute
 
-// maxConversionFailures is how many kinds of failed conversions a status has.
+// maxConversionFailures is the maximum number of kinds of failures in a status.
 const maxConversionFailures = 10
 
-// failureWindow is long enough for pods to be asked again within half of it.
+// failureWindow is long enough for every pod to be probed again within half of it.
 func (h *Health) failureWindow() time.Duration {
 	return max(cmp.Or(h.Settings.FailureWindow, DefaultFailureWindow), 2*h.Settings.ProofLifetime)
 }
@@ -44,7 +42,7 @@ func (h *Health) reportFailures() {
 	h.report(v1alpha1.ConversionsFailingCondition, gate.Abnormal(v1alpha1.ReasonConversionFailed, describeFailures(status.ConversionFailures)))
 }
 
-// failures are those to report: what was reported before and goes on, and what is new.
+// failures are the reported ones that continue, and new ones.
 func (h *Health) failures() []v1alpha1.ConversionFailure {
 	if !h.converter.Active {
 		return nil
@@ -63,8 +61,8 @@ func (h *Health) failures() []v1alpha1.ConversionFailure {
 	return rows
 }
 
-// failuresThatLast are those of the status within the window, as they are there; or all
-// as they are now, where one of them is behind by half a window.
+// failuresThatLast are the failures of the status within the window. They keep the counts and
+// times of the status unless one of them is behind by half a window.
 func (h *Health) failuresThatLast(seen []v1alpha1.ConversionFailure) []v1alpha1.ConversionFailure {
 	window, behind := h.failureWindow(), false
 	var before, now []v1alpha1.ConversionFailure
@@ -85,8 +83,8 @@ func (h *Health) failuresThatLast(seen []v1alpha1.ConversionFailure) []v1alpha1.
 	return before
 }
 
-// failuresOfPods adds up what pods tell, within the window. The example stays as long
-// as a pod names it.
+// failuresOfPods adds up the reports of pods within the window. The example object stays while a
+// pod names it.
 func (h *Health) failuresOfPods() []v1alpha1.ConversionFailure {
 	var sum []v1alpha1.ConversionFailure
 	for _, pod := range h.Pods {
@@ -105,7 +103,7 @@ func (h *Health) failuresOfPods() []v1alpha1.ConversionFailure {
 	return sum
 }
 
-// together is a kind of failure that two pods tell of.
+// together merges the reports of two pods about the same kind of failure.
 func (h *Health) together(a, b v1alpha1.ConversionFailure) v1alpha1.ConversionFailure {
 	known, _ := find(h.Policy.Status.ConversionFailures, a)
 	count, last := a.Count+b.Count, a.LastTime
@@ -136,8 +134,8 @@ func compareFailures(a, b v1alpha1.ConversionFailure) int {
 	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Cause, b.Cause))
 }
 
-// describeFailures names the first, without counts and times: a condition is to
-// change when something happened.
+// describeFailures describes the first failure, without counts and times, so that the condition
+// changes only with the failures.
 func describeFailures(rows []v1alpha1.ConversionFailure) string {
 	row := rows[0]
 	says := fmt.Sprintf("conversions from %s to %s fail: %s", row.From, row.To, row.Cause)

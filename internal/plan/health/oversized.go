@@ -17,21 +17,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// An object that has no whole form at a version is found by converter pods, when API
-// servers fill their caches, and by samples, before the activation too. It is known
-// until it was read again, and is whole or gone. If nothing is read again, it is
-// known for a day.
+// An object is oversized if it does not fit at a version. Converter pods find such objects when API
+// servers fill their caches, and samples find them, also before the activation. An object is
+// reported until it was read again and fits or no longer exists, or for a day.
 
 const (
-	// maxOversizedExamples is how many the status has.
+	// maxOversizedExamples is the maximum number of objects in the status.
 	maxOversizedExamples = 20
-	// OversizedLag is by how much lastTime in the status may be behind.
+	// OversizedLag is how far lastTime in the status may be behind.
 	OversizedLag = time.Hour
-	// oversizedLife is how long an object is known that is neither read again nor seen.
+	// oversizedLife is how long an object is reported that was not read again.
 	oversizedLife = 24 * time.Hour
 )
 
-// reportOversized reports objects that have no whole form at a version.
+// reportOversized reports objects that do not fit at a version.
 func (h *Health) reportOversized() {
 	status := &h.Status
 	if h.CRD == nil || !h.Rulesets() || h.Rules.Ruleset != nil && !h.converter.LimitsSize() {
@@ -60,7 +59,7 @@ func (h *Health) oversizedStatus() *v1alpha1.OversizedStatus {
 	}
 }
 
-// oversizedChecked is when those that were known were read again, nil for never.
+// oversizedChecked is when the known objects were read again; nil for never.
 func (h *Health) oversizedChecked() *metav1.Time {
 	checked := (*metav1.Time)(nil)
 	if known := h.Policy.Status.OversizedObjects; known != nil {
@@ -74,8 +73,8 @@ func (h *Health) oversizedChecked() *metav1.Time {
 	return checked
 }
 
-// Rows are all that are known of: of the status, of converter pods and of samples,
-// but those that were read again since, and are whole or gone.
+// Rows are all known oversized objects: those of the status, of converter pods and of samples,
+// without those that were read again and fit or no longer exist.
 func (h *Health) Rows() []v1alpha1.OversizedObject {
 	var rows []v1alpha1.OversizedObject
 	add := func(seen []v1alpha1.OversizedObject, life time.Duration) {
@@ -102,14 +101,14 @@ func (h *Health) Rows() []v1alpha1.OversizedObject {
 	return rows
 }
 
-// isWhole tells that an object was read again since it was seen, and is whole, or gone.
+// isWhole reports that an object was read again since, and fits or no longer exists.
 func (h *Health) isWhole(row v1alpha1.OversizedObject) bool {
 	found := h.Resampled
 	return found != nil && !found.Running && !row.LastTime.After(found.Ended) &&
 		slices.ContainsFunc(found.Whole, func(whole v1alpha1.OversizedObject) bool { return compareOversized(whole, row) == 0 })
 }
 
-// addOversized adds an object, or what is new of one that is known.
+// addOversized adds an object, or updates a known one.
 func addOversized(rows []v1alpha1.OversizedObject, row v1alpha1.OversizedObject) []v1alpha1.OversizedObject {
 	at := slices.IndexFunc(rows, func(known v1alpha1.OversizedObject) bool { return compareOversized(known, row) == 0 })
 	switch {
@@ -125,7 +124,7 @@ func compareOversized(a, b v1alpha1.OversizedObject) int {
 	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Version, b.Version))
 }
 
-// describeOversized names the first, and what to do.
+// describeOversized describes the first object, and what to do.
 func describeOversized(known *v1alpha1.OversizedStatus) string {
 	row := known.Examples[0]
 	fields := "fields"

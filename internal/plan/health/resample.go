@@ -19,21 +19,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 )
 
-// Samples that came back as they were before the activation prove nothing of objects
-// that are written later. So they are taken again from time to time. What is found is
-// reported, in a condition that exists only then, and undoes nothing: without the
-// conversion, more would be lost. When samples are taken next is in the status, so
-// that managers that restart, and policies that were made together, do not all begin
-// at once.
+// Samples from before the activation prove nothing about objects that are written later. So the
+// operator takes samples again from time to time. It reports failures in a condition, and reverts
+// nothing, because more would be lost without the conversion. The status has the time of the next
+// samples, so that a restart of the manager does not start all of them at once.
 
 const (
-	// DefaultResampleInterval is between two times that samples are taken.
+	// DefaultResampleInterval is the time between two samplings.
 	DefaultResampleInterval = 6 * time.Hour
-	// resampleSoon is between them while something is wrong, or objects were not read.
+	// resampleSoon is that time during a problem.
 	resampleSoon = 15 * time.Minute
-	// resampleBusy is when to look again where other policies take samples now.
+	// resampleBusy is the wait while other policies take samples.
 	resampleBusy = time.Minute
-	// jitter is the part of an interval by which it may be shorter, or longer.
+	// jitter is the divisor of the interval by which it varies.
 	jitter = 10
 )
 
@@ -56,7 +54,7 @@ func (h *Health) resample(verified bool) {
 		h.Status.Verification = known
 	}
 	if known.NextSampleTime == nil {
-		h.forget(v1alpha1.SamplesFailingCondition) // of other rules
+		h.forget(v1alpha1.SamplesFailingCondition) // it was about other rules
 		known.NextSampleTime = h.after(time.Duration(h.fraction("") * float64(interval)))
 	}
 	if h.Status.OversizedObjects != nil {
@@ -73,7 +71,7 @@ func (h *Health) resample(verified bool) {
 	h.takeSamplesAgain(known, wanted)
 }
 
-// forgetResamples says nothing any more of samples that are not taken.
+// forgetResamples ends the report if no samples are taken.
 func (h *Health) forgetResamples() {
 	h.forget(v1alpha1.SamplesFailingCondition)
 	if known := h.Status.Verification; known != nil {
@@ -86,7 +84,7 @@ func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *ap
 	asked := h.Resampled
 	switch {
 	case asked != nil && asked.Running:
-	case rights.MissingToRead(h.Cluster) != "": // they are taken once that is granted
+	case rights.MissingToRead(h.Cluster) != "":
 		h.work.Recheck(rights.Pause)
 	case h.ResamplersBusy:
 		h.work.Recheck(resampleBusy)
@@ -97,12 +95,12 @@ func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *ap
 	}
 }
 
-// resampleSubject is a time at which samples are taken.
+// resampleSubject identifies one sampling.
 func resampleSubject(known *v1alpha1.VerificationStatus) string {
 	return known.Subject + " " + known.NextSampleTime.UTC().Format(time.RFC3339)
 }
 
-// heedResamples takes what was found into the status.
+// heedResamples records the result of a sampling in the status.
 func (h *Health) heedResamples(known *v1alpha1.VerificationStatus, interval time.Duration) {
 	found := h.Resampled
 	if found == nil || found.Running || found.Subject != resampleSubject(known) {
@@ -114,7 +112,7 @@ func (h *Health) heedResamples(known *v1alpha1.VerificationStatus, interval time
 		h.report(v1alpha1.SamplesFailingCondition, gate.Abnormal(found.Reason, found.Message))
 		known.ResampledTime, known.Resampled = ended, new(int32(found.Objects)) //nolint:gosec // spec.verification.samples bounds it
 		interval = min(interval, resampleSoon)
-	case found.Reason != "": // no object is the cause: what was found before stays
+	case found.Reason != "": // no object is the cause: the previous result stays
 		interval = min(interval, resampleSoon)
 	default:
 		h.forget(v1alpha1.SamplesFailingCondition)
@@ -123,7 +121,7 @@ func (h *Health) heedResamples(known *v1alpha1.VerificationStatus, interval time
 	known.NextSampleTime = h.nextSample(known, interval)
 }
 
-// nextSample is after an interval, give or take a part of it.
+// nextSample is the time of the next sampling, with jitter.
 func (h *Health) nextSample(known *v1alpha1.VerificationStatus, interval time.Duration) *metav1.Time {
 	share := 2*h.fraction(known.NextSampleTime.UTC().Format(time.RFC3339)) - 1
 	return h.after(interval + time.Duration(share*float64(interval/jitter)))
@@ -133,7 +131,7 @@ func (h *Health) after(wait time.Duration) *metav1.Time {
 	return new(metav1.NewTime(h.Now.Add(wait)).Rfc3339Copy())
 }
 
-// fraction is a number from 0 to 1 that each policy has of its own for a text.
+// fraction is a pseudo-random number from 0 to 1 for a policy and a text.
 func (h *Health) fraction(text string) float64 {
 	const bytes = 4
 	sum, err := hex.DecodeString(names.Hash(string(h.Policy.UID), h.Policy.Name, text)[:2*bytes])

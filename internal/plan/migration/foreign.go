@@ -14,16 +14,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Others migrate too: Kubernetes' own StorageVersionMigration, and the migrator
-// that was there before it. Two at once would do everything twice, and both prune.
-// One of another client's is waited for, and proves nothing: it may have pruned
+// Other clients migrate, too: the StorageVersionMigration of Kubernetes, and its predecessor.
+// Two migrations at the same time would do the work twice, and both prune. The operator waits
+// for one of another client, and does not accept it as evidence: it may have pruned
 // status.storedVersions after it failed.
 
-// foreignPause is how long no one tells that a foreign migration has ended.
+// foreignPause is the time between two checks of a foreign migration. No event reports its end.
 const foreignPause = 10 * time.Second
 
-// MayMigrate reports whether a run of the policy goes on or may be due, so that it
-// matters whether another client migrates.
+// MayMigrate reports that a run of the policy is under way or may be due, so that a migration of
+// another client matters.
 func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 	migration, last := policy.Spec.Migration, policy.Status.Migration
 	running := last != nil && last.State == v1alpha1.MigrationRunning
@@ -31,7 +31,7 @@ func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 	return migration.Mode != v1alpha1.MigrationNever && (running || !answered || policy.Status.MigrationEvidence == nil)
 }
 
-// foreignMigration names the migration of another client that goes on; empty where none does.
+// foreignMigration names a migration of another client that is under way; empty if there is none.
 func (m *Migration) foreignMigration() string {
 	switch {
 	case m.ForeignMigration != "":
@@ -42,9 +42,8 @@ func (m *Migration) foreignMigration() string {
 	return ""
 }
 
-// noticePruning warns of versions that another client has removed from
-// status.storedVersions. It is not undone: who may store in them is not known. It
-// is not believed either (gate.go).
+// noticePruning warns of versions that another client removed from status.storedVersions. The
+// operator neither reverts that nor accepts it as evidence (gate.go).
 func (m *Migration) noticePruning() {
 	before := m.Policy.Status.CRD
 	if m.CRD == nil || before == nil || before.UID != m.CRD.UID || m.pruned() {
@@ -57,7 +56,7 @@ func (m *Migration) noticePruning() {
 	}
 }
 
-// pruned reports that it was this policy's own run.
+// pruned reports that a run of this policy pruned status.storedVersions.
 func (m *Migration) pruned() bool {
 	last := m.UnderWay()
 	if last == nil {

@@ -61,7 +61,7 @@ func HowToMigrate(policy *v1alpha1.ConversionPolicy) string {
 	return "change spec.migration.trigger to start a migration"
 }
 
-// UnderWay is the run that goes on, or nil.
+// UnderWay is the run that is under way, or nil.
 func (m *Migration) UnderWay() *v1alpha1.MigrationStatus {
 	if last := m.Status.Migration; last != nil && last.State == v1alpha1.MigrationRunning {
 		return last
@@ -69,15 +69,14 @@ func (m *Migration) UnderWay() *v1alpha1.MigrationStatus {
 	return nil
 }
 
-// rests reports that the run is paused and has no pod any more, which may last:
-// no one needs its rights meanwhile.
+// rests reports that the run is paused and has no pod. It needs no rights until it resumes.
 func (m *Migration) rests() bool {
 	job := m.run(m.UnderWay().Run).Job
 	return m.Policy.Spec.Migration.Paused && job != nil && ptr.Deref(job.Spec.Suspend, false) &&
 		job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
 }
 
-// runs reports whether the run is under way.
+// runs reports that the run is under way.
 func (m *Migration) runs(id string) bool {
 	last := m.UnderWay()
 	return last != nil && last.Run == id
@@ -88,7 +87,7 @@ func (m *Migration) failed(id string) bool {
 	return last != nil && last.Run == id && last.State == v1alpha1.MigrationFailed
 }
 
-// wantsRun reports whether the policy asks for a run that was not made yet.
+// wantsRun reports that the policy wants a run that has not started yet.
 func (m *Migration) wantsRun(id string) bool {
 	switch m.Policy.Spec.Migration.Mode {
 	case v1alpha1.MigrationNever:
@@ -100,15 +99,15 @@ func (m *Migration) wantsRun(id string) bool {
 	}
 }
 
-// triggered reports that no run answers the trigger. One that was superseded was
-// not what was asked for; one that was cancelled was given up by who asked.
+// triggered reports that no run has answered the trigger. A superseded run does not count as an
+// answer; a cancelled one does, because the author of the policy gave it up.
 func (m *Migration) triggered() bool {
 	trigger, last := m.Policy.Spec.Migration.Trigger, m.Status.Migration
 	answered := last != nil && last.Trigger == trigger && last.State != v1alpha1.MigrationSuperseded
 	return trigger != "" && !answered
 }
 
-// proven says what the evidence says.
+// proven is the outcome if there is migration evidence.
 func (m *Migration) proven(storage string) gate.Outcome {
 	evidence := m.Status.MigrationEvidence
 	if evidence.Source == v1alpha1.EvidenceSingleVersion {
@@ -117,7 +116,7 @@ func (m *Migration) proven(storage string) gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d%s", storage, evidence.Run, evidence.Objects, m.notYetPlaced()))
 }
 
-// migrate starts a run, follows it, and prunes after it.
+// migrate starts a run, follows it, and prunes status.storedVersions after it.
 func (m *Migration) migrate(id, storage string) gate.Outcome {
 	run := m.run(id)
 	if wait := m.beforeRun(run, storage); wait.Reason != "" {
@@ -130,7 +129,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	case run.Over():
 		m.endRun(v1alpha1.MigrationFailed)
 		failure := m.explainFailure()
-		failure.Stalled = !m.triggered() // the next run is asked for already
+		failure.Stalled = !m.triggered() // otherwise the next run is requested already
 		return failure
 	case m.Policy.Spec.Migration.Paused:
 		return m.paused()
@@ -142,7 +141,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	return gate.Waiting(v1alpha1.ReasonMigrating, m.explainProgress())
 }
 
-// beforeRun says what keeps a run from being made, or looked at.
+// beforeRun is the outcome if a run cannot be started or followed.
 func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 	foreign := m.foreignMigration()
 	switch {
@@ -158,7 +157,7 @@ func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 		m.work.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToMigrate(m.Cluster))
 	case run.Over() || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
-		// It was run before, for the same pins: what it proved then is not what is asked now.
+		// An earlier run had the same pins. Its evidence is too old for this trigger.
 		m.work.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
 		return gate.Waiting(v1alpha1.ReasonMigrating, "waiting for the previous migration to finish")
 	case m.Policy.Spec.Migration.Paused:
@@ -177,8 +176,8 @@ func (m *Migration) run(id string) observed.Run {
 	return observed.Run{ID: id}
 }
 
-// prune reduces status.storedVersions once the run has rewritten everything,
-// and takes the run for evidence once the API server shows it.
+// prune reduces status.storedVersions after the run has rewritten every object. The run becomes
+// evidence once the API server returns the pruned status.
 func (m *Migration) prune(id, storage string) gate.Outcome {
 	if !crds.StoredOnlyIn(m.CRD, storage) {
 		m.work.Do(step.PruneStoredVersions{Pin: step.PinOf(m.CRD), StorageVersion: storage})
@@ -191,7 +190,7 @@ func (m *Migration) prune(id, storage string) gate.Outcome {
 	return m.proven(storage)
 }
 
-// paused says how far a run is that was told to stop.
+// paused reports the progress of a paused run.
 func (m *Migration) paused() gate.Outcome {
 	last := m.Status.Migration
 	how := "before its first object"
@@ -202,7 +201,7 @@ func (m *Migration) paused() gate.Outcome {
 		"run %s is paused %s: set spec.migration.paused to false to resume it", last.Run, how))
 }
 
-// explainProgress says what a run does, without what changes while it does it.
+// explainProgress says what a run does, without counters, so that the message is stable.
 func (m *Migration) explainProgress() string {
 	last := m.Status.Migration
 	says := what(last)
@@ -231,7 +230,7 @@ func what(run *v1alpha1.MigrationStatus) string {
 	return fmt.Sprintf("run %s rewrites %s at %s", run.Run, objects, run.StorageVersion)
 }
 
-// notYetPlaced says how values come to their place where no run does that by itself.
+// notYetPlaced says how to move preserved values to fields if no run does so automatically.
 func (m *Migration) notYetPlaced() string {
 	if m.Policy.Spec.Migration.Mode == v1alpha1.MigrationAutomatic || !m.ToPlace() {
 		return ""
@@ -239,7 +238,7 @@ func (m *Migration) notYetPlaced() string {
 	return fmt.Sprintf("; %d objects have preserved values, some of which have a field now: %s", m.Status.PreservedData.Objects, HowToMigrate(m.Policy))
 }
 
-// explainFailure says what failed and what to do; status.storedVersions was not pruned.
+// explainFailure says what failed and what to do. status.storedVersions was not pruned.
 func (m *Migration) explainFailure() gate.Outcome {
 	last := m.Status.Migration
 	const cure = "; status.storedVersions was not pruned; change spec.migration.trigger to retry"

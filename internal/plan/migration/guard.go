@@ -11,14 +11,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// guard stops the runs that must not go on, before anything else and
-// whatever the gates say: a run that is pinned to another state of the
-// CustomResourceDefinition is ended, and one whose conversion was dropped or
-// changed is suspended, since it would store what nothing has converted. (The
-// Job looks at its pin by itself too; this is for the time in between.) So is one
-// that the policy pauses, whose converter answers wrongly, or that another client's
-// migration has come beside. A run that no client asks for was begun by a manager that
-// had not read the evidence yet: it goes.
+// guard stops runs that must not continue, whatever the gates say. It deletes a run that is
+// pinned to another state of the CustomResourceDefinition, and one that no client requested: a
+// manager started it before it had read the evidence. It suspends the wanted run while that
+// must not write (whyNot). The Job checks its pin itself, too; guard covers the time until then.
 func (m *Migration) guard() {
 	wanted := m.wantedRun()
 	m.giveUp(wanted)
@@ -31,17 +27,17 @@ func (m *Migration) guard() {
 			m.suspend(run)
 			m.stall(m.whyNot())
 		case run.Over() && (m.latest(run) || m.retried(run)):
-			// The latest run stays for its logs, and the one before for what failed there.
+			// The latest run stays for its logs, and the one that it retries for its record.
 		default:
 			m.work.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
 		}
 	}
 }
 
-// isPaused is why a paused run stalls.
+// isPaused is the reason in the status of a paused run.
 const isPaused = "spec.migration.paused is true"
 
-// whyNot says why the wanted run must not write now; empty where it may.
+// whyNot says why the wanted run must not write now; empty if it may.
 func (m *Migration) whyNot() string {
 	switch foreign := m.foreignMigration(); {
 	case !m.InForce || m.Drifted:
@@ -65,9 +61,8 @@ func (m *Migration) stall(why string) {
 	}
 }
 
-// wantedRun is the only run that may be under way; empty where none may. One that
-// goes on is not given up for another trigger: what it does is what the next one
-// would begin with.
+// wantedRun is the only run that may be under way; empty if none may. Another trigger does not
+// end a run, because the next run would begin with the same work.
 func (m *Migration) wantedRun() string {
 	if m.CRD == nil || m.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
 		return ""
@@ -79,7 +74,7 @@ func (m *Migration) wantedRun() string {
 	return names.RunID(m.CRD, storage, trigger)
 }
 
-// giveUp says of a run that is not the wanted one that it proves nothing any more.
+// giveUp ends a run that is not the wanted one. It produces no evidence.
 func (m *Migration) giveUp(wanted string) {
 	last := m.UnderWay()
 	if last == nil || last.Run == wanted {
@@ -89,11 +84,11 @@ func (m *Migration) giveUp(wanted string) {
 	if m.CRD != nil && last.CRDUID == m.CRD.UID && last.CRDGeneration == m.CRD.Generation {
 		as = v1alpha1.MigrationCancelled
 	}
-	last.Record = "" // goes with the Job
+	last.Record = "" // is deleted with the Job
 	m.endRun(as)
 }
 
-// ending reports whether pods of another run may still write.
+// ending reports that pods of another run may still write.
 func (m *Migration) ending() bool {
 	for _, run := range m.Runs {
 		if run.ID != m.wantedRun() && run.Job != nil && !run.Over() {
@@ -114,7 +109,7 @@ func (m *Migration) latest(run observed.Run) bool {
 	return last != nil && last.Run == run.ID
 }
 
-// retried reports that the run that goes on needs the record of this one.
+// retried reports that the run under way needs the record of this one.
 func (m *Migration) retried(run observed.Run) bool {
 	last := m.UnderWay()
 	return last != nil && last.RetryOf == run.ID

@@ -28,12 +28,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// migrationRestarts is how often a migration pod may fail before the run is
-// given up: enough for node drains and API servers that restart.
+// migrationRestarts is how often a migration pod may fail before the run fails: enough for node
+// drains and restarts of API servers.
 const migrationRestarts = 10
 
-// startRun gives a run its rights, its checkpoint and its Job. A Job that
-// exists is not touched, but for going on after a suspension.
+// startRun creates the rights, the checkpoint and the Job of a run, or resumes the Job.
 func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
 	steps := []step.Step{step.Apply{Object: m.migrationAccount()}}
 	if m.Granted == nil {
@@ -52,10 +51,9 @@ func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
 	return steps
 }
 
-// otherSettings reports that the run's pods are told something else than the policy
-// asks for now, or in another way. The arguments of a Job cannot be changed. The Job
-// of an older manager is made again as well: its record stays, and the run continues
-// from there.
+// otherSettings reports that the Job has other arguments than the policy now requires, or that
+// an older manager wrote them in another form. Arguments of a Job are immutable, so the Job is
+// created again. The record stays, and the run continues from there.
 func (m *Migration) otherSettings(run observed.Run, storage string) bool {
 	if run.Job == nil || !run.Job.DeletionTimestamp.IsZero() || len(run.Job.Spec.Template.Spec.Containers) == 0 {
 		return false
@@ -69,9 +67,8 @@ func (m *Migration) migrationAccount() *corev1apply.ServiceAccountApplyConfigura
 		WithAutomountServiceAccountToken(false)
 }
 
-// resourceRole grants list and patch on the one resource, a look at the
-// CustomResourceDefinition that the run is pinned to, and at where API servers
-// are, and nothing else.
+// resourceRole grants list and patch on the one resource, get on the CustomResourceDefinition
+// that the run is pinned to, and the reads that find all API servers.
 func (m *Migration) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
 	grant, _, _ := rights.Of(m.Cluster)
 	return rbacv1apply.ClusterRole(names.MigrationRights(m.Policy.Name)).
@@ -98,8 +95,7 @@ func (m *Migration) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfig
 		WithSubjects(m.migrationSubject())
 }
 
-// checkpointRole lets a run record its progress where only it can, and read what
-// failed in the run that it retries.
+// checkpointRole lets a run write its own record, and read the record of the run that it retries.
 func (m *Migration) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguration {
 	configMap := func(id string) *rbacv1apply.PolicyRuleApplyConfiguration {
 		return rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithResourceNames(names.Run(m.Policy.Name, id))
@@ -130,7 +126,7 @@ func (m *Migration) migrationSubject() *rbacv1apply.SubjectApplyConfiguration {
 		WithNamespace(m.Settings.Namespace).WithName(names.MigrationRights(m.Policy.Name))
 }
 
-// checkpoint has no data here: what the run recorded stays when it is applied again.
+// checkpoint has no data, so that applying it again keeps the record.
 func (m *Migration) checkpoint(id string) *corev1apply.ConfigMapApplyConfiguration {
 	return corev1apply.ConfigMap(names.Run(m.Policy.Name, id), m.Settings.Namespace).
 		WithLabels(m.runLabels(id)).WithAnnotations(m.Annotations())
@@ -167,7 +163,7 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 		WithSecurityContext(podspec.RestrictedContainer())
 }
 
-// runSpec is what the run's pods are told.
+// runSpec is the specification for the pods of the run.
 func (m *Migration) runSpec(id, storage string) *contract.Spec {
 	asked, status := m.Policy.Spec.Migration, m.Status.Migration
 	old := without(crds.ServedVersions(m.CRD), storage)
@@ -223,8 +219,8 @@ const (
 	flowPrecedence = 8500
 )
 
-// flowSchema puts the requests of the policy's migrations, and of no other client,
-// behind those of others.
+// flowSchema gives requests of the policy's migrations a lower priority than those of other
+// clients.
 func (m *Migration) flowSchema() *flowcontrolv1apply.FlowSchemaApplyConfiguration {
 	name := names.MigrationRights(m.Policy.Name)
 	return flowcontrolv1apply.FlowSchema(name).

@@ -11,31 +11,31 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Input is what a migration depends on besides what was observed.
+// Input is the observed cluster, with decisions of other rooms.
 type Input struct {
 	observed.Cluster
-	// InForce tells that the CustomResourceDefinition converts as the policy wants it, or
-	// wanted it before; Drifted that another client changed that.
+	// InForce tells that the CustomResourceDefinition converts as the policy wants or wanted,
+	// and Drifted that another client changed that.
 	InForce, Drifted bool
-	// InCharge tells that API servers call the converter that is wanted.
+	// InCharge tells that the active converter is the desired one.
 	InCharge bool
-	// AnswersWrongly tells that a converter that API servers call answers, and wrongly.
+	// AnswersWrongly tells that an endpoint that serves traffic answers incorrectly.
 	AnswersWrongly bool
-	// RefusesTruncated tells that API servers refuse truncated forms, which a migration reads.
+	// RefusesTruncated tells that API servers refuse writes of truncated objects.
 	RefusesTruncated bool
 	// Evidence of an earlier migration, as far as it still holds.
 	Evidence *v1alpha1.MigrationEvidence
-	// Wanted is the identity of the wanted converter, and Ruleset the same where that is
-	// compiled rules.
+	// Wanted is the identity of the desired converter. Ruleset is the same if the policy has
+	// rules, and otherwise empty.
 	Wanted, Ruleset string
 }
 
-// Migration of a policy's objects.
+// Migration decides about the migration of stored objects.
 type Migration struct {
 	Input
 	// work that was decided and not handed out yet.
 	work gate.Work
-	// Status is the migration's part of the policy's.
+	// Status is the migration's part of the status of the policy.
 	Status Status
 
 	places *conversion.Places
@@ -79,7 +79,7 @@ func (m *Migration) SuspendAll() gate.Work {
 	return m.work.Take()
 }
 
-// Places tells what has a place in the storage version, nil where that is not known.
+// Places says which preserved values have a field in the storage version; nil if unknown.
 func (m *Migration) Places() *conversion.Places {
 	if m.places == nil && m.Rules.Ruleset != nil && m.CRD != nil {
 		m.places, _ = conversion.NewPlaces(m.Rules.Ruleset, crds.StorageVersion(m.CRD)) // nil with an error

@@ -15,17 +15,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Objects hold, in annotations, values that their version in etcd has no place for.
-// What goes through objects counts them (a migration run, a sample, a retirement), and
-// status.preservedData remembers the best count: one of all objects before one of some.
-// When rules or schemas change so that a field of it has a place, a run makes data of
-// its values (gate.go); as long as objects hold values of a version, it is not
-// removed (versions.go, retired.go).
+// Objects preserve, in annotations, values that the storage version has no field for. Migration
+// runs, samples and retirements count them, and status.preservedData has the best count: one of
+// all objects is better than one of some. When a change of rules or schemas adds a field for
+// preserved values, a run moves them there (gate.go). While objects have preserved values of a
+// version, it is not removed (package retirement).
 
-// maxPreservedFields is how many fields of a version the status names.
+// maxPreservedFields is the maximum number of fields of a version in the status.
 const maxPreservedFields = 20
 
-// notePreserved takes what was counted into the status, and judges what it has.
+// notePreserved records new counts in the status, and updates what follows from them.
 func (m *Migration) notePreserved() {
 	if m.CRD == nil || !m.Rulesets() {
 		m.Status.PreservedData = nil
@@ -34,19 +33,19 @@ func (m *Migration) notePreserved() {
 	if before := m.Policy.Status.CRD; before != nil && before.UID != m.CRD.UID {
 		m.Status.PreservedData = nil
 	}
-	m.takeInquiry(m.Samples, v1alpha1.PreservedDataBySample)
-	m.takeInquiry(m.Resampled, v1alpha1.PreservedDataBySample)
-	m.takeInquiry(m.Cleared, v1alpha1.PreservedDataByRetirement)
+	m.takeCheck(m.Samples, v1alpha1.PreservedDataBySample)
+	m.takeCheck(m.Resampled, v1alpha1.PreservedDataBySample)
+	m.takeCheck(m.Cleared, v1alpha1.PreservedDataByRetirement)
 	m.judgePreserved()
 }
 
-func (m *Migration) takeInquiry(asked *observed.BackgroundCheck, source v1alpha1.PreservedDataSource) {
+func (m *Migration) takeCheck(asked *observed.BackgroundCheck, source v1alpha1.PreservedDataSource) {
 	if asked != nil && !asked.Running && asked.Held != nil && asked.Held.CRD == m.CRD.UID {
 		m.takeCount(m.count(asked.Held, source))
 	}
 }
 
-// noteRunCount takes what a run counted into the status, when it has ended.
+// noteRunCount records the count of a run that has ended.
 func (m *Migration) noteRunCount(run observed.Run) {
 	record := run.Record
 	if record == nil || record.Ruleset == "" {
@@ -62,9 +61,8 @@ func (m *Migration) noteRunCount(run observed.Run) {
 	m.judgePreserved()
 }
 
-// takeCount keeps a count if it says more than the one that there is. Of two within
-// one second, which is all that a status tells of time, the one that is taken last says
-// more: small kinds are gone through, and cleaned, in less.
+// takeCount records a count if it says more than the recorded one. Of two counts in the same
+// second, the precision of a status, the one that is recorded last says more.
 func (m *Migration) takeCount(counted *v1alpha1.PreservedDataStatus) {
 	known := m.Status.PreservedData
 	if known != nil && !saysMore(counted, known) {
@@ -73,9 +71,9 @@ func (m *Migration) takeCount(counted *v1alpha1.PreservedDataStatus) {
 	m.Status.PreservedData = counted
 }
 
-// saysMore reports whether one count says more than another: of two of all objects, or
-// of some, the later one. Beside one of all objects, one of some says more if it is
-// later and shows a field that the other does not know of.
+// saysMore reports that one count says more than another. Of two complete counts, or of two
+// incomplete ones, the later one does. An incomplete count says more than a complete one if it
+// is later and has a field that the complete one lacks.
 func saysMore(counted, known *v1alpha1.PreservedDataStatus) bool {
 	later := !counted.Time.Before(&known.Time)
 	switch {
@@ -87,7 +85,7 @@ func saysMore(counted, known *v1alpha1.PreservedDataStatus) bool {
 	return later && knowsMore(counted, known)
 }
 
-// knowsMore reports whether a count shows a field that another one does not know of.
+// knowsMore reports that a count has a field that another one lacks.
 func knowsMore(counted, known *v1alpha1.PreservedDataStatus) bool {
 	return slices.ContainsFunc(counted.Versions, func(of v1alpha1.PreservedVersion) bool {
 		before := PreservedOf(known, of.Version)
@@ -97,7 +95,7 @@ func knowsMore(counted, known *v1alpha1.PreservedDataStatus) bool {
 	})
 }
 
-// PreservedOf is what was counted of a version; nil where nothing was.
+// PreservedOf is the count of a version; nil if there is none.
 func PreservedOf(counted *v1alpha1.PreservedDataStatus, version string) *v1alpha1.PreservedVersion {
 	if counted == nil {
 		return nil
@@ -110,7 +108,7 @@ func PreservedOf(counted *v1alpha1.PreservedDataStatus, version string) *v1alpha
 	return nil
 }
 
-// count writes what was counted as a status tells it.
+// count converts a count into its form in the status.
 func (m *Migration) count(held *observed.Held, source v1alpha1.PreservedDataSource) *v1alpha1.PreservedDataStatus {
 	counted := &v1alpha1.PreservedDataStatus{
 		Objects: held.Objects, Bytes: held.Bytes, LargestObject: held.Largest, LargestBytes: held.LargestBytes,
@@ -135,8 +133,8 @@ func countOf(held *conversion.VersionHoldings) v1alpha1.PreservedVersion {
 	return of
 }
 
-// judgePreserved says what of the fields has a place by the rules of now, and whether
-// they were counted by those.
+// judgePreserved marks the fields that the storage version has by the current rules, and a count
+// by other rules as outdated.
 func (m *Migration) judgePreserved() {
 	known := m.Status.PreservedData
 	if known == nil {
@@ -159,9 +157,9 @@ func (m *Migration) judgePreserved() {
 	}
 }
 
-// ToPlace reports whether objects hold values that may have a place by the rules that
-// are in force, and no run has tried to give it to them by those. One try is enough:
-// the rest after that does not fit, or is refused.
+// ToPlace reports that objects have preserved values that may have a field by the active rules,
+// and that no run has tried to move them by these rules. One try is enough: the other values do
+// not fit, or API servers refuse them.
 func (m *Migration) ToPlace() bool {
 	known, last := m.Status.PreservedData, m.Status.Migration
 	tried := last != nil && last.Ruleset == m.Wanted && (last.State == v1alpha1.MigrationSucceeded || last.State == v1alpha1.MigrationFailed)

@@ -12,8 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// Events are what happened to migrations between two states of a policy, in
-// that order.
+// Events returns the events of migrations between two states of a policy, in order.
 func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 	last, next := before.Migration, after.Migration
 	if next == nil {
@@ -38,7 +37,7 @@ func ofRun(run *v1alpha1.MigrationStatus, reason, note string, warning bool) gat
 	return gate.Event{Reason: reason, Action: "Migrate", Note: note, Warning: warning, CRD: run.CRDUID}
 }
 
-// whileRunning tells of a run that was going on what has become of it.
+// whileRunning returns the events of a run that was under way.
 func whileRunning(last, next *v1alpha1.MigrationStatus) []gate.Event {
 	counts := fmt.Sprintf("run %s: %s", next.Run, counts(next))
 	one := func(reason, note string, warning bool) []gate.Event {
@@ -80,7 +79,7 @@ func explainMessage(run *v1alpha1.MigrationStatus) string {
 	return ""
 }
 
-// counts say how far a run is.
+// counts formats the progress of a run.
 func counts(run *v1alpha1.MigrationStatus) string {
 	text := fmt.Sprintf("%d of %d objects, %d rewritten, %d current, %d gone, %d failed",
 		done(run), max(done(run), run.Total), run.Rewritten, run.Current, run.Gone, run.Failed)
@@ -90,7 +89,7 @@ func counts(run *v1alpha1.MigrationStatus) string {
 	return text
 }
 
-// missingFrom are the previous stored versions that are no longer listed.
+// missingFrom returns the stored versions that are no longer listed.
 func missingFrom(before, after *v1alpha1.CRDStatus) []string {
 	if before == nil || after == nil || before.UID != after.UID {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// progressPause is the time between two writes of a policy's status that bring
-// nothing but counters. Every client that watches policies gets each of them.
+// progressPause is the time between two writes of a status in which only counters change. Every
+// client that watches policies gets each of them.
 const progressPause = 5 * time.Second
 
-// recordRun copies what the run recorded into the status: at once where it is at
-// another step, stalls, goes on or has ended, and otherwise now and then.
+// recordRun copies the record of the run into the status: at once if the step changes or the run
+// stalls, continues or ends, and otherwise from time to time.
 func (m *Migration) recordRun(run observed.Run, storage string) {
 	last := m.UnderWay()
 	if last == nil || last.Run != run.ID {
@@ -58,7 +58,7 @@ func (m *Migration) newRun(run observed.Run, storage string) *v1alpha1.Migration
 	return made
 }
 
-// causeOf is why a run is made now.
+// causeOf is the reason for a new run.
 func (m *Migration) causeOf() v1alpha1.MigrationCause {
 	switch {
 	case m.triggered():
@@ -69,8 +69,8 @@ func (m *Migration) causeOf() v1alpha1.MigrationCause {
 	return v1alpha1.MigrationForStoredVersions
 }
 
-// retryOf is the previous run where all that is left to do is what failed there.
-// The run itself looks at that run's record whether that is so.
+// retryOf is the previous run if only its failed objects are left. The new run checks that with
+// the record of the previous one.
 func (m *Migration) retryOf() string {
 	before := m.Status.Migration
 	if before == nil || before.State != v1alpha1.MigrationFailed || before.Failed == 0 ||
@@ -80,7 +80,7 @@ func (m *Migration) retryOf() string {
 	return before.Run
 }
 
-// progressDue is when counters are worth a write of the status again.
+// progressDue is the time of the next write of counters.
 func (m *Migration) progressDue(last *v1alpha1.MigrationStatus) time.Time {
 	if last.ProgressTime == nil {
 		return m.Now
@@ -88,7 +88,7 @@ func (m *Migration) progressDue(last *v1alpha1.MigrationStatus) time.Time {
 	return last.ProgressTime.Add(progressPause)
 }
 
-// stepOf is what a run is at, or is about to be.
+// stepOf is the current or next step of a run.
 func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 	switch record := run.Record; {
 	case record != nil && record.Complete():
@@ -102,8 +102,7 @@ func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 	}
 }
 
-// steps are what a run is at by the states of its record. A run that has ended is at
-// none.
+// steps are the steps by the states of a record. A run that has ended has no step.
 var steps = map[contract.State]v1alpha1.MigrationStep{
 	contract.StatePreflight: v1alpha1.MigrationTrying,
 	contract.StateSettling:  v1alpha1.MigrationPropagating,
@@ -112,7 +111,7 @@ var steps = map[contract.State]v1alpha1.MigrationStep{
 	contract.StateVerifying: v1alpha1.MigrationVerifying,
 }
 
-// fill writes what is known of a run over what was.
+// fill copies the state of a run into the status.
 func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
 	if run.Record != nil {
 		fillRecord(status, run.Record)
@@ -132,7 +131,7 @@ func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
 	status.Verified, status.ByFallback = record.Verified, record.ByFallback
 	status.Placed, status.NotPlaced, status.Refused = record.Placed, record.Unplaced, record.Refused
 	status.Predicted, status.Failures, status.Message = record.Predicted, record.Failures, record.Message
-	// A run that rewrites one object in some seconds is not stalled.
+	// Rounded up: a run that rewrites one object in some seconds is not stalled.
 	status.RatePerSecond, status.EstimatedCompletion = int64(math.Ceil(record.RatePerSecond)), record.EstimatedCompletion
 	status.Waiting, status.Barrier = record.Waiting, nil
 	if record.BarrierKind != "" {
@@ -150,7 +149,7 @@ func done(status *v1alpha1.MigrationStatus) int64 {
 	return status.Rewritten + status.Current + status.Gone + status.Failed
 }
 
-// endRun keeps of a run what stays true.
+// endRun sets the final state of a run, and clears what described its progress.
 func (m *Migration) endRun(as v1alpha1.MigrationState) {
 	last := m.Status.Migration
 	if as == v1alpha1.MigrationSucceeded || as == v1alpha1.MigrationFailed {

@@ -15,12 +15,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// The managedFields of objects name the version at which they were written. Where
-// there is no such version any more, an API server refuses every server-side apply
-// of the object: it cannot convert it to tell what belongs to whom.
+// managedFields of objects name the versions at which clients wrote them. Once such a version
+// does not exist any more, API servers refuse every server-side apply of the object, because
+// they cannot convert it to compare owners.
 
-// clear lets the objects forget a version, and says nothing once none names it. It
-// is kept in memory that none does: who removes the version has looked.
+// clear removes a version from the managedFields of all objects. It returns no outcome once no
+// object names the version. The result is kept in memory only, so that every manager checks it
+// itself before it removes the version.
 func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	discard := r.toDiscard(record)
 	subject := names.Hash(string(r.CRD.UID), record.Version, record.UnservedTime.UTC().Format(time.RFC3339), r.converter.Ruleset(), strings.Join(discard, "\n"))
@@ -54,8 +55,8 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	return gate.Pending(v1alpha1.ReasonCleaningManagedFields, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
 }
 
-// toDiscard are the fields that may be lost with a version, once it is certain that
-// nothing else keeps it: a count after it was unserved shows no other fields of it.
+// toDiscard are the fields whose preserved values may be lost with the version. There are none
+// before a count, made after the version was unserved, shows that nothing else blocks it.
 func (r *Retirement) toDiscard(record *v1alpha1.RetirementStatus) []string {
 	entry, known := r.retirement(record.Version), r.migration.Status.PreservedData
 	if entry == nil || !reaches(entry.Action, v1alpha1.RetirementRemove) || len(r.strands(record.Version)) > 0 || known == nil {

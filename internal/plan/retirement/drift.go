@@ -18,17 +18,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// The budget of repairs of spec.versions. Every manifest of a CustomResourceDefinition
-// has that list, other than spec.conversion: who applies it again says something
-// else of storage and served each time. One release that was forgotten is repaired;
-// against a tool that applies it every few minutes, people have to decide.
+// The budget of repairs of spec.versions. Unlike spec.conversion, every manifest of a
+// CustomResourceDefinition has this list, and each apply of an old manifest reverts it. The
+// operator repairs that once or twice; if a tool applies it again and again, users must decide.
 const (
 	versionRepairsAtMost = 2
 	versionRepairWindow  = 24 * time.Hour
 )
 
-// noteVersions compares what this policy had reached in spec.versions with what
-// is there, and remembers both that and what a client took back.
+// noteVersions compares the recorded steps with spec.versions, and records new steps and
+// reverted ones.
 func (r *Retirement) noteVersions() {
 	if r.CRD == nil || r.Recreated() {
 		r.Status.VersionsDrift = nil
@@ -36,15 +35,15 @@ func (r *Retirement) noteVersions() {
 	r.notePromotion()
 	r.noteRetirement()
 	if len(r.reverted) > 0 && crds.VersionsAreBy(r.CRD, names.ManagedBy) {
-		r.reverted = nil // by this policy, as it was before
+		r.reverted = nil // an earlier generation of this policy did that
 	}
 	if len(r.reverted) > 0 {
 		r.recordVersionsDrift()
 	}
 }
 
-// recordVersionsDrift counts a foreign write before it is answered, and answers it
-// at the next look: a repair is never uncounted.
+// recordVersionsDrift counts a foreign write. The repair follows in the next reconciliation, so
+// that no repair goes uncounted.
 func (r *Retirement) recordVersionsDrift() {
 	before := r.Status.VersionsDrift
 	now := *r.Second()
@@ -69,8 +68,7 @@ func (r *Retirement) recordVersionsDrift() {
 	r.work.Do(step.Warn{CRD: r.CRD, Reason: versionsDriftReason(drift.Answer), Note: r.revertedBy() + " " + strings.Join(r.reverted, ", and ") + ", in spec.versions of the CustomResourceDefinition"})
 }
 
-// driftEnded: what a client took back, and was left so, is there again. Nothing is held
-// back any more; the repairs stay counted.
+// driftEnded records that a reverted step was taken again. The repairs stay counted.
 func (r *Retirement) driftEnded() {
 	if drift := r.Status.VersionsDrift; drift != nil {
 		drift.Answer = v1alpha1.DriftRepaired
@@ -91,7 +89,7 @@ func (r *Retirement) revertedBy() string {
 	return gate.FieldManager("")
 }
 
-// heldBack says why spec.versions is not written although it differs.
+// heldBack is the outcome if drift keeps the operator from changing spec.versions.
 func (r *Retirement) heldBack() gate.Outcome {
 	drift := r.Status.VersionsDrift
 	if drift == nil || drift.PolicyGeneration != r.Policy.Generation {

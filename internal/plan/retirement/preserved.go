@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
 )
 
-// strands is what would be lost with a version: values that cannot be read without it.
+// strands blocks a version while objects have preserved values that only it can express.
 func (r *Retirement) strands(name string) []v1alpha1.VersionBlock {
 	if !r.Rulesets() || len(r.CRD.Spec.Versions) < 2 {
 		return nil
@@ -32,7 +32,7 @@ func (r *Retirement) strands(name string) []v1alpha1.VersionBlock {
 	return nil
 }
 
-// unaccepted says what objects hold of a version besides what may be lost.
+// unaccepted names preserved values of a version whose loss the policy does not accept.
 func (r *Retirement) unaccepted(of *v1alpha1.PreservedVersion) string {
 	var fields []v1alpha1.PreservedField
 	for _, field := range of.Fields {
@@ -61,7 +61,7 @@ func (r *Retirement) acceptedLosses(version string) []string {
 	return nil
 }
 
-// someOf names the first fields.
+// someOf names the first three fields.
 func someOf(fields []v1alpha1.PreservedField, more bool) string {
 	const most = 3
 	var paths []string
@@ -75,7 +75,7 @@ func someOf(fields []v1alpha1.PreservedField, more bool) string {
 	return shown
 }
 
-// howToPlace says how values of fields come to a place in the storage version.
+// howToPlace says how preserved values can be moved to fields of the storage version.
 func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField) string {
 	storage, served := crds.StorageVersion(r.CRD), ""
 	if !crds.Serves(r.CRD, version) {
@@ -94,8 +94,7 @@ func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField
 	return fmt.Sprintf("%s has these fields: %schange spec.migration.trigger to move the values there", storage, served)
 }
 
-// refusedOf is an object that kept values of a version in the last run, nil where there
-// is none.
+// refusedOf is an object whose preserved values the last run could not move, or nil.
 func (r *Retirement) refusedOf(version string) *v1alpha1.MigrationFailure {
 	last := r.migration.Status.Migration
 	if last == nil || last.Ruleset != r.converter.Wanted {
@@ -109,7 +108,7 @@ func (r *Retirement) refusedOf(version string) *v1alpha1.MigrationFailure {
 	return nil
 }
 
-// notCounted says why a count does not tell that no object holds values of a version.
+// notCounted says why a count does not prove that no object has preserved values of a version.
 func (r *Retirement) notCounted(known *v1alpha1.PreservedDataStatus, name string) string {
 	record := r.record(name)
 	switch {
@@ -125,8 +124,7 @@ func (r *Retirement) notCounted(known *v1alpha1.PreservedDataStatus, name string
 	return ""
 }
 
-// howToCount says what to do about what is not known. Before it removes a version, the
-// operator counts by itself.
+// howToCount says how to get a count. Before it removes a version, the operator counts itself.
 func (r *Retirement) howToCount(name string) string {
 	entry, record := r.retirement(name), r.record(name)
 	switch {
@@ -138,8 +136,8 @@ func (r *Retirement) howToCount(name string) string {
 	return "change spec.migration.trigger to count them"
 }
 
-// doubts says what is wrong with the accepted losses of a version, to go on where
-// something was said of it: empty where nothing is.
+// doubts says what is wrong with the accepted losses of a version. It continues a message, and is
+// empty if nothing is wrong.
 func (r *Retirement) doubts(entry *v1alpha1.Retirement) string {
 	name := string(entry.Version)
 	if version, _ := crds.Version(r.CRD, name); version == nil || len(entry.AcceptedLosses) == 0 {
@@ -161,8 +159,8 @@ func (r *Retirement) doubts(entry *v1alpha1.Retirement) string {
 	return says
 }
 
-// unknownLosses are paths to nothing that a version has, or objects hold of it, as far
-// as that is known.
+// unknownLosses are accepted losses that are neither a field of the version nor a preserved value,
+// as far as that is known.
 func (r *Retirement) unknownLosses(version string, accepted []string) []string {
 	places, known := r.migration.Places(), migration.PreservedOf(r.migration.Status.PreservedData, version)
 	var unknown []string

@@ -31,8 +31,7 @@ func (r *Retirement) promoted() gate.Outcome {
 		r.change(storage, "storage", false), r.change(wanted, "storage", true))
 }
 
-// isAhead reports that the rules speak of the version, and the
-// CustomResourceDefinition is to have it later.
+// isAhead reports that the rules have a version that the CustomResourceDefinition lacks yet.
 func (r *Retirement) isAhead(version string) bool {
 	there, _ := crds.Version(r.CRD, version)
 	return there == nil && slices.Contains(r.ruled(), version)
@@ -56,9 +55,9 @@ func (r *Retirement) refusal(wanted string) string {
 	return ""
 }
 
-// noRoomAt says which object could not be read any more, if objects were stored at a
-// version with a scale: nothing is truncated to that, as who scales writes an object
-// that admission does not see.
+// noRoomAt names an object that would be unreadable if objects were stored at a version with a
+// scale. Conversions do not truncate objects to such a version, because an update of the scale
+// writes an object that admission webhooks do not see.
 func (r *Retirement) noRoomAt(version string) string {
 	for _, row := range r.oversized {
 		if row.Version == version && r.converter.LimitsSize() {
@@ -91,8 +90,8 @@ func (r *Retirement) versionNames() []string {
 	return names
 }
 
-// notePromotion remembers that the wanted storage version was reached: what is
-// seen without it later was taken back by a client.
+// notePromotion records that the wanted storage version was reached. If another one is observed
+// later, a client has reverted it.
 func (r *Retirement) notePromotion() {
 	wanted, known := string(r.Policy.Spec.StorageVersion), r.Status.Promotion
 	if r.CRD == nil || known != nil && (known.CRDUID != r.CRD.UID || known.Version != wanted) {

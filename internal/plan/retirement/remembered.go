@@ -14,16 +14,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// How far the retirement of a version is follows from what the
-// CustomResourceDefinition says of it. What that cannot tell is when it was first
-// seen so; status.retirement remembers it, no matter who did it. So a manager that died
-// between a write and its report has lost a moment of the soak, and nothing else.
+// The CustomResourceDefinition shows how far the retirement of a version is, but not since when.
+// status.retirement records the time at which each step was first observed, no matter which
+// client took it. A manager that dies between a write and its report loses only that time.
 
 // defaultAfter is the default of spec.retirement[].after.
 const defaultAfter = 168 * time.Hour
 
-// record is what is remembered of a version's retirement; nil where it was never
-// seen, or is not to be retired.
+// record is the record of a version; nil if the version never existed, or is not being retired.
 func (r *Retirement) record(version string) *v1alpha1.RetirementStatus {
 	for i := range r.Status.Retirement {
 		if r.Status.Retirement[i].Version == version {
@@ -33,7 +31,7 @@ func (r *Retirement) record(version string) *v1alpha1.RetirementStatus {
 	return nil
 }
 
-// retirement is what the policy wants of a version; nil where it says nothing.
+// retirement is the entry of a version in the policy, or nil.
 func (r *Retirement) retirement(version string) *v1alpha1.Retirement {
 	for i := range r.Policy.Spec.Retirement {
 		if string(r.Policy.Spec.Retirement[i].Version) == version {
@@ -43,7 +41,7 @@ func (r *Retirement) retirement(version string) *v1alpha1.Retirement {
 	return nil
 }
 
-// reaches reports whether an action includes another one.
+// reaches reports that an action includes another one.
 func reaches(action, step v1alpha1.RetirementAction) bool {
 	order := []v1alpha1.RetirementAction{
 		v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove,
@@ -58,13 +56,13 @@ func afterOf(entry *v1alpha1.Retirement) time.Duration {
 	return entry.After.Duration
 }
 
-// soak is how long a version is unserved before anything else: an API server that
-// has not followed may serve it meanwhile.
+// soak is how long a version is unserved before the next step, and the propagation delay at
+// least: until then, an API server may still serve it.
 func (r *Retirement) soak(version string) time.Duration {
 	return max(afterOf(r.retirement(version)), r.Settings.PropagationDelay)
 }
 
-// noteRetirement brings what is remembered up to date.
+// noteRetirement updates the records.
 func (r *Retirement) noteRetirement() {
 	r.Status.Retirement = slices.DeleteFunc(r.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
 		return r.CRD == nil || record.CRDUID != r.CRD.UID || r.retirement(record.Version) == nil
@@ -86,8 +84,8 @@ func (r *Retirement) noteRetirement() {
 	}
 }
 
-// newRecord begins to remember. A version that is not served at that time was not
-// taken from its clients by this policy, no matter who wrote spec.versions last.
+// newRecord creates the record of a version. If the version is unserved already, this policy did
+// not do that, no matter who wrote spec.versions last.
 func (r *Retirement) newRecord(version *apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.RetirementStatus {
 	record := v1alpha1.RetirementStatus{Version: version.Name, CRDUID: r.CRD.UID}
 	if !version.Served {
@@ -96,8 +94,8 @@ func (r *Retirement) newRecord(version *apiextensionsv1.CustomResourceDefinition
 	return record
 }
 
-// note remembers when a version was first seen unchanged, and what of that is over.
-// What this policy wanted, and is over, a client took back.
+// note records the time of each step of a version, and removes it if the step was reverted. If
+// the policy wants that step, another client has reverted it.
 func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus, version *apiextensionsv1.CustomResourceDefinitionVersion) {
 	if version == nil {
 		if record.RemovedTime == nil {
@@ -124,7 +122,7 @@ func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.Retiremen
 	case version.Served && record.UnservedTime != nil:
 		record.UnservedTime, record.UnservedHere, record.CleanedTime = nil, false, nil
 		if version.Deprecated {
-			record.DeprecatedTime = r.Second() // it may be asked for again, and is waited for
+			record.DeprecatedTime = r.Second() // clients may request it again, so the wait begins again
 		}
 		r.noteReverted(entry, v1alpha1.RetirementUnserve, "served "+record.Version+" again")
 	}

@@ -16,22 +16,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Only API servers know which clients still use a version, and they tell little: a
-// gauge says that a client asked for a deprecated version since the server started,
-// and a counter how often, but not when. So the counter is looked at every hour,
-// and compared with what was seen before.
+// Only API servers know whether clients still use a version. A gauge shows that a client
+// requested a deprecated version since the server started, and a counter shows how often, but
+// not when. So the operator reads the counter every hour, and compares it with the last value.
 //
-// It is one API server that answers, of several perhaps, and one that was started
-// again counts from nothing. What was asked of the others is not known.
+// The result is limited: one of perhaps several API servers answers, and its counters start at
+// zero with each restart. Requests to the others are unknown.
 
 const (
-	// lookAtRequests is how often metrics are read.
-	lookAtRequests = time.Hour
-	// maxServers is how many API servers are remembered: those that started last.
+	// requestsInterval is the time between two reads of the metrics.
+	requestsInterval = time.Hour
+	// maxServers is the number of API servers with recorded counters: those that started last.
 	maxServers = 8
 )
 
-// askForRequests lets metrics be read where a version is to go and can be asked for.
+// askForRequests has the metrics read while a version to retire is still served.
 func (r *Retirement) askForRequests() {
 	served := slices.ContainsFunc(r.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
 		return crds.Serves(r.CRD, record.Version)
@@ -39,23 +38,22 @@ func (r *Retirement) askForRequests() {
 	if !served || r.Policy.Spec.Suspend {
 		return
 	}
-	if asked := r.Requested; asked == nil || !asked.Running && !r.Now.Before(asked.Ended.Add(lookAtRequests)) {
+	if asked := r.Requested; asked == nil || !asked.Running && !r.Now.Before(asked.Ended.Add(requestsInterval)) {
 		r.readRequests()
 	} else if !asked.Running {
-		r.work.Recheck(asked.Ended.Add(lookAtRequests).Sub(r.Now))
+		r.work.Recheck(asked.Ended.Add(requestsInterval).Sub(r.Now))
 	}
 }
 
 func (r *Retirement) readRequests() {
 	if slices.ContainsFunc(r.work.Steps, func(s step.Step) bool { _, is := s.(step.ReadRequests); return is }) {
-		return // for another version already
+		return // the plan has the step for another version
 	}
 	r.work.Do(step.ReadRequests{Subject: string(r.CRD.UID), Group: r.CRD.Spec.Group, Resource: r.CRD.Spec.Names.Plural, Since: r.countsSince()})
 }
 
-// countsSince is how old counts may be: the first of a version say how often it was
-// asked for until now, and the last before it goes that no one did until its time
-// had come.
+// countsSince is the time before which a result is too old: for the first count of a version,
+// now; and for the last one before it is unserved, the end of its deprecation.
 func (r *Retirement) countsSince() time.Time {
 	var since time.Time
 	for _, record := range r.Status.Retirement {
@@ -73,16 +71,15 @@ func (r *Retirement) countsSince() time.Time {
 	return since
 }
 
-// looked reports that metrics were read, or could not be, after a moment and
-// lately: not by a previous manager.
+// looked reports that this manager read the metrics, or failed to, after a time and within the
+// last interval.
 func (r *Retirement) looked(after time.Time) bool {
 	asked := r.Requested
-	return asked != nil && !asked.Running && !asked.Ended.Before(after) && r.Now.Before(asked.Ended.Add(lookAtRequests))
+	return asked != nil && !asked.Running && !asked.Ended.Before(after) && r.Now.Before(asked.Ended.Add(requestsInterval))
 }
 
-// countRequests compares what was read with what is remembered. A server that was
-// not seen before may have been asked at any time since it started: that is taken
-// for now.
+// countRequests compares a new count with the recorded one. The requests to a server without a
+// recorded count may be from any time since its start; they count as recent.
 func (r *Retirement) countRequests(record *v1alpha1.RetirementStatus) {
 	asked := r.Requested
 	if !asked.ProvenOf(string(r.CRD.UID)) || asked.Requests == nil {
@@ -113,7 +110,7 @@ func started(server v1alpha1.RequestCount) float64 {
 	return at
 }
 
-// requested tells what is known of who asks for a version.
+// requested says whether clients request a version, as far as that is known.
 func (r *Retirement) requested(version string) v1alpha1.Requested {
 	record := r.record(version)
 	switch {
@@ -125,7 +122,7 @@ func (r *Retirement) requested(version string) v1alpha1.Requested {
 	return v1alpha1.RequestedNo
 }
 
-// unreadable is why metrics cannot be read; empty where they can, or were not yet.
+// unreadable is why metrics cannot be read; empty if they can be, or were not read yet.
 func (r *Retirement) unreadable() string {
 	if r.Requested == nil || r.Requested.Running || r.Requested.Reason == "" {
 		return ""
@@ -133,10 +130,10 @@ func (r *Retirement) unreadable() string {
 	return r.Requested.Message
 }
 
-// lately reports whether a client asked for a version a shorter time ago than
-// it has to be left alone.
+// lately reports that a client requested a version within the time that must pass without
+// requests.
 func (r *Retirement) lately(version string) bool {
 	record, after := r.record(version), afterOf(r.retirement(version))
-	// It is remembered to the hour.
+	// The time is recorded to the hour.
 	return record != nil && record.LastRequested != nil && after > 0 && r.Left(record.LastRequested, after+time.Hour) > 0
 }

@@ -49,22 +49,22 @@ func (r *Retirement) retired() gate.Outcome {
 	}
 	r.askForRequests()
 	var last gate.Outcome
-	var said []string
+	var messages []string
 	for i := range r.Policy.Spec.Retirement {
 		o := r.retire(&r.Policy.Spec.Retirement[i])
 		if o.Stop {
 			return o
 		}
-		said = append(said, o.Message+r.doubts(&r.Policy.Spec.Retirement[i]))
+		messages = append(messages, o.Message+r.doubts(&r.Policy.Spec.Retirement[i]))
 		if last.Reason == "" || last.Status == metav1.ConditionTrue {
 			last = o
 		}
 	}
-	last.Message = strings.Join(said, "; ")
+	last.Message = strings.Join(messages, "; ")
 	return last
 }
 
-// retire takes a version one step further, or says what that waits for.
+// retire takes a version one step further, or says what the step waits for.
 func (r *Retirement) retire(entry *v1alpha1.Retirement) gate.Outcome {
 	name := string(entry.Version)
 	version, _ := crds.Version(r.CRD, name)
@@ -85,7 +85,7 @@ func (r *Retirement) retire(entry *v1alpha1.Retirement) gate.Outcome {
 	case !reaches(entry.Action, v1alpha1.RetirementUnserve):
 		return gate.Passed(v1alpha1.ReasonRetired, name+" is deprecated; "+r.answer(name))
 	case record.UnservedTime == nil && reaches(entry.Action, v1alpha1.RetirementRemove) && len(r.strands(name)) > 0:
-		// While it is served, what objects hold of it can still be given a place.
+		// While the version is served, its preserved values can still be moved to fields.
 		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+r.strands(name)[0].Message)
 	case record.UnservedTime == nil:
 		return r.unserve(entry, record)
@@ -95,7 +95,7 @@ func (r *Retirement) retire(entry *v1alpha1.Retirement) gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonRetired, name+" is not served; "+r.answer(name))
 }
 
-// notThere says that there is no such version, and what to do where there never was.
+// notThere says that the version does not exist, and what to do if it never did.
 func (r *Retirement) notThere(name string) string {
 	says := "the CustomResourceDefinition has no " + name
 	if r.record(name) == nil {
@@ -104,9 +104,9 @@ func (r *Retirement) notThere(name string) string {
 	return says
 }
 
-// edit writes spec.versions once the status has the evidence for the
-// CustomResourceDefinition unchanged. Evidence follows one change at a time: who
-// makes the next one before the last is written down loses it, and migrates again.
+// edit changes spec.versions after the status has the evidence for the current
+// CustomResourceDefinition. Evidence survives one change at a time: a second change before
+// the status is written would invalidate it, and require another migration.
 func (r *Retirement) edit(note string, changes ...step.VersionChange) gate.Outcome {
 	kept := r.Policy.Status.MigrationEvidence
 	if r.migration.Status.MigrationEvidence != nil && (kept == nil || kept.CRDGeneration != r.CRD.Generation) {
@@ -115,7 +115,7 @@ func (r *Retirement) edit(note string, changes ...step.VersionChange) gate.Outco
 	return r.editVersions(v1alpha1.ReasonRetiring, note, changes...)
 }
 
-// answer is whether a version may be removed, in words.
+// answer says whether a version may be removed.
 func (r *Retirement) answer(name string) string {
 	blocks := r.keeps(name)
 	if len(blocks) == 0 {
@@ -124,14 +124,14 @@ func (r *Retirement) answer(name string) string {
 	return fmt.Sprintf("%s may not be removed: %s", name, blocks[0].Message)
 }
 
-// unserve stops serving a version that was deprecated, and not asked for, for long enough.
+// unserve stops serving a version that was deprecated, and not requested, for long enough.
 func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, after := record.Version, afterOf(entry)
 	if r.onlyServed(name) {
 		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s cannot be unserved, because it is the only served version: serve %s", name, crds.StorageVersion(r.CRD)))
 	}
 	if r.lately(name) {
-		r.work.Recheck(r.Left(record.LastRequested, after+lookAtRequests))
+		r.work.Recheck(r.Left(record.LastRequested, after+requestsInterval))
 		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
 	}
 	left := r.Left(record.DeprecatedTime, after)
@@ -143,19 +143,19 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 	default:
 		return r.edit("setting served: false for "+name, r.change(name, "served", false))
 	}
-	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated; the operator stops serving it after %s without requests%s", name, humanize.HumanDuration(after), r.blindness()))
+	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated; the operator stops serving it after %s without requests%s", name, humanize.HumanDuration(after), r.unknownRequests()))
 }
 
-// blindness says that the time is all there is to go by.
-func (r *Retirement) blindness() string {
+// unknownRequests says that requests are unknown, so that only the time counts.
+func (r *Retirement) unknownRequests() string {
 	if why := r.unreadable(); why != "" {
 		return "; requests are unknown: " + gate.Cut(why)
 	}
 	return ""
 }
 
-// remove takes a version out of the CustomResourceDefinition, once it has not been
-// served for long enough and no object names it. That is looked at right before.
+// remove removes a version from the CustomResourceDefinition after it was unserved for long
+// enough. Right before that, the operator checks that no managedFields name it.
 func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, soak := record.Version, r.soak(record.Version)
 	if left := r.Left(record.UnservedTime, soak); left > 0 {
@@ -177,14 +177,14 @@ func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.Retirem
 	return r.edit("removing "+name, r.change(name, "", nil))
 }
 
-// warning is what an API server sends to the client that uses a deprecated version.
+// warning is the warning that API servers send to clients of a deprecated version.
 func (r *Retirement) warning(name string) string {
 	crd := r.CRD
 	return fmt.Sprintf("%s/%s %s is deprecated; use %s/%s %s%s", crd.Spec.Group, name, crd.Spec.Names.Kind,
 		crd.Spec.Group, crds.StorageVersion(crd), crd.Spec.Names.Kind, r.ourWords())
 }
 
-// ourWords end a warning of this policy's, by which it knows its own again.
+// ourWords is the end of a warning, by which the policy recognizes its own.
 func (r *Retirement) ourWords() string { return fmt.Sprintf(" (ConversionPolicy %s)", r.Policy.Name) }
 
 func (r *Retirement) warnsInOurWords(warning *string) bool {

@@ -11,12 +11,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Retirement of a policy's versions.
+// Retirement decides about the versions of a CustomResourceDefinition.
 type Retirement struct {
 	observed.Cluster
 	// work that was decided and not handed out yet.
 	work gate.Work
-	// Status is the retirement's part of the policy's.
+	// Status is the retirement's part of the status of the policy.
 	Status Status
 
 	// CleansManagedFields tells that managedFields of objects are being cleaned.
@@ -24,7 +24,7 @@ type Retirement struct {
 
 	converter *converter.Converter
 	migration *migration.Migration
-	// oversized are the objects that cannot be read as a whole at a version.
+	// oversized are the objects that do not fit at a version.
 	oversized []v1alpha1.OversizedObject
 	// reverted are this policy's changes of spec.versions that another client has reverted
 	// since the last reconciliation, as sentences without their subject.
@@ -52,7 +52,7 @@ func Gather(converts *converter.Converter, migrates *migration.Migration, oversi
 // Upkeep reports changes of spec.versions that another client reverted. It waits for no gate.
 func (r *Retirement) Upkeep() gate.Work { return r.work.Take() }
 
-// Removed are the versions that were removed by the policy, or while it wanted that.
+// Removed are the versions that the policy, or another client meanwhile, has removed.
 func (r *Retirement) Removed() []string {
 	var removed []string
 	for i := range r.Status.Retirement {

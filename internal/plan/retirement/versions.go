@@ -20,20 +20,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// spec.versions of a CustomResourceDefinition is one list, which server-side apply
-// gives to one owner. So the operator patches single fields of it, only where a
-// policy asks for that, and only as the list was when it decided.
+// Server-side apply gives spec.versions of a CustomResourceDefinition to one owner, as a whole. So
+// the operator patches single fields of it, only on request of a policy, and only if the list is
+// unchanged since the decision.
 
-// change names a field of a version and what it is to be.
+// change sets a field of a version.
 func (r *Retirement) change(version, name string, value any) step.VersionChange {
 	_, index := crds.Version(r.CRD, version)
 	return step.VersionChange{Index: index, Name: version, Field: name, Value: value}
 }
 
-// editVersions writes spec.versions, or says what it waits for. One write at a
-// time: the next is decided by what comes of this one. A client that reverts a
-// write before the operator sees it changes the CustomResourceDefinition again:
-// then the same changes are due two generations later.
+// editVersions changes spec.versions, or says what the change waits for. It makes one write at a
+// time, and decides about the next one by its result. If a client reverts a write before the
+// operator sees it, the same changes are due two generations later.
 func (r *Retirement) editVersions(reason, note string, changes ...step.VersionChange) gate.Outcome {
 	if held := r.heldBack(); held.Reason != "" {
 		return held
@@ -47,7 +46,7 @@ func (r *Retirement) editVersions(reason, note string, changes ...step.VersionCh
 	r.Status.VersionsEdit = &next
 	switch {
 	case announced == nil || announced.Hash != next.Hash || announced.CRDGeneration == generation-1:
-		// It is written down first.
+		// The status has it before it is written.
 	case announced.CRDGeneration != generation && !crds.VersionsAreBy(r.CRD, names.ManagedBy):
 		r.reverted = append(r.reverted, "reverted immediately: "+note)
 		r.recordVersionsDrift()
@@ -58,7 +57,7 @@ func (r *Retirement) editVersions(reason, note string, changes ...step.VersionCh
 	return gate.Waiting(reason, note)
 }
 
-// hashOf identifies changes, wherever the versions are in spec.versions.
+// hashOf identifies changes without the indexes of the versions.
 func hashOf(changes []step.VersionChange) string {
 	parts := make([]string, 0, 3*len(changes))
 	for _, change := range changes {
@@ -67,7 +66,7 @@ func hashOf(changes []step.VersionChange) string {
 	return names.Hash(parts...)[:16]
 }
 
-// Versions says of each version whether it may go, and which may, in one line.
+// Versions returns the status of each version, and the removable versions in one line.
 func (r *Retirement) Versions() (versions []v1alpha1.VersionStatus, removableNames string) {
 	if r.CRD == nil {
 		return nil, ""
@@ -100,7 +99,7 @@ func (r *Retirement) versionStatus(version apiextensionsv1.CustomResourceDefinit
 	return is
 }
 
-// keepsServed is what keeps a version from being unserved.
+// keepsServed is what blocks unserving a version.
 func (r *Retirement) keepsServed(name string) []v1alpha1.VersionBlock {
 	blocks := r.holdsObjects(name)
 	if r.onlyServed(name) {
@@ -114,15 +113,14 @@ func (r *Retirement) keepsServed(name string) []v1alpha1.VersionBlock {
 	return blocks
 }
 
-// keeps is what keeps a version from being removed, in the order in which it is
-// to be seen to.
+// keeps is what blocks the removal of a version, in the order in which users should resolve it.
 func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 	if name == crds.StorageVersion(r.CRD) {
-		return r.holdsObjects(name) // nothing else is of interest until then
+		return r.holdsObjects(name) // nothing else matters before that
 	}
 	blocks := r.keepsServed(name)
 	if len(r.holdsObjects(name)) == 0 {
-		blocks = append(blocks, r.strands(name)...) // a migration counts as well
+		blocks = append(blocks, r.strands(name)...) // otherwise a migration follows, which counts
 	}
 	add := func(reason v1alpha1.VersionBlockReason, message string) {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: reason, Message: message})
@@ -144,7 +142,7 @@ func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 	return blocks
 }
 
-// holdsObjects is what keeps objects in a version, or may.
+// holdsObjects blocks a version in which objects are stored, or may be.
 func (r *Retirement) holdsObjects(name string) []v1alpha1.VersionBlock {
 	switch storage := crds.StorageVersion(r.CRD); {
 	case name == storage:
@@ -171,8 +169,8 @@ func (r *Retirement) onlyServed(name string) bool {
 	return slices.Equal(crds.ServedVersions(r.CRD), []string{name})
 }
 
-// isHub reports whether several other versions convert through this one: with
-// one other, nothing is left to convert without it.
+// isHub reports that several other versions convert through this one. With one other version,
+// nothing needs to be converted after its removal.
 func (r *Retirement) isHub(name string) bool {
 	declarative := r.Policy.Spec.Converter.Declarative
 	return declarative != nil && string(declarative.Hub) == name && len(r.CRD.Spec.Versions) > 2
