@@ -137,9 +137,9 @@ func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []str
 	}
 }
 
-// asksAboutSize reports that the policy needs the webhook configuration. With overflow: Drop it
+// limitsSize reports that the policy needs the webhook configuration. With overflow: Drop it
 // keeps an existing one, because clients may still have truncated objects.
-func (a *Activation) asksAboutSize() bool {
+func (a *Activation) limitsSize() bool {
 	return a.converter.LimitsSize() || a.converter.MayLimitSize() && a.Admission != nil
 }
 
@@ -148,15 +148,15 @@ func (a *Activation) asksAboutSize() bool {
 // change when all API servers have seen the webhook configuration; until then, refuseTooLarge
 // returns an outcome that stops.
 func (a *Activation) refuseTooLarge() gate.Outcome {
-	if !a.asksAboutSize() {
+	if !a.limitsSize() {
 		return gate.Outcome{}
 	}
-	wanted := a.admission(a.askedAboutSize())
+	wanted := a.admission(a.admittedRulesets())
 	sum := sumOfWebhooks(wanted)
 	before, since := a.admissionSince()
 	left := since.Add(admissionDelay).Sub(a.Now)
 	switch {
-	case a.asked(wanted.Webhooks) && !since.IsZero():
+	case a.covered(wanted.Webhooks) && !since.IsZero():
 		a.leaveOut(wanted, sum, since)
 		if left <= 0 {
 			return gate.Outcome{}
@@ -176,8 +176,8 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 	return says
 }
 
-// askedAboutSize are the rulesets that every ready converter pod serves, or that is active.
-func (a *Activation) askedAboutSize() []string {
+// admittedRulesets are the rulesets that every ready converter pod serves, or that is active.
+func (a *Activation) admittedRulesets() []string {
 	return slices.DeleteFunc(a.converter.ServedRules(), func(hash string) bool {
 		return hash != a.converter.Named() && slices.ContainsFunc(a.Pods, func(pod observed.Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Revisions, hash) })
 	})
@@ -267,8 +267,8 @@ func (a *Activation) conditionOf(hash string) string {
 	return a.Rules.AdmissionCondition
 }
 
-// asked reports that the webhook configuration covers all these webhooks, without regard to caBundle.
-func (a *Activation) asked(wanted []admissionregistrationv1.ValidatingWebhook) bool {
+// covered reports that the webhook configuration covers all these webhooks, without regard to caBundle.
+func (a *Activation) covered(wanted []admissionregistrationv1.ValidatingWebhook) bool {
 	if a.Admission == nil {
 		return false
 	}
@@ -296,11 +296,11 @@ func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
 // RefusesTruncated reports that API servers refuse writes of truncated objects, as a migration
 // would make them: it reads objects at the version that it writes.
 func (a *Activation) RefusesTruncated() bool {
-	if !a.asksAboutSize() || !a.converter.Active || a.converter.StoredImage(a.converter.Named()) != nil {
+	if !a.limitsSize() || !a.converter.Active || a.converter.StoredImage(a.converter.Named()) != nil {
 		return true
 	}
 	wanted := a.admission([]string{a.converter.Named()}).Webhooks
-	return a.asked(slices.DeleteFunc(wanted, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+	return a.covered(slices.DeleteFunc(wanted, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
 		return !strings.HasSuffix(webhook.Name, shortenedSuffix)
 	}))
 }
@@ -355,4 +355,4 @@ func AdmissionApply(wanted *admissionregistrationv1.ValidatingWebhookConfigurati
 
 // AdmissionLeft reports a webhook configuration that is not needed once no API server converts by
 // a ruleset that truncates.
-func (a *Activation) AdmissionLeft() bool { return a.Admission != nil && !a.asksAboutSize() }
+func (a *Activation) AdmissionLeft() bool { return a.Admission != nil && !a.limitsSize() }

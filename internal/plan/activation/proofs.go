@@ -108,18 +108,18 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 		known.Samples = new(int32)
 		return gate.Outcome{}
 	}
-	asked := a.Samples
+	check := a.Samples
 	switch {
 	case rights.MissingToRead(a.Cluster) != "":
 		a.work.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
-	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
+	case check == nil || check.Subject != known.Subject || !check.Running && check.Reason != "" && a.work.Due(check.Due(a.Now)):
 		a.work.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
-	case asked.Running:
-	case asked.Lost:
-		return gate.Stalled(asked.Reason, asked.Message+a.converter.Meanwhile())
+	case check.Running:
+	case check.Lost:
+		return gate.Stalled(check.Reason, check.Message+a.converter.Meanwhile())
 	default:
-		return gate.Waiting(asked.Reason, asked.Message+a.converter.Meanwhile())
+		return gate.Waiting(check.Reason, check.Message+a.converter.Meanwhile())
 	}
 	return gate.Waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects through the converter pods and back", most)+a.converter.Meanwhile())
 }
@@ -145,17 +145,17 @@ func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensions
 }
 
 func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
-	asked := a.APIServer
+	check := a.APIServer
 	switch {
-	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
+	case check == nil || check.Subject != known.Subject || !check.Running && check.Reason != "" && a.work.Due(check.Due(a.Now)):
 		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
 			ask.RulesetHash = a.converter.Wanted
 		}
 		a.work.Do(ask)
-	case asked.Running:
+	case check.Running:
 	default:
-		return gate.Waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+a.converter.Meanwhile())
+		return gate.Waiting(check.Reason, "the API server does not reach the converter: "+check.Message+a.converter.Meanwhile())
 	}
 	return gate.Waiting(v1alpha1.ReasonProbing, "waiting for the API server to call the converter"+a.converter.Meanwhile())
 }

@@ -78,18 +78,18 @@ func (a *Activation) windowSince() metav1.Time {
 
 func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	subject := window.Since.UTC().Format(time.RFC3339) + " " + window.Until.UTC().Format(time.RFC3339)
-	asked := a.Written
+	check := a.Written
 	switch {
 	case rights.MissingToRead(a.Cluster) != "":
 		a.work.Recheck(rights.Pause)
-	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.work.Due(asked.Due(a.Now)):
+	case check == nil || check.Subject != subject || !check.Running && check.Reason != "" && a.work.Due(check.Due(a.Now)):
 		a.work.Do(rights.ToRead(a.Cluster)...)
 		a.work.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
 			Since: window.Since.Time, Until: window.Until.Time, Storage: a.storedThroughout()})
-	case asked.Running:
-	case asked.Reason == "":
-		window.Written, window.Objects = new(int64(asked.Objects)), asked.Names
-		if asked.Objects > 0 {
+	case check.Running:
+	case check.Reason == "":
+		window.Written, window.Objects = new(int64(check.Objects)), check.Names
+		if check.Objects > 0 {
 			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window)})
 		}
 	}

@@ -89,9 +89,9 @@ func (h *Health) Rows() []v1alpha1.OversizedObject {
 	if known := h.Policy.Status.OversizedObjects; known != nil {
 		add(known.Examples, oversizedLife)
 	}
-	for _, asked := range []*observed.BackgroundCheck{h.Samples, h.Resampled} {
-		if asked != nil && !asked.Running {
-			add(asked.Oversized, oversizedLife)
+	for _, check := range []*observed.BackgroundCheck{h.Samples, h.Resampled} {
+		if check != nil && !check.Running {
+			add(check.Oversized, oversizedLife)
 		}
 	}
 	for i := range h.Pods {

@@ -81,9 +81,9 @@ func (h *Health) forgetResamples() {
 
 func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) {
 	subject := resampleSubject(known)
-	asked := h.Resampled
+	check := h.Resampled
 	switch {
-	case asked != nil && asked.Running:
+	case check != nil && check.Running:
 	case rights.MissingToRead(h.Cluster) != "":
 		h.work.Recheck(rights.Pause)
 	case h.ResamplersBusy:

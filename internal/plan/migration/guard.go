@@ -18,12 +18,12 @@ import (
 func (m *Migration) guard() {
 	wanted := m.wantedRun()
 	m.giveUp(wanted)
-	asked := wanted != "" && (m.runs(wanted) || m.wantsRun(wanted))
+	requested := wanted != "" && (m.runs(wanted) || m.wantsRun(wanted))
 	for _, run := range m.Runs {
 		switch {
-		case run.ID == wanted && asked && m.whyNot() == "":
+		case run.ID == wanted && requested && m.whyNot() == "":
 			continue
-		case run.ID == wanted && asked:
+		case run.ID == wanted && requested:
 			m.suspend(run)
 			m.stall(m.whyNot())
 		case run.Over() && (m.latest(run) || m.retried(run)):

@@ -165,9 +165,9 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 
 // runSpec is the specification for the pods of the run.
 func (m *Migration) runSpec(id, storage string) *contract.Spec {
-	asked, status := m.Policy.Spec.Migration, m.Status.Migration
+	wants, status := m.Policy.Spec.Migration, m.Status.Migration
 	old := without(crds.ServedVersions(m.CRD), storage)
-	fallback := asked.Fallback
+	fallback := wants.Fallback
 	if len(old) == 0 {
 		fallback = without(fallback, v1alpha1.MigrationFallbackOldVersion)
 	}
@@ -181,10 +181,10 @@ func (m *Migration) runSpec(id, storage string) *contract.Spec {
 		PropagationDelay:   metav1.Duration{Duration: m.Settings.PropagationDelay},
 		Preflight:          contract.DefaultPreflight,
 		PageSize:           contract.DefaultPageSize,
-		Concurrency:        int(ptr.Deref(asked.Concurrency, contract.DefaultConcurrency)),
-		Pace:               cmp.Or(asked.Pace, v1alpha1.MigrationGentle),
-		MaxWritesPerSecond: int(ptr.Deref(asked.MaxWritesPerSecond, 0)),
-		Verify:             cmp.Or(asked.Verify, v1alpha1.MigrationVerifySample),
+		Concurrency:        int(ptr.Deref(wants.Concurrency, contract.DefaultConcurrency)),
+		Pace:               cmp.Or(wants.Pace, v1alpha1.MigrationGentle),
+		MaxWritesPerSecond: int(ptr.Deref(wants.MaxWritesPerSecond, 0)),
+		Verify:             cmp.Or(wants.Verify, v1alpha1.MigrationVerifySample),
 		Fallback:           fallback,
 		OldVersions:        old,
 		TracingEndpoint:    m.Settings.TracingEndpoint,

@@ -39,9 +39,9 @@ func (m *Migration) notePreserved() {
 	m.judgePreserved()
 }
 
-func (m *Migration) takeCheck(asked *observed.BackgroundCheck, source v1alpha1.PreservedDataSource) {
-	if asked != nil && !asked.Running && asked.Held != nil && asked.Held.CRD == m.CRD.UID {
-		m.takeCount(m.count(asked.Held, source))
+func (m *Migration) takeCheck(check *observed.BackgroundCheck, source v1alpha1.PreservedDataSource) {
+	if check != nil && !check.Running && check.Held != nil && check.Held.CRD == m.CRD.UID {
+		m.takeCount(m.count(check.Held, source))
 	}
 }
 

@@ -25,27 +25,27 @@ import (
 func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	discard := r.toDiscard(record)
 	subject := names.Hash(string(r.CRD.UID), record.Version, record.UnservedTime.UTC().Format(time.RFC3339), r.converter.Ruleset(), strings.Join(discard, "\n"))
-	asked := r.Cleared
+	check := r.Cleared
 	switch {
-	case asked.ProvenOf(subject):
+	case check.ProvenOf(subject):
 		if record.CleanedTime == nil {
 			record.CleanedTime = r.Second()
 		}
-		record.Discarded = max(record.Discarded, asked.Discarded)
+		record.Discarded = max(record.Discarded, check.Discarded)
 		return gate.Outcome{}
 	case rights.MissingToClear(r.Cluster) != "":
 		r.work.Recheck(rights.Pause)
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
-	case asked == nil || asked.Subject != subject || !asked.Running && r.work.Due(asked.Due(r.Now)):
+	case check == nil || check.Subject != subject || !check.Running && r.work.Due(check.Due(r.Now)):
 		r.work.Do(rights.ToClear(r.Cluster)...)
 		r.work.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Cleaner(r.Policy.Name, r.Settings.Namespace)})
-	case !asked.Running:
+	case !check.Running:
 		what := ""
 		if len(discard) > 0 {
 			what = ", or have preserved values of it whose loss spec.retirement accepts"
 		}
-		return gate.Pending(v1alpha1.ReasonCleaningFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(asked.Message)))
+		return gate.Pending(v1alpha1.ReasonCleaningFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(check.Message)))
 	}
 	r.CleansManagedFields = true
 	what := ""

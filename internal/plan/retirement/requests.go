@@ -38,10 +38,10 @@ func (r *Retirement) askForRequests() {
 	if !served || r.Policy.Spec.Suspend {
 		return
 	}
-	if asked := r.Requested; asked == nil || !asked.Running && !r.Now.Before(asked.Ended.Add(requestsInterval)) {
+	if check := r.Requested; check == nil || !check.Running && !r.Now.Before(check.Ended.Add(requestsInterval)) {
 		r.readRequests()
-	} else if !asked.Running {
-		r.work.Recheck(asked.Ended.Add(requestsInterval).Sub(r.Now))
+	} else if !check.Running {
+		r.work.Recheck(check.Ended.Add(requestsInterval).Sub(r.Now))
 	}
 }
 
@@ -74,24 +74,24 @@ func (r *Retirement) countsSince() time.Time {
 // looked reports that this manager read the metrics, or failed to, after a time and within the
 // last interval.
 func (r *Retirement) looked(after time.Time) bool {
-	asked := r.Requested
-	return asked != nil && !asked.Running && !asked.Ended.Before(after) && r.Now.Before(asked.Ended.Add(requestsInterval))
+	check := r.Requested
+	return check != nil && !check.Running && !check.Ended.Before(after) && r.Now.Before(check.Ended.Add(requestsInterval))
 }
 
 // countRequests compares a new count with the recorded one. The requests to a server without a
 // recorded count may be from any time since its start; they count as recent.
 func (r *Retirement) countRequests(record *v1alpha1.RetirementStatus) {
-	asked := r.Requested
-	if !asked.ProvenOf(string(r.CRD.UID)) || asked.Requests == nil {
+	check := r.Requested
+	if !check.ProvenOf(string(r.CRD.UID)) || check.Requests == nil {
 		return
 	}
-	count := v1alpha1.RequestCount{Server: asked.Requests.Server, Requests: asked.Requests.Counts[record.Version]}
+	count := v1alpha1.RequestCount{Server: check.Requests.Server, Requests: check.Requests.Counts[record.Version]}
 	at := slices.IndexFunc(record.Requests, func(seen v1alpha1.RequestCount) bool { return seen.Server == count.Server })
 	if at >= 0 && record.Requests[at].Requests == count.Requests {
 		return
 	}
 	if count.Requests > 0 {
-		record.LastRequested = &metav1.Time{Time: asked.Ended.Truncate(time.Hour)}
+		record.LastRequested = &metav1.Time{Time: check.Ended.Truncate(time.Hour)}
 	}
 	if at >= 0 {
 		record.Requests[at] = count

@@ -31,7 +31,7 @@ func (r *Retirement) rolledBack() gate.Outcome {
 		case !version.Served && record.UnservedHere && !reaches(entry.Action, v1alpha1.RetirementUnserve):
 			return r.edit("serving "+name+" again", r.change(name, "served", true))
 		case version.Deprecated && r.warnsInOurWords(version.DeprecationWarning) && !reaches(entry.Action, v1alpha1.RetirementDeprecate):
-			return r.edit("undoing the deprecation of "+name+" back",
+			return r.edit("undoing the deprecation of "+name,
 				r.change(name, "deprecated", false), r.change(name, "deprecationWarning", nil))
 		}
 	}
