@@ -89,7 +89,7 @@ func TestFitsVerdict(t *testing.T) {
 	}
 	odd := map[string]bool{}
 	for _, leaf := range result.Leaves {
-		odd[leaf.String()] = leaf.Odd
+		odd[leaf.String()] = leaf.PartlyPreserved
 	}
 	if diff := cmp.Diff(map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, odd); diff != "" {
 		t.Errorf("odd (-want +got):\n%s", diff)
@@ -185,8 +185,8 @@ func TestMoveWiderIsOdd(t *testing.T) {
 	} {
 		a, b, _ := strings.Cut(rule, "/")
 		for _, leaf := range between(t, a, b, "{move: {from: .a, to: .b}}").Leaves {
-			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.Odd != wanted || leaf.Owner != compile.OwnerExact {
-				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.Odd, compile.OwnerExact, wanted)
+			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.PartlyPreserved != wanted || leaf.Owner != compile.OwnerExact {
+				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.PartlyPreserved, compile.OwnerExact, wanted)
 			}
 		}
 	}

@@ -178,7 +178,7 @@ func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 		return // it may be preserved, and is carried on then
 	}
 	w.count("leaves")
-	if leaf.Odd {
+	if leaf.PartlyPreserved {
 		if !back {
 			t.Errorf("%s has values that are preserved, and\n%s\ncomes back from\n%s\nas another", leaf, object, there)
 		}

@@ -84,14 +84,14 @@ func TestAdmissionCondition(t *testing.T) {
 // condition, where they are marked.
 func TestAdmissionConditionOfAnnotations(t *testing.T) {
 	condition := between(t, "b: {type: string}", "a: {type: string}", "").AdmissionCondition
-	many := make([]string, quietCount+1)
+	many := make([]string, maxUncheckedCount+1)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":"x"`, i)
 	}
 	for annotations, want := range map[string]struct{ large, marked bool }{
 		`"a":"b"`: {},
-		`"a":"` + strings.Repeat("x", quietAnnotations) + `"`:                             {large: true},
-		strings.Join(many, ","):                                                           {true, true},
+		`"a":"` + strings.Repeat("x", maxUncheckedAnnotations) + `"`: {large: true},
+		strings.Join(many, ","): {true, true},
 		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"omitted\":{}}"`: {marked: true},
 		`"example.com/note":"\"omitted\""`:                                                {},
 	} {

@@ -41,7 +41,7 @@ func TestOdd(t *testing.T) {
 			converterOf(t, result)
 			odd := map[string]bool{}
 			for _, leaf := range result.Leaves {
-				odd[leaf.Version] = odd[leaf.Version] || leaf.Odd
+				odd[leaf.Version] = odd[leaf.Version] || leaf.PartlyPreserved
 			}
 			got := map[[2]bool]string{{true, true}: both, {true, false}: "spoke", {false, true}: "hub"}[[2]bool{odd["v1"], odd["v2"]}]
 			if diff := cmp.Diff(test.want, got); diff != "" {

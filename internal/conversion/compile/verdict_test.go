@@ -26,7 +26,7 @@ func TestLeaves(t *testing.T) {
 		if leaf.Rule != "" {
 			text += " by " + shortRule(leaf.Rule)
 		}
-		if leaf.Odd {
+		if leaf.PartlyPreserved {
 			text += ", keeps odd values"
 		}
 		got = append(got, text)
