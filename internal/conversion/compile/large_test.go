@@ -14,7 +14,7 @@ import (
 )
 
 // asks evaluates an admission condition as an API server does.
-func asks(t *testing.T, condition, operation, object, oldObject string) bool {
+func evaluatesTrue(t *testing.T, condition, operation, object, oldObject string) bool {
 	t.Helper()
 	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Env(environment.NewExpressions)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestAdmissionCondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			condition := between(t, test.v1, test.v2, test.rules).AdmissionCondition
-			if got := asks(t, condition, "UPDATE", widget(test.fields), "null"); got != test.asks {
+			if got := evaluatesTrue(t, condition, "UPDATE", widget(test.fields), "null"); got != test.asks {
 				t.Errorf("asks: %t for %.100s by %s", got, test.fields, condition)
 			}
 		})
@@ -96,16 +96,16 @@ func TestAdmissionConditionOfAnnotations(t *testing.T) {
 		`"example.com/note":"\"omitted\""`:                                                {},
 	} {
 		object := `{"apiVersion":"example.com/v2","metadata":{"annotations":{` + annotations + `}}}`
-		if got := asks(t, condition, "CREATE", object, "null"); got != want.large {
+		if got := evaluatesTrue(t, condition, "CREATE", object, "null"); got != want.large {
 			t.Errorf("large: %t for %.100s", got, annotations)
 		}
 		for operation, objects := range map[string][2]string{"CREATE": {object, "null"}, "UPDATE": {object, object}, "DELETE": {"null", object}} {
-			if got := asks(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
+			if got := evaluatesTrue(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
 				t.Errorf("%s: marked: %t for %.100s", operation, got, annotations)
 			}
 		}
 	}
-	if asks(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || asks(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
+	if evaluatesTrue(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || evaluatesTrue(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
 		t.Error("an object without annotations is marked")
 	}
 	if exact := between(t, "a: {type: string}", "a: {type: string}", "").AdmissionCondition; exact != "" {

@@ -55,7 +55,7 @@ func TestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(scope.Self, compiled.NativeRep())})
+		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(scope.Self, compiled.NativeRep())})
 		if err != nil {
 			t.Fatal(err)
 		}
