@@ -58,15 +58,9 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	e.crds[1], e.rules[1] = ruled(t, c, v1, v2, generate.One(c, "v2", "v2", "v1"))
 	e.before, e.after = converterOf(t, compile.Compile(e.crds[0], e.rules[0])), converterOf(t, compile.Compile(e.crds[1], e.rules[1]))
 	for i := range e.crds {
-		e.schemas[i], _ = structuralSchemas(e.crds[i])
+		e.schemas[i] = structuralSchemas(t, e.crds[i])
 	}
-	text, err := e.after.Ruleset().Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.reference, err = reference.New(text); err != nil {
-		t.Fatal(err)
-	}
+	e.reference = referenceOf(t, e.after.Ruleset())
 	return e
 }
 
@@ -129,27 +123,27 @@ func (e *evolution) change(t *testing.T) {
 	}
 	x := string(e.Text(e.object(0, from)))
 	there := e.maybeEdited(t, e.read(t, convert(t, e.before, x, to), from), to, from)
-	back := e.read(t, e.asReference(t, there, from), from)
-	e.wantKept(t, there, back, e.after, from)
+	back := e.read(t, e.likeReference(t, there, from), from)
+	e.wantPreserved(t, there, back, e.after, from)
 	back.edited = there.edited
 	back = e.maybeEdited(t, back, from, from)
-	again := e.read(t, e.asReference(t, back, to), from)
-	home := e.read(t, e.asReference(t, again, from), from)
+	again := e.read(t, e.likeReference(t, back, to), from)
+	home := e.read(t, e.likeReference(t, again, from), from)
 	again.edited, home.edited = back.edited, back.edited
-	e.wantKept(t, again, home, e.after, from)
+	e.wantPreserved(t, again, home, e.after, from)
 	e.wantSame(t, back, again, home, from)
 	middle := e.read(t, convert(t, e.after, home.text, to), from)
 	middle.edited = home.edited
-	e.wantKept(t, middle, e.read(t, convert(t, e.before, middle.text, from), from), e.before, from)
+	e.wantPreserved(t, middle, e.read(t, convert(t, e.before, middle.text, from), from), e.before, from)
 	for _, left := range [][2]reading{{back, again}, {home, middle}} {
-		e.wantCarried(t, left[0], left[1], from)
+		e.wantStillPreserved(t, left[0], left[1], from)
 	}
 }
 
 // wantCarried holds what an object has preserved of its own version, which was carried on
 // so far, against the object at another version: it is still preserved, unless there is
 // live data that supersedes it.
-func (e *evolution) wantCarried(t *testing.T, here, there reading, version string) {
+func (e *evolution) wantStillPreserved(t *testing.T, here, there reading, version string) {
 	t.Helper()
 	for pointer := range here.entries {
 		_, live := valueAt(here.object, pointer)
@@ -207,7 +201,7 @@ func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
 
 // asReference converts by the rules of now, as the reference does. As the reference takes
 // most of the time, it is asked for the first objects of a world, and then for each eighth.
-func (e *evolution) asReference(t testing.TB, object reading, to string) string {
+func (e *evolution) likeReference(t testing.TB, object reading, to string) string {
 	t.Helper()
 	got := convert(t, e.after, object.text, to)
 	if e.number >= usualObjects && e.number%8 != 0 {
@@ -218,8 +212,8 @@ func (e *evolution) asReference(t testing.TB, object reading, to string) string 
 	if err != nil {
 		t.Fatalf("%v: %s", err, object.text)
 	}
-	if wanted := legible(t, generate.Plain(want)); !reference.Equal(wanted, legible(t, got)) {
-		wantEqual(t, wanted, legible(t, got), "%s\nat %s", object.text, to)
+	if wanted := withDecodedAnnotations(t, generate.Plain(want)); !reference.Equal(wanted, withDecodedAnnotations(t, got)) {
+		wantEqual(t, wanted, withDecodedAnnotations(t, got), "%s\nat %s", object.text, to)
 	}
 	return got
 }
@@ -278,7 +272,7 @@ func leavesOf(value any, at string) map[string]any {
 // place, rules without that default take it for live data, in which there are no elements.
 // Left out are entries of elements without keys after an edit: which element is which cannot
 // be told.
-func (e *evolution) wantKept(t *testing.T, there, back reading, by *conversion.Converter, version string) {
+func (e *evolution) wantPreserved(t *testing.T, there, back reading, by *conversion.Converter, version string) {
 	t.Helper()
 	bare := map[string]any(nil)
 	for pointer, value := range there.entries {
@@ -307,7 +301,7 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *conversion.C
 			e.count("entries superseded by those around them")
 		default:
 			if bare == nil {
-				bare = decode(t, convert(t, by, generate.Plain(withoutKept(decode(t, there.text))), version))
+				bare = decode(t, convert(t, by, generate.Plain(withoutPreserved(decode(t, there.text))), version))
 			}
 			if was, live := valueAt(bare, pointer); !live || !reference.Equal(was, got) && !isContainer(got) {
 				t.Fatalf("%s is neither what was preserved nor what is live:\n%s\nat %s\n%s\nwithout\n%s", pointer, there.text, version, back.text, generate.Plain(bare))

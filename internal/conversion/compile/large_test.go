@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// asks evaluates an admission condition as an API server does.
+// evaluatesTrue evaluates an admission condition as an API server does.
 func evaluatesTrue(t *testing.T, condition, operation, object, oldObject string) bool {
 	t.Helper()
 	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Env(environment.NewExpressions)
@@ -45,7 +45,8 @@ func evaluatesTrue(t *testing.T, condition, operation, object, oldObject string)
 	return result.Value() == true
 }
 
-// TestAdmissionCondition asks about what may be large, and about nothing else.
+// TestAdmissionCondition checks that the condition is true for objects that may be too large, and
+// for no others.
 func TestAdmissionCondition(t *testing.T) {
 	const text, short = "{type: string}", "{type: string, maxLength: 100}"
 	list := func(items string) string { return "{type: array, items: {type: object, properties: {" + items + "}}}" }
@@ -113,7 +114,7 @@ func TestAdmissionConditionOfAnnotations(t *testing.T) {
 	}
 }
 
-// widget is an object at v2 with some fields.
+// widget encodes an object at v2.
 func widget(fields string) string {
 	object := `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"}`
 	if fields != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestOdd says which rules may keep values aside, of the spoke and of the hub.
+// TestPartlyPreserved checks which rules may preserve single values, of the spoke and of the hub.
 func TestPartlyPreserved(t *testing.T) {
 	const both = "spoke and hub"
 	for name, test := range map[string]struct{ v1, v2, rule, want string }{
@@ -51,7 +51,8 @@ func TestPartlyPreserved(t *testing.T) {
 	}
 }
 
-// TestStorageNote: with two versions, a conversion takes one step in any case.
+// TestStorageWarning checks that there is no warning with two versions, because a conversion then
+// takes one step in any case.
 func TestStorageWarning(t *testing.T) {
 	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")
 	for name, test := range map[string]struct {

@@ -100,7 +100,7 @@ func compare(t *testing.T, c *generate.Choices) (result one) {
 		t.Fatal(err)
 	}
 	structural := o.structural.Properties["v"]
-	objects := &generate.Objects{Choices: c, Odd: generate.One(c, 0, 0, 5, 30)}
+	objects := &generate.Objects{Choices: c, MisfitEvery: generate.One(c, 0, 0, 5, 30)}
 	for range 12 {
 		value := []byte(generate.Plain(objects.Value(&structural)))
 		got, want := read.Fits(value), o.fits(value)
