@@ -208,7 +208,7 @@ func TestRolledBack(t *testing.T) {
 				t.Log(at)
 			}
 			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {
-				t.Errorf("by the rules of now first, got %s, want %s", at, object)
+				t.Errorf("by the current rules first, got %s, want %s", at, object)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// ofV1 is the annotation with what is preserved of v1, legacyOfV1 that of format 1.
+// ofV1 is the annotation for preserved data of v1, and legacyOfV1 that of format 1.
 const (
 	ofV1       = "conversion-operator.io/v1.widgets.example.com"
 	legacyOfV1 = "conversion-operator.io/v1"

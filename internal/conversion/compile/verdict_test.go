@@ -27,7 +27,7 @@ func TestLeaves(t *testing.T) {
 			text += " by " + shortRule(leaf.Rule)
 		}
 		if leaf.PartlyPreserved {
-			text += ", keeps odd values"
+			text += ", partly preserved"
 		}
 		got = append(got, text)
 	}
@@ -47,10 +47,10 @@ func TestLeaves(t *testing.T) {
 		"v1:.own.z Preserved with .own",
 		"v1:.policy Exact by spokes[0].rules[3]",
 		"v1:.same Exact",
-		"v1:.text Exact by spokes[0].rules[2], keeps odd values",
+		"v1:.text Exact by spokes[0].rules[2], partly preserved",
 		"v2:.c Exact by spokes[0].rules[4]",
-		"v2:.host Exact by spokes[0].rules[2], keeps odd values",
-		"v2:.label Exact by spokes[0].rules[6], keeps odd values",
+		"v2:.host Exact by spokes[0].rules[2], partly preserved",
+		"v2:.label Exact by spokes[0].rules[6], partly preserved",
 		"v2:.list[*].x Exact",
 		"v2:.m.c Preserved",
 		"v2:.m[*] Exact",
@@ -60,7 +60,7 @@ func TestLeaves(t *testing.T) {
 		"v2:.p.a Exact with .p by spokes[0].rules[0]",
 		"v2:.p.b Exact with .p by spokes[0].rules[0]",
 		"v2:.policy Exact by spokes[0].rules[3]",
-		"v2:.port Exact by spokes[0].rules[2], keeps odd values",
+		"v2:.port Exact by spokes[0].rules[2], partly preserved",
 		"v2:.same Exact",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
