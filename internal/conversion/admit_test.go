@@ -14,7 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestAdmit refuses what could not be converted, and lets go what is to be deleted.
+// TestAdmit checks that objects which cannot be converted are refused, unless they are being
+// deleted.
 func TestAdmit(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}, list: {type: array, items: {type: object, properties: {x: {type: string}}}}", ""), secret)
 	large := `"a":"` + noise(300<<10) + `","list":[{"x":"` + noise(400<<10) + `"}]`
@@ -44,7 +45,7 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s is admitted", bad)
 		}
 	}
-	// previous Rules a version was added are still asked while API servers may convert by them.
+	// API servers may still call with a previous ruleset after a version was added.
 	if err := c.Admit([]byte(named("v7", "", large)), nil); err != nil {
 		t.Errorf("a version that the rules do not know: %v", err)
 	}
@@ -59,8 +60,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitDeletion refuses what would be stored in a truncated form, until finalizers
-// are gone.
+// TestAdmitDeletion checks that a deletion which would store a truncated form is refused until the
+// finalizers are gone.
 func TestAdmitDeletion(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	there, _ := shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
@@ -73,7 +74,7 @@ func TestAdmitDeletion(t *testing.T) {
 		"truncated, and held":      {held, false, false},
 		"truncated, and waits":     {there, true, false},
 		"whole":                    {named("v1", "", `"b":"1"`), true, true},
-		"a forged marker":          {under(ofV1, "v2", `{"format":2,"omitted":{}}`, ``), true, true},
+		"a forged marker":          {withAnnotation(ofV1, "v2", `{"format":2,"omitted":{}}`, ``), true, true},
 		"what no one can read":     {`{`, true, true},
 		"an object without a name": {`{"apiVersion":"example.com/v1","kind":"Widget"}`, false, true},
 	} {

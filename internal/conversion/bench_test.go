@@ -14,8 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// BenchmarkConvert converts objects of two sizes; most of a large one is
-// managedFields, into which no ruleset looks.
+// BenchmarkConvert converts objects of two sizes. Most of a large one is managedFields, which no
+// rule reads.
 func BenchmarkConvert(b *testing.B) {
 	c := sample(b, "crontab-cronspec")
 	for _, size := range []int{2 << 10, 10 << 10} {
@@ -52,8 +52,8 @@ func BenchmarkConvert(b *testing.B) {
 	}
 }
 
-// BenchmarkGrowth converts a thousand elements by each kind of rule, and of what is
-// preserved, in both directions. What is known to grow by the square is in it too.
+// BenchmarkGrowth converts a thousand elements by each kind of rule and of preserved data, in both
+// directions.
 func BenchmarkGrowth(b *testing.B) {
 	for _, name := range slices.Sorted(maps.Keys(growths)) {
 		g := growths[name]

@@ -12,8 +12,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestCEL packs two numbers into one, joins a list, makes a list of a map, and
-// has elements of a list and a label.
+// TestCEL packs two numbers into one, joins a list, converts a map to a list, and has elements of a
+// list and a label.
 func TestCEL(t *testing.T) {
 	c := converterOf(t, between(t,
 		`packed: {type: integer}, o: {type: object, properties: {csv: {type: string}}}, env: {type: object, additionalProperties: {type: string}},
@@ -29,7 +29,7 @@ func TestCEL(t *testing.T) {
 		{cel: {from: {p: ".l[*].percent"}, to: {s: ".l[*].share"}, forward: {s: "double(self.p.replace('%', '')) / 100.0"},
 			backward: {p: "string(self.s * 100.0) + '%'"}}},
 		{cel: {from: {zone: .zone}, to: {label: '.metadata.labels["zone"]'}, forward: {label: self.zone.lowerAscii()}, backward: {zone: self.label.upperAscii()}}}`))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"unpacked":                {"v1", `"packed":65537`, named("v2", "", `"o":{"high":1,"low":1}`)},
 		"packed":                  {"v2", `"o":{"high":1,"low":2}`, named("v1", "", `"packed":65538`)},
 		"exact":                   {"v1", `"packed":9007199254740993`, named("v2", "", `"o":{"high":137438953472,"low":1}`)},
@@ -50,9 +50,9 @@ func TestCEL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	for name, test := range map[string]misfit{
-		"not an integer": {there{"v1", `"packed":"1"`, named("v2", `v1 {"/packed":"1"}`, ``)}, named("v1", `v1 {"/packed":"1"}`, ``)},
-		"null":           {there{"v1", `"packed":null`, named("v2", `v1 {"/packed":null}`, ``)}, named("v1", `v1 {"/packed":null}`, ``)},
+	for name, test := range map[string]misfitTest{
+		"not an integer": {roundTripTest{"v1", `"packed":"1"`, named("v2", `v1 {"/packed":"1"}`, ``)}, named("v1", `v1 {"/packed":"1"}`, ``)},
+		"null":           {roundTripTest{"v1", `"packed":null`, named("v2", `v1 {"/packed":null}`, ``)}, named("v1", `v1 {"/packed":null}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// FuzzChange: rules, schemas and hubs change while objects have preserved data.
-// Nothing that was preserved by the rules of then is lost by the rules of now: it is
-// data, or was superseded by data, or is still preserved.
+// FuzzChange changes rules, schemas and hubs while objects have preserved data. Current rules lose
+// nothing that previous rules preserved: it is restored, was superseded by live data, or is still
+// preserved.
 func FuzzChange(f *testing.F) {
 	c := newTally(f, 64, "edits", "fields", "entries restored", "entries carried on", "entries superseded", "compared with the reference")
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
@@ -38,12 +38,12 @@ func FuzzChange(f *testing.F) {
 	})
 }
 
-// evolution is a kind at two times.
+// evolution is a kind before and after a change of its rules and schemas.
 type evolution struct {
 	*generate.Objects
 	*tally
 	before, after *conversion.Converter
-	reference     *reference.Converter // by the rules of now
+	reference     *reference.Converter // by the current rules
 	schemas       [2]map[string]*schema.Structural
 	rules         [2]*v1alpha1.DeclarativeConverter
 	crds          [2]*apiextensionsv1.CustomResourceDefinition
@@ -58,19 +58,13 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	e.crds[1], e.rules[1] = ruled(t, c, v1, v2, generate.One(c, "v2", "v2", "v1"))
 	e.before, e.after = converterOf(t, compile.Compile(e.crds[0], e.rules[0])), converterOf(t, compile.Compile(e.crds[1], e.rules[1]))
 	for i := range e.crds {
-		e.schemas[i], _ = structuralSchemas(e.crds[i])
+		e.schemas[i] = structuralSchemas(t, e.crds[i])
 	}
-	text, err := e.after.Ruleset().Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.reference, err = reference.New(text); err != nil {
-		t.Fatal(err)
-	}
+	e.reference = referenceOf(t, e.after.Ruleset())
 	return e
 }
 
-// ruled makes rules between two versions of a kind, one of them the hub.
+// ruled generates rules between two versions of a kind, one of them the hub.
 func ruled(t testing.TB, c *generate.Choices, v1, v2 *apiextensionsv1.JSONSchemaProps, hub string) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
 	crd := widgets(t, map[string]string{"v1": "", "v2": ""})
 	for _, s := range []*apiextensionsv1.JSONSchemaProps{v1, v2} {
@@ -106,7 +100,7 @@ func withoutNulls(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// describe says where the law was broken.
+// describe logs the rules and schemas of a failed test.
 func (e *evolution) describe(t testing.TB) {
 	if !t.Failed() {
 		return
@@ -119,9 +113,9 @@ func (e *evolution) describe(t testing.TB) {
 	}
 }
 
-// change converts an object to another version by the rules of then, where it may be
-// edited, and back by those of now, where it may be edited; there again and back again;
-// and at last there by the rules of now, and back by those of then.
+// change converts an object to another version by the previous rules and back by the current ones,
+// each time with a possible edit; there and back again by the current rules; and finally there by
+// the current rules and back by the previous ones.
 func (e *evolution) change(t *testing.T) {
 	from, to := "v1", "v2"
 	if e.IntN(2) == 0 {
@@ -129,27 +123,26 @@ func (e *evolution) change(t *testing.T) {
 	}
 	x := string(e.Text(e.object(0, from)))
 	there := e.maybeEdited(t, e.read(t, convert(t, e.before, x, to), from), to, from)
-	back := e.read(t, e.asReference(t, there, from), from)
-	e.wantKept(t, there, back, e.after, from)
+	back := e.read(t, e.likeReference(t, there, from), from)
+	e.wantPreserved(t, there, back, e.after, from)
 	back.edited = there.edited
 	back = e.maybeEdited(t, back, from, from)
-	again := e.read(t, e.asReference(t, back, to), from)
-	home := e.read(t, e.asReference(t, again, from), from)
+	again := e.read(t, e.likeReference(t, back, to), from)
+	home := e.read(t, e.likeReference(t, again, from), from)
 	again.edited, home.edited = back.edited, back.edited
-	e.wantKept(t, again, home, e.after, from)
+	e.wantPreserved(t, again, home, e.after, from)
 	e.wantSame(t, back, again, home, from)
 	middle := e.read(t, convert(t, e.after, home.text, to), from)
 	middle.edited = home.edited
-	e.wantKept(t, middle, e.read(t, convert(t, e.before, middle.text, from), from), e.before, from)
+	e.wantPreserved(t, middle, e.read(t, convert(t, e.before, middle.text, from), from), e.before, from)
 	for _, left := range [][2]reading{{back, again}, {home, middle}} {
-		e.wantCarried(t, left[0], left[1], from)
+		e.wantStillPreserved(t, left[0], left[1], from)
 	}
 }
 
-// wantCarried holds what an object has preserved of its own version, which was carried on
-// so far, against the object at another version: it is still preserved, unless there is
-// live data that supersedes it.
-func (e *evolution) wantCarried(t *testing.T, here, there reading, version string) {
+// wantStillPreserved checks that the preserved data that an object has of its own version is still
+// preserved at another version, unless live data superseded it.
+func (e *evolution) wantStillPreserved(t *testing.T, here, there reading, version string) {
 	t.Helper()
 	for pointer := range here.entries {
 		_, live := valueAt(here.object, pointer)
@@ -160,13 +153,13 @@ func (e *evolution) wantCarried(t *testing.T, here, there reading, version strin
 	}
 }
 
-// object makes an object of a version, then (0) or now (1).
+// object generates an object of a version, before (0) or after (1) the change.
 func (e *evolution) object(when int, version string) map[string]any {
 	return e.Object(e.schemas[when][version], "example.com/"+version, "Widget")
 }
 
-// maybeEdited is an object that was edited, then or now, or unchanged. What the schema of
-// now does not have, the API server takes away before it converts the object.
+// maybeEdited returns an object with or without an edit that fits the previous or the current
+// schema. The API server prunes fields that the current schema lacks before it converts the object.
 func (e *evolution) maybeEdited(t testing.TB, object reading, version, preservedOf string) reading {
 	t.Helper()
 	if e.IntN(2) == 0 {
@@ -183,12 +176,12 @@ func (e *evolution) maybeEdited(t testing.TB, object reading, version, preserved
 	return edited
 }
 
-// reading is an object as text, decoded, and what it has preserved of a version.
+// reading is an object as text, decoded, and its preserved data of a version.
 type reading struct {
 	text    string
 	object  map[string]any
 	entries map[string]any
-	// images are those of the entries.
+	// images are the images of the entries.
 	images map[string]any
 	edited bool
 }
@@ -205,9 +198,10 @@ func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
 	return r
 }
 
-// asReference converts by the rules of now, as the reference does. As the reference takes
-// most of the time, it is asked for the first objects of a world, and then for each eighth.
-func (e *evolution) asReference(t testing.TB, object reading, to string) string {
+// likeReference converts by the current rules and compares the result with the reference. The
+// reference takes most of the time, so it converts only the first objects of a world, and then
+// every eighth.
+func (e *evolution) likeReference(t testing.TB, object reading, to string) string {
 	t.Helper()
 	got := convert(t, e.after, object.text, to)
 	if e.number >= usualObjects && e.number%8 != 0 {
@@ -218,16 +212,16 @@ func (e *evolution) asReference(t testing.TB, object reading, to string) string 
 	if err != nil {
 		t.Fatalf("%v: %s", err, object.text)
 	}
-	if wanted := legible(t, generate.Plain(want)); !reference.Equal(wanted, legible(t, got)) {
-		wantEqual(t, wanted, legible(t, got), "%s\nat %s", object.text, to)
+	if wanted := withDecodedAnnotations(t, generate.Plain(want)); !reference.Equal(wanted, withDecodedAnnotations(t, got)) {
+		wantEqual(t, wanted, withDecodedAnnotations(t, got), "%s\nat %s", object.text, to)
 	}
 	return got
 }
 
-// wantSame holds an object that came back against what it was: what is not there any
-// more is preserved, because the schema of now refuses it. A null may be gone: it says
-// no more than an absence. So may a default where something else was preserved of the field:
-// it is no live data.
+// wantSame compares an object that came back with its former state: missing fields are preserved,
+// because the current schema refuses them. A null may be missing, since it means the same as an
+// absence. A default may be missing where another value of the field was preserved, since a default
+// is not live data.
 func (e *evolution) wantSame(t *testing.T, before, between, after reading, version string) {
 	t.Helper()
 	was, is := before.object, after.object
@@ -247,12 +241,12 @@ func (e *evolution) wantSame(t *testing.T, before, between, after reading, versi
 		case covered(before.entries, pointer) && e.isDefault(version, pointer, value):
 			e.count("defaults in the place of something preserved")
 		default:
-			t.Fatalf("%s is lost:\n%s\nby the rules of now is at the other version\n%s\nand comes back as\n%s", pointer, before.text, between.text, after.text)
+			t.Fatalf("%s is lost:\n%s\nby the current rules is at the other version\n%s\nand comes back as\n%s", pointer, before.text, between.text, after.text)
 		}
 	}
 }
 
-// leavesOf are the scalars and lists of an object, by their pointers.
+// leavesOf returns the scalars and lists of an object by their pointers.
 func leavesOf(value any, at string) map[string]any {
 	object, isObject := value.(map[string]any)
 	if !isObject {
@@ -265,20 +259,22 @@ func leavesOf(value any, at string) map[string]any {
 	return leaves
 }
 
-// wantKept holds what was preserved of a version against the object at that version. An
-// entry is carried on; or is data now; or is superseded by live data, which the object has
-// at that version without anything preserved, too; or the object around it is gone. By is
-// what has converted the object. What a rule
-// computes is superseded by live data of any field that the rule computes with it, or from
-// it, and what does not fit by any value in its place. A null, or an object with nothing in
-// it, may be absent instead. After an edit, the fields may be gone that a rule had computed, or the
-// object around it, which rules may make again; and so without an edit, where the schema of
-// now lacks those fields. Of entries around each other, the one has what the object had last,
-// and the other what did not fit. If a list did not fit, and rules put a default in its
-// place, rules without that default take it for live data, in which there are no elements.
-// Left out are entries of elements without keys after an edit: which element is which cannot
-// be told.
-func (e *evolution) wantKept(t *testing.T, there, back reading, by *conversion.Converter, version string) {
+// wantPreserved checks the preserved data of a version against the object at that version, which
+// was converted by the converter by. An entry is still preserved, or is restored, or is superseded
+// by live data, which the object also has at that version without any preserved data, or its parent
+// is gone.
+//
+// A value of a rule is superseded by live data of any field that the rule computes with it or from
+// it, and a value that does not fit by any value of the field. A null or an empty object may be
+// absent instead. After an edit, the fields that a rule had computed may be gone, or their parent,
+// which rules may create again; also without an edit if the current schema lacks those fields. If
+// one entry contains another, the outer one has the object's latest value, and the inner one a
+// value that did not fit. If a list did not fit and rules filled in a default instead, rules
+// without that default treat the default as live data without elements.
+//
+// Entries of elements without keys are left out after an edit, because the elements cannot be
+// identified.
+func (e *evolution) wantPreserved(t *testing.T, there, back reading, by *conversion.Converter, version string) {
 	t.Helper()
 	bare := map[string]any(nil)
 	for pointer, value := range there.entries {
@@ -307,7 +303,7 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *conversion.C
 			e.count("entries superseded by those around them")
 		default:
 			if bare == nil {
-				bare = decode(t, convert(t, by, generate.Plain(withoutKept(decode(t, there.text))), version))
+				bare = decode(t, convert(t, by, generate.Plain(withoutPreserved(decode(t, there.text))), version))
 			}
 			if was, live := valueAt(bare, pointer); !live || !reference.Equal(was, got) && !isContainer(got) {
 				t.Fatalf("%s is neither what was preserved nor what is live:\n%s\nat %s\n%s\nwithout\n%s", pointer, there.text, version, back.text, generate.Plain(bare))
@@ -317,14 +313,14 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *conversion.C
 	}
 }
 
-// isOfElement reports whether an entry is of an element without keys.
+// isOfElement reports whether an entry is an element without keys.
 func (r reading) isOfElement(pointer string) bool {
 	_, isDigest := r.images[pointer].(string)
 	return isDigest && conversion.IsIndex([]byte(pointer[strings.LastIndex(pointer, "/")+1:]))
 }
 
-// lacksImages reports whether an object has none of the fields that a rule computed from
-// what was preserved.
+// lacksImages reports whether an object has none of the fields that a rule computed from the
+// preserved value.
 func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 	images, _ := there.images[pointer].([]any)
 	for _, c := range []*conversion.Converter{e.before, e.after} {
@@ -340,8 +336,8 @@ func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 	return false
 }
 
-// knowsImages reports whether the schema of now has one of the fields that a rule computed
-// from what was preserved of a version.
+// knowsImages reports whether the current schema has a field that a rule computed from the
+// preserved value.
 func (e *evolution) knowsImages(there reading, version, pointer string) bool {
 	images, _ := there.images[pointer].([]any)
 	for _, c := range []*conversion.Converter{e.before, e.after} {
@@ -355,7 +351,6 @@ func (e *evolution) knowsImages(there reading, version, pointer string) bool {
 	return false
 }
 
-// other is the other one of the two versions.
 func other(version string) string {
 	if version == "v1" {
 		return "v2"
@@ -363,8 +358,8 @@ func other(version string) string {
 	return "v1"
 }
 
-// isInDefault reports whether an entry is of a list that is preserved of the other version,
-// too, while an object has a default in its place.
+// isInDefault reports whether an entry is in a list that is also preserved of the other version,
+// while the object has a default in the place of the list.
 func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer string) bool {
 	t.Helper()
 	preserved := e.read(t, there.text, other(version)).entries
@@ -377,7 +372,7 @@ func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer st
 	return false
 }
 
-// isDefault reports whether rules, then or now, put a value into a field of a version.
+// isDefault reports whether previous or current rules fill in a value at a field.
 func (e *evolution) isDefault(version, pointer string, value any) bool {
 	return slices.ContainsFunc([]*conversion.Converter{e.before, e.after}, func(c *conversion.Converter) bool {
 		filled := c.FilledAt(version, pointer)
@@ -385,8 +380,8 @@ func (e *evolution) isDefault(version, pointer string, value any) bool {
 	})
 }
 
-// isOfOuter reports whether an object has, at the place of an entry, what another entry
-// around it has there.
+// isOfOuter reports whether the value at an entry's pointer comes from an entry that contains that
+// pointer.
 func isOfOuter(entries map[string]any, pointer string, got any) bool {
 	for at, value := range entries {
 		rest, below := strings.CutPrefix(pointer, at+"/")
@@ -400,7 +395,7 @@ func isOfOuter(entries map[string]any, pointer string, got any) bool {
 	return false
 }
 
-// carries reports whether an entry is among others, or its parts are.
+// carries reports whether an entry, or a part of it, is among others.
 func carries(entries map[string]any, pointer string) bool {
 	for at := range entries {
 		if at == pointer || strings.HasPrefix(at, pointer+"/") {
@@ -410,7 +405,7 @@ func carries(entries map[string]any, pointer string) bool {
 	return false
 }
 
-// isThere reports whether the object, or list, directly around a place is there.
+// isThere reports whether the parent of a pointer exists and can have the field.
 func isThere(object any, pointer string) bool {
 	at := strings.LastIndex(pointer, "/")
 	parent, found := valueAt(object, pointer[:at])
@@ -420,15 +415,15 @@ func isThere(object any, pointer string) bool {
 	return found && isContainer(parent)
 }
 
-// isInList reports whether there is a list directly around a place.
+// isInList reports whether the parent of a pointer is a list.
 func isInList(object any, pointer string) bool {
 	parent, _ := valueAt(object, pointer[:strings.LastIndex(pointer, "/")])
 	_, isList := parent.([]any)
 	return isList
 }
 
-// isPartOfLive reports whether an object has a value, here or at the other version, in a
-// field of a rule, then or now, that computes a field.
+// isPartOfLive reports whether an object has a value, at this or the other version, in a field of a
+// previous or current rule that computes the field.
 func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool {
 	for _, c := range []*conversion.Converter{e.before, e.after} {
 		rule := c.RuleTo(version, pointer)
@@ -448,7 +443,7 @@ func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool 
 	return false
 }
 
-// fits reports whether a value is one that its field can have, then and now.
+// fits reports whether a value fits the previous and the current schema of its field.
 func (e *evolution) fits(version, pointer string, value any) bool {
 	for _, c := range []*conversion.Converter{e.before, e.after} {
 		at := schemaAt(c, version, pointer)
@@ -459,7 +454,7 @@ func (e *evolution) fits(version, pointer string, value any) bool {
 	return true
 }
 
-// schemaAt is that of a field, nil where the schema of a version has none.
+// schemaAt returns the schema of a field, nil if there is none.
 func schemaAt(c *conversion.Converter, version, pointer string) *shape.Schema {
 	at := c.ShapeOf(version)
 	for _, segment := range conversion.SplitPointer([]byte(pointer)) {
@@ -474,12 +469,12 @@ func schemaAt(c *conversion.Converter, version, pointer string) *shape.Schema {
 	return at
 }
 
-// hasRule reports whether a rule computes a field, then or now.
+// hasRule reports whether a previous or current rule computes a field.
 func (e *evolution) hasRule(version, pointer string) bool {
 	return e.before.Computes(version, pointer) || e.after.Computes(version, pointer)
 }
 
-// anywhere are the values at a pointer, whichever elements its indexes name.
+// anywhere returns the values at a pointer, with any index in the place of its indexes.
 func anywhere(value any, path []string) (found []any) {
 	if len(path) == 0 {
 		return []any{value}
@@ -497,7 +492,7 @@ func anywhere(value any, path []string) (found []any) {
 	return nil
 }
 
-// has reports whether a value has all that another one has.
+// has reports whether a value contains another value.
 func has(value, other any) bool {
 	switch other := other.(type) {
 	case map[string]any:
@@ -531,14 +526,14 @@ func isContainer(value any) bool {
 	return false
 }
 
-// isEmpty reports whether a value is an object or a list with nothing in it.
+// isEmpty reports whether a value is an empty object or list.
 func isEmpty(value any) bool {
 	object, _ := value.(map[string]any)
 	list, _ := value.([]any)
 	return isContainer(value) && len(object)+len(list) == 0
 }
 
-// valueAt follows the pointer of an entry.
+// valueAt returns the value at the pointer of an entry.
 func valueAt(value any, pointer string) (found any, there bool) {
 	if pointer == "" {
 		return value, true

@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// TestChanges converts an object to v2 by one set of rules, edits nothing, and back by
-// another: what was preserved under the first is not lost under the second.
+// TestChanges converts an object to v2 by one set of rules, and back by another: data that was
+// preserved under the first is not lost under the second.
 func TestChanges(t *testing.T) {
 	const (
 		note   = "spec: {type: object, properties: {a: {type: string}, note: {type: string}}}"
@@ -123,28 +123,28 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPartsOfARule has values of fields that a rule computes together, which were preserved
-// before there was that rule. Each comes back by itself.
+// TestPartsOfARule has values of fields that a rule computes together, which were preserved before
+// that rule existed. Each comes back by itself.
 func TestPartsOfARule(t *testing.T) {
 	const rule = `{format: {from: '.metadata.labels["l"]', template: "{c}-{b}", to: {c: .c, b: .o.b}}}`
 	c := converterOf(t, between(t,
 		"o: {type: object, properties: {a: {type: string}}}",
 		"o: {type: object, properties: {a: {type: string}, b: {type: string}}}, c: {type: string}", rule))
-	for name, test := range map[string]struct{ kept, live, want string }{
+	for name, test := range map[string]struct{ preserved, live, want string }{
 		"both":                           {`v2 {"/c":"1","/o/b":"2"}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
 		"the object around one is gone":  {`v2 {"/c":"1","/o/b":"2"}`, ``, `"c":"1"`},
 		"one is preserved in its object": {`v2 {"/c":"1","/o":{"b":"2"}}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(named("v2", "", test.want), convert(t, c, named("v1", test.kept, test.live), "v2")); diff != "" {
+			if diff := cmp.Diff(named("v2", "", test.want), convert(t, c, named("v1", test.preserved, test.live), "v2")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestRefusedStatus has a value below .status in an annotation, of rules before or
-// forged. It becomes data only where the policy allows that.
+// TestRefusedStatus has a preserved value below .status, of earlier rules or forged. It is restored
+// only if the policy allows that.
 func TestRefusedStatus(t *testing.T) {
 	const fields = "status: {type: object, properties: {phase: {type: string}}}"
 	crd := widgets(t, map[string]string{"v1": fields, "v2": fields})
@@ -160,8 +160,8 @@ func TestRefusedStatus(t *testing.T) {
 	}
 }
 
-// TestRolledBack converts an object by one set of rules, several times by another, and
-// again by the first, to its own version: it is as it was, whatever has a place then.
+// TestRolledBack converts an object by one set of rules, repeatedly by another, and by the first
+// again to its own version: it is unchanged, whatever the second rules support.
 func TestRolledBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after [3]string // v1, v2, rules
@@ -208,7 +208,7 @@ func TestRolledBack(t *testing.T) {
 				t.Log(at)
 			}
 			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {
-				t.Errorf("by the rules of now first, got %s, want %s", at, object)
+				t.Errorf("by the current rules first, got %s, want %s", at, object)
 			}
 		})
 	}

@@ -100,13 +100,7 @@ func TestConvert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
 			object := widget("v1", test.object)
-			there := convert(t, c, object, "v2")
-			if diff := cmp.Diff(test.want, there); diff != "" {
-				t.Fatalf("there (-want +got):\n%s", diff)
-			}
-			if back := convert(t, c, there, "v1"); !sameJSON(t, object, back) {
-				t.Errorf("back: %s, want %s", back, object)
-			}
+			wantRoundTrip(t, c, "v1", object, test.want, object)
 		})
 	}
 }
@@ -138,7 +132,7 @@ func TestConvertRefuses(t *testing.T) {
 	}
 }
 
-// TestCanary converts to every other version without an error.
+// TestCanary converts canary objects between all versions and back.
 func TestCanary(t *testing.T) {
 	crd, rules := richWorld(t)
 	w := worldOf(t, crd, rules)
@@ -147,12 +141,12 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestKeyedElements has elements whose keys stand anywhere in them, and such that
-// the keys do not tell apart.
+// TestKeyedElements has elements whose keys are anywhere in them, and elements with equal or
+// missing keys.
 func TestKeyedElements(t *testing.T) {
 	const list = "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}"
 	c := converterOf(t, between(t, list+", note: {type: string}}}}", list+"}}}", ""))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"the key behind": {"v1", `"l":[{"note":"1","name":"a"},{"note":"2","name":"b"}]`, named("v2", `v1 {"/l/[name=\"a\"]/note":"1","/l/[name=\"b\"]/note":"2"}`, `"l":[{"name":"a"},{"name":"b"}]`)},
 		"a key twice":    {"v1", `"l":[{"name":"a","note":"1"},{"name":"a","note":"2"}]`, named("v2", `v1 {"/l/0":{"name":"a","note":"1"},"/l/1":{"name":"a","note":"2"},"@/l/0":`+digest(`{"name":"a"}`)+`,"@/l/1":`+digest(`{"name":"a"}`)+`}`, `"l":[{"name":"a"},{"name":"a"}]`)},
 		"no key":         {"v1", `"l":[{"note":"1"},{}]`, named("v2", `v1 {"/l/0":{"note":"1"},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{}]`)},
@@ -162,14 +156,14 @@ func TestKeyedElements(t *testing.T) {
 	}
 }
 
-// TestNulls has nulls that only one version may have, and nulls that server-side
-// apply leaves in place of an object without fields.
+// TestNulls has nulls that only one version allows, and nulls that server-side apply leaves in the
+// place of emptied objects.
 func TestNulls(t *testing.T) {
 	c := converterOf(t, between(t,
 		"a: {type: string, nullable: true}, m: {type: string, nullable: true}, o: {type: object, properties: {x: {type: string}, tier: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string, nullable: true}}}}",
 		"a: {type: string}, mm: {type: string}, o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
 		"{move: {from: .m, to: .mm}}"))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"a field":     {"v1", `"a":null`, named("v2", `v1 {"/a":null}`, ``)},
 		"a value":     {"v1", `"a":"1","m":"2"`, named("v2", "", `"a":"1","mm":"2"`)},
 		"a move":      {"v1", `"m":null`, named("v2", `v1 {"/m":null}`, ``)},
@@ -179,7 +173,7 @@ func TestNulls(t *testing.T) {
 	}
 	t.Run("of no schema", func(t *testing.T) {
 		both := strings.Replace(named("v2", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, ``), `"}}`, `","`+ofV1+`":"{\"format\":2,\"fields\":{\"/m\":null}}"}}`, 1)
-		misfit{there{"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, `"m":null`)}, both}.check(t, c)
+		misfitTest{roundTripTest{"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, `"m":null`)}, both}.check(t, c)
 	})
 	for name, test := range map[string]struct{ object, want string }{
 		"an edit wins":                {named("v2", `v1 {"/a":null}`, `"a":"1"`), named("v1", "", `"a":"1"`)},
@@ -195,8 +189,8 @@ func TestNulls(t *testing.T) {
 	}
 }
 
-// TestAnswer leaves out the metadata that the API server restores, and stops
-// where the object ends.
+// TestAnswer checks that the metadata which the API server restores is left out, and that reading
+// stops at the end of the object.
 func TestAnswer(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"w","namespace":"n","uid":"u","labels":{"l":"1"},"annotations":{"a":"1"},"managedFields":[{}]},"a":"1"}`
@@ -213,7 +207,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestNoAllocations converts by rules of every kind that computes nothing large.
+// TestNoAllocations converts by all kinds of rules that do not compute large values.
 func TestNoAllocations(t *testing.T) {
 	c := converterOf(t, between(t,
 		"a: {type: string}, hp: {type: string}, e: {type: string}, w: {type: string}, s: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, own: {type: string}",

@@ -165,7 +165,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// sameJSON compares but for the order of names.
+// sameJSON compares objects, ignoring the order of members.
 func sameJSON(t testing.TB, a, b string) bool {
 	t.Helper()
 	left, err := conversion.Canonical([]byte(a))

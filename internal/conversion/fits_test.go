@@ -14,8 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// TestFits has a field of which one version allows more: what both allow is the same
-// in both, and all else is preserved. FuzzPruned tries the rest.
+// TestFits has fields of which one version allows more: values that both allow are copied, and all
+// others are preserved. FuzzPruned covers more cases.
 func TestFits(t *testing.T) {
 	const open = "{type: object, x-kubernetes-preserve-unknown-fields: true"
 	logs := func(log string) string { return "c: " + open + ", properties: {log: " + log + "}}" }
@@ -49,34 +49,22 @@ func TestFits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, ""))
-			to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
 			object := widget(test.from, test.object)
-			got := convert(t, c, object, to)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("there (-want +got):\n%s", diff)
-			}
-			if back := convert(t, c, got, test.from); !sameJSON(t, object, back) {
-				t.Errorf("back: %s, want %s", back, object)
-			}
+			wantRoundTrip(t, c, test.from, object, test.want, object)
 		})
 	}
 }
 
-// TestNullBesideANamedKey: a rule names a key of a map that may be null in one version only.
+// TestNullBesideANamedKey has a rule for a key of a map that may be null in one version only.
 func TestNullBesideANamedKey(t *testing.T) {
 	c := converterOf(t, between(t, "m: {type: object, nullable: true, additionalProperties: {type: string}}",
 		"m: {type: object, additionalProperties: {type: string}}, b: {type: string}", `{move: {from: '.m["k"]', to: .b}}`))
 	object := widget("v1", `"m":null`)
-	there := convert(t, c, object, "v2")
-	if want := annotated("v2", `v1 {"/m":null}`, ""); there != want {
-		t.Errorf("got %s, want %s", there, want)
-	}
-	if back := convert(t, c, there, "v1"); back != object {
-		t.Errorf("back: %s, want %s", back, object)
-	}
+	wantRoundTrip(t, c, "v1", object, annotated("v2", `v1 {"/m":null}`, ""), object)
 }
 
-// TestFitsVerdict: a name in what is unknown is not exact, and a policy can refuse it.
+// TestFitsVerdict checks that a field which one side does not name is not exact, and that a policy
+// can refuse it.
 func TestFitsVerdict(t *testing.T) {
 	crd := widgets(t, map[string]string{
 		"v1": "c: {type: object, x-kubernetes-preserve-unknown-fields: true}, p: {type: integer}",
@@ -87,11 +75,11 @@ func TestFitsVerdict(t *testing.T) {
 	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
 		t.Errorf("verdict (-want +got):\n%s", diff)
 	}
-	odd := map[string]bool{}
+	partly := map[string]bool{}
 	for _, leaf := range result.Leaves {
-		odd[leaf.String()] = leaf.Odd
+		partly[leaf.String()] = leaf.PartlyPreserved
 	}
-	if diff := cmp.Diff(map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, odd); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, partly); diff != "" {
 		t.Errorf("odd (-want +got):\n%s", diff)
 	}
 	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
@@ -100,7 +88,7 @@ func TestFitsVerdict(t *testing.T) {
 	}
 }
 
-// TestMetadataBelongsToTheAPIServer: what a rule cannot name is not advised to be a label.
+// TestMetadataBelongsToTheAPIServer checks the errors for metadata that rules cannot name.
 func TestMetadataBelongsToTheAPIServer(t *testing.T) {
 	for path, want := range map[string]string{
 		".metadata.name":   `.metadata.name is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert`,
@@ -118,8 +106,8 @@ func TestMetadataBelongsToTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestMoveWider moves a value between fields of which one allows more: what both allow
-// is moved, and all else is preserved, as at one path.
+// TestMoveWider moves a value between fields of which one allows more: values that both allow are
+// moved, and all others are preserved, as at one path.
 func TestMoveWider(t *testing.T) {
 	const (
 		integer = "{type: integer}"
@@ -142,15 +130,8 @@ func TestMoveWider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, "a: "+test.a, "b: "+test.b, "{move: {from: .a, to: .b}}"))
-			to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
 			object := widget(test.from, test.object)
-			got := convert(t, c, object, to)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("there (-want +got):\n%s", diff)
-			}
-			if back := convert(t, c, got, test.from); !sameJSON(t, object, back) {
-				t.Errorf("back: %s, want %s", back, object)
-			}
+			wantRoundTrip(t, c, test.from, object, test.want, object)
 		})
 	}
 
@@ -176,8 +157,7 @@ func TestMoveWider(t *testing.T) {
 	})
 }
 
-// TestMoveWiderIsOdd: the side that allows more has values that the other one has not.
-func TestMoveWiderIsOdd(t *testing.T) {
+func TestMoveWiderIsPartlyPreserved(t *testing.T) {
 	for rule, want := range map[string][2]bool{
 		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}": {false, true},
 		"a: {type: number}/b: {type: integer}":                     {true, false},
@@ -185,14 +165,14 @@ func TestMoveWiderIsOdd(t *testing.T) {
 	} {
 		a, b, _ := strings.Cut(rule, "/")
 		for _, leaf := range between(t, a, b, "{move: {from: .a, to: .b}}").Leaves {
-			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.Odd != wanted || leaf.Owner != compile.OwnerExact {
-				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.Odd, compile.OwnerExact, wanted)
+			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.PartlyPreserved != wanted || leaf.Owner != compile.OwnerExact {
+				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.PartlyPreserved, compile.OwnerExact, wanted)
 			}
 		}
 	}
 }
 
-// TestMoveWiderHasACanary: a pod that cannot move such a value is found out.
+// TestMoveWiderHasACanary checks that probes detect a pod which cannot move such a value.
 func TestMoveWiderHasACanary(t *testing.T) {
 	for _, sides := range [][2]string{{"{type: integer}", "{x-kubernetes-int-or-string: true}"}, {"{x-kubernetes-int-or-string: true}", "{type: string}"}} {
 		c := converterOf(t, between(t, "a: "+sides[0], "b: "+sides[1], "{move: {from: .a, to: .b}}"))

@@ -15,9 +15,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// FuzzForged: what is preserved is in annotations that users can write. Whatever
-// they say, the object is one that a client could have written at its version. They
-// may add what the object lacks, and all that it has is the same there and back.
+// FuzzForged writes arbitrary annotations for preserved data, as users can. The result must be an
+// object that a client could have written at its version. Forged data may add missing fields, but
+// live data must be unchanged there and back.
 func FuzzForged(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
@@ -35,32 +35,33 @@ func FuzzForged(f *testing.F) {
 		metadata["annotations"] = annotations
 		forged := string(w.Text(object))
 		wantAccepted(t, forged, convert(t, w.converter, forged, to), to)
-		w.asReference(t, forged, to)
+		w.likeReference(t, forged, to)
 		w.liveStays(t, live, forged, from, to)
 	}, oneByOne)
 }
 
-// liveStays converts an object with forged annotations there and back. There, it has
-// all that the same object without them has, unless rules compute values of several
-// others: that is left out, and counted. What they added is an edit like any other,
-// from which a rule may compute another value: so it comes back with all that the
-// object without them comes back with after that edit. A value that is the default is
-// no live data: a rule may have filled it in. And of several values that convert to
-// the same one, any may have been preserved.
+// liveStays converts an object with forged annotations there and back, and compares it with the
+// same object without them.
+//
+// There, it has all live data, unless rules compute values from several others, which is counted as
+// left out. Data that the annotations added is like an edit, from which a rule may compute another
+// value: so on the way back, the object is compared with the one without annotations after that
+// edit. A default is not live data, since a rule may have filled it in. If several values convert
+// to the same value, any of them may have been preserved.
 func (w *world) liveStays(t testing.TB, live, forged, version, other string) {
 	t.Helper()
 	there, honest := convert(t, w.converter, forged, other), convert(t, w.converter, live, other)
 	where := forged + "\nis at " + other + "\n" + there + "\nwhere the object has"
 	if w.count(w.independent()); w.oneToOne() {
-		w.wantLive(t, withoutKept(essence(t, honest)), withoutKept(essence(t, there)), where)
+		w.wantLive(t, withoutPreserved(withoutServerMetadata(t, honest)), withoutPreserved(withoutServerMetadata(t, there)), where)
 	}
 	back := convert(t, w.converter, there, version)
 	want := convert(t, w.converter, w.withAnnotationsOf(t, there, honest), version)
-	w.wantLive(t, withoutKept(essence(t, want)), withoutKept(essence(t, back)), where)
+	w.wantLive(t, withoutPreserved(withoutServerMetadata(t, want)), withoutPreserved(withoutServerMetadata(t, back)), where)
 }
 
-// wantLive compares all scalars of a value with those of one that may have more
-// members. A null may be an object, and the other way round: see emptyAsNull.
+// wantLive compares all scalars of a value with a value that may have more members. A null may be
+// an object, and vice versa: see emptyAsNull.
 func (w *world) wantLive(t testing.TB, live, got any, where string) {
 	t.Helper()
 	if slices.ContainsFunc(w.Values, func(value any) bool { return reference.Equal(value, live) }) {
@@ -78,7 +79,7 @@ func (w *world) wantLive(t testing.TB, live, got any, where string) {
 			t.Fatalf("%s: %d elements, want %d", where, len(list), len(live))
 		}
 		for i, value := range live {
-			if len(list) == len(live) { // a map may have got a member, which is any element of a list
+			if len(list) == len(live) { // a map may have a new member, which may be any element of a list
 				w.wantLive(t, value, list[i], where+"[]")
 			}
 		}
@@ -91,8 +92,7 @@ func (w *world) wantLive(t testing.TB, live, got any, where string) {
 	}
 }
 
-// forge adds annotations of a version, while the object is at another one: one of
-// format 2, one of format 1, or both.
+// forge adds annotations of a version to an object of another version: format 2, format 1, or both.
 func (w *world) forge(t *testing.T, annotations map[string]any, from, to string) {
 	t.Helper()
 	which := w.IntN(3)
@@ -109,7 +109,7 @@ func (w *world) forge(t *testing.T, annotations map[string]any, from, to string)
 	annotations[conversion.AnnotationName(w.ruleset.CRD, to)] = text
 }
 
-// forgedFormat2 is what could be preserved of a version in format 2.
+// forgedFormat2 returns an annotation of a version in format 2.
 func (w *world) forgedFormat2(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	fields, orders, images, absent := map[string]any{}, map[string]any{}, map[string]any{}, []any{}
@@ -135,7 +135,7 @@ func (w *world) forgedFormat2(t *testing.T, from, to string) map[string]any {
 	return preserved
 }
 
-// forgedImages are of fields, or of an element without keys.
+// forgedImages returns images of fields, or of an element without keys.
 func (w *world) forgedImages(pointers []string) any {
 	pointer := strings.TrimPrefix(generate.One(w.Choices, pointers...), "!")
 	switch w.IntN(3) {
@@ -147,18 +147,18 @@ func (w *world) forgedImages(pointers []string) any {
 	return strings.Trim(digest("{}"), `"`)
 }
 
-// forged is what could be preserved of a version in format 1: what really is, values
-// that stand elsewhere in an object, and values and places that cannot be.
+// forged returns an annotation of a version in format 1: real preserved data, values of other
+// fields, and invalid values and pointers.
 func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	source := w.object(to)
-	kept := map[string]any{}
+	forged := map[string]any{}
 	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), conversion.Path{"metadata", "annotations"}).(map[string]any)
 	if text, isText := annotations[conversion.AnnotationName(w.ruleset.CRD, to)].(string); isText && w.Often(3) {
 		preserved, _ := inflated(t, text).(map[string]any)
 		for _, member := range []string{"fields", "orders"} {
 			values, _ := preserved[member].(map[string]any)
-			maps.Copy(kept, values)
+			maps.Copy(forged, values)
 		}
 	}
 	places := placesOf(decode(t, source), "")
@@ -169,12 +169,12 @@ func (w *world) forged(t *testing.T, from, to string) map[string]any {
 		if w.Rarely(3) {
 			value = w.Anything(2)
 		}
-		kept[w.bent(pointer)] = value
+		forged[w.bent(pointer)] = value
 	}
-	return kept
+	return forged
 }
 
-// bent is a place, or near one.
+// bent returns a pointer, or one near it.
 func (w *world) bent(pointer string) string {
 	switch w.IntN(8) {
 	case 0:
@@ -187,7 +187,7 @@ func (w *world) bent(pointer string) string {
 	return pointer
 }
 
-// placesOf are all values in a value, by their places.
+// placesOf returns all values in a value by their pointers.
 func placesOf(value any, at string) map[string]any {
 	places := map[string]any{at: value}
 	switch value := value.(type) {

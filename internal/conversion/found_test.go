@@ -10,15 +10,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestFound has the objects that fuzzers found to come back changed, in the
-// smallest world where they did.
+// TestFound has objects that fuzzers found to come back changed, in the smallest world where they
+// did.
 func TestFound(t *testing.T) {
 	const anything = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 	for name, test := range map[string]struct {
 		v1, v2, v3, rules, rules3 string
 		from, to                  string
-		// kept is of the other version, if anything is.
-		kept, object string
+		// preserved is of the other version. It may be empty.
+		preserved, object string
 	}{
 		"elements without a key are not all the same one": {
 			v1:   "b: {type: array, items: {type: object, properties: {x: {type: string}}}}",
@@ -61,21 +61,21 @@ func TestFound(t *testing.T) {
 			v1:    "b: {type: object, nullable: true, additionalProperties: {type: object, properties: {g: {type: string}}}}",
 			v2:    "b: {type: array, nullable: true, items: {type: object, properties: {a: {type: integer}, g: {type: string}}}}",
 			rules: `{index: {from: .b, to: .b, key: a}}`,
-			from:  "v1", to: "v2", kept: `v2 {"#/b":[2,1]}`, object: `"b":null`,
+			from:  "v1", to: "v2", preserved: `v2 {"#/b":[2,1]}`, object: `"b":null`,
 		},
-		"a null for a list whose element has something kept for another version": {
+		"a null for a list whose element has something preserved for another version": {
 			v1:     "s: {type: object, properties: {e: {type: string}}}",
 			v2:     "s: {type: object, properties: {f: {type: string}}}",
 			v3:     "s: {type: array, items: {type: object, properties: {f: {type: string}}}}",
 			rules3: `{wrap: {from: .s, to: .s}}`,
-			from:   "v3", to: "v1", kept: `v1 {"/s/e":"x"}`, object: `"s":null`,
+			from:   "v3", to: "v1", preserved: `v1 {"/s/e":"x"}`, object: `"s":null`,
 		},
-		"a null for an object with other fields, which something is kept in": {
+		"a null for an object with other fields, which something is preserved in": {
 			v1:    "s: {type: object, nullable: true, properties: {e: {type: boolean}}}",
 			v2:    "s: {type: object, properties: {d: {type: boolean}}}",
 			v3:    "s: {type: object, properties: {d: {type: boolean}, h: {type: string}}}",
 			rules: `{default: {from: .s.e, value: true}}`,
-			from:  "v1", to: "v3", kept: `v3 {"/s/h":"x"}`, object: `"s":null`,
+			from:  "v1", to: "v3", preserved: `v3 {"/s/h":"x"}`, object: `"s":null`,
 		},
 		"a list that should be a map": {
 			v1:   "m: {type: object, additionalProperties: {type: object, properties: {s: {type: string}}}}",
@@ -90,7 +90,7 @@ func TestFound(t *testing.T) {
 		"a text that cannot be a label, and is said to have been one": {
 			v1: "a: {type: string}", v2: "b: {type: string}",
 			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
-			from:  "v1", to: "v2", kept: `v2 {"/metadata/labels/l":"two words"}`, object: `"a":"two words"`,
+			from:  "v1", to: "v2", preserved: `v2 {"/metadata/labels/l":"two words"}`, object: `"a":"two words"`,
 		},
 		"a text that cannot be a label": {
 			v1: "a: {type: string}", v2: "b: {type: string}",
@@ -105,18 +105,18 @@ func TestFound(t *testing.T) {
 			}
 			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}"+spokes+"]}")
 			w := worldOf(t, widgets(t, versions), rules)
-			object := named(test.from, test.kept, test.object)
-			if test.kept == "" {
+			object := named(test.from, test.preserved, test.object)
+			if test.preserved == "" {
 				w.roundTrip(t, object, test.from, test.to)
 			}
 			w.editWins(t, object, test.from, test.to)
-			w.asReference(t, object, test.to)
+			w.likeReference(t, object, test.to)
 			wantAccepted(t, object, convert(t, w.converter, object, test.to), test.to)
 		})
 	}
 }
 
-// TestFoundRules has rules that were not refused, and objects did not come back.
+// TestFoundRules has rules that were accepted although objects did not come back.
 func TestFoundRules(t *testing.T) {
 	const list = "{type: array, items: {type: object, properties: {f: {type: string}}}}"
 	for name, test := range map[string]struct{ v1, v2, rules, says string }{

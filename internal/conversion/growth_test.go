@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
-// FuzzNoGrowth: an object that is converted back and forth again and again is the
-// same every time, and so is what is preserved.
+// FuzzNoGrowth converts an object back and forth repeatedly: the object and its preserved data do
+// not change.
 func FuzzNoGrowth(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		path := []string{"v1", "v2", "v3"}
@@ -31,22 +31,22 @@ func FuzzNoGrowth(f *testing.F) {
 			}
 			return object
 		}
-		around() // drops what the rules give up, on every way
+		around() // the first time, rules drop values
 		first := around()
 		for range 2 {
-			wantEqual(t, legible(t, first), legible(t, around()), "through %v", path)
+			wantEqual(t, withDecodedAnnotations(t, first), withDecodedAnnotations(t, around()), "through %v", path)
 		}
 	})
 }
 
-// growing is a ruleset between v1 and v2, and an object of v1 of a size.
+// growing is a ruleset between v1 and v2, and an object of v1 of variable size.
 type growing struct {
 	v1, v2, rules string
-	// object writes the fields of an object with n of what its name says.
+	// object returns the fields of an object with n elements.
 	object func(n int) string
 }
 
-// repeated writes n elements, each with its number for every %d.
+// repeated returns n elements, with the number of each in the place of %d.
 func repeated(begin, element, end string) func(int) string {
 	return func(n int) string {
 		var text strings.Builder
@@ -61,7 +61,7 @@ func repeated(begin, element, end string) func(int) string {
 	}
 }
 
-// inList are the objects of a list in which a rule finds its fields.
+// inList returns rules for the objects of a list.
 func inList(v1, v2, rules, element string) growing {
 	const list = `l: {type: array, items: {type: object, properties: {%s}}}`
 	return growing{strings.Replace(list, "%s", v1, 1), strings.Replace(list, "%s", v2, 1), rules, repeated(`"l":[`, element, `]`)}
@@ -72,7 +72,7 @@ const (
 	byNames = `x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]`
 )
 
-// growths has each kind of rule, and of what is preserved.
+// growths has each kind of rule and of preserved data.
 var growths = map[string]growing{
 	"move":   inList("a: {type: string}", "b: {type: string}", `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
 	"values": inList("a: {type: string}", "b: {type: string}", `{values: {from: ".l[*].a", to: ".l[*].b", table: [{from: a, to: b}]}}`, `{"a":"a"}`),
@@ -165,10 +165,10 @@ var growths = map[string]growing{
 	},
 }
 
-// TestGrowth: eight times as large an object takes little more than eight times the
-// work, in both directions. What is compared is the processor time of this process, as
-// the least of some tries, without the garbage collector, which would come in the middle
-// of the larger ones alone: the square would be sixty-four times.
+// TestGrowth checks that an object which is eight times as large takes little more than eight times
+// as long, in both directions; quadratic growth would take sixty-four times as long. It compares
+// the CPU time of this process, the minimum of several runs, without the garbage collector, which
+// would only run during the longer conversions.
 func TestGrowth(t *testing.T) {
 	const size, factor, most, tries = 500, 8, 30.0, 6
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -189,7 +189,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// at is an object that is converted to a version: of v1, or what becomes of that at v2.
+// at returns an object to convert to a version: of v1, or the same at v2.
 func (g *growing) at(t testing.TB, c *conversion.Converter, n int, to string) []byte {
 	t.Helper()
 	object := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"u"},` + g.object(n) + `}`
@@ -199,8 +199,7 @@ func (g *growing) at(t testing.TB, c *conversion.Converter, n int, to string) []
 	return []byte(object)
 }
 
-// work is what a conversion takes of the processor at least, in seconds. What is
-// soon done is done often enough to be seen.
+// work returns the minimum CPU time of a conversion, in seconds. It repeats short conversions.
 func work(t testing.TB, c *conversion.Converter, object []byte, to string) float64 {
 	t.Helper()
 	const enough, long, runs = 2 * time.Millisecond, 0.5, 3
@@ -219,7 +218,7 @@ func work(t testing.TB, c *conversion.Converter, object []byte, to string) float
 	return least
 }
 
-// processorTime is what this process has used: other processes are not in it.
+// processorTime returns the CPU time of this process.
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	used, err := processorUsed()

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	heldV1 = "conversion-operator.io/v1.widgets.example.com"
-	oldV1  = "conversion-operator.io/v1"
+	preservedV1 = "conversion-operator.io/v1.widgets.example.com"
+	legacyV1    = "conversion-operator.io/v1"
 )
 
-func inventoried(t *testing.T) compile.Result {
+func inventoryResult(t *testing.T) compile.Result {
 	return between(t,
 		"spec: {type: object, properties: {a: {type: string}, note: {type: string}, mode: {type: string}, size: {type: string}, both: {type: string}}},"+
 			" ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}},"+
@@ -31,7 +31,7 @@ func inventoried(t *testing.T) compile.Result {
 }
 
 func TestPlaces(t *testing.T) {
-	places, err := conversion.NewPlaces(inventoried(t).Ruleset, "v2")
+	places, err := conversion.NewPlaces(inventoryResult(t).Ruleset, "v2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,16 +62,16 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestPreservedIn(t *testing.T) {
-	c := converterOf(t, inventoried(t))
+	c := converterOf(t, inventoryResult(t))
 	text := `{"format":2,"fields":{"/spec/note":"precious","/ports/0":{"name":"a","w":7},"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
 	want := []conversion.Preserved{{
 		Version: "v1", Bytes: len(text) + len(`{"/spec/note":1}`),
 		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
 	}}
-	if diff := cmp.Diff(want, c.PreservedIn(map[string]string{heldV1: text, oldV1: `{"/spec/note":1}`, "conversion-operator.io/v1.others.example.com": text})); diff != "" {
+	if diff := cmp.Diff(want, c.PreservedIn(map[string]string{preservedV1: text, legacyV1: `{"/spec/note":1}`, "conversion-operator.io/v1.others.example.com": text})); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
-	got := c.PreservedIn(map[string]string{heldV1: "garbage"})
+	got := c.PreservedIn(map[string]string{preservedV1: "garbage"})
 	if len(got) != 1 || !got[0].Unreadable || got[0].Bytes != len("garbage") {
 		t.Errorf("garbage is %+v", got)
 	}
@@ -82,7 +82,7 @@ func TestUnplaced(t *testing.T) {
 		"spec: {type: object, properties: {note: {type: string}}}", ""))
 	text := `{"format":2,"fields":{"/spec/note":"too long","/spec/gone":1,"/pools/z/cpu":"text","/pools/y/cpu":7},"absent":["/spec/mode"]}`
 	var got []string
-	for _, one := range c.Unplaced(map[string]string{heldV1: text}, "v1") {
+	for _, one := range c.Unplaced(map[string]string{preservedV1: text}, "v1") {
 		said := one.Field
 		if one.Misfit != nil {
 			said += ": " + one.Misfit.Error()
@@ -94,13 +94,13 @@ func TestUnplaced(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unplaced (-want +got):\n%s", diff)
 	}
-	if other := c.Unplaced(map[string]string{heldV1: text}, "v3"); other != nil {
+	if other := c.Unplaced(map[string]string{preservedV1: text}, "v3"); other != nil {
 		t.Errorf("of an unknown version: %v", other)
 	}
 }
 
 func TestWithoutPreserved(t *testing.T) {
-	c := converterOf(t, inventoried(t))
+	c := converterOf(t, inventoryResult(t))
 	two := `{"format":2,"fields":{"/ports/0":{"w":7},"/spec/note":"precious"},"images":{"/ports/0":"0011223344556677","/spec/note":["/b"]}}`
 	one := `{"format":2,"fields":{"/ports/0":{"w":7}},"images":{"/ports/0":"0011223344556677"}}`
 	long := `{"format":2,"fields":{"/spec/note":"` + strings.Repeat("long ", 8<<10) + `","/ports/0":{"w":7}}}`
@@ -109,19 +109,19 @@ func TestWithoutPreserved(t *testing.T) {
 		accepted    []string
 		want        map[string]*string
 	}{
-		"nothing accepted":      {map[string]string{heldV1: two}, nil, nil},
-		"another field":         {map[string]string{heldV1: two}, []string{".spec.notes", ".spec.note.deep"}, nil},
-		"one of two":            {map[string]string{heldV1: two}, []string{".spec.note"}, map[string]*string{heldV1: &one}},
-		"all that is below":     {map[string]string{heldV1: two}, []string{".spec", ".ports"}, map[string]*string{heldV1: nil}},
-		"elements":              {map[string]string{heldV1: two}, []string{".spec.note", ".ports[*]"}, map[string]*string{heldV1: nil}},
-		"format 1":              {map[string]string{oldV1: `{"/spec/note":1}`}, []string{".spec.note"}, map[string]*string{oldV1: nil}},
-		"format 1, one of two":  {map[string]string{oldV1: `{"/spec/note":1,"/ports/0":{"w":7}}`}, []string{".spec.note"}, map[string]*string{oldV1: nil, heldV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
-		"text beside format 1":  {map[string]string{oldV1: `{"/spec/note":1}`, heldV1: "garbage"}, []string{".spec.note"}, map[string]*string{oldV1: nil, heldV1: new(`{"format":2,"unreadable":"garbage"}`)}},
-		"what cannot be read":   {map[string]string{heldV1: "garbage"}, []string{".spec"}, nil},
+		"nothing accepted":      {map[string]string{preservedV1: two}, nil, nil},
+		"another field":         {map[string]string{preservedV1: two}, []string{".spec.notes", ".spec.note.deep"}, nil},
+		"one of two":            {map[string]string{preservedV1: two}, []string{".spec.note"}, map[string]*string{preservedV1: &one}},
+		"all that is below":     {map[string]string{preservedV1: two}, []string{".spec", ".ports"}, map[string]*string{preservedV1: nil}},
+		"elements":              {map[string]string{preservedV1: two}, []string{".spec.note", ".ports[*]"}, map[string]*string{preservedV1: nil}},
+		"format 1":              {map[string]string{legacyV1: `{"/spec/note":1}`}, []string{".spec.note"}, map[string]*string{legacyV1: nil}},
+		"format 1, one of two":  {map[string]string{legacyV1: `{"/spec/note":1,"/ports/0":{"w":7}}`}, []string{".spec.note"}, map[string]*string{legacyV1: nil, preservedV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
+		"text beside format 1":  {map[string]string{legacyV1: `{"/spec/note":1}`, preservedV1: "garbage"}, []string{".spec.note"}, map[string]*string{legacyV1: nil, preservedV1: new(`{"format":2,"unreadable":"garbage"}`)}},
+		"what cannot be read":   {map[string]string{preservedV1: "garbage"}, []string{".spec"}, nil},
 		"of another kind":       {map[string]string{"conversion-operator.io/v1.others.example.com": two}, []string{".spec"}, nil},
 		"of the other version":  {map[string]string{"conversion-operator.io/v2.widgets.example.com": two}, []string{".spec"}, nil},
-		"what is carried on":    {map[string]string{heldV1: `{"format":2,"fields":{"/spec/note":1},"unreadable":"x"}`}, []string{".spec"}, map[string]*string{heldV1: new(`{"format":2,"unreadable":"x"}`)}},
-		"what becomes readable": {map[string]string{heldV1: long}, []string{".spec.note"}, map[string]*string{heldV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
+		"what is carried on":    {map[string]string{preservedV1: `{"format":2,"fields":{"/spec/note":1},"unreadable":"x"}`}, []string{".spec"}, map[string]*string{preservedV1: new(`{"format":2,"unreadable":"x"}`)}},
+		"what becomes readable": {map[string]string{preservedV1: long}, []string{".spec.note"}, map[string]*string{preservedV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.WithoutPreserved(test.annotations, "v1", test.accepted)

@@ -14,9 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// FuzzStale: a value that was edited in the other version is that value there for
-// good, whatever was preserved: of the object before the edit, of another object,
-// or of an edit before.
+// FuzzStale checks that an edit at the other version stays, whatever was preserved: of the object
+// before the edit, of another object, or of an earlier edit.
 func FuzzStale(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
@@ -31,7 +30,7 @@ func FuzzStale(f *testing.F) {
 	})
 }
 
-// withPreservedOf is an object with what another one has preserved of a version.
+// withPreservedOf returns an object with the preserved data that another object has of a version.
 func (w *world) withPreservedOf(t testing.TB, version, object, other string) string {
 	t.Helper()
 	value := decode(t, object)
@@ -49,7 +48,7 @@ func (w *world) withPreservedOf(t testing.TB, version, object, other string) str
 	return generate.Plain(value)
 }
 
-// withAnnotationsOf is an object with what was preserved of another one.
+// withAnnotationsOf returns an object with the annotations of another object.
 func (w *world) withAnnotationsOf(t testing.TB, object, other string) string {
 	t.Helper()
 	value := decode(t, object)
@@ -65,29 +64,28 @@ func (w *world) withAnnotationsOf(t testing.TB, object, other string) string {
 	return generate.Plain(value)
 }
 
-// FuzzPartial: a fragment of an object, as server-side apply converts it, has no
-// field at the other version that the object does not have there, and comes back
-// as it was.
+// FuzzPartial converts a fragment of an object, as server-side apply does. The fragment has no
+// field at the other version that the whole object lacks there, and comes back unchanged.
 func FuzzPartial(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		object := decode(t, w.object(from))
 		delete(object, "metadata")
 		fragment := decode(t, generate.Plain(object))
-		w.thin(fragment)
+		w.removeSome(fragment)
 		fragment["apiVersion"], fragment["kind"] = object["apiVersion"], object["kind"]
 
 		part := generate.Plain(fragment)
 		w.roundTrip(t, part, from, to)
 		whole, some := convert(t, w.converter, generate.Plain(object), to), convert(t, w.converter, part, to)
 		if w.count(w.independent()); w.oneToOne() {
-			wantWithin(t, withoutKept(essence(t, whole)), withoutKept(essence(t, some)), to+" of "+part)
+			wantWithin(t, withoutPreserved(withoutServerMetadata(t, whole)), withoutPreserved(withoutServerMetadata(t, some)), to+" of "+part)
 		}
 	}, oneByOne)
 }
 
-// thin takes fields away, and leaves the lists as long unchanged.
-func (w *world) thin(value any) {
+// removeSome removes fields, but no elements of lists.
+func (w *world) removeSome(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
@@ -95,17 +93,16 @@ func (w *world) thin(value any) {
 				delete(value, name)
 				continue
 			}
-			w.thin(value[name])
+			w.removeSome(value[name])
 		}
 	case []any:
 		for _, element := range value {
-			w.thin(element)
+			w.removeSome(element)
 		}
 	}
 }
 
-// oneToOne reports whether every value of one version is at most one value of the
-// other, so that values do not depend on each other.
+// oneToOne reports whether no value is computed from several others.
 func (w *world) oneToOne() bool {
 	ruleset, err := w.ruleset.Marshal()
 	return err == nil && !strings.Contains(string(ruleset), `"exchanges"`)
@@ -116,8 +113,8 @@ const (
 	byExchange = "left out: rules that compute values"
 )
 
-// independent is what a law counts that compares values only where they do not depend
-// on each other.
+// independent returns the part to count in a law that compares values only in worlds that are
+// oneToOne.
 func (w *world) independent() string {
 	if w.oneToOne() {
 		return oneByOne
@@ -125,7 +122,7 @@ func (w *world) independent() string {
 	return byExchange
 }
 
-// wantWithin compares the scalars of an object with those of a larger one.
+// wantWithin compares the scalars of an object with those of a larger object.
 func wantWithin(t testing.TB, larger, smaller any, where string) {
 	t.Helper()
 	switch smaller := smaller.(type) {
@@ -147,9 +144,9 @@ func wantWithin(t testing.TB, larger, smaller any, where string) {
 	}
 }
 
-// FuzzMeta: of the metadata only labels and annotations change, and of those only
-// what rules have and what is preserved. What the API server restores may be
-// left out, but for what it checks.
+// FuzzMeta checks that of the metadata only labels and annotations change, and of those only the
+// ones that rules name and the ones for preserved data. Metadata that the API server restores may
+// be missing, except the fields that it compares.
 func FuzzMeta(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
@@ -169,13 +166,13 @@ func FuzzMeta(f *testing.F) {
 			wantEqual(t, before[name], after[name], "metadata.%s of %s", name, object)
 		}
 		for _, name := range []string{"labels", "annotations"} {
-			wantEqual(t, unruled(before[name]), unruled(after[name]), "metadata.%s of %s", name, object)
+			wantEqual(t, withoutRuled(before[name]), withoutRuled(after[name]), "metadata.%s of %s", name, object)
 		}
 	})
 }
 
-// unruled are the labels or annotations that no rule of any world names.
-func unruled(value any) map[string]any {
+// withoutRuled returns the labels or annotations that no rule of any world names.
+func withoutRuled(value any) map[string]any {
 	texts, rest := map[string]any{}, map[string]any{}
 	if value != nil {
 		texts = value.(map[string]any)

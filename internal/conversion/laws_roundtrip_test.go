@@ -13,19 +13,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
-// FuzzGetPut: an object that was converted and is converted back is as it was. If the
-// rules give up a field that the schema requires, the rest of the object around it
-// does not fit: it may be preserved instead (wantSomewhere).
+// FuzzGetPut converts an object and converts it back: it is unchanged. If rules drop a field that
+// the schema requires, the object around it does not fit: it may be preserved instead
+// (wantSomewhere).
 func FuzzGetPut(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		w.roundTrip(t, w.object(from), from, to)
-	}, wholly)
+	}, cameBack)
 }
 
 const (
-	wholly = "came back wholly"
-	inPart = "came back but for what does not fit, which is preserved"
+	cameBack       = "came back wholly"
+	cameBackPartly = "came back but for what does not fit, which is preserved"
 )
 
 func (w *world) roundTrip(t testing.TB, object, from, to string) {
@@ -34,22 +34,22 @@ func (w *world) roundTrip(t testing.TB, object, from, to string) {
 	back := convert(t, w.converter, there, from)
 	want := w.surviving(t, object, from, to)
 	if w.fits(from, object) && !w.fits(from, want) {
-		w.count(inPart)
-		w.wantSomewhere(t, essence(t, want), back, from, object+"\nis at "+to+"\n"+there)
+		w.count(cameBackPartly)
+		w.wantSomewhere(t, withoutServerMetadata(t, want), back, from, object+"\nis at "+to+"\n"+there)
 		return
 	}
-	w.count(wholly)
-	wantEqual(t, essence(t, want), essence(t, back), "%s\nis at %s\n%s", object, to, there)
+	w.count(cameBack)
+	wantEqual(t, withoutServerMetadata(t, want), withoutServerMetadata(t, back), "%s\nis at %s\n%s", object, to, there)
 }
 
-// wantSomewhere holds an object against one that was wanted and does not fit: each field
-// that the object lacks is preserved of the version or, on a way through the hub, of that.
+// wantSomewhere compares an object with the wanted one, which does not fit: each missing field must
+// be preserved of the version or, on the way through the hub, of the hub.
 func (w *world) wantSomewhere(t testing.TB, want map[string]any, got, version, where string) {
 	t.Helper()
 	object := decode(t, got)
 	own, ofHub := w.preservedOf(t, object, version), w.preservedOf(t, object, w.ruleset.Hub)
-	is := withoutKept(essence(t, got))
-	for pointer, value := range leavesOf(withoutKept(want), "") {
+	is := withoutPreserved(withoutServerMetadata(t, got))
+	for pointer, value := range leavesOf(withoutPreserved(want), "") {
 		if same, found := valueAt(is, pointer); found && has(same, value) || value == nil || isEmpty(value) {
 			continue
 		}
@@ -59,7 +59,7 @@ func (w *world) wantSomewhere(t testing.TB, want map[string]any, got, version, w
 	}
 }
 
-// preservedOf are the values that an object has preserved of a version.
+// preservedOf returns the preserved values of a version.
 func (w *world) preservedOf(t testing.TB, object map[string]any, version string) map[string]any {
 	t.Helper()
 	annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
@@ -69,7 +69,7 @@ func (w *world) preservedOf(t testing.TB, object map[string]any, version string)
 	return fields
 }
 
-// covered reports whether a place is one of some, or in one, or has one in it.
+// covered reports whether one of the pointers is the given one, a parent of it, or below it.
 func covered(places map[string]any, pointer string) bool {
 	for at := range places {
 		if at == pointer || strings.HasPrefix(at, pointer+"/") || strings.HasPrefix(pointer, at+"/") {
@@ -79,36 +79,34 @@ func covered(places map[string]any, pointer string) bool {
 	return false
 }
 
-// FuzzPutGet: an object that was converted, and is edited in the other version,
-// keeps the edit when it was converted back and forth. What does not fit is preserved, as
-// in FuzzGetPut.
+// FuzzPutGet edits an object at the other version: converted back and forth, it still has the edit.
+// Values that do not fit are preserved, as in FuzzGetPut.
 func FuzzPutGet(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		there := convert(t, w.converter, w.object(from), to)
 		w.editWins(t, w.edited(t, there, w.object(to)), to, from)
-	}, wholly)
+	}, cameBack)
 }
 
-// editWins converts an object as it was edited to another version and back.
+// editWins converts an edited object to another version and back.
 func (w *world) editWins(t testing.TB, edited, version, other string) {
 	t.Helper()
 	back := convert(t, w.converter, edited, other)
 	again := convert(t, w.converter, back, version)
 	survives := w.surviving(t, edited, version, other)
 	if w.fits(version, edited) && !w.fits(version, survives) {
-		w.count(inPart)
-		w.wantSomewhere(t, essence(t, survives), again, version, edited+"\nis at "+other+"\n"+back)
+		w.count(cameBackPartly)
+		w.wantSomewhere(t, withoutServerMetadata(t, survives), again, version, edited+"\nis at "+other+"\n"+back)
 		return
 	}
-	w.count(wholly)
-	want := withoutKept(essence(t, survives))
-	wantEqual(t, emptyAsNull(want), emptyAsNull(withoutKept(essence(t, again))), "%s\nis at %s\n%s", edited, other, back)
+	w.count(cameBack)
+	want := withoutPreserved(withoutServerMetadata(t, survives))
+	wantEqual(t, emptyAsNull(want), emptyAsNull(withoutPreserved(withoutServerMetadata(t, again))), "%s\nis at %s\n%s", edited, other, back)
 }
 
-// emptyAsNull is a value in which an object without fields is a null: server-side
-// apply leaves one of an object that it has emptied, and it becomes {} again where
-// something comes back into it.
+// emptyAsNull replaces empty objects by nulls: server-side apply leaves a null in the place of an
+// object that it has emptied, and the null becomes {} again if preserved data comes back into it.
 func emptyAsNull(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -126,24 +124,23 @@ func emptyAsNull(value any) any {
 	return value
 }
 
-// edited has some of the fields of another object of the version. The metadata stays.
+// edited returns an object with some fields of another object of the version, and its own metadata.
 func (w *world) edited(t testing.TB, object, edit string) string {
 	t.Helper()
 	value := decode(t, object)
 	metadata := value["metadata"]
 	editor{w.Choices}.edit(value, decode(t, edit))
 	value["metadata"] = metadata
-	if w.Odd == 0 {
+	if w.MisfitEvery == 0 {
 		_, version, _ := strings.Cut(value["apiVersion"].(string), "/")
 		w.fit(version, value)
 	}
 	return string(w.Text(value))
 }
 
-// editor edits objects.
 type editor struct{ *generate.Choices }
 
-// edit gives an object some of the fields of another one.
+// edit gives an object some of the fields of another object.
 func (w editor) edit(object, edit map[string]any) {
 	names := append(slices.Sorted(maps.Keys(object)), slices.Sorted(maps.Keys(edit))...)
 	for _, name := range names {
@@ -162,8 +159,7 @@ func (w editor) edit(object, edit map[string]any) {
 	}
 }
 
-// rearranged is an edited value. A list may have elements of the old one, in
-// another order, or edited.
+// rearranged returns an edited value. A list may contain old elements, reordered or edited.
 func (w editor) rearranged(old, value any) any {
 	before, _ := old.([]any)
 	after, _ := value.([]any)
@@ -181,14 +177,14 @@ func (w editor) rearranged(old, value any) any {
 	return append(list, after[:w.IntN(len(after)+1)]...)
 }
 
-// FuzzStar: there is no other way between two spokes than through the hub.
+// FuzzStar checks that a conversion between two spokes equals the conversion through the hub.
 func FuzzStar(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		for _, pair := range [][2]string{{"v1", "v3"}, {"v3", "v1"}} {
 			object := w.object(pair[0])
 			atHub := convert(t, w.converter, object, "v2")
 			want, got := convert(t, w.converter, atHub, pair[1]), convert(t, w.converter, object, pair[1])
-			wantEqual(t, legible(t, want), legible(t, got), "%s\nis at the hub\n%s", object, atHub)
+			wantEqual(t, withDecodedAnnotations(t, want), withDecodedAnnotations(t, got), "%s\nis at the hub\n%s", object, atHub)
 		}
 	})
 }

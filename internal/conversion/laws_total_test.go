@@ -19,11 +19,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// FuzzTotality: every object is converted, be it one that breaks its schema, and
-// to one that the API server accepts from a converter.
+// FuzzTotality checks that every object is converted, even one that violates its schema, and that
+// the API server accepts the result.
 func FuzzTotality(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
-		w.Odd = []int{0, 8, 30}[w.IntN(3)]
+		w.MisfitEvery = []int{0, 8, 30}[w.IntN(3)]
 		from, to := w.pair()
 		object := w.object(from)
 		there := convert(t, w.converter, object, to)
@@ -33,7 +33,7 @@ func FuzzTotality(f *testing.F) {
 	})
 }
 
-// wantAccepted holds an answer against what the API server asks of one:
+// wantAccepted checks an answer as the API server does:
 // k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta.
 func wantAccepted(t *testing.T, object, answer, version string) {
 	t.Helper()
@@ -67,8 +67,8 @@ func wantAccepted(t *testing.T, object, answer, version string) {
 	}
 }
 
-// FuzzDeterminism: the same object gives the same bytes, no matter who converts it,
-// whatever was converted before, and however many do it at once.
+// FuzzDeterminism checks that an object always converts to the same bytes: in any converter, after
+// any other conversion, and concurrently.
 func FuzzDeterminism(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
@@ -92,34 +92,34 @@ func FuzzDeterminism(f *testing.F) {
 	})
 }
 
-// FuzzReference: the engine and the reference convert to the same object, and
-// preserve the same; there, and back.
+// FuzzReference checks that the engine and the reference convert to the same object with the same
+// preserved data, there and back.
 func FuzzReference(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
-		w.Odd = []int{0, 0, 30}[w.IntN(3)]
-		there := w.asReference(t, w.object(from), to)
-		w.asReference(t, there, from)
+		w.MisfitEvery = []int{0, 0, 30}[w.IntN(3)]
+		there := w.likeReference(t, w.object(from), to)
+		w.likeReference(t, there, from)
 		edited := w.edited(t, there, w.object(to))
-		w.asReference(t, edited, from)
+		w.likeReference(t, edited, from)
 	})
 }
 
-func (w *world) asReference(t testing.TB, object, to string) string {
+func (w *world) likeReference(t testing.TB, object, to string) string {
 	t.Helper()
 	got := convert(t, w.converter, object, to)
 	want, err := w.reference.Convert(decode(t, object), to)
 	if err != nil {
 		t.Fatalf("%v: %s", err, object)
 	}
-	wantEqual(t, legible(t, generate.Plain(want)), legible(t, got), "%s\nat %s", object, to)
+	wantEqual(t, withDecodedAnnotations(t, generate.Plain(want)), withDecodedAnnotations(t, got), "%s\nat %s", object, to)
 	return got
 }
 
-// legible is the essence of an object with what was preserved decoded.
-func legible(t testing.TB, text string) map[string]any {
+// withDecodedAnnotations is withoutServerMetadata with decoded preserved data.
+func withDecodedAnnotations(t testing.TB, text string) map[string]any {
 	t.Helper()
-	object := essence(t, text)
+	object := withoutServerMetadata(t, text)
 	metadata := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for name, value := range annotations {
@@ -130,19 +130,19 @@ func legible(t testing.TB, text string) map[string]any {
 	return object
 }
 
-// FuzzSpelling: white space, the order of members, and characters that are escaped
-// and need not be, mean nothing.
+// FuzzSpelling checks that white space, the order of members, and unnecessary escapes make no
+// difference.
 func FuzzSpelling(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		value := decode(t, convert(t, w.converter, w.object(to), from))
 		plain, odd := generate.Plain(value), string(w.Text(value))
 		want, got := convert(t, w.converter, plain, to), convert(t, w.converter, odd, to)
-		wantEqual(t, legible(t, want), legible(t, got), "%s\nis, written otherwise,\n%s", plain, odd)
+		wantEqual(t, withDecodedAnnotations(t, want), withDecodedAnnotations(t, got), "%s\nis, written otherwise,\n%s", plain, odd)
 	})
 }
 
-// FuzzCompile: every leaf field has one owner, and does what is said of it.
+// FuzzCompile checks that every leaf has one owner, and that conversions match its verdict.
 func FuzzCompile(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		checkOwners(t, w.compiled, w.schemas)
@@ -152,8 +152,8 @@ func FuzzCompile(f *testing.F) {
 	}, "leaves")
 }
 
-// checkLeaf converts an object that has one field: it does what is said of it.
-// What a rule computes is another matter.
+// checkLeaf converts an object with one field, and compares the result with the verdict. It skips
+// fields that rules compute.
 func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 	t.Helper()
 	path, err := conversion.ParsePath(leaf.Path)
@@ -167,35 +167,35 @@ func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 	}
 	object := widget(leaf.Version, fields[1:len(fields)-1])
 	there := convert(t, w.converter, object, other)
-	kept := strings.Contains(there, conversion.AnnotationName(w.ruleset.CRD, leaf.Version))
+	preserved := strings.Contains(there, conversion.AnnotationName(w.ruleset.CRD, leaf.Version))
 	back := sameJSON(t, object, convert(t, w.converter, there, leaf.Version))
 	copied := sameJSON(t, strings.Replace(object, "/"+leaf.Version, "/"+other, 1), there)
 	if !w.fits(leaf.Version, object) && leaf.Owner != compile.OwnerDropped {
 		w.count("left out: values that the field cannot have")
-		if !back && !kept {
+		if !back && !preserved {
 			t.Errorf("%s has a value that it cannot have, and\n%s\nis lost in\n%s", leaf, object, there)
 		}
-		return // it may be preserved, and is carried on then
+		return // it may be preserved, and then remains in the annotation
 	}
 	w.count("leaves")
-	if leaf.Odd {
+	if leaf.PartlyPreserved {
 		if !back {
 			t.Errorf("%s has values that are preserved, and\n%s\ncomes back from\n%s\nas another", leaf, object, there)
 		}
 		return
 	}
-	if want := leaf.Owner; kept && want == compile.OwnerExact || !kept && want == compile.OwnerPreserved || back == (want == compile.OwnerDropped) || copied != (want == compile.OwnerExact) {
+	if want := leaf.Owner; preserved && want == compile.OwnerExact || !preserved && want == compile.OwnerPreserved || back == (want == compile.OwnerDropped) || copied != (want == compile.OwnerExact) {
 		t.Errorf("%s is said to be %s, and\n%s\nis\n%s", leaf, want, object, there)
 	}
 }
 
-// fits reports whether an object, or a fragment of one, is such as its schema allows.
+// fits reports whether an object or a fragment fits its schema.
 func (w *world) fits(version, object string) bool {
 	return w.converter.FitsWhole(version, object)
 }
 
-// only is an object that has one field, and what it takes to have it. The field is
-// not null, which may have no place on the other side where all other values do.
+// only returns an object with one field, and the objects and lists around it. The field is not
+// null, because the other side may preserve a null and copy all other values.
 func (w *world) only(s *schema.Structural, path conversion.Path) any {
 	if len(path) == 0 {
 		strict := *s

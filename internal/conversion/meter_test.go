@@ -13,9 +13,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// costly is a rule whose expression compares a text with itself, which costs much
-// and takes no time.
-func costly(t testing.TB) *conversion.Converter {
+// costlyConverter has a rule that compares a text with itself, which has a high cost and takes no
+// time.
+func costlyConverter(t testing.TB) *conversion.Converter {
 	t.Helper()
 	compared := strings.Repeat("self.text == self.text && ", 99) + "true"
 	return converterOf(t, between(t,
@@ -23,16 +23,16 @@ func costly(t testing.TB) *conversion.Converter {
 		`{cel: {from: {text: ".l[*].text"}, to: {same: ".l[*].same"}, forward: {same: "`+compared+`"}, backward: {text: "string(self.same)"}}}`))
 }
 
-// longTexts is a list of that many texts, each of a length.
+// longTexts returns a list of count texts of a length.
 func longTexts(count, length int) string {
 	return repeated(`"l":[`, `{"text":"`+strings.Repeat("a", length)+`"}`, `]`)(count)
 }
 
-// TestExpressionsHaveABudget: an object with a thousand of the longest texts that
-// estimates reckon with converts; one whose texts each cost what an evaluation may
-// fails, by itself and always at the same cost.
+// TestExpressionsHaveABudget converts an object with a thousand texts of the length that estimates
+// assume. An object in which each text costs as much as one evaluation may cost fails, always at
+// the same cost.
 func TestExpressionsHaveABudget(t *testing.T) {
-	c := costly(t)
+	c := costlyConverter(t)
 	convert(t, c, widget("v1", longTexts(1000, 128)), "v2")
 
 	tooMuch := widget("v1", longTexts(70, 9000))
@@ -50,20 +50,20 @@ func TestExpressionsHaveABudget(t *testing.T) {
 	convert(t, c, widget("v1", longTexts(10, 9000)), "v2")
 }
 
-// TestForgedElementsHaveTheSameBudget: elements in an annotation, which are
-// converted to see what they were, have no budget of their own.
+// TestForgedElementsHaveTheSameBudget checks that elements in an annotation, which are converted
+// for comparison, use the budget of the object.
 func TestForgedElementsHaveTheSameBudget(t *testing.T) {
-	c := costly(t)
-	kept := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
+	c := costlyConverter(t)
+	preserved := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
 	var exceeded *conversion.BudgetError
-	if _, err := c.Convert(nil, []byte(annotated("v2", "v1 "+kept, `"l":[{"same":true}]`)), "v1"); !errors.As(err, &exceeded) || exceeded.Field != ".l[*].same" {
+	if _, err := c.Convert(nil, []byte(annotated("v2", "v1 "+preserved, `"l":[{"same":true}]`)), "v1"); !errors.As(err, &exceeded) || exceeded.Field != ".l[*].same" {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestStop: it asks now and then whether to stop, and not for a usual object.
+// TestStop checks that a conversion calls stop from time to time, but not for a small object.
 func TestStop(t *testing.T) {
-	c := costly(t)
+	c := costlyConverter(t)
 	asked := 0
 	stop := func() bool { asked++; return asked == 3 }
 	if _, _, err := c.Answer(nil, []byte(widget("v1", longTexts(10, 20))), "v2", stop); err != nil || asked > 0 {
@@ -75,8 +75,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestWorkHasALimit: a name that is as long as an object cannot be multiplied by
-// the values below it. As many elements as an API server takes are no problem.
+// TestWorkHasALimit checks that a very long name is not multiplied by the values below it, and that
+// as many elements as an API server accepts are converted.
 func TestWorkHasALimit(t *testing.T) {
 	const schema = `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string},
 		in: {type: object, additionalProperties: {type: object, properties: {%s: {type: string}}}}}}}`
@@ -89,10 +89,10 @@ func TestWorkHasALimit(t *testing.T) {
 	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != conversion.WorkLimit {
 		t.Errorf("leaving: error %.200v", err)
 	}
-	const kept = `v1 {"/m/k/in/1/b":"x"}`
-	if _, err := c.Convert(nil, []byte(annotated("v2", kept, fields(long, 30_000, `{}`))), "v1"); !errors.As(err, &exceeded) {
+	const preserved = `v1 {"/m/k/in/1/b":"x"}`
+	if _, err := c.Convert(nil, []byte(annotated("v2", preserved, fields(long, 30_000, `{}`))), "v1"); !errors.As(err, &exceeded) {
 		t.Errorf("coming back: error %.200v", err)
 	}
 	convert(t, c, widget("v1", fields("k", 100_000, `{}`)), "v2")
-	convert(t, c, annotated("v2", kept, fields("k", 100_000, `{}`)), "v1")
+	convert(t, c, annotated("v2", preserved, fields("k", 100_000, `{}`)), "v1")
 }

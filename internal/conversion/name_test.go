@@ -13,14 +13,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
-// TestFieldsOfOneName covers fields that both versions have, or may have, under
-// one name and that are not the same: each version keeps its own, whole objects
-// and fragments of them alike, and an edit of one leaves the other alone.
-func TestFieldsOfOneName(t *testing.T) {
+// TestFieldsOfTheSameName covers fields that both versions have, or may have, at the same path and
+// that are not the same field: each version preserves its own, in whole objects and in fragments,
+// and an edit of one does not change the other.
+func TestFieldsOfTheSameName(t *testing.T) {
 	const open = "{type: object, x-kubernetes-preserve-unknown-fields: true"
 	for name, test := range map[string]struct {
 		v1, v2, rules string
-		// object of the version from, what it is in the other version, and that edited.
+		// The object of version from is there at the other version; edited there, it is back.
 		from, object, there, edited, back string
 	}{
 		"the hub's namesake": {
@@ -102,14 +102,14 @@ func TestFieldsOfOneName(t *testing.T) {
 	}
 }
 
-// withName makes a whole object of a fragment.
+// withName makes a fragment a whole object.
 func withName(object string) string {
 	return strings.Replace(strings.Replace(object, `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
 }
 
-// TestKeysBehindAKey edits one field of an element of a list with keys, in a place
-// that rules reach in every way: all else stays unchanged, what is preserved too.
-func TestKeysBehindAKey(t *testing.T) {
+// TestKeyedListsInMaps edits one field of an element of a list with keys, in maps that rules go
+// through in every way: all other fields, and preserved data, stay unchanged.
+func TestKeyedListsInMaps(t *testing.T) {
 	const list = "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, note: {type: string}, %s}}}"
 	spoke, hub := fmt.Sprintf(list, "timeout: {type: string}"), fmt.Sprintf(list, "seconds: {type: integer}")
 	same := fmt.Sprintf(list, "timeout: {type: string}, seconds: {type: integer}")
@@ -128,8 +128,8 @@ func TestKeysBehindAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, fmt.Sprintf(test.rules, test.path)))
-			object := func(version, kept, note, first, second string) string {
-				return annotated(version, kept, test.open+`[{"name":"a","note":"`+note+`",`+first+`},{"name":"b",`+second+`}]`+test.end)
+			object := func(version, preserved, note, first, second string) string {
+				return annotated(version, preserved, test.open+`[{"name":"a","note":"`+note+`",`+first+`},{"name":"b",`+second+`}]`+test.end)
 			}
 			there := convert(t, c, object("v1", "", "1", `"timeout":"90s"`, `"timeout":"never"`), "v2")
 			edited := decode(t, there)

@@ -12,8 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestCauses: every way in which an object is refused has a cause, whatever is
-// wrapped around the error.
+// TestCauses checks that each kind of refused object has a cause, even if the error is wrapped.
 func TestCauses(t *testing.T) {
 	converter, err := conversion.NewConverter(&conversion.Ruleset{Group: "example.com", Kind: "CronTab", CRD: "crontabs.example.com", Hub: "v1", Versions: []string{"v1"}})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// FuzzBytes: what is converted is JSON, and all JSON is converted. Unlike
-// encoding/json the converter refuses text that is not UTF-8, deep nesting, and,
-// where it looks, a name that is there twice.
+// FuzzBytes checks that only JSON is converted, and all JSON is converted. Unlike encoding/json,
+// the converter refuses text that is not UTF-8, deep nesting, and, in objects that it reads,
+// duplicate names.
 func FuzzBytes(f *testing.F) {
 	c := rich(f)
 	for _, seed := range []string{
@@ -50,7 +50,7 @@ func readsJSON(t *testing.T, c *conversion.Converter, text, to string) {
 	}
 }
 
-// nested is an empty list, or object, in that many of its kind.
+// nested returns depth nested empty lists or objects.
 func nested(open, end string, depth int) string {
 	return strings.Repeat(open, depth) + strings.Repeat(end, depth)
 }

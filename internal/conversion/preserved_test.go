@@ -24,13 +24,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// ofV1 is the annotation with what is preserved of v1, legacyOfV1 that of format 1.
+// ofV1 is the annotation for preserved data of v1, and legacyOfV1 that of format 1.
 const (
 	ofV1       = "conversion-operator.io/v1.widgets.example.com"
 	legacyOfV1 = "conversion-operator.io/v1"
 )
 
-// TestPreserved converts v2, with something preserved of v1, to v1.
+// TestPreserved converts objects with preserved data of v1 from v2 to v1.
 func TestPreserved(t *testing.T) {
 	const v1 = "a: {type: string}, o: {type: object, properties: {x: {type: string}, own: {type: string}}}, s: {type: object, properties: {f: {type: string}}}"
 	const v2 = "b: {type: string}, o: {type: object, properties: {x: {type: string}}}, g: {type: string}"
@@ -48,18 +48,18 @@ func TestPreserved(t *testing.T) {
 		"of no field is carried on":      {annotated("v2", `v1 {"/kind":"x","/metadata/name":"x"}`, `"o":{}`), annotated("v1", `v1 {"/kind":"x","/metadata/name":"x"}`, `"o":{}`)},
 		"no JSON stays":                  {annotated("v2", `v1 {"/o/own":`, `"o":{}`), annotated("v1", `v1 {"/o/own":`, `"o":{}`)},
 		"no object stays":                {annotated("v2", `v1 []`, `"o":{}`), annotated("v1", `v1 []`, `"o":{}`)},
-		"a later format stays":           {under(ofV1, "v2", `{"format":3,"fields":{"/o/own":"1"}}`, `"o":{}`), under(ofV1, "v1", `{"format":3,"fields":{"/o/own":"1"}}`, `"o":{}`)},
+		"a later format stays":           {withAnnotation(ofV1, "v2", `{"format":3,"fields":{"/o/own":"1"}}`, `"o":{}`), withAnnotation(ofV1, "v1", `{"format":3,"fields":{"/o/own":"1"}}`, `"o":{}`)},
 		"of its own version is carried":  {annotated("v2", `v2 {"/b":"1"}`, ``), annotated("v1", `v2 {"/b":"1"}`, ``)},
 		"of its own version, superseded": {annotated("v2", `v2 {"/b":"1"}`, `"b":"2"`), widget("v1", `"a":"<2>"`)},
 		"of another version":             {annotated("v2", `v9 {"/b":"1"}`, ``), annotated("v1", `v9 {"/b":"1"}`, ``)},
 		"no metadata":                    {`{"apiVersion":"example.com/v2","kind":"Widget","g":"1"}`, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"s":{"f":"1"}}`},
 		"metadata that is null":          {`{"apiVersion":"example.com/v2","kind":"Widget","metadata":null}`, widget("v1", ``)},
-		"format 1":                       {under(legacyOfV1, "v2", `{"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
-		"format 1 that is no JSON":       {under(legacyOfV1, "v2", `{"/o/own":`, `"o":{}`), under(legacyOfV1, "v1", `{"/o/own":`, `"o":{}`)},
-		"format 1, what was given up":    {under(legacyOfV1, "v2", `{"/o/own":"1","dropped":["/a"]}`, `"o":{}`), widget("v1", `"o":{"own":"1"}`)},
-		"format 1 of its own version":    {under("conversion-operator.io/v2", "v2", `{"/b":"1"}`, ``), annotated("v1", `v2 {"/b":"1"}`, ``)},
-		"format 1 of another version":    {under("conversion-operator.io/v9", "v2", `{"/b":"1"}`, ``), under("conversion-operator.io/v9", "v1", `{"/b":"1"}`, ``)},
-		"of another resource":            {under("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"fields":{"/a":"1"}}`, ``), under("conversion-operator.io/v1.gadgets.example.com", "v1", `{"format":2,"fields":{"/a":"1"}}`, ``)},
+		"format 1":                       {withAnnotation(legacyOfV1, "v2", `{"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
+		"format 1 that is no JSON":       {withAnnotation(legacyOfV1, "v2", `{"/o/own":`, `"o":{}`), withAnnotation(legacyOfV1, "v1", `{"/o/own":`, `"o":{}`)},
+		"format 1, what was given up":    {withAnnotation(legacyOfV1, "v2", `{"/o/own":"1","dropped":["/a"]}`, `"o":{}`), widget("v1", `"o":{"own":"1"}`)},
+		"format 1 of its own version":    {withAnnotation("conversion-operator.io/v2", "v2", `{"/b":"1"}`, ``), annotated("v1", `v2 {"/b":"1"}`, ``)},
+		"format 1 of another version":    {withAnnotation("conversion-operator.io/v9", "v2", `{"/b":"1"}`, ``), withAnnotation("conversion-operator.io/v9", "v1", `{"/b":"1"}`, ``)},
+		"of another resource":            {withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"fields":{"/a":"1"}}`, ``), withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v1", `{"format":2,"fields":{"/a":"1"}}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
@@ -69,13 +69,13 @@ func TestPreserved(t *testing.T) {
 	}
 }
 
-// under writes an object with one annotation.
-func under(annotation, version, text, fields string) string {
+// withAnnotation encodes an object with one annotation.
+func withAnnotation(annotation, version, text, fields string) string {
 	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+conversion.Quoted(text)+`}}`, 1)
 }
 
-// TestPreservedUnknown has text of format 2 that this version does not read: it
-// stays, whether an object comes to the version or leaves it.
+// TestPreservedUnknown has text of format 2 that this version cannot read: it stays in both
+// directions.
 func TestPreservedUnknown(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	for name, text := range map[string]string{
@@ -93,7 +93,7 @@ func TestPreservedUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for to, from := range map[string]string{"v1": "v2", "v2": "v1"} {
-				if got, want := convert(t, c, under(ofV1, from, text, ""), to), under(ofV1, to, text, ""); got != want {
+				if got, want := convert(t, c, withAnnotation(ofV1, from, text, ""), to), withAnnotation(ofV1, to, text, ""); got != want {
 					t.Errorf("to %s: got %.400s, want %.400s", to, got, want)
 				}
 			}
@@ -101,8 +101,8 @@ func TestPreservedUnknown(t *testing.T) {
 	}
 }
 
-// TestMisfits has values that do not fit: they are carried on, and what is preserved
-// beside them comes back.
+// TestMisfits has values that do not fit: they remain in the annotation, and other preserved values
+// come back.
 func TestMisfits(t *testing.T) {
 	const other = "hp: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}"
 	c := converterOf(t, between(t, other,
@@ -122,14 +122,14 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestMergedElement has elements without keys that get something back and leave
-// something behind: neither is lost on the way back.
+// TestMergedElement has elements without keys to which data is restored and of which data is
+// preserved: neither is lost on the way back.
 func TestMergedElement(t *testing.T) {
 	list := func(own string) string {
 		return "l: {type: array, items: {type: object, properties: {x: {type: string}, " + own + ": {type: string}}}}"
 	}
 	c := converterOf(t, between(t, list("own"), list("note"), ""))
-	there := convert(t, c, under("conversion-operator.io/v2", "v1", `{"/l/0":{"x":"1","note":"n"}}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
+	there := convert(t, c, withAnnotation("conversion-operator.io/v2", "v1", `{"/l/0":{"x":"1","note":"n"}}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
 	if diff := cmp.Diff(annotated("v2", `v1 {"/l/0":{"x":"1","own":"mine"},"@/l/0":`+digest(`{"note":"n","x":"1"}`)+`}`, `"l":[{"x":"1","note":"n"}]`), there); diff != "" {
 		t.Errorf("there (-want +got):\n%s", diff)
 	}
@@ -142,8 +142,8 @@ func TestMergedElement(t *testing.T) {
 	}
 }
 
-// TestShells has objects that were preserved whole, before rules had fields of them,
-// and fields that only had nulls to preserve after that.
+// TestShells has objects that were preserved whole before rules claimed fields of them, and fields
+// of which only nulls were preserved afterwards.
 func TestShells(t *testing.T) {
 	const v1 = "s: {type: object, properties: {f: {type: string}, h: {type: string}}}, a: {type: string, nullable: true}"
 	const v2 = "g: {type: string}"
@@ -158,15 +158,15 @@ func TestShells(t *testing.T) {
 	}
 }
 
-// TestImagesAsTheyAre reads images that another implementation wrote: they are a list,
-// however it is spelled.
+// TestImagesAsTheyAre reads images that another implementation wrote: any spelling of the list is
+// accepted.
 func TestImagesAsTheyAre(t *testing.T) {
 	c := converterOf(t, between(t, "p: {type: string}", "q: {type: integer}", "{cast: {from: .p, to: .q, as: Seconds}}"))
 	for name, images := range map[string]string{
 		"as it is written": `["/q"]`, "with a space": `[ "/q" ]`, "with an escape": `["\u002fq"]`, "with a field of older rules": `["/old","/q"]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			removed := under(ofV1, "v2", `{"format":2,"fields":{"/p":"90s"},"images":{"/p":`+images+`}}`, ``)
+			removed := withAnnotation(ofV1, "v2", `{"format":2,"fields":{"/p":"90s"},"images":{"/p":`+images+`}}`, ``)
 			if got, want := convert(t, c, removed, "v1"), widget("v1", ""); got != want {
 				t.Errorf("the image was removed: got %s, want %s", got, want)
 			}
@@ -174,16 +174,15 @@ func TestImagesAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestUnreadable preserves a value under a name where there is text that is none
-// of this format.
+// TestUnreadable preserves a value in an annotation that has text of another format.
 func TestUnreadable(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
-	there := convert(t, c, under(ofV1, "v1", `not "JSON"`, `"own":"1"`), "v2")
-	if diff := cmp.Diff(under(ofV1, "v2", `{"format":2,"fields":{"/own":"1"},"unreadable":"not \"JSON\""}`, ``), there); diff != "" {
+	there := convert(t, c, withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), "v2")
+	if diff := cmp.Diff(withAnnotation(ofV1, "v2", `{"format":2,"fields":{"/own":"1"},"unreadable":"not \"JSON\""}`, ``), there); diff != "" {
 		t.Fatalf("there (-want +got):\n%s", diff)
 	}
 	back := convert(t, c, there, "v1")
-	if diff := cmp.Diff(under(ofV1, "v1", `not "JSON"`, `"own":"1"`), back); diff != "" {
+	if diff := cmp.Diff(withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), back); diff != "" {
 		t.Errorf("back (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(there, convert(t, c, back, "v2")); diff != "" {
@@ -191,8 +190,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestOverflow has more to preserve than the annotations may hold, and cannot
-// compress it.
+// TestOverflow has more preserved data than annotations may hold, even compressed.
 func TestOverflow(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}, b: {type: string}, c: {type: string}", "v2": "x: {type: string}"})
 	converting := func(overflow v1alpha1.OverflowAction) *conversion.Converter {
@@ -235,7 +233,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// noise is text of a length that compresses to no less than half of it.
+// noise returns text of a length that compresses to no less than half of it.
 func noise(length int) string {
 	random, text := rand.New(rand.NewPCG(1, 2)), make([]byte, length/2)
 	for i := range text {
@@ -244,8 +242,8 @@ func noise(length int) string {
 	return hex.EncodeToString(text)
 }
 
-// TestCompressed preserves repetitive text that is larger than the annotations may
-// be, and leaves text alone that is short.
+// TestCompressed compresses repetitive text that is larger than annotations may be, and no short
+// text.
 func TestCompressed(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}", "b: {type: string}", ""))
 	object := named("v1", "", `"a":"`+strings.Repeat(`0123456789 \u00e4\n`, 1<<16)+`"`)
@@ -264,7 +262,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// annotationOf is the text of an annotation of an object.
+// annotationOf returns the text of an annotation.
 func annotationOf(t testing.TB, object, name string) string {
 	t.Helper()
 	text, isText := lookUp(decode(t, object), conversion.Path{"metadata", "annotations", name}).(string)
@@ -279,15 +277,15 @@ func deflated(text string) string {
 	var packed bytes.Buffer
 	writer, err := flate.NewWriter(&packed, flate.BestCompression)
 	if err != nil {
-		panic(err) // there is such a level
+		panic(err) // the level is valid
 	}
-	_, _ = writer.Write([]byte(text)) // a buffer takes all
+	_, _ = writer.Write([]byte(text)) // a buffer accepts all bytes
 	_ = writer.Close()
 	return `{"format":2,"deflate":"` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}`
 }
 
-// inflated is the decoded value of an annotation, without compression; its text
-// where that is no object.
+// inflated returns the decoded value of an annotation, decompressed. It returns the text if that is
+// not an object.
 func inflated(t testing.TB, text string) any {
 	t.Helper()
 	value, err := reference.Decode([]byte(text))

@@ -16,33 +16,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// FuzzPruned: what the API server takes away from an answer comes back all the same,
-// and an answer has no value of a type that its schema refuses. What does not fit is
-// preserved, as in FuzzGetPut. Left out are nulls on a way through a hub whose default
-// they would get: the hub takes them, and the other spoke does not.
+// FuzzPruned checks that values which the API server prunes from an answer come back, and that an
+// answer has no value of a wrong type. Values that do not fit are preserved, as in FuzzGetPut. It
+// ignores nulls on the way through a hub that would replace them by a default: the hub accepts
+// them, and the other spoke does not.
 func FuzzPruned(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
-		object := w.asServed(t, w.object(from), from)
-		there := w.asServed(t, convert(t, w.converter, object, to), to)
-		sound := mistyped(decode(t, object), w.schemas[from], true) == ""
-		if at := mistyped(decode(t, there), w.schemas[to], true); sound && at != "" {
+		object := w.asStored(t, w.object(from), from)
+		there := w.asStored(t, convert(t, w.converter, object, to), to)
+		sound := wrongType(decode(t, object), w.schemas[from], true) == ""
+		if at := wrongType(decode(t, there), w.schemas[to], true); sound && at != "" {
 			t.Fatalf("%s\nis at %s\n%s\nwhich is refused at %s", object, to, there, at)
 		}
 		back := convert(t, w.converter, there, from)
-		want, got := w.asServed(t, w.surviving(t, object, from, to), from), w.asServed(t, back, from)
+		want, got := w.asStored(t, w.surviving(t, object, from, to), from), w.asStored(t, back, from)
 		switch {
 		case w.fits(from, object) && !w.fits(from, want):
-			w.count(inPart)
-			w.wantSomewhere(t, essence(t, want), got, from, object+"\nis at "+to+"\n"+there)
-		case from != w.ruleset.Hub && to != w.ruleset.Hub && !reference.Equal(essence(t, want), essence(t, got)) &&
-			reference.Equal(withoutNullMembers(essence(t, want)), withoutNullMembers(essence(t, got))):
+			w.count(cameBackPartly)
+			w.wantSomewhere(t, withoutServerMetadata(t, want), got, from, object+"\nis at "+to+"\n"+there)
+		case from != w.ruleset.Hub && to != w.ruleset.Hub && !reference.Equal(withoutServerMetadata(t, want), withoutServerMetadata(t, got)) &&
+			reference.Equal(withoutNullMembers(withoutServerMetadata(t, want)), withoutNullMembers(withoutServerMetadata(t, got))):
 			w.count("left out: nulls through a hub with a default")
 		default:
-			w.count(wholly)
-			wantEqual(t, essence(t, want), essence(t, got), "%s\nis at %s\n%s", object, to, there)
+			w.count(cameBack)
+			wantEqual(t, withoutServerMetadata(t, want), withoutServerMetadata(t, got), "%s\nis at %s\n%s", object, to, there)
 		}
-	}, wholly)
+	}, cameBack)
 }
 
 // withoutNullMembers is a value without the members that are null.
@@ -62,9 +62,9 @@ func withoutNullMembers(value any) any {
 	return value
 }
 
-// asServed is an object as the API server makes it of the answer to a conversion:
-// without fields that the schema does not name, and without nulls that it does not allow.
-func (w *world) asServed(t testing.TB, text, version string) string {
+// asStored returns an object as the API server stores the answer to a conversion: without fields
+// that the schema does not name, and without nulls that it does not allow.
+func (w *world) asStored(t testing.TB, text, version string) string {
 	t.Helper()
 	object, s := decode(t, text), w.schemas[version]
 	metadata, hasMetadata := object["metadata"]
@@ -76,9 +76,9 @@ func (w *world) asServed(t testing.TB, text, version string) string {
 	return generate.Plain(object)
 }
 
-// mistyped is where a value is not of the type that its schema says, and empty where
-// all are.
-func mistyped(value any, s *schema.Structural, root bool) string {
+// wrongType returns the path of a value that does not have the type of its schema, empty if all
+// have it.
+func wrongType(value any, s *schema.Structural, root bool) string {
 	if s == nil || value == nil {
 		return ""
 	}
@@ -93,7 +93,7 @@ func mistyped(value any, s *schema.Structural, root bool) string {
 	case []any:
 		ok = ok || s.Type == "array"
 		for _, element := range value {
-			if at := mistyped(element, s.Items, false); at != "" {
+			if at := wrongType(element, s.Items, false); at != "" {
 				return "[]" + at
 			}
 		}
@@ -104,7 +104,7 @@ func mistyped(value any, s *schema.Structural, root bool) string {
 				continue
 			}
 			if of := step(s, name); of != nil {
-				if at := mistyped(member, of, false); at != "" {
+				if at := wrongType(member, of, false); at != "" {
 					return "." + name + at
 				}
 			}

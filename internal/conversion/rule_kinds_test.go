@@ -27,8 +27,8 @@ const (
 		{cel: {from: {s: .shout}, to: {w: .whisper}, forward: {w: self.s.lowerAscii()}, backward: {s: self.w.upperAscii()}}}`
 )
 
-// TestEveryKindOfRule: a canary is converted by every rule, so that a pod which
-// cannot do it is found out; and each kind of rule is refused where it does not fit.
+// TestEveryKindOfRule checks that a canary object is converted by every rule, so that probes detect
+// a pod which cannot apply it, and that compile_test.go has a refused rule of each kind.
 func TestEveryKindOfRule(t *testing.T) {
 	refused, err := os.ReadFile("compile_test.go")
 	if err != nil {
@@ -40,11 +40,10 @@ func TestEveryKindOfRule(t *testing.T) {
 			t.Errorf("kindsRules has no rule %s, or compile_test.go none that is refused", kind)
 		}
 	}
-	spaces := strings.NewReplacer("\t", " ")
-	// v3 has none of the fields, and only keeps them.
-	crd := widgets(t, map[string]string{"v1": spaces.Replace(kindsSpoke), "v2": spaces.Replace(kindsHub), "v3": ""})
+	// v3 has none of the fields, so it preserves all of them.
+	crd := widgets(t, map[string]string{"v1": spaces(kindsSpoke), "v2": spaces(kindsHub), "v3": ""})
 	c := converterOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t,
-		"{hub: v2, spokes: [{version: v1, rules: ["+spaces.Replace(kindsRules)+"]}, {version: v3}]}")))
+		"{hub: v2, spokes: [{version: v1, rules: ["+spaces(kindsRules)+"]}, {version: v3}]}")))
 	toHub, toSpoke := canaryAt(t, c, "v1", "v2"), canaryAt(t, c, "v2", "v1")
 	for _, exchange := range c.Ruleset().Spokes[0].Root.Exchanges {
 		if !hasOne(toHub, exchange.Hub) {
@@ -56,7 +55,7 @@ func TestEveryKindOfRule(t *testing.T) {
 	}
 }
 
-// canaryAt is the canary of one version, converted to another.
+// canaryAt converts the canary object of one version to another.
 func canaryAt(t *testing.T, c *conversion.Converter, from, to string) map[string]json.RawMessage {
 	t.Helper()
 	text, err := c.Convert(nil, c.Canary(from, to), to)
@@ -70,7 +69,7 @@ func canaryAt(t *testing.T, c *conversion.Converter, from, to string) map[string
 	return object
 }
 
-// hasOne reports whether an object has one of the fields at its top.
+// hasOne reports whether an object has one of the fields at its root.
 func hasOne(object map[string]json.RawMessage, fields []conversion.Field) bool {
 	for _, field := range fields {
 		if object[field.Path[0]] != nil {

@@ -12,54 +12,52 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// there is one conversion from a version to the other one, and back.
-type there struct{ from, object, want string }
+// roundTripTest converts an object from v1 or v2 to the other version, and back.
+type roundTripTest struct{ from, object, want string }
 
-// check converts between v1 and v2. The object has a name, so that it is whole.
-func (test there) check(t *testing.T, c *conversion.Converter) {
+// check gives the object a name, so that it is whole.
+func (test roundTripTest) check(t *testing.T, c *conversion.Converter) {
 	t.Helper()
-	to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
 	object := named(test.from, "", test.object)
-	got := convert(t, c, object, to)
-	if diff := cmp.Diff(test.want, got); diff != "" {
+	wantRoundTrip(t, c, test.from, object, test.want, object)
+}
+
+// wantRoundTrip converts an object from v1 or v2 to the other version, where it must be want, and back.
+func wantRoundTrip(t *testing.T, c *conversion.Converter, from, object, want, back string) {
+	t.Helper()
+	there := convert(t, c, object, map[string]string{"v1": "v2", "v2": "v1"}[from])
+	if diff := cmp.Diff(want, there); diff != "" {
 		t.Fatalf("there (-want +got):\n%s", diff)
 	}
-	if back := convert(t, c, got, test.from); !sameJSON(t, object, back) {
-		t.Errorf("back: %s, want %s", back, object)
+	if got := convert(t, c, there, from); !sameJSON(t, back, got) {
+		t.Errorf("back: %s, want %s", got, back)
 	}
 }
 
-// misfit is a conversion of a value that its own version's schema refuses: where the
-// other version does not have it, it stays in the annotation.
-type misfit struct {
-	there
+// misfitTest converts a value that the schema of its version refuses: if the other version does not
+// have the field, the value stays in the annotation.
+type misfitTest struct {
+	roundTripTest
 	back string
 }
 
-func (test misfit) check(t *testing.T, c *conversion.Converter) {
+func (test misfitTest) check(t *testing.T, c *conversion.Converter) {
 	t.Helper()
-	to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
-	got := convert(t, c, named(test.from, "", test.object), to)
-	if diff := cmp.Diff(test.want, got); diff != "" {
-		t.Fatalf("there (-want +got):\n%s", diff)
-	}
-	if back := convert(t, c, got, test.from); !sameJSON(t, test.back, back) {
-		t.Errorf("back: %s, want %s", back, test.back)
-	}
+	wantRoundTrip(t, c, test.from, named(test.from, "", test.object), test.want, test.back)
 }
 
-// named writes an object that has a name, and kept values as annotated does.
-func named(version, kept, fields string) string {
-	return strings.Replace(strings.Replace(annotated(version, kept, fields), `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
+// named encodes an object with a name, and preserved data as in annotated.
+func named(version, preserved, fields string) string {
+	return strings.Replace(strings.Replace(annotated(version, preserved, fields), `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
 }
 
-// TestDefault has a field in the hub, and one in the elements of the spoke's list.
+// TestDefault has a default in the hub, and one in the elements of the spoke's list.
 func TestDefault(t *testing.T) {
 	c := converterOf(t, between(t,
 		"o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}, num: {type: integer}}}}",
 		"o: {type: object, properties: {x: {type: string}, mode: {type: string}, own: {type: object, properties: {deep: {type: boolean}}}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
 		`{default: {to: .o.mode, value: Standard}}, {default: {to: .o.own.deep, value: true}}, {default: {from: ".l[*].num", value: 7}}`))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"filled":                  {"v1", `"o":{"x":"1"}`, named("v2", "", `"o":{"x":"1","mode":"Standard","own":{"deep":true}}`)},
 		"no object to fill":       {"v1", ``, named("v2", "", ``)},
 		"an object that is null":  {"v1", `"o":null`, named("v2", "", `"o":null`)},
@@ -74,14 +72,14 @@ func TestDefault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	for name, test := range map[string]misfit{
-		"a null": {there{"v2", `"o":{"mode":null,"own":{"deep":true}}`, named("v1", `v2 {"/o/mode":null}`, `"o":{}`)}, named("v2", `v2 {"/o/mode":null}`, `"o":{"mode":"Standard","own":{"deep":true}}`)},
+	for name, test := range map[string]misfitTest{
+		"a null": {roundTripTest{"v2", `"o":{"mode":null,"own":{"deep":true}}`, named("v1", `v2 {"/o/mode":null}`, `"o":{}`)}, named("v2", `v2 {"/o/mode":null}`, `"o":{"mode":"Standard","own":{"deep":true}}`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
 }
 
-// TestDefaultOfFragment converts what has neither name nor uid: field in, field out.
+// TestDefaultOfFragment converts an object without name and uid: defaults are not filled in.
 func TestDefaultOfFragment(t *testing.T) {
 	c := converterOf(t, between(t, "x: {type: string}", "x: {type: string}, mode: {type: string}", `{default: {to: .mode, value: Standard}}`))
 	if got, want := convert(t, c, widget("v1", `"x":"1"`), "v2"), widget("v2", `"x":"1"`); got != want {
@@ -97,20 +95,14 @@ func TestDefaultOfFragment(t *testing.T) {
 	}
 }
 
-// TestDefaultInRestored has a field absent that a rule fills. The object around it has
-// nothing else at the other version, where it is one that was preserved.
+// TestDefaultInRestored has an absent field that a rule fills in. The object around it is empty at
+// the other version, where it is a preserved object.
 func TestDefaultInRestored(t *testing.T) {
 	c := converterOf(t, between(t, "image: {type: string}, box: {type: object, properties: {own: {type: string}}}",
 		"box: {type: object, properties: {image: {type: string}, lid: {type: string}}}",
 		"{move: {from: .image, to: .box.image}}, {default: {to: .box.lid, value: closed}}"))
 	object := named("v2", `v1 {"/box":{}}`, `"box":{"image":"1"}`)
-	there := convert(t, c, object, "v1")
-	if diff := cmp.Diff(named("v1", `v2 {"!/box/lid":true}`, `"image":"1","box":{}`), there); diff != "" {
-		t.Errorf("there (-want +got):\n%s", diff)
-	}
-	if back := convert(t, c, there, "v2"); !sameJSON(t, object, back) {
-		t.Errorf("back: %s, want %s", back, object)
-	}
+	wantRoundTrip(t, c, "v2", object, named("v1", `v2 {"!/box/lid":true}`, `"image":"1","box":{}`), object)
 }
 
 func TestValues(t *testing.T) {
@@ -118,7 +110,7 @@ func TestValues(t *testing.T) {
 	const table = "table: [{from: Allow, to: Parallel}, {from: Forbid, to: Serial}, {from: Never, to: Serial}]"
 	c := converterOf(t, between(t, fields, fields+", q: {type: string}",
 		"{values: {from: .p, to: .q, "+table+"}}, {values: {from: '.l[*].p', to: '.l[*].p', "+table+"}}"))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"in the table":           {"v1", `"p":"Forbid"`, named("v2", "", `"q":"Serial"`)},
 		"back":                   {"v2", `"q":"Serial"`, named("v1", "", `"p":"Forbid"`)},
 		"escaped":                {"v1", `"p":"\u0041llow"`, named("v2", "", `"q":"Parallel"`)},
@@ -139,21 +131,21 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestDrop converts there and back: what is dropped does not come back.
+// TestDrop checks that dropped values do not come back.
 func TestDrop(t *testing.T) {
 	c := converterOf(t, between(t,
 		"x: {type: string}, old: {type: object, properties: {a: {type: string}}}, s: {type: object, properties: {a: {type: string}, b: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}, old: {type: string}, own: {type: string}}}}",
 		"x: {type: string}, same: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
 		`{drop: {from: .old}}, {drop: {from: .s.a}}, {drop: {from: ".l[*].old"}}, {drop: {from: '.metadata.labels["old"]'}}, {drop: {to: .same}}`))
 	for name, test := range map[string]struct{ from, object, there, back string }{
-		"a subtree":                  {"v1", `"x":"1","old":{"a":"1"}`, named("v2", "", `"x":"1"`), named("v1", "", `"x":"1"`)},
-		"a null":                     {"v1", `"old":null`, named("v2", "", ``), named("v1", "", ``)},
-		"nothing":                    {"v1", ``, named("v2", "", ``), named("v1", "", ``)},
-		"part of an object":          {"v1", `"s":{"a":"1","b":"2"}`, named("v2", `v1 {"/s/b":"2","&/s/b":0}`, ``), named("v1", "", `"s":{"b":"2"}`)},
-		"all of an object":           {"v1", `"s":{"a":"1"}`, named("v2", `v1 {"/s":{}}`, ``), named("v1", "", `"s":{}`)},
-		"of an element":              {"v1", `"l":[{"x":"1","old":"2"},{}]`, named("v2", "", `"l":[{"x":"1"},{}]`), named("v1", "", `"l":[{"x":"1"},{}]`)},
-		"of an element that is kept": {"v1", `"l":[{"x":"1","old":"2","own":"3"}]`, named("v2", `v1 {"/l/0":{"x":"1","own":"3"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`), named("v1", "", `"l":[{"x":"1","own":"3"}]`)},
-		"of the hub":                 {"v2", `"same":"1"`, named("v1", "", ``), named("v2", "", ``)},
+		"a subtree":                       {"v1", `"x":"1","old":{"a":"1"}`, named("v2", "", `"x":"1"`), named("v1", "", `"x":"1"`)},
+		"a null":                          {"v1", `"old":null`, named("v2", "", ``), named("v1", "", ``)},
+		"nothing":                         {"v1", ``, named("v2", "", ``), named("v1", "", ``)},
+		"part of an object":               {"v1", `"s":{"a":"1","b":"2"}`, named("v2", `v1 {"/s/b":"2","&/s/b":0}`, ``), named("v1", "", `"s":{"b":"2"}`)},
+		"all of an object":                {"v1", `"s":{"a":"1"}`, named("v2", `v1 {"/s":{}}`, ``), named("v1", "", `"s":{}`)},
+		"of an element":                   {"v1", `"l":[{"x":"1","old":"2"},{}]`, named("v2", "", `"l":[{"x":"1"},{}]`), named("v1", "", `"l":[{"x":"1"},{}]`)},
+		"of an element that is preserved": {"v1", `"l":[{"x":"1","old":"2","own":"3"}]`, named("v2", `v1 {"/l/0":{"x":"1","own":"3"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`), named("v1", "", `"l":[{"x":"1","own":"3"}]`)},
+		"of the hub":                      {"v2", `"same":"1"`, named("v1", "", ``), named("v2", "", ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
@@ -175,7 +167,7 @@ func TestWrap(t *testing.T) {
 		"node: {type: string}, o: "+object+", ips: {type: array, items: {type: string}}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
 		"nodes: {type: array, items: {type: string}}, o: {type: array, items: "+object+"}, ip: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: array, items: {type: integer}}}}}",
 		`{wrap: {from: .node, to: .nodes}}, {wrap: {from: .o, to: .o}}, {wrap: {from: .ips, to: .ip}}, {wrap: {from: ".l[*].p", to: ".l[*].p"}}`))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"a scalar":            {"v1", `"node":"a"`, named("v2", "", `"nodes":["a"]`)},
 		"an object":           {"v1", `"o":{ "a" : "1" }`, named("v2", "", `"o":[{ "a" : "1" }]`)},
 		"a list of one":       {"v2", `"nodes":[ "a" ]`, named("v1", "", `"node":"a"`)},
@@ -189,9 +181,9 @@ func TestWrap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	for name, test := range map[string]misfit{
-		"no list":        {there{"v2", `"nodes":"a"`, named("v1", `v2 {"/nodes":"a"}`, ``)}, named("v2", `v2 {"/nodes":"a"}`, ``)},
-		"a list of null": {there{"v2", `"nodes":[null]`, named("v1", `v2 {"/nodes":[null],"@/nodes":["/node"]}`, `"node":null`)}, named("v2", "", `"nodes":null`)},
+	for name, test := range map[string]misfitTest{
+		"no list":        {roundTripTest{"v2", `"nodes":"a"`, named("v1", `v2 {"/nodes":"a"}`, ``)}, named("v2", `v2 {"/nodes":"a"}`, ``)},
+		"a list of null": {roundTripTest{"v2", `"nodes":[null]`, named("v1", `v2 {"/nodes":[null],"@/nodes":["/node"]}`, `"node":null`)}, named("v2", "", `"nodes":null`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
@@ -207,7 +199,7 @@ func TestCast(t *testing.T) {
 		"port: {type: string}, count: {type: integer}, timeout: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: string}}}}",
 		"port: {type: integer}, count: {type: string}, seconds: {type: integer}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
 		`{cast: {from: .port, to: .port, as: Integer}}, {cast: {from: .count, to: .count, as: Integer}}, {cast: {from: .timeout, to: .seconds, as: Seconds}}, {cast: {from: ".l[*].p", to: ".l[*].p", as: Integer}}`))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"a string":             {"v1", `"port":"80"`, named("v2", "", `"port":80`)},
 		"an integer":           {"v1", `"count":-3`, named("v2", "", `"count":"-3"`)},
 		"the largest":          {"v1", `"port":"9223372036854775807"`, named("v2", "", `"port":9223372036854775807`)},
@@ -230,8 +222,8 @@ func TestCast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	for name, test := range map[string]misfit{
-		"no string": {there{"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)}, named("v1", `v1 {"/port":80}`, ``)},
+	for name, test := range map[string]misfitTest{
+		"no string": {roundTripTest{"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)}, named("v1", `v1 {"/port":80}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
@@ -251,11 +243,11 @@ func TestIndex(t *testing.T) {
 		"env: "+list(name+v)+", m: "+held(v)+", num: "+list("name: {type: integer}, "+v)+", l: "+list("x: {type: string}, e: "+list(name+v)),
 		"env: "+held(v)+", m: "+list(name+v)+", num: "+held(v)+", l: "+list("x: {type: string}, e: "+held(v)),
 		`{index: {from: .env, to: .env, key: name}}, {index: {from: .m, to: .m, key: name}}, {index: {from: .num, to: .num, key: name}}, {index: {from: ".l[*].e", to: ".l[*].e", key: name}}`))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"sorted":                    {"v1", `"env":[{"name":"a","v":1},{"name":"b"}]`, named("v2", "", `"env":{"a":{"v":1},"b":{}}`)},
 		"bytes stay":                {"v1", `"env":[{"name":"a","v":1e400, "w" : [ ]}]`, named("v2", "", `"env":{"a":{"v":1e400,"w":[ ]}}`)},
 		"the key behind":            {"v1", `"env":[{"v":1,"name":"a"}]`, named("v2", "", `"env":{"a":{"v":1}}`)},
-		"an order is kept":          {"v1", `"env":[{"name":"b","v":2},{"name":"a","v":1}]`, named("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, `"env":{"b":{"v":2},"a":{"v":1}}`)},
+		"an order is preserved":     {"v1", `"env":[{"name":"b","v":2},{"name":"a","v":1}]`, named("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, `"env":{"b":{"v":2},"a":{"v":1}}`)},
 		"a map":                     {"v1", `"m":{"b":{"v":1},"a":{}}`, named("v2", "", `"m":[{"name":"a"},{"name":"b","v":1}]`)},
 		"a key that is there twice": {"v1", `"env":[{"name":"a"},{"name":"\u0061"}]`, named("v2", `v1 {"/env":[{"name":"a"},{"name":"\u0061"}]}`, ``)},
 		"no key":                    {"v1", `"env":[{"v":1}]`, named("v2", `v1 {"/env":[{"v":1}]}`, ``)},
@@ -270,11 +262,11 @@ func TestIndex(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	for name, test := range map[string]misfit{
-		"a key that is null":     {there{"v1", `"env":[{"name":null}]`, named("v2", `v1 {"/env":[{"name":null}]}`, ``)}, named("v1", `v1 {"/env":[{"name":null}]}`, ``)},
-		"no objects":             {there{"v1", `"env":[null]`, named("v2", `v1 {"/env":[null]}`, ``)}, named("v1", `v1 {"/env":[null]}`, ``)},
-		"no list":                {there{"v1", `"env":7`, named("v2", `v1 {"/env":7}`, ``)}, named("v1", `v1 {"/env":7}`, ``)},
-		"an object with the key": {there{"v2", `"env":{"a":{"name":"b"}}`, named("v1", `v2 {"/env":{"a":{"name":"b"}}}`, ``)}, named("v2", `v2 {"/env":{"a":{"name":"b"}}}`, ``)},
+	for name, test := range map[string]misfitTest{
+		"a key that is null":     {roundTripTest{"v1", `"env":[{"name":null}]`, named("v2", `v1 {"/env":[{"name":null}]}`, ``)}, named("v1", `v1 {"/env":[{"name":null}]}`, ``)},
+		"no objects":             {roundTripTest{"v1", `"env":[null]`, named("v2", `v1 {"/env":[null]}`, ``)}, named("v1", `v1 {"/env":[null]}`, ``)},
+		"no list":                {roundTripTest{"v1", `"env":7`, named("v2", `v1 {"/env":7}`, ``)}, named("v1", `v1 {"/env":7}`, ``)},
+		"an object with the key": {roundTripTest{"v2", `"env":{"a":{"name":"b"}}`, named("v1", `v2 {"/env":{"a":{"name":"b"}}}`, ``)}, named("v2", `v2 {"/env":{"a":{"name":"b"}}}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
@@ -293,11 +285,11 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestLabels moves values into labels, which cannot be any text.
+// TestLabels moves values into labels, which restrict their values.
 func TestLabels(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, b: {type: string}", "c: {type: string}",
 		`{move: {from: .a, to: '.metadata.labels["a"]'}}, {move: {from: .b, to: '.metadata.annotations["b"]'}}, {move: {from: '.metadata.labels["c"]', to: .c}}`))
-	for name, test := range map[string]there{
+	for name, test := range map[string]roundTripTest{
 		"legal":        {"v1", `"a":"x-1","b":"any text, /"`, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","labels":{"a":"x-1"},"annotations":{"b":"any text, /"}}}`},
 		"illegal":      {"v1", `"a":"no label"`, named("v2", `v1 {"/a":"no label"}`, ``)},
 		"too long":     {"v1", `"a":"` + strings.Repeat("x", 64) + `"`, named("v2", `v1 {"/a":"`+strings.Repeat("x", 64)+`"}`, ``)},
@@ -305,8 +297,8 @@ func TestLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	for name, test := range map[string]misfit{
-		"null": {there{"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)}, named("v1", `v1 {"/a":null,"/b":null}`, ``)},
+	for name, test := range map[string]misfitTest{
+		"null": {roundTripTest{"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)}, named("v1", `v1 {"/a":null,"/b":null}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
@@ -316,9 +308,9 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestNothingInSharedObject: an object without anything in it is preserved if it would
-// not be there on the way back. If the image of a restored value comes into it, it is.
-func TestNothingInSharedObject(t *testing.T) {
+// TestEmptySharedObject has an empty object that is preserved unless it comes back because of the
+// image of a restored value in it.
+func TestEmptySharedObject(t *testing.T) {
 	const label = `{move: {from: .spec.c, to: '.metadata.annotations["l"]'}}`
 	const object = `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"annotations":{"conversion-operator.io/v1.widgets.example.com":` +
 		`"{\"format\":2,\"fields\":{\"/f\":\"x\",\"/spec/c\":\"y\"}}"}},"spec":{}}`

@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
-// TestIdentity: strategy None gives the same only where nothing is touched.
+// TestIdentity checks that a ruleset is the identity only if it changes no object.
 func TestIdentity(t *testing.T) {
 	const x = "x: {type: string}"
 	cases := map[string]struct {
@@ -44,7 +44,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// FuzzRulesetLoad loads whatever is there instead of a ruleset, and converts by it.
+// FuzzRulesetLoad loads arbitrary bytes as a ruleset, and converts by it.
 func FuzzRulesetLoad(f *testing.F) {
 	c := rich(f)
 	text, err := c.Ruleset().Marshal()
@@ -81,8 +81,8 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// FuzzIdentity: a field that no rule has keeps its bytes, there and back, in the
-// object and in every element, next to fields that change.
+// FuzzIdentity checks that a field without a rule keeps its bytes there and back, in the object and
+// in elements, next to fields that change.
 func FuzzIdentity(f *testing.F) {
 	const fields = "x: {type: string}, same: {x-kubernetes-preserve-unknown-fields: true}"
 	const elements = "{type: object, properties: {" + fields + ", FIELD: {type: string}}}"
@@ -102,18 +102,18 @@ func FuzzIdentity(f *testing.F) {
 		}
 		object := widget("v1", `"l":[`+same("1")+`, `+same("2")+`], "k":[`+same("1")+`,`+same("2")+`], "m":{"a\/":`+same("3")+`},"o":`+same("4"))
 		there := convert(t, c, object, "v2")
-		if want, got := sames(t, object), sames(t, there); !slices.Equal(want, got) {
+		if want, got := sameFields(t, object), sameFields(t, there); !slices.Equal(want, got) {
 			t.Fatalf("%s\nis\n%s\nwant %q\ngot  %q", object, there, want, got)
 		}
 		back := convert(t, c, there, "v1")
-		if want, got := sames(t, object), sames(t, back); !slices.Equal(want, got) {
+		if want, got := sameFields(t, object), sameFields(t, back); !slices.Equal(want, got) {
 			t.Fatalf("%s\ncame back as\n%s\nwant %q\ngot  %q", object, back, want, got)
 		}
 	})
 }
 
-// sames are the bytes of the fields that stay the same, by where they are.
-func sames(t *testing.T, object string) []string {
+// sameFields returns the bytes of the fields named same.
+func sameFields(t *testing.T, object string) []string {
 	t.Helper()
 	type element struct{ Same json.RawMessage }
 	var fields struct {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/kindtest"
 )
 
-// from reads YAML strictly.
 func from[T any](t testing.TB, text string) *T {
 	t.Helper()
 	return kindtest.From[T](t, text)
@@ -39,7 +37,8 @@ func between(t testing.TB, v1, v2, rules string) compile.Result {
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+rules+"]}]}"))
 }
 
-// converterOf fails the test on what Compile refuses.
+// converterOf returns the converter of a ruleset that went through its file form. It fails the test
+// if Compile refused the rules.
 func converterOf(t testing.TB, result compile.Result) *conversion.Converter {
 	t.Helper()
 	if len(result.Errors) > 0 || result.Ruleset == nil {
@@ -48,7 +47,7 @@ func converterOf(t testing.TB, result compile.Result) *conversion.Converter {
 	return kindtest.Converter(t, result.Ruleset)
 }
 
-// convert converts, and fails the test if that changed its input.
+// convert converts an object, and fails the test if that changed the input.
 func convert(t testing.TB, c *conversion.Converter, object, to string) string {
 	t.Helper()
 	input := []byte(object)
@@ -62,29 +61,33 @@ func convert(t testing.TB, c *conversion.Converter, object, to string) string {
 	return string(output)
 }
 
-// sample reads the rules and both versions of a sample.
+// sample returns a converter for the policy and both versions of a sample.
 func sample(t testing.TB, name string) *conversion.Converter {
 	t.Helper()
+	policy, crd := readSample(t, filepath.Join("..", "..", "config", "samples", name))
+	return converterOf(t, compile.Compile(crd, policy.Spec.Converter.Declarative))
+}
+
+func readSample(t testing.TB, dir string) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
 	read := func(file string) string {
-		text, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", name, file))
+		text, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(text)
 	}
-	policy := from[v1alpha1.ConversionPolicy](t, read("2-policy.yaml"))
-	crd := from[apiextensionsv1.CustomResourceDefinition](t, read("3-crd-both.yaml"))
-	return converterOf(t, compile.Compile(crd, policy.Spec.Converter.Declarative))
+	return from[v1alpha1.ConversionPolicy](t, read("2-policy.yaml")), from[apiextensionsv1.CustomResourceDefinition](t, read("3-crd-both.yaml"))
 }
 
-// widget writes an object of the kind Widget. Its fields follow the metadata.
+// widget encodes an object of the kind Widget without metadata.
 func widget(version, fields string) string {
 	return annotated(version, "", fields)
 }
 
-// annotated writes an object with one annotation of preserved values: a version, and
-// values by their pointers. A ! begins the pointer of an absence, a # that of an
-// order, and a @ that of images.
+// annotated encodes an object with the annotation of one version: the version, and values by
+// pointer. A pointer starts with ! for an absence, # for an order, @ for images, & for an anchor,
+// and - for an omitted value.
 func annotated(version, preserved, fields string) string {
 	metadata := `{}`
 	if owner, values, found := strings.Cut(preserved, " "); found {
@@ -96,30 +99,24 @@ func annotated(version, preserved, fields string) string {
 	return `{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":` + metadata + fields + `}`
 }
 
-// digest is the image of an element without keys that became a text of canonical
-// JSON, as a JSON string.
+// digest returns the image, as a JSON string, of an element without keys that was converted to the
+// canonical JSON.
 func digest(became string) string {
 	sum := sha256.Sum256([]byte(became))
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// structuralSchemas are the schemas of versions.
-func structuralSchemas(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*schema.Structural, error) {
+// structuralSchemas returns the schemas of all versions.
+func structuralSchemas(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) map[string]*schema.Structural {
+	t.Helper()
 	schemas := map[string]*schema.Structural{}
 	for _, version := range crd.Spec.Versions {
-		internal := &apiextensions.JSONSchemaProps{}
-		err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, internal, nil)
-		if err != nil {
-			return nil, err
-		}
-		if schemas[version.Name], err = schema.NewStructural(internal); err != nil {
-			return nil, err
-		}
+		schemas[version.Name] = kindtest.Structural(t, version.Schema.OpenAPIV3Schema)
 	}
-	return schemas, nil
+	return schemas
 }
 
-// step is the schema of an element, a member or a field, nil where there is none.
+// step returns the schema of an element, a member or a field, nil if there is none.
 func step(at *schema.Structural, segment string) *schema.Structural {
 	if segment == conversion.Each && at.Items != nil {
 		return at.Items
@@ -133,7 +130,8 @@ func step(at *schema.Structural, segment string) *schema.Structural {
 	return at.AdditionalProperties.Structural
 }
 
-// rich has three versions that differ in every way that rules and preservation know.
+// richHub, richSpoke and richOther are three versions that differ in every way that rules and
+// preservation support.
 const richHub = `spec: {type: object, properties: {
 	host: {type: string}, port: {type: integer}, same: {type: string}, tz: {type: string},
 	box: {type: object, properties: {image: {type: string}, size: {type: integer}, lid: {type: string}, count: {type: integer}, policy: {type: string}}},
@@ -198,8 +196,13 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 
 func richWorld(t testing.TB) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
 	t.Helper()
-	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(richSpoke, "\t", " "), "v2": strings.ReplaceAll(richHub, "\t", " "), "v3": richOther})
-	return crd, from[v1alpha1.DeclarativeConverter](t, strings.ReplaceAll(richRules, "\t", " "))
+	crd := widgets(t, map[string]string{"v1": spaces(richSpoke), "v2": spaces(richHub), "v3": richOther})
+	return crd, from[v1alpha1.DeclarativeConverter](t, spaces(richRules))
+}
+
+// spaces replaces tabs, which YAML does not allow.
+func spaces(text string) string {
+	return strings.ReplaceAll(text, "\t", " ")
 }
 
 func rich(t testing.TB) *conversion.Converter {

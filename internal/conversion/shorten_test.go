@@ -17,14 +17,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// shorteningOf is converterOf, of rules that may truncate what is read.
+// shorteningOf is converterOf for rules that may truncate objects.
 func shorteningOf(t testing.TB, result compile.Result, with conversion.Truncating) *conversion.Converter {
 	t.Helper()
 	result.Ruleset.Truncating = &with
 	return converterOf(t, result)
 }
 
-// markerOf is the marker in an annotation, without its digest and token.
+// markerOf returns the marker in an annotation, without its digest and token.
 func markerOf(t testing.TB, object, annotation string) map[string]any {
 	t.Helper()
 	marker, isObject := decode(t, annotationOf(t, object, annotation))["omitted"].(map[string]any)
@@ -40,7 +40,7 @@ func markerOf(t testing.TB, object, annotation string) map[string]any {
 	return marker
 }
 
-// annotationBytes is what the API server counts.
+// annotationBytes returns the size that the API server limits.
 func annotationBytes(t testing.TB, object string) (total int) {
 	t.Helper()
 	metadata, _ := decode(t, object)["metadata"].(map[string]any)
@@ -69,15 +69,15 @@ func shortenedTo(t testing.TB, c *conversion.Converter, object, to string) (stri
 
 var secret = conversion.Truncating{Key: "a secret"}
 
-// TestTruncated reads an object with more to preserve than fits, at either side, and
-// writes back what was read.
+// TestTruncated reads an object with more preserved data than fits, on either side, and writes it
+// back.
 func TestTruncated(t *testing.T) {
 	const hubs, spokes = "a: {type: string}, big: {type: string}, list: {type: array, items: {type: object, properties: {x: {type: string}}}}, both: {type: string}",
 		"c: {type: string}, huge: {type: string}, both: {type: string}"
 	c := shorteningOf(t, between(t, spokes, hubs, ""), secret)
 	for name, test := range map[string]struct {
 		from, to, fields, back string
-		live, kept             string
+		live, preserved        string
 	}{
 		"hub":   {"v2", "v1", `"a":"1","big":"` + noise(500<<10) + `","both":"2"`, ".big", `"2"`, "/a"},
 		"spoke": {"v1", "v2", `"c":"1","huge":"` + noise(500<<10) + `","both":"2"`, ".huge", `"2"`, "/c"},
@@ -93,7 +93,7 @@ func TestTruncated(t *testing.T) {
 			if want := `map[count:1 fields:[/` + test.back[1:] + `]]`; fmt.Sprint(marker) != want {
 				t.Errorf("marker: got %v, want %s", marker, want)
 			}
-			if got := fmt.Sprint(value["fields"]); got != "map["+test.kept+":1]" {
+			if got := fmt.Sprint(value["fields"]); got != "map["+test.preserved+":1]" {
 				t.Errorf("preserved all the same: got %s", got)
 			}
 			if both := decode(t, there)["both"]; both != "2" {
@@ -122,8 +122,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestTruncatedThreeVersions truncates on the way through the hub: what fits of either
-// version is one budget, and the way back is refused from the end only.
+// TestTruncatedThreeVersions truncates on the way through the hub: both versions share one limit,
+// and only the version that the object was read at is refused on the way back.
 func TestTruncatedThreeVersions(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}, one: {type: string}", "v2": "b: {type: string}", "v3": "c: {type: string}"})
 	c := shorteningOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")), secret)
@@ -149,7 +149,7 @@ func TestTruncatedThreeVersions(t *testing.T) {
 	}
 }
 
-// TestTruncatedMany has many values, with long names, and next to no room.
+// TestTruncatedMany has many values with long names.
 func TestTruncatedMany(t *testing.T) {
 	c := shorteningOf(t, between(t, "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}",
 		"m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}", ""), secret)
@@ -169,7 +169,7 @@ func TestTruncatedMany(t *testing.T) {
 	}
 }
 
-// noiseOf is other noise for each number.
+// noiseOf returns different noise for each seed.
 func noiseOf(seed, length int) string {
 	random, text := rand.New(rand.NewPCG(uint64(seed), 7)), make([]byte, length)
 	for i := range text {
@@ -178,8 +178,8 @@ func noiseOf(seed, length int) string {
 	return string(text)
 }
 
-// TestTruncatedCrowded has no room for anything beside the annotations of others: one
-// of them is left out of what is read.
+// TestTruncatedCrowded has no space besides the annotations of others: one of those is omitted from
+// the result.
 func TestTruncatedCrowded(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	object := strings.Replace(named("v2", "", `"a":"1"`), `"metadata":{`,
@@ -197,7 +197,7 @@ func TestTruncatedCrowded(t *testing.T) {
 	}
 }
 
-// TestTruncatedAnnotation has a rule that makes an annotation.
+// TestTruncatedAnnotation has a rule that creates an annotation.
 func TestTruncatedAnnotation(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "", `{move: {from: .b, to: '.metadata.annotations["b"]'}}`), secret)
 	there, _ := shortenedTo(t, c, named("v1", "", `"b":"`+noise(300<<10)+`"`), "v2")
@@ -206,7 +206,7 @@ func TestTruncatedAnnotation(t *testing.T) {
 	}
 }
 
-// TestNotTruncated converts what has room: to the byte as without truncating.
+// TestNotTruncated converts objects that fit to the same bytes as without truncating.
 func TestNotTruncated(t *testing.T) {
 	with := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	without := converterOf(t, between(t, "b: {type: string}", "a: {type: string}", ""))
@@ -225,7 +225,7 @@ func TestNotTruncated(t *testing.T) {
 	}
 }
 
-// TestTruncatingIsAllowed by rules that say so, and by no others.
+// TestTruncatingIsAllowed checks that only rules which allow it truncate.
 func TestTruncatingIsAllowed(t *testing.T) {
 	result := between(t, "b: {type: string}", "a: {type: string}", "")
 	object := named("v2", "", `"a":"`+noise(500<<10)+`"`)
@@ -245,7 +245,7 @@ func TestTruncatingIsAllowed(t *testing.T) {
 		if refused := errors.As(err, new(*conversion.TruncatedError)); refused != (name == "refuses only") {
 			t.Errorf("%s: back: got %v", name, err)
 		}
-		// What no one has signed is text that is not readable, and is not destroyed.
+		// A marker without a valid token is unreadable text, which must not be destroyed.
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}
@@ -259,8 +259,8 @@ func TestTruncatingIsAllowed(t *testing.T) {
 	}
 }
 
-// TestForgedMarker is in what users wrote: no conversion fails for it, in any
-// direction, and no write with it is admitted.
+// TestForgedMarker has markers that users wrote: no conversion fails because of them, in any
+// direction, and every write with them is refused.
 func TestForgedMarker(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	genuine, _ := shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
@@ -272,29 +272,29 @@ func TestForgedMarker(t *testing.T) {
 		for _, owner := range []string{"v1", "v2", "v9"} {
 			for from, to := range map[string]string{"v1": "v2", "v2": "v1"} {
 				if from == "v1" && i == 4 {
-					continue // that is no forgery
+					continue // the marker is genuine there
 				}
-				object := under(conversion.AnnotationName("widgets.example.com", owner), from, marker, `"b":"1","a":"1"`)
+				object := withAnnotation(conversion.AnnotationName("widgets.example.com", owner), from, marker, `"b":"1","a":"1"`)
 				there := convert(t, c, object, to)
 				if !strings.Contains(there, "omitted") {
 					t.Errorf("%s of %s at %s: the text is gone: %s", marker, owner, from, there)
 				}
 				if i < 4 {
 					convert(t, c, there, from)
-				} // but who copies a marker cannot write that object at v1
+				} // an object with a copied marker cannot be written at v1
 				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*conversion.TruncatedError)) {
 					t.Errorf("%s of %s at %s: admission: got %v", marker, owner, from, err)
 				}
 			}
 		}
 	}
-	other := under("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"omitted":{}}`, ``)
+	other := withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"omitted":{}}`, ``)
 	if err := c.Admit([]byte(other), nil); err != nil {
 		t.Errorf("another resource's: %v", err)
 	}
 }
 
-// TestTruncatingExcept truncates nothing at a version to which it must not.
+// TestTruncatingExcept checks that nothing is truncated at an excepted version.
 func TestTruncatingExcept(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Truncating{Key: secret.Key, Except: []string{"v2"}})
 	shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
@@ -304,8 +304,8 @@ func TestTruncatingExcept(t *testing.T) {
 	}
 }
 
-// FuzzTruncated: whatever there is to preserve, an object is read at the other
-// version, within the API server's limit, and either whole or refused on the way back.
+// FuzzTruncated checks that every object can be read at the other version within the API server's
+// limit, and is either complete or refused on the way back.
 func FuzzTruncated(f *testing.F) {
 	c := shorteningOf(f, between(f, "b: {type: string}", "a: {type: string}, m: {type: object, additionalProperties: {type: string}}", ""), secret)
 	f.Add(uint64(1), 10, 40000, 3000)

@@ -11,10 +11,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestTaken has live data at v2 that v1 cannot have, and a value of v1 in its place, which
-// was preserved by earlier rules. The value is not restored while the live data is there,
-// which would otherwise be lost on the way back.
-func TestTaken(t *testing.T) {
+// TestLiveDataOfAnotherShape has live data at v2 that v1 cannot have, and a value for the same
+// field of v1 that was preserved by earlier rules. The value must not be restored while the live
+// data exists, because the live data would be lost on the way back.
+func TestLiveDataOfAnotherShape(t *testing.T) {
 	const (
 		text     = "{type: string}"
 		anything = "{x-kubernetes-preserve-unknown-fields: true}"
@@ -25,7 +25,7 @@ func TestTaken(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		v1, v2, rules string
-		// preserved is of v1, and at v1, and then live is at v2.
+		// preserved is of v1. It is at v2 with live, and carried is at v1 with at.
 		preserved, live, carried, at string
 	}{
 		"a field of another type": {

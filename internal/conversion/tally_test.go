@@ -16,45 +16,45 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
-// More worlds and objects than usual, without the instrumentation of -fuzz:
+// These flags test more worlds and objects than usual, without the instrumentation of -fuzz:
 //
 //	go test ./internal/conversion -run FuzzForged -seeds 100000 -first 1000 -objects 400 -for 3m -v | tail
 //
-// tries a law for three minutes, or in that many worlds, with 400 objects in each,
-// and prints how many worlds and steps that were.
+// tests a law for three minutes, or in that many worlds, with 400 objects in each, and prints
+// the number of worlds and steps.
 var (
-	seeds    = flag.Int("seeds", 0, "how many seeds a law is tried with, besides those of its corpus")
-	first    = flag.Uint64("first", 0, "the first of them")
-	limit    = flag.Duration("for", 10*time.Minute, "how long a law is tried")
-	perWorld = flag.Int("objects", usualObjects, "how many objects a law is tried with in each world")
+	seeds    = flag.Int("seeds", 0, "how many seeds a law is tested with, besides those of its corpus")
+	first    = flag.Uint64("first", 0, "the first of these seeds")
+	limit    = flag.Duration("for", 10*time.Minute, "how long a law is tested")
+	perWorld = flag.Int("objects", usualObjects, "how many objects a law is tested with in each world")
 )
 
 const (
-	// usualObjects is how many objects a law is tried with in each world.
+	// usualObjects is how many objects a law is tested with in each world.
 	usualObjects = 4
-	// objectBits are the bits of a seed that choose a world. Those above them are the
-	// number of the first object.
+	// objectBits are the bits of a seed that choose a world. Higher bits are the number of the
+	// first object.
 	objectBits = 40
 )
 
-// tally counts what a law is tried with.
+// tally counts the worlds, objects and comparisons of a law.
 type tally struct {
-	law         string
-	start, told time.Time
-	// used is what the process had used of CPU before.
+	law            string
+	start, printed time.Time
+	// used is the CPU time of the process at the start.
 	used          time.Duration
 	worlds, steps int
-	// number is that of the object in its world.
+	// number is the number of the object in its world.
 	number uint64
-	// parts are what the law counts besides: what it has compared, and what it leaves out.
+	// parts are the comparisons of the law, and what it leaves out.
 	parts map[string]int
 }
 
-// newTally adds the seeds of a law, and prints the counts at the end. The law must have
-// compared some of each of the parts.
+// newTally adds the seeds of a law, and prints the counts at the end. The law must have counted
+// each of the parts.
 func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
-	now := time.Now() //nolint:forbidigo // how long a law is tried is not the law's
-	c := &tally{law: f.Name(), start: now, told: now, used: processorTime(f), parts: map[string]int{}}
+	now := time.Now() //nolint:forbidigo // the time limit is not part of the law
+	c := &tally{law: f.Name(), start: now, printed: now, used: processorTime(f), parts: map[string]int{}}
 	for seed := range uint64(max(usualSeeds, *seeds)) {
 		f.Add(*first+seed, []byte{})
 	}
@@ -70,7 +70,8 @@ func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
 	return c
 }
 
-// String is such as "100 worlds, 40000 steps in 20s, 4000/s of CPU; compared: 39990; left out: 10".
+// String returns text such as "100 worlds, 40000 steps in 20s, 4000/s of CPU; compared: 39990; left
+// out: 10".
 func (c *tally) String() string {
 	took := time.Since(c.start) //nolint:forbidigo // as above
 	used, err := processorUsed()
@@ -85,26 +86,26 @@ func (c *tally) String() string {
 	return text.String()
 }
 
-// count counts one of a part.
+// count adds one to a part.
 func (c *tally) count(part string) { c.parts[part]++ }
 
-// tell prints the counts each minute while many worlds are tried.
-func (c *tally) tell() {
+// printProgress prints the counts each minute if the law is tested with additional seeds.
+func (c *tally) printProgress() {
 	const often = time.Minute
-	if *seeds > 0 && time.Since(c.told) > often { //nolint:forbidigo // as above
-		c.told = c.told.Add(often)
+	if *seeds > 0 && time.Since(c.printed) > often { //nolint:forbidigo // as above
+		c.printed = c.printed.Add(often)
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.law, c)
 	}
 }
 
-// isOver reports whether the time of the law is over.
+// isOver reports whether the time limit of the law has passed.
 func (c *tally) isOver() bool {
 	return *seeds > 0 && time.Since(c.start) > *limit //nolint:forbidigo // as above
 }
 
-// world tries a law with several objects of a world, which the seed has chosen. The
-// choices of the first objects go on from those of the world; each of the others
-// begins again from the seed and its number, so that it can be tried alone.
+// world tests a law with several objects of a world that the seed chose. The first objects continue
+// the choices of the world. Each later object starts from the seed and its number, so that it can
+// be repeated alone.
 func (c *tally) world(t *testing.T, seed uint64, choices *generate.Choices, step func()) {
 	c.worlds++
 	c.number = seed >> objectBits
@@ -119,7 +120,7 @@ func (c *tally) world(t *testing.T, seed uint64, choices *generate.Choices, step
 		}
 		c.steps++
 		step()
-		c.tell()
+		c.printProgress()
 		c.number++
 	}
 }

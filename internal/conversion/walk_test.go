@@ -14,11 +14,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// FuzzWalk: an object goes from version to version, and is edited at some of them. The
-// engine and the reference agree on each step; what was edited last stays; and without
-// an edit, the object comes back as it was, however many versions it has seen. That
-// holds for values that every version can have: others are carried on in annotations,
-// and counted as left out.
+// FuzzWalk converts an object from version to version, and edits it at some of them. The engine and
+// the reference agree on each step; the last edit stays; and without an edit, the object comes back
+// unchanged after any number of versions. Only values that every version can have are compared:
+// others remain in annotations, and are counted as left out.
 func FuzzWalk(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		start := generate.One(w.Choices, w.ruleset.Versions...)
@@ -27,7 +26,7 @@ func FuzzWalk(f *testing.F) {
 		fitted := w.fitsEverywhere(t, object)
 		for range 3 + w.IntN(4) {
 			at = generate.One(w.Choices, w.ruleset.Versions...)
-			walked = w.asReference(t, walked, at)
+			walked = w.likeReference(t, walked, at)
 			if edits && w.IntN(3) == 0 {
 				walked, edited = w.edited(t, walked, w.object(at)), true
 			}
@@ -39,15 +38,15 @@ func FuzzWalk(f *testing.F) {
 		}
 		others := slices.DeleteFunc(slices.Clone(w.ruleset.Versions), func(version string) bool { return version == at })
 		w.editWins(t, walked, at, generate.One(w.Choices, others...))
-		if !edited && w.givesNothingUp() {
+		if !edited && w.hasNoDrops() {
 			w.count("came back unedited")
 			back := convert(t, w.converter, walked, start)
-			wantEqual(t, emptyAsNull(withoutKept(essence(t, object))), emptyAsNull(withoutKept(essence(t, back))), "%s\nwalked to %s\n%s", object, at, walked)
+			wantEqual(t, emptyAsNull(withoutPreserved(withoutServerMetadata(t, object))), emptyAsNull(withoutPreserved(withoutServerMetadata(t, back))), "%s\nwalked to %s\n%s", object, at, walked)
 		}
-	}, wholly, "came back unedited")
+	}, cameBack, "came back unedited")
 }
 
-// fitsEverywhere reports whether an object is one that each version can have.
+// fitsEverywhere reports whether the object fits the schema of every version.
 func (w *world) fitsEverywhere(t testing.TB, object string) bool {
 	t.Helper()
 	return !slices.ContainsFunc(w.ruleset.Versions, func(version string) bool {
@@ -55,8 +54,8 @@ func (w *world) fitsEverywhere(t testing.TB, object string) bool {
 	})
 }
 
-// givesNothingUp reports whether no rule drops a field.
-func (w *world) givesNothingUp() bool {
+// hasNoDrops reports whether no rule drops a field.
+func (w *world) hasNoDrops() bool {
 	for i := range w.rules.Spokes {
 		for _, rule := range w.rules.Spokes[i].Rules {
 			if rule.Drop != nil {
@@ -67,16 +66,16 @@ func (w *world) givesNothingUp() bool {
 	return true
 }
 
-// FuzzLeaf: if one field of an object is edited at the other version, and nothing else,
-// then nothing else changes at its own version but what a rule computes of that field.
-// Worlds with such rules, and objects without a text, are left out, and counted.
+// FuzzLeaf edits one field of an object at the other version. At its own version, only fields that
+// a rule computes from it may change. Worlds with such rules, and objects without a text, are
+// counted as left out.
 func FuzzLeaf(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		there := convert(t, w.converter, w.object(from), to)
-		unedited := withoutKept(essence(t, convert(t, w.converter, there, from)))
+		unedited := withoutPreserved(withoutServerMetadata(t, convert(t, w.converter, there, from)))
 		object := decode(t, there)
-		before := leavesOf(withoutKept(essence(t, there)), "")
+		before := leavesOf(withoutPreserved(withoutServerMetadata(t, there)), "")
 		pointers := slices.DeleteFunc(slices.Sorted(maps.Keys(before)), func(p string) bool {
 			_, isText := before[p].(string)
 			return !isText || !strings.HasPrefix(p, "/spec/")
@@ -88,14 +87,14 @@ func FuzzLeaf(f *testing.F) {
 		w.count(w.independent())
 		pointer := generate.One(w.Choices, pointers...)
 		setAt(object, conversion.SplitPointer([]byte(pointer)), "edited")
-		back := withoutKept(essence(t, convert(t, w.converter, generate.Plain(object), from)))
+		back := withoutPreserved(withoutServerMetadata(t, convert(t, w.converter, generate.Plain(object), from)))
 		if changed := differing(unedited, back); len(changed) > 1 && w.oneToOne() {
 			t.Fatalf("%s\nwas edited at %s of %s, and %v differ:\n%s\n%s", there, pointer, to, changed, generate.Plain(unedited), generate.Plain(back))
 		}
 	}, oneByOne)
 }
 
-// setAt sets a member of objects.
+// setAt sets a value below objects.
 func setAt(value any, path []string, to any) {
 	for _, segment := range path[:len(path)-1] {
 		value = value.(map[string]any)[conversion.UnescapePointer(segment)]
@@ -103,7 +102,7 @@ func setAt(value any, path []string, to any) {
 	value.(map[string]any)[conversion.UnescapePointer(path[len(path)-1])] = to
 }
 
-// differing are the places of the fields that two objects do not share.
+// differing returns the pointers of the fields that differ between two objects.
 func differing(a, b any) (places []string) {
 	left, right := leavesOf(a, ""), leavesOf(b, "")
 	all := maps.Clone(left)

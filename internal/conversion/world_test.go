@@ -23,8 +23,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// world is a kind with versions and rules, and what makes objects of it. Each law
-// of conversion has a fuzzer in a file of its own, which tries it in many worlds.
+// world is a kind with versions and rules, and a generator of its objects. Each law of conversion
+// is a fuzzer in a file of its own, which tests it in many worlds.
 type world struct {
 	*generate.Objects
 	*tally
@@ -36,8 +36,8 @@ type world struct {
 	rules     *v1alpha1.DeclarativeConverter
 }
 
-// fuzzWorlds runs a law in worlds that the fuzzer chooses, with several objects in each.
-// It must have compared some of each of the parts.
+// fuzzWorlds tests a law in worlds that the fuzzer chooses, with several objects in each. The law
+// must have counted each of the parts.
 func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string) {
 	c := newTally(f, 16, parts...)
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
@@ -51,7 +51,7 @@ func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string)
 	})
 }
 
-// describe says where a law was broken.
+// describe logs the world of a failed test.
 func (w *world) describe(t *testing.T) {
 	if !t.Failed() {
 		return
@@ -64,15 +64,15 @@ func (w *world) describe(t *testing.T) {
 	t.Logf("rules: %s (%v)", text, err)
 }
 
-// newWorld makes the one that has every rule in it, or a random one: the spokes
-// v1 and v3 of the hub v2.
+// newWorld returns the rich world, which has every kind of rule, or a random one: the spokes v1 and
+// v3 of the hub v2.
 func newWorld(t testing.TB, c *generate.Choices) *world {
 	t.Helper()
-	theRich.Do(func() {
+	compiledRich.Do(func() {
 		crd, rules := richWorld(t)
-		theRich.world = worldOf(t, crd, rules)
+		compiledRich.world = worldOf(t, crd, rules)
 	})
-	w := *theRich.world
+	w := *compiledRich.world
 	if c.Often(4) {
 		crd, rules := randomWorld(t, c)
 		w = *worldOf(t, crd, rules)
@@ -82,8 +82,8 @@ func newWorld(t testing.TB, c *generate.Choices) *world {
 	return &w
 }
 
-// theRich is compiled once: its expressions take their time.
-var theRich struct {
+// compiledRich is compiled once, because its expressions take long.
+var compiledRich struct {
 	sync.Once
 	*world
 }
@@ -92,15 +92,22 @@ func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules 
 	t.Helper()
 	result := compile.Compile(crd, rules)
 	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, rules: rules}
-	w.schemas, _ = structuralSchemas(crd)
-	text, err := w.ruleset.Marshal()
+	w.schemas, w.reference = structuralSchemas(t, crd), referenceOf(t, w.ruleset)
+	return w
+}
+
+// referenceOf returns the reference converter for a ruleset.
+func referenceOf(t testing.TB, ruleset *conversion.Ruleset) *reference.Converter {
+	t.Helper()
+	text, err := ruleset.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.reference, err = reference.New(text); err != nil {
+	c, err := reference.New(text)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return c
 }
 
 func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
@@ -124,10 +131,10 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 	return crd, rules
 }
 
-// holes are those of a template.
+// holes matches the holes of a template.
 var holes = regexp.MustCompile(`\{[^}]*\}`)
 
-// hints are what the rules look for in objects.
+// hints returns words and values that the rules look for.
 func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) {
 	for _, spoke := range rules.Spokes {
 		for _, rule := range spoke.Rules {
@@ -148,24 +155,24 @@ func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) 
 	return words, values
 }
 
-// pair returns two versions.
+// pair chooses two versions.
 func (w *world) pair() (from, to string) {
 	pair := generate.One(w.Choices, w.ruleset.Pairs()...)
 	return pair[0], pair[1]
 }
 
-// object makes an object of a version, as text: one that the API server accepts,
-// unless odd ones are asked for.
+// object generates an object of a version as text. The API server accepts it, unless MisfitEvery is
+// set.
 func (w *world) object(version string) string {
 	object := w.Object(w.schemas[version], "example.com/"+version, "Widget")
-	if w.Odd == 0 {
+	if w.MisfitEvery == 0 {
 		w.fit(version, object)
 	}
 	return string(w.Text(object))
 }
 
-// fit takes away what the API server would refuse or prune in a version. What is
-// preserved of such does not come back.
+// fit removes values that the API server would refuse or prune, because they would not come back
+// from an annotation.
 func (w *world) fit(version string, object map[string]any) {
 	envelope := map[string]any{}
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
@@ -180,7 +187,7 @@ func (w *world) fit(version string, object map[string]any) {
 	maps.Copy(object, envelope)
 }
 
-// trim takes away what does not fit, and leaves the rest.
+// trim removes the values that do not fit.
 func trim(s *shape.Schema, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -214,9 +221,9 @@ func decode(t testing.TB, text string) map[string]any {
 	return object
 }
 
-// essence of an object is what a converter answers for. The API server restores
-// all metadata but labels and annotations; without any it is refused.
-func essence(t testing.TB, text string) map[string]any {
+// withoutServerMetadata decodes an object, without the metadata that the API server restores and
+// the converter is not responsible for.
+func withoutServerMetadata(t testing.TB, text string) map[string]any {
 	t.Helper()
 	object := decode(t, text)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -224,7 +231,7 @@ func essence(t testing.TB, text string) map[string]any {
 		for _, name := range []string{"name", "namespace", "uid", "labels", "annotations"} {
 			value, found := metadata[name]
 			if texts, isMap := value.(map[string]any); isMap && len(texts) == 0 {
-				continue // no labels are as good as none
+				continue // empty labels are equal to no labels
 			}
 			if found && !yield(name, value) {
 				return
@@ -234,8 +241,8 @@ func essence(t testing.TB, text string) map[string]any {
 	return object
 }
 
-// withoutKept is an object as its users see it.
-func withoutKept(object map[string]any) map[string]any {
+// withoutPreserved returns an object without preserved data.
+func withoutPreserved(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
@@ -253,10 +260,10 @@ func wantEqual(t testing.TB, want, got any, format string, args ...any) {
 	}
 }
 
-// surviving is an object without what the rules give up on the way to a version. An
-// object may be there for nothing but what is preserved in it of that version: on the
-// way back through the hub, that is what is there after the conversion. What of that is
-// preserved in the end is not told here, but by FuzzReference.
+// surviving returns an object without the values that rules drop on the way to a version. An object
+// may exist only because of preserved data of that version in it: on the way back through the hub,
+// the preserved data is that after the conversion. FuzzReference checks what is preserved in the
+// end.
 func (w *world) surviving(t testing.TB, object, from, to string) string {
 	t.Helper()
 	switch {
@@ -272,7 +279,7 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 	return generate.Plain(withoutDropped(w.rootOf(from), decode(t, object), true))
 }
 
-// rootOf is what is done with whole objects of a spoke.
+// rootOf returns the root scope of a spoke.
 func (w *world) rootOf(version string) *conversion.Scope {
 	return &w.ruleset.Spokes[slices.IndexFunc(w.ruleset.Spokes, func(spoke conversion.Spoke) bool { return spoke.Version == version })].Root
 }

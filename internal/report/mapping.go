@@ -103,7 +103,7 @@ func (l *link) add(leaf compile.FieldVerdict, types fieldTypes) {
 	if leaf.Version == leaf.Spoke {
 		ends = &l.Spoke
 	}
-	l.Odd = l.Odd || leaf.Odd
+	l.Odd = l.Odd || leaf.PartlyPreserved
 	if i := slices.IndexFunc(*ends, func(e end) bool { return e.Path == leaf.Root }); i >= 0 {
 		(*ends)[i].Leaves++
 		return

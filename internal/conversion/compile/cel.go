@@ -14,14 +14,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile/celcheck"
 )
 
-func (c *compiler) addCEL(rule *v1alpha1.CELRule, at *field.Path) {
-	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, at.Child("from"), at.Child("backward"))
-	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, at.Child("to"), at.Child("forward"))
+func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
+	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, fldPath.Child("from"), fldPath.Child("backward"))
+	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {
 		return
 	}
 	scope, ok := c.celScope(spoke, hub)
-	if !ok || !c.checkExpressions(spoke, hub, at) {
+	if !ok || !c.checkExpressions(spoke, hub, fldPath) {
 		return
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{}}
@@ -31,23 +31,23 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, at *field.Path) {
 		scope.Exchanges = append(scope.Exchanges, exchange)
 	}
 	for i, path := range hub.paths {
-		c.mayCollide(path, c.spokeSide(), hub.at(i), hub.texts[i])
+		c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
 	}
-	c.crossings = append(c.crossings, crossing{spoke.paths, hub.paths})
+	c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
 }
 
-// celSide is one side of a cel rule: its fields, by their names.
+// celSide is one side of a cel rule: its fields, sorted by their names.
 type celSide struct {
 	fields []celcheck.Field
 	paths  []conversion.Path
 	texts  []v1alpha1.Path
-	// named is where the rule names the fields.
+	// named is the member of the rule that names the fields.
 	named *field.Path
 }
 
-func (s *celSide) at(i int) *field.Path { return s.named.Key(s.fields[i].Name) }
+func (s *celSide) fieldPath(i int) *field.Path { return s.named.Key(s.fields[i].Name) }
 
-// celSide claims the fields, and pairs them with the expressions that compute them.
+// celSide claims the fields and pairs them with the expressions that compute them.
 func (c *compiler) celSide(
 	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed *field.Path,
 ) (s celSide, ok bool) {
@@ -79,27 +79,27 @@ func (c *compiler) celSide(
 	return s, ok
 }
 
-// celScope finds the scope that all fields of the rule are in.
+// celScope returns the scope that contains all fields of the rule.
 func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok bool) {
 	for i, path := range spoke.paths {
-		if scope, ok = c.scopeOf(hub.paths[0], path, spoke.at(i), spoke.texts[i]); !ok {
+		if scope, ok = c.scopeOf(hub.paths[0], path, spoke.fieldPath(i), spoke.texts[i]); !ok {
 			return nil, false
 		}
 	}
 	for i, path := range hub.paths {
-		if scope, ok = c.scopeOf(spoke.paths[0], path, hub.at(i), hub.texts[i]); !ok {
+		if scope, ok = c.scopeOf(spoke.paths[0], path, hub.fieldPath(i), hub.texts[i]); !ok {
 			return nil, false
 		}
 	}
 	return scope, true
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, at *field.Path) bool {
+func (c *compiler) checkExpressions(spoke, hub celSide, fldPath *field.Path) bool {
 	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0]))
 	for _, problem := range problems {
-		direction, side := at.Child("forward"), hub
+		direction, side := fldPath.Child("forward"), hub
 		if problem.Backward {
-			direction, side = at.Child("backward"), spoke
+			direction, side = fldPath.Child("backward"), spoke
 		}
 		i := slices.IndexFunc(side.fields, func(f celcheck.Field) bool { return f.Name == problem.Name })
 		c.invalid(direction.Key(problem.Name), side.fields[i].Expression, "%s", problem.Err)
@@ -107,7 +107,7 @@ func (c *compiler) checkExpressions(spoke, hub celSide, at *field.Path) bool {
 	return len(problems) == 0
 }
 
-// elementsAround is how many elements of lists and maps a path leads to.
+// elementsAround returns how many elements of lists and maps match a path at most.
 func (c *compiler) elementsAround(path conversion.Path) uint64 {
 	elements := uint64(1)
 	for i, segment := range path {
@@ -121,12 +121,12 @@ func (c *compiler) elementsAround(path conversion.Path) uint64 {
 	return elements
 }
 
-// celFields writes the side for the ruleset.
+// celFields returns the fields and expressions of a side in the form of the ruleset.
 func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
 	for i, of := range s.fields {
 		shape, err := celcheck.Shape(of.Schema)
 		if err != nil {
-			c.errs = append(c.errs, field.InternalError(s.at(i), err))
+			c.errs = append(c.errs, field.InternalError(s.fieldPath(i), err))
 			return nil, nil, false
 		}
 		_, local := splitScope(s.paths[i])

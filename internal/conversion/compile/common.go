@@ -11,31 +11,29 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// A field of which one side allows more than the other, such as an integer and an
-// integer or a string, is the same as far as its values are those of both. All other
-// values are preserved while the object is at the side that cannot have them.
-
-// anything is the schema of what an object may hold without naming it, be it null.
+// anything is the schema of a value that an object holds without naming it. It may be null.
 var anything = &schema.Structural{Generic: schema.Generic{Nullable: true}, Extensions: schema.Extensions{XPreserveUnknownFields: true}}
 
-// isAnything reports whether a schema says nothing of a value.
+// isAnything reports whether a schema allows any value.
 func isAnything(s *schema.Structural) bool {
 	return s.XPreserveUnknownFields && s.Type == "" && !s.XIntOrString && !s.XEmbeddedResource &&
 		s.Items == nil && s.AdditionalProperties == nil && len(s.Properties) == 0
 }
 
-// commonShape is that of the values which both sides can hold, where one side allows
-// more; nil where they allow the same, or neither allows all of the other's.
+// commonShape returns the shape of the values that both sides allow, if one side allows more. It is
+// nil if they allow the same values, or neither allows all values of the other.
+//
+// The field is then the same for values of the common shape. Other values are preserved while the
+// object is at the side that does not allow them. An example is an integer, and an integer or
+// string.
 func commonShape(a, b *schema.Structural) *conversion.Common {
-	if shape, wider := meet(a, b); wider {
+	if shape, wider := intersect(a, b); wider {
 		return shape
 	}
 	return nil
 }
 
-// commonScalar is the type of the values that two fields share of which one allows more,
-// such as an integer and an integer or a string; nil where they are the same, share no
-// values, or are no scalars.
+// commonScalar is commonShape for scalars. It is nil for anything else.
 func commonScalar(a, b *schema.Structural) *conversion.Common {
 	if isWider(a, b) || isWider(b, a) {
 		return &conversion.Common{Type: narrower(typeName(a), typeName(b))}
@@ -43,22 +41,22 @@ func commonScalar(a, b *schema.Structural) *conversion.Common {
 	return nil
 }
 
-// isWider reports whether a scalar can have all values of another one, and more.
+// isWider reports whether a scalar allows all values of another scalar, and more.
 func isWider(s, other *schema.Structural) bool {
 	return typeName(s) != typeName(other) && narrower(typeName(s), typeName(other)) == typeName(other)
 }
 
-// meet is the shape of the values of two schemas, down to the fields of objects, nil
-// where there is none. It reports whether one of them allows more.
-func meet(a, b *schema.Structural) (shape *conversion.Common, wider bool) {
+// intersect returns the shape of the values that two schemas have in common, not including the
+// fields of objects; nil if they have none. It reports whether one of them allows more.
+func intersect(a, b *schema.Structural) (shape *conversion.Common, wider bool) {
 	shape = &conversion.Common{NotNull: losesNull(a, b) || losesNull(b, a)}
 	switch {
 	case isAnything(a) && isAnything(b):
 		return shape, false
 	case isAnything(a):
-		a, wider = opened(a, b), true
+		a, wider = withStructureOf(a, b), true
 	case isAnything(b):
-		b, wider = opened(b, a), true
+		b, wider = withStructureOf(b, a), true
 	}
 	if shape.Type = narrower(typeName(a), typeName(b)); shape.Type == "" || a.XEmbeddedResource != b.XEmbeddedResource {
 		return nil, false
@@ -74,18 +72,18 @@ func meet(a, b *schema.Structural) (shape *conversion.Common, wider bool) {
 	case left == nil || right == nil || (a.Items == nil) != (b.Items == nil):
 		return nil, false
 	}
-	each, more := meet(left, right)
+	each, more := intersect(left, right)
 	if each == nil {
 		return nil, false
 	}
-	each.NotNull = each.NotNull && a.Items == nil // the API server takes no elements out of lists
+	each.NotNull = each.NotNull && a.Items == nil // the API server removes no elements from lists
 	if *each != (conversion.Common{}) {
 		shape.Each = each
 	}
 	return shape, wider || more
 }
 
-// narrower is the type whose values the other one has too, empty where there is none.
+// narrower returns the type whose values the other type allows too, empty if neither does.
 func narrower(a, b string) string {
 	for _, types := range [][2]string{{a, b}, {b, a}} {
 		switch types {
@@ -96,85 +94,87 @@ func narrower(a, b string) string {
 	return ""
 }
 
-// opened is a schema that says nothing, as it stands beside another one: with fields,
-// elements or a type as that has, of which it says nothing either.
-func opened(s, other *schema.Structural) *schema.Structural {
+// withStructureOf gives a schema that allows anything the type of another schema, with fields or
+// elements that allow anything. It returns any other schema unchanged.
+func withStructureOf(s, other *schema.Structural) *schema.Structural {
 	if !isAnything(s) {
 		return s
 	}
-	beside := &schema.Structural{Generic: schema.Generic{Nullable: s.Nullable, Type: other.Type}}
+	result := &schema.Structural{Generic: schema.Generic{Nullable: s.Nullable, Type: other.Type}}
 	switch {
 	case other.Items != nil:
-		beside.Items = anything
+		result.Items = anything
 	case valuesOf(other) != nil:
-		beside.AdditionalProperties = &schema.StructuralOrBool{Structural: anything}
+		result.AdditionalProperties = &schema.StructuralOrBool{Structural: anything}
 	case isStruct(other):
-		beside.XPreserveUnknownFields = true
+		result.XPreserveUnknownFields = true
 	default:
-		beside.XIntOrString = other.XIntOrString
+		result.XIntOrString = other.XIntOrString
 	}
-	return beside
+	return result
 }
 
-// openedAll is opened in the elements of lists and maps, too.
-func openedAll(s, other *schema.Structural) *schema.Structural {
+// withNestedStructureOf is withStructureOf, applied to the elements of lists and maps too.
+func withNestedStructureOf(s, other *schema.Structural) *schema.Structural {
 	elements := elementsOf(other)
-	if s = opened(s, other); elements == nil || elementsOf(s) == nil {
+	if s = withStructureOf(s, other); elements == nil || elementsOf(s) == nil {
 		return s
 	}
-	inner, all := openedAll(elementsOf(s), elements), *s
+	inner, result := withNestedStructureOf(elementsOf(s), elements), *s
 	if s.Items != nil {
-		all.Items = inner
+		result.Items = inner
 	} else {
-		all.AdditionalProperties = &schema.StructuralOrBool{Structural: inner}
+		result.AdditionalProperties = &schema.StructuralOrBool{Structural: inner}
 	}
-	return &all
+	return &result
 }
 
-// pairShape decides about a field of which one side allows more. What stands in it is
-// paired as far as it is of the common shape.
-func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conversion.Common) {
-	if len(at.local) > 0 {
+// pairShape decides about a field of which one side allows more. Fields in it are paired as far as
+// they have the common shape.
+func (c *compiler) pairShape(cur cursor, spoke, hub *schema.Structural, shape *conversion.Common) {
+	if len(cur.local) > 0 {
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Common: shape})
+			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Common: shape})
 		}
 	}
-	c.noteNotRoundTrippable(at, spoke, hub)
-	spoke, hub = openedAll(spoke, hub), openedAll(hub, spoke)
+	c.noteNotRoundTrippable(cur, spoke, hub)
+	spoke, hub = withNestedStructureOf(spoke, hub), withNestedStructureOf(hub, spoke)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
-		c.walk(at, spoke, hub)
+		c.pairFields(cur, spoke, hub)
 	case sameElements(spoke, hub):
-		c.elements(at, spoke, hub)
+		c.pairElements(cur, spoke, hub)
 	}
 }
 
-// noteNotRoundTrippable writes down for the verdict which side has values that the other cannot
-// have. If one side does not name a field, no user expects that it is pruned, so it
-// counts as preserved.
-func (c *compiler) noteNotRoundTrippable(at spot, spoke, hub *schema.Structural) {
+// noteNotRoundTrippable records for the verdict which side has values that the other cannot have. A
+// field that one side allows without naming it counts as preserved, since users do not expect the
+// API server to prune it.
+func (c *compiler) noteNotRoundTrippable(cur cursor, spoke, hub *schema.Structural) {
 	for _, ofSpoke := range []bool{true, false} {
-		own, other, odd := hub, spoke, &c.partlyPreservedHub
+		own, other, list := hub, spoke, &c.partlyPreservedHub
 		if ofSpoke {
-			own, other, odd = spoke, hub, &c.partlyPreservedSpoke
+			own, other, list = spoke, hub, &c.partlyPreservedSpoke
 		}
-		if !allowsMore(own, other) || c.preservedWithin(at.full, ofSpoke) {
+		if !allowsMore(own, other) || c.preservedWithin(cur.full, ofSpoke) {
 			continue
 		}
-		if saysNothing(own) {
-			c.notePreserved(at, ofSpoke)
+		if isUntyped(own) {
+			c.notePreserved(cur, ofSpoke)
 		}
-		*odd = append(*odd, at.full)
+		*list = append(*list, cur.full)
 	}
 }
 
-// preservedWithin reports whether a path is in a field that one side says nothing of: the
-// verdict has that as a whole.
+// preservedWithin reports whether a path is in a field with an untyped schema, which the verdict
+// already covers as a whole.
 func (c *compiler) preservedWithin(path conversion.Path, ofSpoke bool) bool {
-	return slices.ContainsFunc(c.preserved(!ofSpoke), func(kept conversion.Path) bool { return path.HasPrefix(kept) && c.isPartlyPreserved(kept, !ofSpoke) })
+	return slices.ContainsFunc(c.preserved(!ofSpoke), func(preserved conversion.Path) bool {
+		return path.HasPrefix(preserved) && c.isPartlyPreserved(preserved, !ofSpoke)
+	})
 }
 
-// allowsMore reports whether a schema has values that the other one has not.
+// allowsMore reports whether a schema allows values that the other does not.
 func allowsMore(s, other *schema.Structural) bool {
 	if losesNull(s, other) || isAnything(s) && !isAnything(other) || isWider(s, other) {
 		return true
@@ -183,13 +183,13 @@ func allowsMore(s, other *schema.Structural) bool {
 	return left != nil && right != nil && allowsMore(left, right)
 }
 
-// saysNothing reports whether a schema, or that of its elements, says nothing.
-func saysNothing(s *schema.Structural) bool {
+// isUntyped reports whether a schema, or that of its elements, allows anything.
+func isUntyped(s *schema.Structural) bool {
 	elements := elementsOf(s)
-	return isAnything(s) || elements != nil && saysNothing(elements)
+	return isAnything(s) || elements != nil && isUntyped(elements)
 }
 
-// partlyPreserved are the fields of a side that have values which are preserved, without a rule.
+// partlyPreserved returns the fields of a side that are partly preserved without a rule.
 func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	if ofHub {
 		return c.partlyPreservedHub
@@ -197,7 +197,7 @@ func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	return c.partlyPreservedSpoke
 }
 
-// isPartlyPreserved reports whether such a field is the one at a path.
+// isPartlyPreserved reports whether the field at a path is one of partlyPreserved.
 func (c *compiler) isPartlyPreserved(path conversion.Path, ofHub bool) bool {
-	return slices.ContainsFunc(c.partlyPreserved(ofHub), func(odd conversion.Path) bool { return slices.Equal(path, odd) })
+	return slices.ContainsFunc(c.partlyPreserved(ofHub), func(other conversion.Path) bool { return slices.Equal(path, other) })
 }

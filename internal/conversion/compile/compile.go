@@ -19,36 +19,37 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
 )
 
-// Result is what a policy's rules mean for a CustomResourceDefinition.
+// Result is the outcome of compiling a policy's rules for a CustomResourceDefinition.
 type Result struct {
-	// Ruleset is nil where there are errors, and where nothing can be converted yet.
+	// Ruleset is nil if there are errors, or if no conversion is possible yet.
 	Ruleset *conversion.Ruleset
-	// Leaves say of every field of both versions what becomes of it, for each
-	// spoke that the CustomResourceDefinition has: by spoke, those of the spoke
-	// before those of the hub, by path.
+	// Leaves are the verdicts on every field of both versions, for each spoke that the
+	// CustomResourceDefinition has. They are ordered by spoke; the fields of the spoke come before
+	// those of the hub, each sorted by path.
 	Leaves []FieldVerdict
-	// Verdicts are those of the leaves in short, by spoke.
+	// Verdicts summarise Leaves by spoke.
 	Verdicts []v1alpha1.Verdict
-	// Missing are the versions that it does not have, yet. That is no error.
+	// Missing are the versions of the policy that the CustomResourceDefinition lacks. A missing
+	// version is no error: it may be added later.
 	Missing field.ErrorList
 	// Errors name the field of the policy, and what to do.
 	Errors field.ErrorList
-	// Warnings are about what works, and may surprise.
+	// Warnings describe rules that work but may surprise users.
 	Warnings []string
-	// AdmissionCondition is a CEL expression that is true for each object, at any of
-	// the versions, that may have more to preserve than its annotations have room for.
-	// It is empty where nothing can be preserved.
+	// AdmissionCondition is a CEL expression that is true for every object, at any version, whose
+	// preserved data may exceed the size of its annotations. It is empty if nothing can be
+	// preserved.
 	AdmissionCondition string
 }
 
-// declarativePath is where the rules stand in a policy.
+// declarativePath is the path of the rules in a policy.
 var declarativePath = field.NewPath("spec", "converter", "declarative")
 
-// Compile holds the rules against the schemas of the CustomResourceDefinition's versions.
+// Compile checks the rules against the schemas of the CustomResourceDefinition's versions.
 //
-// Versions that it does not have are Missing. There is a Ruleset all the same where
-// it covers every version that there is: with one version, which is the hub or a
-// spoke, or with several, one of them the hub.
+// Versions that the CustomResourceDefinition lacks are Missing. There is still a Ruleset if it
+// covers all versions that exist: a single version, which is the hub or a spoke, or several
+// versions that include the hub.
 func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) Result {
 	result := Result{}
 	if crd.Spec.PreserveUnknownFields {
@@ -62,7 +63,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	hub := string(rules.Hub)
 	result.Missing = missing(crd.Name, rules, schemas)
 	_, hasHub := schemas[hub]
-	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !names(rules, schemas)) {
+	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !namesOnlyVersion(rules, schemas)) {
 		return result
 	}
 	ruleset := &conversion.Ruleset{
@@ -80,7 +81,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	pairSiblings(ruleset.Spokes, schemas)
 	result.Verdicts = verdicts(result.Leaves)
 	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
-	result.Warnings = append(result.Warnings, storageNote(crd, hub, schemas)...)
+	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
 	if len(result.Errors) == 0 {
 		result.Errors = append(result.Errors, checkRequired(rules.Require, result.Leaves)...)
 		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
@@ -92,9 +93,9 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	return result
 }
 
-// addSchemas adds what the versions' schemas say of values to the ruleset.
-func addSchemas(p *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
-	p.Schemas = map[string]json.RawMessage{}
+// addSchemas adds the stripped schemas of all versions to the ruleset.
+func addSchemas(ruleset *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+	ruleset.Schemas = map[string]json.RawMessage{}
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
 		var props *apiextensionsv1.JSONSchemaProps
@@ -107,12 +108,12 @@ func addSchemas(p *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefini
 				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name, err.Error()))
 			continue
 		}
-		p.Schemas[version.Name] = text
+		ruleset.Schemas[version.Name] = text
 	}
 	return errs
 }
 
-// structuralSchemas reads the versions' schemas. The API server has accepted them.
+// structuralSchemas reads the schemas of all versions. The API server has accepted them.
 func structuralSchemas(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*schema.Structural, field.ErrorList) {
 	schemas, errs := map[string]*schema.Structural{}, field.ErrorList{}
 	for i := range crd.Spec.Versions {
@@ -145,8 +146,9 @@ func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[strin
 	return missing
 }
 
-// names reports whether the only version is one that the policy names.
-func names(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) bool {
+// namesOnlyVersion reports whether the only version of the CustomResourceDefinition is a spoke of
+// the policy.
+func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) bool {
 	for version := range schemas {
 		for _, spoke := range rules.Spokes {
 			if string(spoke.Version) == version {
@@ -157,7 +159,7 @@ func names(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Stru
 	return false
 }
 
-// compileSpoke adds one spoke to the ruleset, and the findings about it to the result.
+// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result.
 func compileSpoke(
 	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) {
@@ -187,24 +189,24 @@ type compiler struct {
 	spoke, hub               *schema.Structural
 
 	root conversion.Scope
-	// claims are the fields that rules read and write, on either side.
+	// spokeClaims and hubClaims are the fields that rules read and write.
 	spokeClaims, hubClaims []claim
 	// preservedSpoke and preservedHub are the fields that are preserved without a rule.
 	preservedSpoke, preservedHub []conversion.Path
-	// partlyPreservedSpoke and partlyPreservedHub are the fields of which some values are preserved without a
-	// rule, and all others copied.
+	// partlyPreservedSpoke and partlyPreservedHub are fields without a rule that have some values
+	// which are preserved, while all others are copied.
 	partlyPreservedSpoke, partlyPreservedHub []conversion.Path
-	// strangers are fields that have one name on both sides and are not the same.
-	strangers []claim
-	// unlike says what differs, where that is all that there is to say of a field.
-	unlike  []string
-	pending []collision
-	// passages are lists and maps that rules of one side go through; on the other
-	// side nothing else may have them.
-	passages  []collision
-	crossings []crossing
-	// rule is the one that is being compiled.
-	rule *ruleAt
+	// conflicting are fields with the same path but different schemas on both sides.
+	conflicting []claim
+	// differences describe how the schemas of conflicting fields differ, for a warning.
+	differences []string
+	collisions  []collision
+	// traversed are lists and maps that rules for one side go through. No rule may claim them on
+	// the other side.
+	traversed []collision
+	rulePaths []rulePaths
+	// rule is the rule that is being compiled.
+	rule *policyRule
 
 	errs     field.ErrorList
 	warnings []string
@@ -212,13 +214,13 @@ type compiler struct {
 
 // claim is a field that belongs to a rule.
 type claim struct {
-	path conversion.Path
-	at   *field.Path
-	rule *ruleAt
+	path    conversion.Path
+	fldPath *field.Path
+	rule    *policyRule
 }
 
-func (c *compiler) invalid(at *field.Path, value any, format string, args ...any) {
-	c.errs = append(c.errs, field.Invalid(at, value, fmt.Sprintf(format, args...)))
+func (c *compiler) invalid(fldPath *field.Path, value any, format string, args ...any) {
+	c.errs = append(c.errs, field.Invalid(fldPath, value, fmt.Sprintf(format, args...)))
 }
 
 func (c *compiler) warn(format string, args ...any) {

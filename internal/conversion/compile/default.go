@@ -10,55 +10,55 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, at *field.Path) {
-	valueAt := at.Child("value")
-	text, ofHub, at, ok := c.oneOf(rule.From, rule.To, at)
+func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath *field.Path) {
+	valuePath := fldPath.Child("value")
+	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
 	own, other := c.sides(ofHub)
-	path, found, ok := c.claim(own, text, at)
+	path, found, ok := c.claim(own, text, fldPath)
 	if !ok {
 		return
 	}
 	if path[0] == "metadata" {
-		c.invalid(at, text, "is there in every version: a default is for a field that only one version has")
+		c.invalid(fldPath, text, "is there in every version: a default is for a field that only one version has")
 		return
 	}
-	c.mayCollide(path, other, at, text)
-	scope, ok := c.scopeOfOne(path, other, at, text)
-	if !ok || !c.fits(rule.Value.Raw, found, valueAt) {
+	c.mayCollide(path, other, fldPath, text)
+	scope, ok := c.scopeOfOne(path, other, fldPath, text)
+	if !ok || !c.fits(rule.Value.Raw, found, valuePath) {
 		return
 	}
 	_, local := splitScope(path)
 	scope.Defaults = append(scope.Defaults, conversion.Default{Path: local, Hub: ofHub, Value: rule.Value.Raw})
 }
 
-// oneOf is the one path of a rule for a field that only one side has.
-func (c *compiler) oneOf(from, to v1alpha1.Path, at *field.Path) (text v1alpha1.Path, ofHub bool, child *field.Path, ok bool) {
+// oneOf returns the path of a rule for a field that only one side has.
+func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath *field.Path) (text v1alpha1.Path, ofHub bool, child *field.Path, ok bool) {
 	switch {
 	case (from == "") == (to == ""):
-		c.invalid(at, "", "set from, for a field that only the spoke has, or to, for one that only the hub has")
+		c.invalid(fldPath, "", "set from, for a field that only the spoke has, or to, for one that only the hub has")
 		return "", false, nil, false
 	case from == "":
-		return to, true, at.Child("to"), true
+		return to, true, fldPath.Child("to"), true
 	}
-	return from, false, at.Child("from"), true
+	return from, false, fldPath.Child("from"), true
 }
 
-// scopeOfOne finds the scope of a rule for one side. Lists and maps that it goes
-// through are on the other side too.
-func (c *compiler) scopeOfOne(path conversion.Path, other side, at *field.Path, text v1alpha1.Path) (*conversion.Scope, bool) {
+// scopeOfOne returns the scope of a rule for one side. The lists and maps on its path must exist on
+// the other side too.
+func (c *compiler) scopeOfOne(path conversion.Path, other side, fldPath *field.Path, text v1alpha1.Path) (*conversion.Scope, bool) {
 	if prefix, _ := splitScope(path); len(prefix) > 0 {
 		if _, err := resolve(other.schema, prefix); err != nil {
-			c.invalid(at, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)
+			c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)
 			return nil, false
 		}
 	}
 	for i, segment := range path {
 		if segment == conversion.Each {
-			c.passages = append(c.passages, collision{path[:i], other, at, text})
+			c.traversed = append(c.traversed, collision{path[:i], other, fldPath, text})
 		}
 	}
-	return c.scopeOf(path, path, at, text)
+	return c.scopeOf(path, path, fldPath, text)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// anchorRules tells the rules of a scope without which objects nothing that was
-// preserved comes back, and nothing is filled.
+// anchorRules sets the anchors of a scope's rules: the objects without which preserved data does
+// not come back, and defaults are not filled in.
 func (c *compiler) anchorRules(scope *conversion.Scope, above conversion.Path) {
 	for _, exchange := range scope.Exchanges {
 		anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
@@ -39,7 +39,8 @@ func anchorFields(above conversion.Path, fields []conversion.Field, other *schem
 // isText reports whether a path leads to a label or an annotation.
 func isText(path conversion.Path) bool { return path[0] == "metadata" }
 
-// anchorOf is the length of the part of a path that the other side has too.
+// anchorOf returns the length of the longest prefix of a path that is an object on the other side
+// too.
 func anchorOf(above, local conversion.Path, other *schema.Structural, claims []claim) int {
 	if len(above) == 0 && local[0] == "metadata" {
 		return 1
@@ -54,10 +55,10 @@ func anchorOf(above, local conversion.Path, other *schema.Structural, claims []c
 	return 0
 }
 
-// strays preserves single keys of maps, labels and annotations, that a rule has
-// on one side and no one has on the other: a schema cannot say that they are not
-// there, and they are not the same.
-func (c *compiler) strays(claims, others []claim, other *schema.Structural, ofSpoke bool) {
+// preserveMapKeys preserves single keys of maps, labels and annotations that a rule claims on one
+// side and no rule claims on the other. The schema allows such a key on both sides, but they are
+// not the same field.
+func (c *compiler) preserveMapKeys(claims, others []claim, other *schema.Structural, ofSpoke bool) {
 	for _, claim := range claims {
 		path := claim.path
 		found, err := resolve(other, path)
@@ -65,15 +66,15 @@ func (c *compiler) strays(claims, others []claim, other *schema.Structural, ofSp
 			continue
 		}
 		prefix, local := splitScope(path)
-		at := spot{full: path, local: local, anchor: len(local) - 1, scope: c.scopeAt(prefix)}
+		cur := cursor{full: path, local: local, anchor: len(local) - 1, scope: c.scopeAt(prefix)}
 		if path[0] == "metadata" {
-			at.anchor = 1
+			cur.anchor = 1
 		}
-		c.oneSided(at, found, ofSpoke)
+		c.preserveUnclaimed(cur, found, ofSpoke)
 	}
 }
 
-// scopeAt is the scope of the elements that a path leads to.
+// scopeAt returns the scope of the elements at a path.
 func (c *compiler) scopeAt(prefix conversion.Path) *conversion.Scope {
 	scope := &c.root
 	for i, segment := range prefix {
@@ -87,59 +88,58 @@ func (c *compiler) scopeAt(prefix conversion.Path) *conversion.Scope {
 	return scope
 }
 
-// namesKey reports whether the path goes through a map by the name of a key.
+// namesKey reports whether a path names a key of a map.
 func (c *compiler) namesKey(root *schema.Structural, path conversion.Path) bool {
 	if path[0] == "metadata" {
 		return true
 	}
-	for at, i := root, 0; i < len(path) && at != nil; i++ {
-		if valuesOf(at) != nil && path[i] != conversion.Each {
+	for current, i := root, 0; i < len(path) && current != nil; i++ {
+		if valuesOf(current) != nil && path[i] != conversion.Each {
 			return true
 		}
-		at = step(at, path[i])
+		current = childOf(current, path[i])
 	}
 	return false
 }
 
-// crossing is a rule, as the paths of its values on both sides.
-type crossing struct {
+// rulePaths are the paths of a rule on both sides.
+type rulePaths struct {
 	spoke, hub []conversion.Path
 }
 
-// shareKeys notes for a map which values leave it, or an object in it that rules
-// name by its key. Deeper objects come first.
-func (c *compiler) shareKeys(at spot) {
+// shareKeys calls share for a map and for the objects in it that rules name by key, deepest first.
+func (c *compiler) shareKeys(cur cursor) {
 	var names []string
 	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
-		if len(claim.path) <= len(at.full)+1 || !claim.path.HasPrefix(at.full) {
+		if len(claim.path) <= len(cur.full)+1 || !claim.path.HasPrefix(cur.full) {
 			continue
 		}
-		if name := claim.path[len(at.full)]; name != conversion.Each && !slices.Contains(names, name) {
+		if name := claim.path[len(cur.full)]; name != conversion.Each && !slices.Contains(names, name) {
 			names = append(names, name)
-			c.shareKeys(at.down(name))
+			c.shareKeys(cur.child(name))
 		}
 	}
-	c.share(at)
+	c.share(cur)
 }
 
-// share notes which values leave an object that both sides have, if any.
-func (c *compiler) share(at spot) {
-	if len(at.local) == 0 {
+// share notes the values that rules move out of an object that both sides have.
+func (c *compiler) share(cur cursor) {
+	if len(cur.local) == 0 {
 		return
 	}
-	shared := conversion.Shared{Path: at.local}
-	for _, crossing := range c.crossings {
-		shared.Spoke = append(shared.Spoke, at.leaving(crossing.spoke, crossing.hub)...)
-		shared.Hub = append(shared.Hub, at.leaving(crossing.hub, crossing.spoke)...)
+	shared := conversion.Shared{Path: cur.local}
+	for _, paths := range c.rulePaths {
+		shared.Spoke = append(shared.Spoke, cur.leaving(paths.spoke, paths.hub)...)
+		shared.Hub = append(shared.Hub, cur.leaving(paths.hub, paths.spoke)...)
 	}
 	if len(shared.Spoke)+len(shared.Hub) > 0 {
-		at.scope.Shared = append(at.scope.Shared, shared)
+		cur.scope.Shared = append(cur.scope.Shared, shared)
 	}
 }
 
-// leaving are the paths of a rule that lead into the object, in the scope, where
-// one that the rule has on the other side does not.
-func (s spot) leaving(paths, others []conversion.Path) []conversion.Path {
+// leaving returns those paths of a rule that are in the object, relative to the scope, if any of
+// its paths on the other side is outside of the object.
+func (s cursor) leaving(paths, others []conversion.Path) []conversion.Path {
 	out := func(path conversion.Path) bool { return !path.HasPrefix(s.full) }
 	if !slices.ContainsFunc(others, out) {
 		return nil

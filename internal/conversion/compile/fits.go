@@ -15,23 +15,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// fits reports whether a value of a rule is one that the schema allows.
-func (c *compiler) fits(raw []byte, s *schema.Structural, at *field.Path) bool {
+// fits reports whether the schema allows a value of a rule. It adds an error otherwise.
+func (c *compiler) fits(raw []byte, s *schema.Structural, fldPath *field.Path) bool {
 	value, err := conversion.Canonical(raw)
 	switch {
-	case err != nil || !isOf([]byte(value), s):
-		c.invalid(at, string(raw), "is not of type %s: write a value that the field can have", typeName(s))
+	case err != nil || !hasType([]byte(value), s):
+		c.invalid(fldPath, string(raw), "is not of type %s: write a value that the field can have", typeName(s))
 	case s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0 && !inEnum(value, s.ValueValidation.Enum):
-		c.invalid(at, string(raw), "is not in the enum of the field: write a value that the schema allows")
+		c.invalid(fldPath, string(raw), "is not in the enum of the field: write a value that the schema allows")
 	default:
 		return true
 	}
 	return false
 }
 
-// isOf reports whether a value, as Canonical writes it, is of the type that a schema
-// names, with all in it.
-func isOf(value []byte, s *schema.Structural) bool {
+// hasType reports whether a value in the form of conversion.Canonical, with everything in it, has
+// the type of a schema.
+func hasType(value []byte, s *schema.Structural) bool {
 	_, err := strconv.ParseInt(string(value), 10, 64)
 	switch {
 	case s.XIntOrString:
@@ -47,36 +47,35 @@ func isOf(value []byte, s *schema.Structural) bool {
 	case s.Type == "array":
 		var items []json.RawMessage
 		return value[0] == '[' && json.Unmarshal(value, &items) == nil &&
-			!slices.ContainsFunc(items, func(item json.RawMessage) bool { return !isOfHeld(item, s.Items) })
+			!slices.ContainsFunc(items, func(item json.RawMessage) bool { return !isOfOrNull(item, s.Items) })
 	case s.Type == "object":
-		return value[0] == '{' && hasMembers(value, s)
+		return value[0] == '{' && membersHaveTypes(value, s)
 	}
 	return string(value) != "null"
 }
 
-// hasMembers reports whether the members of an object are of the types that the schema
-// names.
-func hasMembers(object []byte, s *schema.Structural) bool {
+// membersHaveTypes reports whether the members of an object have the types of the schema.
+func membersHaveTypes(object []byte, s *schema.Structural) bool {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(object, &members); err != nil {
 		return false
 	}
 	for name, value := range members {
-		of := step(s, name)
+		of := childOf(s, name)
 		if of == nil && s.XPreserveUnknownFields {
 			of = anything
 		}
-		if !isOfHeld(value, of) {
+		if !isOfOrNull(value, of) {
 			return false
 		}
 	}
 	return true
 }
 
-// isOfHeld reports whether an element or a member is of the type that its schema names.
-// One without a schema would be taken away by the API server.
-func isOfHeld(value []byte, s *schema.Structural) bool {
-	return s != nil && (s.Nullable && string(value) == "null" || isOf(value, s))
+// isOfOrNull reports whether an element or member has the type of its schema. A value without a
+// schema does not: the API server would prune it.
+func isOfOrNull(value []byte, s *schema.Structural) bool {
+	return s != nil && (s.Nullable && string(value) == "null" || hasType(value, s))
 }
 
 func inEnum(value string, enum []schema.JSON) bool {
@@ -90,13 +89,13 @@ func inEnum(value string, enum []schema.JSON) bool {
 	})
 }
 
-// quoted writes a text as JSON.
+// quoted encodes a text as JSON.
 func quoted(text string) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(text); err != nil {
-		return nil // cannot be: every text has a JSON form
+		return nil // unreachable: every text has a JSON form
 	}
 	return bytes.TrimSpace(out.Bytes())
 }

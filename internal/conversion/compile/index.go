@@ -14,33 +14,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addIndex(rule *v1alpha1.IndexRule, at *field.Path) {
-	p, ok := c.claimBoth(rule.From, rule.To, at)
+func (c *compiler) addIndex(rule *v1alpha1.IndexRule, fldPath *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
-	list, held := p.spokeSchema, p.hubSchema
+	list, mapSchema := p.spokeSchema, p.hubSchema
 	ofHub := list.Items == nil
 	if ofHub {
-		list, held = held, list
+		list, mapSchema = mapSchema, list
 	}
-	if list.Items == nil || valuesOf(held) == nil {
-		c.invalid(at.Child("to"), rule.To, "is of type %s, and %s of type %s: one of them is a list of objects, and the other a map of objects (additionalProperties)",
+	if list.Items == nil || valuesOf(mapSchema) == nil {
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: one of them is a list of objects, and the other a map of objects (additionalProperties)",
 			typeName(p.hubSchema), rule.From, typeName(p.spokeSchema))
 		return
 	}
 	key, found := list.Items.Properties[rule.Key]
-	switch _, inMap := valuesOf(held).Properties[rule.Key]; {
+	switch _, inMap := valuesOf(mapSchema).Properties[rule.Key]; {
 	case !found || key.Type != "string" && key.Type != "integer" || key.XIntOrString:
-		c.invalid(at.Child("key"), rule.Key, "is no field of the list's objects that is a string or an integer: they have %v",
+		c.invalid(fldPath.Child("key"), rule.Key, "is no field of the list's objects that is a string or an integer: they have %v",
 			slices.Sorted(maps.Keys(list.Items.Properties)))
 		return
 	case inMap:
-		c.invalid(at.Child("key"), rule.Key, "is a field of the map's objects too: they are known by their keys in the map, remove it from that version's schema")
+		c.invalid(fldPath.Child("key"), rule.Key, "is a field of the map's objects too: they are known by their keys in the map, remove it from that version's schema")
 		return
 	}
-	if differs := difference(without(list.Items, rule.Key), valuesOf(held), nil); differs != "" {
-		c.invalid(at.Child("to"), rule.To, "cannot be indexed from %s: %s: but for the key, the objects are of the same type", rule.From, differs)
+	if differs := difference(without(list.Items, rule.Key), valuesOf(mapSchema), nil); differs != "" {
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be indexed from %s: %s: but for the key, the objects are of the same type", rule.From, differs)
 		return
 	}
 	exchange := p.exchange()
@@ -48,7 +48,7 @@ func (c *compiler) addIndex(rule *v1alpha1.IndexRule, at *field.Path) {
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 
-// without is a schema of an object that lacks a field.
+// without returns a copy of an object's schema that lacks a field.
 func without(s *schema.Structural, name string) *schema.Structural {
 	rest := *s
 	rest.Properties = maps.Clone(s.Properties)

@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// warnLabels names the labels that get a value which may be none that a label can
-// have. The API server would not return an object with such a label, so that the
-// value is preserved and the label left out.
+// warnLabels names the labels that a rule may give a value which is not a valid label value. The
+// API server would refuse the object, so the value is preserved and the label is left out.
 func (c *compiler) warnLabels() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
@@ -33,11 +32,11 @@ func (c *compiler) warnLabels() {
 	}
 }
 
-// moveNotRoundTrippable: not every value can be a label or an annotation, or is of the type that
-// the other side has.
-func (c *compiler) moveNotRoundTrippable(rule *ruleAt, ofHub bool) bool {
-	has, gets := c.schemaAt(rule.Move.From, rule.Move.To, ofHub), c.schemaAt(rule.Move.From, rule.Move.To, !ofHub)
-	if has != nil && gets != nil && isWider(has, gets) {
+// moveNotRoundTrippable: a value may not be a valid label or annotation, or may not have the type
+// of the other side.
+func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	ownSchema, otherSchema := c.schemaAt(rule.Move.From, rule.Move.To, ofHub), c.schemaAt(rule.Move.From, rule.Move.To, !ofHub)
+	if ownSchema != nil && otherSchema != nil && isWider(ownSchema, otherSchema) {
 		return true
 	}
 	own, other := c.sides(ofHub)
@@ -55,7 +54,7 @@ func (c *compiler) moveNotRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	return false
 }
 
-// fitsLabel reports whether a rule gives a label nothing but what it can have.
+// fitsLabel reports whether a rule gives a label only valid values.
 func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
 	_, source := c.sides(ofHub)
 	s, err := resolve(source.schema, from.path)
@@ -75,7 +74,7 @@ func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
 	return from.rule.Move != nil && isLabelText(s)
 }
 
-func (c *compiler) tableFitsLabel(rule *ruleAt, s *schema.Structural, ofHub bool) bool {
+func (c *compiler) tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {
 	for _, pair := range rule.Values.Table {
 		value := pair.From
 		if ofHub {
@@ -88,7 +87,7 @@ func (c *compiler) tableFitsLabel(rule *ruleAt, s *schema.Structural, ofHub bool
 	return isLabelText(s)
 }
 
-// isLabelText reports whether every text that a schema allows can be a label's value.
+// isLabelText reports whether every text that a schema allows is a valid label value.
 func isLabelText(s *schema.Structural) bool {
 	if values := enumOf(s); values != nil {
 		return !slices.ContainsFunc(values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
@@ -105,8 +104,8 @@ func isLabelText(s *schema.Structural) bool {
 	return err == nil && isLabelPattern(pattern.Simplify())
 }
 
-// isLabelPattern reports whether a pattern matches whole texts only, of the
-// characters that a label may have, with a letter or digit at both ends.
+// isLabelPattern reports whether a pattern is anchored at both ends and matches only characters of
+// labels, with a letter or digit first and last.
 func isLabelPattern(pattern *syntax.Regexp) bool {
 	parts := []*syntax.Regexp{pattern}
 	if pattern.Op == syntax.OpConcat {
@@ -117,7 +116,7 @@ func isLabelPattern(pattern *syntax.Regexp) bool {
 	}
 	parts = parts[1 : len(parts)-1]
 	body := &syntax.Regexp{Op: syntax.OpConcat, Sub: parts}
-	return onlyRunes(body, isLabelRune) && edge(body, true) && edge(body, false)
+	return onlyRunes(body, isLabelRune) && hasAlphanumericEdge(body, true) && hasAlphanumericEdge(body, false)
 }
 
 func isAlphanumeric(r rune) bool {
@@ -126,12 +125,12 @@ func isAlphanumeric(r rune) bool {
 
 func isLabelRune(r rune) bool { return isAlphanumeric(r) || r == '-' || r == '_' || r == '.' }
 
-// onlyRunes reports whether a pattern matches no other characters, as far as it
-// is of the simple kind.
+// onlyRunes reports whether a pattern matches only allowed characters. It is false for operators
+// that it does not know.
 func onlyRunes(pattern *syntax.Regexp, allowed func(rune) bool) bool {
 	switch pattern.Op {
 	case syntax.OpLiteral, syntax.OpCharClass:
-		return runesAre(pattern, allowed)
+		return allRunes(pattern, allowed)
 	case syntax.OpEmptyMatch:
 		return true
 	case syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat, syntax.OpConcat, syntax.OpAlternate:
@@ -140,8 +139,8 @@ func onlyRunes(pattern *syntax.Regexp, allowed func(rune) bool) bool {
 	return false
 }
 
-// runesAre judges the characters of a literal, or the ranges of a class.
-func runesAre(pattern *syntax.Regexp, allowed func(rune) bool) bool {
+// allRunes reports whether all characters of a literal, or of a class's ranges, are allowed.
+func allRunes(pattern *syntax.Regexp, allowed func(rune) bool) bool {
 	if pattern.Op == syntax.OpLiteral {
 		return pattern.Flags&syntax.FoldCase == 0 && !slices.ContainsFunc(pattern.Rune, func(r rune) bool { return !allowed(r) })
 	}
@@ -155,9 +154,9 @@ func runesAre(pattern *syntax.Regexp, allowed func(rune) bool) bool {
 	return true
 }
 
-// edge reports whether whatever a pattern matches begins, or ends, with a letter
-// or digit, or is empty.
-func edge(pattern *syntax.Regexp, first bool) bool {
+// hasAlphanumericEdge reports whether all matches of a pattern begin, or end, with a letter or
+// digit, or are empty.
+func hasAlphanumericEdge(pattern *syntax.Regexp, first bool) bool {
 	switch pattern.Op {
 	case syntax.OpEmptyMatch:
 		return true
@@ -167,21 +166,22 @@ func edge(pattern *syntax.Regexp, first bool) bool {
 		}
 		return isAlphanumeric(pattern.Rune[len(pattern.Rune)-1])
 	case syntax.OpCharClass:
-		return runesAre(pattern, isAlphanumeric)
+		return allRunes(pattern, isAlphanumeric)
 	case syntax.OpConcat:
-		return edgeOfMany(pattern.Sub, first)
+		return concatHasAlphanumericEdge(pattern.Sub, first)
 	}
-	return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !edge(sub, first) })
+	return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !hasAlphanumericEdge(sub, first) })
 }
 
-// edgeOfMany looks at the outermost part, and behind it as long as a part may be empty.
-func edgeOfMany(parts []*syntax.Regexp, first bool) bool {
+// concatHasAlphanumericEdge examines the outermost part, and the next ones as long as a part may be
+// empty.
+func concatHasAlphanumericEdge(parts []*syntax.Regexp, first bool) bool {
 	ordered := slices.Clone(parts)
 	if !first {
 		slices.Reverse(ordered)
 	}
 	for _, part := range ordered {
-		if !edge(part, first) {
+		if !hasAlphanumericEdge(part, first) {
 			return false
 		}
 		if !mayBeEmpty(part) {

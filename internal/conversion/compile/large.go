@@ -15,40 +15,39 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Admission is asked about objects that can have more to preserve than annotations
-// have room for, and costs nothing for all others: the API server evaluates an
-// expression first. What it does not ask about must have room whatever it holds.
-// Annotations take at most 4 bytes for each character.
+// The API server evaluates AdmissionCondition before it calls the webhook, so that only
+// objects whose preserved data may exceed the size of annotations cost a request. Every
+// object below these limits must fit, whatever its contents. Annotations take at most 4
+// bytes per character.
 const (
-	// quietAnnotations bounds all annotations of an object, in characters: 128 KiB.
-	quietAnnotations = 32 << 10
-	// quietCount bounds their number, so that to add them up costs little.
-	quietCount = 500
-	// quietTexts bounds all texts of unbounded length, in bytes, which are escaped.
-	quietTexts = 96 << 10
-	// quietOthers bounds all other fields that may be preserved, in bytes.
-	quietOthers = 16 << 10
-	// escapeSize is the most that a character takes in an annotation, in bytes.
+	// maxUncheckedAnnotations limits all annotations of an object, in characters: 128 KiB.
+	maxUncheckedAnnotations = 32 << 10
+	// maxUncheckedCount limits the number of annotations, so that adding up their sizes costs
+	// little.
+	maxUncheckedCount = 500
+	// maxUncheckedTexts limits all texts without maxLength, in bytes, including their escapes.
+	maxUncheckedTexts = 96 << 10
+	// maxUncheckedOthers limits all other fields that may be preserved, in bytes.
+	maxUncheckedOthers = 16 << 10
+	// escapeSize is the maximum size of a character in an annotation, in bytes.
 	escapeSize = 6
-	// aroundField is what an annotation has for a field besides pointer and value.
+	// aroundField is the size of an annotation's syntax for a field, besides pointer and value.
 	aroundField = 96
 )
 
-// MarkedCondition is a CEL expression that is true for each object that says that it
-// was truncated, and for none that people write.
+// MarkedCondition is a CEL expression that is true for every object whose annotations say that data
+// was omitted. It is false for objects that users write.
 var MarkedCondition = "request.operation == 'DELETE' ? " + isMarked("oldObject") + " : (" + isMarked("object") + ")"
 
-// isMarked is true for an object with an annotation that says that it was truncated,
-// and for one with more annotations than it is worth to look at.
+// isMarked returns an expression that is true for an object with such an annotation, and for an
+// object with too many annotations to examine.
 func isMarked(object string) string {
 	const template = `has(OBJECT.metadata.annotations) && (size(OBJECT.metadata.annotations) > COUNT || ` +
 		`OBJECT.metadata.annotations.exists(k, k.startsWith('PREFIX') && OBJECT.metadata.annotations[k].contains('"omitted"')))`
-	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(quietCount), "PREFIX", conversion.PreservedPrefix).Replace(template)
+	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(maxUncheckedCount), "PREFIX", conversion.PreservedPrefix).Replace(template)
 }
 
-// admissionCondition is a CEL expression that is true for each object, at any of the
-// versions, that may have more to preserve than its annotations have room for. It is
-// empty where nothing is preserved.
+// admissionCondition computes Result.AdmissionCondition.
 func (r *Result) admissionCondition(schemas map[string]*schema.Structural) string {
 	found := map[string]*sizes{}
 	for i := range r.Ruleset.Spokes {
@@ -63,7 +62,7 @@ func (r *Result) admissionCondition(schemas map[string]*schema.Structural) strin
 	conditions := []string{largeAnnotations}
 	preserves := false
 	for _, version := range slices.Sorted(maps.Keys(found)) {
-		preserves = preserves || found[version].any
+		preserves = preserves || found[version].found
 		if large := found[version].condition(); large != "" {
 			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", r.Ruleset.Group, version, large))
 		}
@@ -74,33 +73,34 @@ func (r *Result) admissionCondition(schemas map[string]*schema.Structural) strin
 	return strings.Join(conditions, " || ")
 }
 
-// largeAnnotations is true for an object whose annotations may be too large already.
+// largeAnnotations is true for an object whose annotations may already be too large.
 var largeAnnotations = fmt.Sprintf("has(object.metadata.annotations) && (size(object.metadata.annotations) > %d || "+
-	"object.metadata.annotations.map(k, size(k) + size(object.metadata.annotations[k])).sum() > %d)", quietCount, quietAnnotations)
+	"object.metadata.annotations.map(k, size(k) + size(object.metadata.annotations[k])).sum() > %d)", maxUncheckedCount, maxUncheckedAnnotations)
 
-// sizes is how large what is preserved of a version may be.
+// sizes is the maximum size of the preserved data of a version.
 type sizes struct {
-	// any tells that there is anything.
-	any bool
-	// unbounded tells of a field about whose size no expression is made.
+	// found reports whether anything may be preserved.
+	found bool
+	// unbounded reports whether there is a field whose size no expression can compute.
 	unbounded bool
-	// bounded is the size of all fields that a schema bounds, in bytes.
+	// bounded is the total size of all fields with a limit, in bytes.
 	bounded int64
-	// texts are expressions of texts that a schema does not bound, by their places.
+	// texts are expressions for texts without a limit, by JSON pointer.
 	texts map[string]string
 }
 
-// condition is true for objects of the version that may be large, empty where none can be.
+// condition returns an expression that is true for objects of the version that may be too large. It
+// is empty if none can be.
 func (s *sizes) condition() string {
 	switch {
-	case s.unbounded || s.bounded > quietOthers:
+	case s.unbounded || s.bounded > maxUncheckedOthers:
 		return "true"
 	case len(s.texts) == 0:
 		return ""
 	}
 	var large []string
 	for _, place := range slices.Sorted(maps.Keys(s.texts)) {
-		large = append(large, fmt.Sprintf("size(%s) > %d", s.texts[place], quietTexts/escapeSize/len(s.texts)))
+		large = append(large, fmt.Sprintf("size(%s) > %d", s.texts[place], maxUncheckedTexts/escapeSize/len(s.texts)))
 	}
 	return strings.Join(large, " || ")
 }
@@ -113,7 +113,7 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 	}
 	for _, leaf := range only {
 		if leaf.Known != nil {
-			s.any, s.unbounded = true, true
+			s.found, s.unbounded = true, true
 			continue
 		}
 		s.field(leaf.Path, own)
@@ -128,7 +128,7 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 		}
 	}
 	for _, d := range of.Defaults {
-		s.any = true
+		s.found = true
 		s.bounded = plus(s.bounded, int64(2*len(d.Path.Pointer())+len(d.Value)+aroundField))
 		if d.Hub == ofHub {
 			s.field(d.Path, own)
@@ -142,33 +142,33 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 	}
 }
 
-// collection adds the elements of a list or map. No expression adds them up.
+// collection adds the elements of a list or map. Their texts cannot be added up by an expression.
 func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural) {
-	element, at := sizes{texts: map[string]string{}}, structuralAt(own, append(slices.Clone(of.Path), conversion.Each))
-	element.scope(&of.Scope, ofHub, at)
+	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, append(slices.Clone(of.Path), conversion.Each))
+	element.scope(&of.Scope, ofHub, elementSchema)
 	other := sizes{texts: map[string]string{}}
 	other.scope(&of.Scope, !ofHub, nil)
-	if !element.any && !other.any {
+	if !element.found && !other.found {
 		return
 	}
-	s.any = true
-	held := structuralAt(own, of.Path)
-	if held == nil || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(held).MaxItems == nil {
+	s.found = true
+	collectionSchema := structuralAt(own, of.Path)
+	if collectionSchema == nil || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(collectionSchema).MaxItems == nil {
 		s.unbounded = true
 		return
 	}
 	size := element.bounded
 	if len(of.Keys) == 0 {
-		size, _ = strictSize(at) // elements without keys are preserved whole
-	} else if keys, all := keysSize(at, of.Keys); all {
+		size, _ = strictSize(elementSchema) // elements without keys are preserved whole
+	} else if keys, all := keysSize(elementSchema, of.Keys); all {
 		size = plus(size, keys)
 	} else {
 		size = unbounded
 	}
-	s.bounded = plus(s.bounded, times(plus(size, int64(len(of.Path.Pointer())+aroundField)), *validationOf(held).MaxItems))
+	s.bounded = plus(s.bounded, times(plus(size, int64(len(of.Path.Pointer())+aroundField)), *validationOf(collectionSchema).MaxItems))
 }
 
-// keysSize is what the keys of an element may take, once in each of its pointers.
+// keysSize returns the maximum size of an element's keys. They are part of each of its pointers.
 func keysSize(element *schema.Structural, keys []string) (size int64, bounded bool) {
 	for _, key := range keys {
 		one, _ := strictSize(structuralAt(element, conversion.Path{key}))
@@ -177,10 +177,10 @@ func keysSize(element *schema.Structural, keys []string) (size int64, bounded bo
 	return size, size < unbounded
 }
 
-// field adds a field outside of lists and maps. Labels are short, and annotations are
-// counted as such.
+// field adds a field outside of lists and maps. Labels are short, and annotations have their own
+// limit.
 func (s *sizes) field(path conversion.Path, own *schema.Structural) {
-	s.any = true
+	s.found = true
 	if len(path) > 0 && path[0] == "metadata" {
 		return
 	}
@@ -196,7 +196,7 @@ func (s *sizes) field(path conversion.Path, own *schema.Structural) {
 	}
 }
 
-// textExpression reads a text that may be absent.
+// textExpression returns an expression for a text that may be absent.
 func textExpression(path conversion.Path) string {
 	var expression strings.Builder
 	expression.WriteString("object")
@@ -206,19 +206,19 @@ func textExpression(path conversion.Path) string {
 	return expression.String() + ".orValue('')"
 }
 
-// structuralAt is the schema of a field, nil where there is none.
+// structuralAt returns the schema of a field, nil if there is none.
 func structuralAt(own *schema.Structural, path conversion.Path) *schema.Structural {
 	for _, segment := range path {
 		if own == nil {
 			return nil
 		}
-		own = step(own, segment)
+		own = childOf(own, segment)
 	}
 	return own
 }
 
-// nullableOn reports whether a field, or an object above it, may be something else
-// than its type says: an expression on it would fail.
+// nullableOn reports whether a field, or an object above it, may have a value that its type does
+// not say. An expression on such a field would fail.
 func nullableOn(own *schema.Structural, path conversion.Path) bool {
 	for i := range len(path) + 1 {
 		at := structuralAt(own, path[:i])
@@ -229,8 +229,8 @@ func nullableOn(own *schema.Structural, path conversion.Path) bool {
 	return false
 }
 
-// strictSize is how large a value of a schema may be, in bytes, and whether it is a
-// text. Unlike largest it takes nothing for granted that the schema does not say.
+// strictSize returns the maximum size of a value, in bytes, and whether it is a text. Unlike
+// largest, it assumes no limit that the schema does not have.
 func strictSize(s *schema.Structural) (size int64, isText bool) {
 	const number = 32
 	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || s.XIntOrString {
@@ -272,7 +272,7 @@ func strictText(v schema.ValueValidation) int64 {
 
 func strictObject(s *schema.Structural) (size int64) {
 	if s.AdditionalProperties != nil {
-		return unbounded // its keys may have any length
+		return unbounded // its keys have no maximum length
 	}
 	for name, property := range s.Properties {
 		one, _ := strictSize(&property)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// asks evaluates an admission condition as an API server does.
-func asks(t *testing.T, condition, operation, object, oldObject string) bool {
+// evaluatesTrue evaluates an admission condition as an API server does.
+func evaluatesTrue(t *testing.T, condition, operation, object, oldObject string) bool {
 	t.Helper()
 	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Env(environment.NewExpressions)
 	if err != nil {
@@ -45,7 +45,8 @@ func asks(t *testing.T, condition, operation, object, oldObject string) bool {
 	return result.Value() == true
 }
 
-// TestAdmissionCondition asks about what may be large, and about nothing else.
+// TestAdmissionCondition checks that the condition is true for objects that may be too large, and
+// for no others.
 func TestAdmissionCondition(t *testing.T) {
 	const text, short = "{type: string}", "{type: string, maxLength: 100}"
 	list := func(items string) string { return "{type: array, items: {type: object, properties: {" + items + "}}}" }
@@ -73,7 +74,7 @@ func TestAdmissionCondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			condition := between(t, test.v1, test.v2, test.rules).AdmissionCondition
-			if got := asks(t, condition, "UPDATE", widget(test.fields), "null"); got != test.asks {
+			if got := evaluatesTrue(t, condition, "UPDATE", widget(test.fields), "null"); got != test.asks {
 				t.Errorf("asks: %t for %.100s by %s", got, test.fields, condition)
 			}
 		})
@@ -84,28 +85,28 @@ func TestAdmissionCondition(t *testing.T) {
 // condition, where they are marked.
 func TestAdmissionConditionOfAnnotations(t *testing.T) {
 	condition := between(t, "b: {type: string}", "a: {type: string}", "").AdmissionCondition
-	many := make([]string, quietCount+1)
+	many := make([]string, maxUncheckedCount+1)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":"x"`, i)
 	}
 	for annotations, want := range map[string]struct{ large, marked bool }{
 		`"a":"b"`: {},
-		`"a":"` + strings.Repeat("x", quietAnnotations) + `"`:                             {large: true},
-		strings.Join(many, ","):                                                           {true, true},
+		`"a":"` + strings.Repeat("x", maxUncheckedAnnotations) + `"`: {large: true},
+		strings.Join(many, ","): {true, true},
 		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"omitted\":{}}"`: {marked: true},
 		`"example.com/note":"\"omitted\""`:                                                {},
 	} {
 		object := `{"apiVersion":"example.com/v2","metadata":{"annotations":{` + annotations + `}}}`
-		if got := asks(t, condition, "CREATE", object, "null"); got != want.large {
+		if got := evaluatesTrue(t, condition, "CREATE", object, "null"); got != want.large {
 			t.Errorf("large: %t for %.100s", got, annotations)
 		}
 		for operation, objects := range map[string][2]string{"CREATE": {object, "null"}, "UPDATE": {object, object}, "DELETE": {"null", object}} {
-			if got := asks(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
+			if got := evaluatesTrue(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
 				t.Errorf("%s: marked: %t for %.100s", operation, got, annotations)
 			}
 		}
 	}
-	if asks(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || asks(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
+	if evaluatesTrue(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || evaluatesTrue(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
 		t.Error("an object without annotations is marked")
 	}
 	if exact := between(t, "a: {type: string}", "a: {type: string}", "").AdmissionCondition; exact != "" {
@@ -113,7 +114,7 @@ func TestAdmissionConditionOfAnnotations(t *testing.T) {
 	}
 }
 
-// widget is an object at v2 with some fields.
+// widget encodes an object at v2.
 func widget(fields string) string {
 	object := `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"}`
 	if fields != "" {

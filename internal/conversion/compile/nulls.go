@@ -11,52 +11,52 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// The API server takes nulls away from fields that are not nullable and have no
-// default (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting,
-// PruneNonNullableNullsWithoutDefaults), also from what a conversion returns. So a
-// null that only one side may have is preserved.
-
-// losesNull reports whether a null of one side would be taken away on the other.
+// losesNull reports whether the API server would remove a null of one side on the other side.
+//
+// It removes nulls from fields that are not nullable and have no default
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting,
+// PruneNonNullableNullsWithoutDefaults), also from the result of a conversion. So a null that only
+// one side allows is preserved.
 func losesNull(from, to *schema.Structural) bool {
 	return from.Nullable && !to.Nullable && to.Default.Object == nil
 }
 
-// pairNulls decides about a field that is the same on both sides but for nulls.
-func (c *compiler) pairNulls(at spot, spoke, hub *schema.Structural) {
+// pairNulls decides about a field that is the same on both sides except for nulls.
+func (c *compiler) pairNulls(cur cursor, spoke, hub *schema.Structural) {
 	if !nullsDiffer(spoke, hub) {
 		return
 	}
-	if shape, _ := meet(spoke, hub); shape != nil && losesNulls(shape.Each) && len(at.local) > 0 {
-		c.pairShape(at, spoke, hub, shape) // the values of a map lose nulls
+	if shape, _ := intersect(spoke, hub); shape != nil && losesNulls(shape.Each) && len(cur.local) > 0 {
+		c.pairShape(cur, spoke, hub, shape) // the values of a map lose nulls
 		return
 	}
-	c.keepNulls(at, spoke, hub)
+	c.preserveNulls(cur, spoke, hub)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
-		c.walk(at, spoke, hub)
+		c.pairFields(cur, spoke, hub)
 	case sameElements(spoke, hub) && nullsDiffer(elementsOf(spoke), elementsOf(hub)):
-		c.elements(at, spoke, hub)
+		c.pairElements(cur, spoke, hub)
 	}
 }
 
-// keepNulls keeps a null of a field aside that only one side may have. The side
-// that has no nulls may have one all the same, before that its schema.
-func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
-	if len(at.local) == 0 {
-		return // an element of a list, of which the API server takes none away
+// preserveNulls preserves a null that only one side allows. The side that does not allow nulls may
+// still have one that was stored before its schema changed.
+func (c *compiler) preserveNulls(cur cursor, spoke, hub *schema.Structural) {
+	if len(cur.local) == 0 {
+		return // the API server removes no elements from lists
 	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
-		c.noteNotRoundTrippable(at, spoke, hub)
+		c.noteNotRoundTrippable(cur, spoke, hub)
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Null: true})
+			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Null: true})
 		}
 	}
 }
 
-// losesNulls reports whether a value of the shape, or one in it, must not be null.
+// losesNulls reports whether a value of the shape, or a value in it, must not be null.
 func losesNulls(s *conversion.Common) bool { return s != nil && (s.NotNull || losesNulls(s.Each)) }
 
-// nullsDiffer reports whether a null is lost somewhere in a value of one type.
+// nullsDiffer reports whether a null could be lost anywhere in two values of the same shape.
 func nullsDiffer(a, b *schema.Structural) bool {
 	if losesNull(a, b) || losesNull(b, a) {
 		return true
@@ -73,7 +73,7 @@ func nullsDiffer(a, b *schema.Structural) bool {
 	return false
 }
 
-// markNulls tells the fields of a scope what a null is on the other side.
+// markNulls sets NullAnchor and NotNull of all fields in a scope.
 func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 	for i := range scope.OnlySpoke {
 		leaf := &scope.OnlySpoke[i]
@@ -98,17 +98,17 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 	}
 }
 
-// markNullFields tells the fields of a rule on one side. If a null may come and
-// is not allowed, none is made. An object that is wrapped is never made null: that
-// null would be one of an emptied object, which is opened for what is preserved in it,
-// and an object is an element where the null was of a list.
+// markNullFields sets NullAnchor and NotNull of a rule's fields on one side. A field is NotNull if
+// the other side may have a null that this side does not allow. A wrapped object is never made
+// null: a null element would stand for an emptied object, which is recreated for its preserved
+// fields, and a null list would become an object.
 func markNullFields(above conversion.Path, fields []conversion.Field, own *schema.Structural, others []conversion.Field, other *schema.Structural, wrap bool) {
-	comes := slices.ContainsFunc(others, func(f conversion.Field) bool { return nullable(other, above, f.Path) })
+	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return nullable(other, above, f.Path) })
 	for i := range fields {
 		fields[i].NullAnchor = nullable(other, above, fields[i].Path[:fields[i].Anchor])
 		found, err := resolve(own, slices.Concat(above, fields[i].Path))
 		fields[i].NotNull = err == nil && !found.Nullable && found.Default.Object == nil &&
-			(comes || wrap && found.Type == "object")
+			(otherNullable || wrap && found.Type == "object")
 	}
 }
 

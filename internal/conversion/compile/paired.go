@@ -12,18 +12,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// paired subtree is a field of the spoke and one of the hub that have the same value: by
-// their path, or by a rule.
+// pairedSubtree is a field of the spoke and a field of the hub that have the same value, because
+// they have the same path or a rule pairs them.
 type pairedSubtree struct {
 	spokePath, hubPath conversion.Path
 	spoke, hub         *schema.Structural
 	ruled              bool
 }
 
-// paired subtrees are all fields whose values are copied, the objects above them first.
-// Labels and annotations have no schema to compare.
+// pairedSubtrees returns all fields whose values are copied, parents first. Labels and annotations
+// are left out: they have no schema to compare.
 func (c *compiler) pairedSubtrees() []pairedSubtree {
-	twins := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
+	pairs := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
 	for _, from := range c.spokeClaims {
 		to := c.partner(from, c.hubClaims)
 		if to == nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
@@ -40,12 +40,13 @@ func (c *compiler) pairedSubtrees() []pairedSubtree {
 		case from.rule.Move == nil:
 			continue
 		}
-		twins = c.pairedSubtreesIn(t, twins)
+		pairs = c.pairedSubtreesIn(t, pairs)
 	}
-	return twins
+	return pairs
 }
 
-// partner is the one field on the other side of a rule that has one, or nil.
+// partner returns the only field that the claim's rule has on the other side, nil if it has none or
+// several.
 func (c *compiler) partner(of claim, others []claim) *claim {
 	var found *claim
 	for i := range others {
@@ -59,32 +60,32 @@ func (c *compiler) partner(of claim, others []claim) *claim {
 	return found
 }
 
-func (c *compiler) pairedSubtreesIn(t pairedSubtree, twins []pairedSubtree) []pairedSubtree {
-	if !t.ruled && c.ownedApart(t.spokePath) || typeName(t.spoke) != typeName(t.hub) {
-		return twins
+func (c *compiler) pairedSubtreesIn(t pairedSubtree, pairs []pairedSubtree) []pairedSubtree {
+	if !t.ruled && c.isSeparate(t.spokePath) || typeName(t.spoke) != typeName(t.hub) {
+		return pairs
 	}
-	twins = append(twins, t)
+	pairs = append(pairs, t)
 	for _, name := range slices.Sorted(maps.Keys(t.spoke.Properties)) {
 		hub, both := t.hub.Properties[name]
 		if both && (len(t.spokePath) > 0 || !conversion.IsEnvelope(name)) {
 			spoke := t.spoke.Properties[name]
-			twins = c.pairedSubtreesIn(t.down(name, &spoke, &hub), twins)
+			pairs = c.pairedSubtreesIn(t.child(name, &spoke, &hub), pairs)
 		}
 	}
 	if spoke, hub := elementsOf(t.spoke), elementsOf(t.hub); spoke != nil && hub != nil {
-		twins = c.pairedSubtreesIn(t.down(conversion.Each, spoke, hub), twins)
+		pairs = c.pairedSubtreesIn(t.child(conversion.Each, spoke, hub), pairs)
 	}
-	return twins
+	return pairs
 }
 
-func (t pairedSubtree) down(name string, spoke, hub *schema.Structural) pairedSubtree {
+func (t pairedSubtree) child(name string, spoke, hub *schema.Structural) pairedSubtree {
 	return pairedSubtree{append(slices.Clip(t.spokePath), name), append(slices.Clip(t.hubPath), name), spoke, hub, t.ruled}
 }
 
-// ownedApart reports whether a path that both sides have is not one field: on one
-// side at least it belongs to a rule, or is preserved.
-func (c *compiler) ownedApart(path conversion.Path) bool {
+// isSeparate reports whether the fields at a common path are not one field: on at least one side,
+// the field belongs to a rule or is preserved.
+func (c *compiler) isSeparate(path conversion.Path) bool {
 	is := func(other conversion.Path) bool { return slices.Equal(path, other) }
-	return exactly(c.spokeClaims, path) || exactly(c.hubClaims, path) ||
+	return isClaimed(c.spokeClaims, path) || isClaimed(c.hubClaims, path) ||
 		slices.ContainsFunc(c.preservedSpoke, is) || slices.ContainsFunc(c.preservedHub, is)
 }

@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// runeSize is the most that a character takes, in bytes.
+	// runeSize is the maximum size of a character, in bytes.
 	runeSize = 4
-	// usualText stands for a text without a maxLength, in bytes. Hardly a schema
-	// bounds its texts, and hardly a text is long.
+	// usualText is the assumed size of a text without maxLength, in bytes. Most schemas do not
+	// limit texts, and most texts are short.
 	usualText = 256
-	// largeField is a part of maxAnnotations that is worth a word, in bytes.
+	// largeField is the size of a field that is worth mentioning, in bytes.
 	largeField = 64 << 10
 )
 
-// unbounded is the size of what a schema does not bound.
+// unbounded is the size of a value that a schema does not limit.
 const unbounded = math.MaxInt64
 
-// warnPreservedSize names the fields that are preserved and may be too large for an
-// object's annotations.
+// warnPreservedSize names the preserved fields that may exceed the size of an object's annotations.
 func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 	for _, ofHub := range []bool{false, true} {
 		own, other := c.sides(ofHub)
@@ -35,7 +34,7 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 		total := int64(0)
 		for _, path := range c.preserved(ofHub) {
 			if path[0] == "metadata" || c.isPartlyPreserved(path, ofHub) {
-				continue // it is an annotation before, too, or as small as a label; or hardly ever kept
+				continue // an annotation already, a small label, or rarely preserved
 			}
 			size, cause := preservedSize(own.schema, path)
 			if total = plus(total, size); size > largeField {
@@ -45,36 +44,36 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 		if total <= conversion.MaxAnnotations || len(fields) == 0 {
 			continue
 		}
-		does := "the object cannot be converted: bound the fields in the schema, give them a place in the other version, or set overflow: Drop"
+		consequence := "the object cannot be converted: bound the fields in the schema, give them a place in the other version, or set overflow: Drop"
 		if overflow == v1alpha1.OverflowDrop {
-			does = "the largest of them is given up"
+			consequence = "the largest of them is given up"
 		}
 		c.warn("what is preserved of %s at %s may exceed the 256 KiB that all annotations of an object may take: %s: beyond that %s",
-			own.version, other.version, few(fields), does)
+			own.version, other.version, few(fields), consequence)
 	}
 }
 
-// preservedSize is how large a field may be, in bytes, and what makes it so large.
-// Elements of lists and maps count as often as there can be elements.
+// preservedSize returns the maximum size of a field, in bytes, and its cause. Elements of lists
+// count as often as maxItems allows.
 func preservedSize(root *schema.Structural, path conversion.Path) (size int64, cause string) {
-	at, count := root, int64(1)
+	current, count := root, int64(1)
 	for _, segment := range path {
-		if segment == conversion.Each && at.Items != nil {
-			if v := validationOf(at); v.MaxItems != nil {
+		if segment == conversion.Each && current.Items != nil {
+			if v := validationOf(current); v.MaxItems != nil {
 				count = times(count, *v.MaxItems)
 			}
 		}
-		next := step(at, segment)
+		next := childOf(current, segment)
 		if next == nil {
 			return unbounded, "what its schema does not name"
 		}
-		at = next
+		current = next
 	}
-	size, cause = largest(at)
+	size, cause = largest(current)
 	return times(size, count), cause
 }
 
-// largest is how large a value of a schema may be, in bytes.
+// largest returns the maximum size of a value, in bytes, and its cause.
 func largest(s *schema.Structural) (size int64, cause string) {
 	v := validationOf(s)
 	switch {

@@ -13,10 +13,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// warnRequired names the fields that one side requires and an object from the
-// other side may lack: it can be read then, and not be written back unchanged.
-// That counts for a field that is dropped, or preserved, too: what was created
-// on the other side has none.
+// warnRequired names the fields that one side requires and an object from the other side may lack.
+// Such an object can be read but not written back unchanged. This includes fields that are dropped
+// or preserved: an object that was created on the other side never had them.
 func (c *compiler) warnRequired() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
@@ -29,8 +28,7 @@ func (c *compiler) warnRequired() {
 	}
 }
 
-// requiredWalker goes through the schema of the target, with what the source has
-// at the same place.
+// requiredWalker walks the schema of the target, beside the schema of the source.
 type requiredWalker struct {
 	c              *compiler
 	target, source side
@@ -38,8 +36,8 @@ type requiredWalker struct {
 	lacking        []string
 }
 
-// object judges an object's required fields, and goes on into its fields. The
-// source is nil where it has no such object.
+// object examines the required fields of an object, and then its fields. The source is nil if it
+// has no such object.
 func (w *requiredWalker) object(target, source *schema.Structural, at conversion.Path) {
 	for _, name := range validationOf(target).Required {
 		property := target.Properties[name]
@@ -69,7 +67,8 @@ func fieldOf(s *schema.Structural, name string) *schema.Structural {
 	return nil
 }
 
-// value goes into a field. What the source has by that name may be another. One that is preserved as a whole comes back as a whole.
+// value examines a field. The field of the same name at the source may be another field. A field
+// that is preserved as a whole also comes back as a whole.
 func (w *requiredWalker) value(target, source *schema.Structural, at conversion.Path) {
 	if slices.ContainsFunc(w.c.preserved(w.ofHub), func(path conversion.Path) bool { return slices.Equal(path, at) }) {
 		return
@@ -78,7 +77,7 @@ func (w *requiredWalker) value(target, source *schema.Structural, at conversion.
 		w.moved(target, claim)
 		return
 	}
-	if exactly(*w.source.claims, at) {
+	if isClaimed(*w.source.claims, at) {
 		source = nil
 	}
 	w.inside(target, source, at)
@@ -96,7 +95,7 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 	w.object(target, source, at)
 }
 
-// moved goes on with what a rule moves here, and with nothing that a rule computes.
+// moved examines what a rule moves as a whole. It ignores what a rule computes.
 func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
 	from := w.c.partner(*to, *w.source.claims)
 	if to.rule.Move == nil || from == nil {
@@ -106,40 +105,40 @@ func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
 	if err != nil {
 		return
 	}
-	apart := &compiler{spokeVersion: w.c.spokeVersion, hubVersion: w.c.hubVersion}
-	below := &requiredWalker{c: apart, target: side{w.target.version, target, new([]claim)}, source: side{w.source.version, source, new([]claim)}, ofHub: w.ofHub}
+	withoutClaims := &compiler{spokeVersion: w.c.spokeVersion, hubVersion: w.c.hubVersion}
+	below := &requiredWalker{c: withoutClaims, target: side{w.target.version, target, new([]claim)}, source: side{w.source.version, source, new([]claim)}, ofHub: w.ofHub}
 	below.inside(target, source, to.path)
 	w.lacking = append(w.lacking, below.lacking...)
 }
 
-// cause is why a required field may be lacking, and empty where it is not.
+// cause returns why a required field may be missing. It is empty if the field is always set.
 func (w *requiredWalker) cause(path conversion.Path, name string, source *schema.Structural) string {
 	claims := *w.target.claims
 	claim := claimOf(claims, path)
 	other := fieldOf(source, name)
 	switch {
 	case claim != nil:
-		return w.causeInRule(claim)
-	case inside(claims, path):
-		return "" // it is there where rules fill something in it
-	case other == nil, slices.ContainsFunc(w.c.preserved(w.ofHub), func(kept conversion.Path) bool { return slices.Equal(kept, path) }):
+		return w.ruleCause(claim)
+	case hasClaimBelow(claims, path):
+		return "" // rules that set fields in it create it
+	case other == nil, slices.ContainsFunc(w.c.preserved(w.ofHub), func(preserved conversion.Path) bool { return slices.Equal(preserved, path) }):
 		return w.source.version + " does not have it"
-	case !alwaysThere(source, name):
+	case !isAlwaysSet(source, name):
 		return w.source.version + " does not require it"
 	}
 	return ""
 }
 
-// alwaysThere reports whether an object has a field: it is required, or defaulted.
-func alwaysThere(s *schema.Structural, name string) bool {
+// isAlwaysSet reports whether a field of an object is required or has a default.
+func isAlwaysSet(s *schema.Structural, name string) bool {
 	return slices.Contains(validationOf(s).Required, name) || s.Properties[name].Default.Object != nil
 }
 
-// causeInRule is why the rule that fills a field may leave it out.
-func (w *requiredWalker) causeInRule(to *claim) string {
+// ruleCause returns why the rule that sets a field may leave it out.
+func (w *requiredWalker) ruleCause(to *claim) string {
 	switch {
 	case to.rule.Drop != nil:
-		return shortRule(to.rule.at.String()) + " drops it"
+		return shortRule(to.rule.fldPath.String()) + " drops it"
 	case to.rule.Default != nil:
 		return ""
 	}
@@ -147,13 +146,13 @@ func (w *requiredWalker) causeInRule(to *claim) string {
 		return fmt.Sprintf("%s does not require %s, from which it comes", w.source.version, few(lacking))
 	}
 	if w.c.mayLeaveOut(to.rule, !w.ofHub) {
-		return shortRule(to.rule.at.String()) + " leaves it out where it cannot express the value"
+		return shortRule(to.rule.fldPath.String()) + " leaves it out where it cannot express the value"
 	}
 	return ""
 }
 
-// optionalSources are the fields without which a rule fills nothing: all of them,
-// where one is enough.
+// optionalSources returns the optional fields without which a rule sets nothing. Only if all
+// sources of a format rule are optional does it return them.
 func (w *requiredWalker) optionalSources(to *claim) []string {
 	var lacking []string
 	for _, from := range *w.source.claims {
@@ -170,19 +169,19 @@ func (w *requiredWalker) optionalSources(to *claim) []string {
 	return lacking
 }
 
-// optional is the first field on the way to a path that an object of the source
-// may lack, or nil. The way that both paths share is there, or is not, on both sides.
+// optional returns the first field of a path that an object of the source may lack, nil if it has
+// all of them. A prefix that both paths share exists on both sides or on neither.
 func (w *requiredWalker) optional(path, other conversion.Path) conversion.Path {
-	at := w.source.schema
+	current := w.source.schema
 	for i, segment := range path {
 		shared := len(other) > i+1 && len(path) > i+1 && path.HasPrefix(other[:i+1])
-		if segment != conversion.Each && !shared && path[0] != "metadata" && valuesOf(at) == nil && !alwaysThere(at, segment) {
+		if segment != conversion.Each && !shared && path[0] != "metadata" && valuesOf(current) == nil && !isAlwaysSet(current, segment) {
 			return path[:i+1]
 		}
-		if path[0] == "metadata" || segment != conversion.Each && valuesOf(at) != nil {
+		if path[0] == "metadata" || segment != conversion.Each && valuesOf(current) != nil {
 			return path // no one can require a label, or a key of a map
 		}
-		if at = step(at, segment); at == nil {
+		if current = childOf(current, segment); current == nil {
 			return nil
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// notRoundTrippable reports whether a rule has values of a side that it cannot express on
-// the other side: it keeps those aside, and the others not.
-func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
+// notRoundTrippable reports whether a rule preserves some values of a side because it cannot
+// express them on the other side.
+func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
 	switch {
 	case rule.Drop != nil, rule.Default != nil:
 		return false
@@ -33,9 +33,8 @@ func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	return true
 }
 
-// indexNotRoundTrippable: a list is not round-trippable if it is not sorted by its keys. A map is not round-trippable if it has
-// a name which is no integer where the key is one, or a null, or something that
-// its schema does not name: it may be the key.
+// indexNotRoundTrippable: a list may be unsorted. A map may have a name that is not an integer
+// although the key is one, a null, or a field that its schema does not name, which may be the key.
 func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) bool {
 	values := valuesOf(c.schemaAt(rule.From, rule.To, ofHub))
 	list := c.schemaAt(rule.From, rule.To, !ofHub)
@@ -45,9 +44,9 @@ func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) 
 	return list.Items.Properties[rule.Key].Type != "string" || values.Nullable || holdsAnything(values)
 }
 
-// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that
-// have no image at all.
-func (c *compiler) mayLeaveOut(rule *ruleAt, ofHub bool) bool {
+// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that it maps to no
+// value at all.
+func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 	switch {
 	case rule.Values != nil:
 		return false
@@ -62,7 +61,7 @@ func (c *compiler) mayLeaveOut(rule *ruleAt, ofHub bool) bool {
 	return c.notRoundTrippable(rule, ofHub)
 }
 
-// schemaAt is the schema of a rule's field on one side.
+// schemaAt returns the schema of a rule's field on one side, nil if there is none.
 func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structural {
 	own, text := c.spoke, from
 	if ofHub {
@@ -79,8 +78,8 @@ func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structur
 	return found
 }
 
-// tableNotRoundTrippable: a value is not round-trippable if it does not come back through the table. Without
-// an enum every string is possible.
+// tableNotRoundTrippable: a value may not come back through the table. Without an enum, any string
+// is possible.
 func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
 	values := enumOf(c.schemaAt(rule.From, rule.To, ofHub))
 	if values == nil {
@@ -94,7 +93,7 @@ func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool)
 	return false
 }
 
-// translated is what a table makes of a string of the hub, or of the spoke.
+// translated returns what a table makes of a string of the hub, or of the spoke.
 func translated(table []v1alpha1.ValuePair, value string, ofHub bool) string {
 	for _, pair := range table {
 		if ofHub && pair.To == value {
@@ -107,7 +106,7 @@ func translated(table []v1alpha1.ValuePair, value string, ofHub bool) string {
 	return value
 }
 
-// enumOf are the strings that a schema allows, nil where it allows any.
+// enumOf returns the strings that a schema allows, nil if it allows any.
 func enumOf(s *schema.Structural) []string {
 	if s == nil || s.ValueValidation == nil {
 		return nil
@@ -121,22 +120,22 @@ func enumOf(s *schema.Structural) []string {
 	return values
 }
 
-// isOneItem reports whether a list has one element, and that is not null.
+// isOneItem reports whether a list always has exactly one element, which is not null.
 func isOneItem(list *schema.Structural) bool {
 	v := list.ValueValidation
 	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
 }
 
-// castNotRoundTrippable: a text is not round-trippable if it is not written as an integer would be, and an
-// integer that is out of range: in JSON it may have any size.
+// castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,
+// because integers in JSON have any size.
 func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)
 	if s == nil || s.Type != "integer" || s.ValueValidation == nil {
 		return true
 	}
-	v, limit := s.ValueValidation, float64(1<<53)
+	validation, limit := s.ValueValidation, float64(1<<53)
 	if rule.As == v1alpha1.CastSeconds {
 		limit = float64(conversion.MaxCastSeconds)
 	}
-	return v.Minimum == nil || *v.Minimum < -limit || v.Maximum == nil || *v.Maximum > limit
+	return validation.Minimum == nil || *validation.Minimum < -limit || validation.Maximum == nil || *validation.Maximum > limit
 }

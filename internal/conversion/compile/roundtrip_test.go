@@ -11,8 +11,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestOdd says which rules may keep values aside, of the spoke and of the hub.
-func TestOdd(t *testing.T) {
+// TestPartlyPreserved checks which rules may preserve single values, of the spoke and of the hub.
+func TestPartlyPreserved(t *testing.T) {
 	const both = "spoke and hub"
 	for name, test := range map[string]struct{ v1, v2, rule, want string }{
 		"a move":                  {"a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}", ""},
@@ -39,11 +39,11 @@ func TestOdd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, test.v1, test.v2, test.rule)
 			converterOf(t, result)
-			odd := map[string]bool{}
+			partly := map[string]bool{}
 			for _, leaf := range result.Leaves {
-				odd[leaf.Version] = odd[leaf.Version] || leaf.Odd
+				partly[leaf.Version] = partly[leaf.Version] || leaf.PartlyPreserved
 			}
-			got := map[[2]bool]string{{true, true}: both, {true, false}: "spoke", {false, true}: "hub"}[[2]bool{odd["v1"], odd["v2"]}]
+			got := map[[2]bool]string{{true, true}: both, {true, false}: "spoke", {false, true}: "hub"}[[2]bool{partly["v1"], partly["v2"]}]
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -51,8 +51,9 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestStorageNote: with two versions, a conversion takes one step in any case.
-func TestStorageNote(t *testing.T) {
+// TestStorageWarning checks that there is no warning with two versions, because a conversion then
+// takes one step in any case.
+func TestStorageWarning(t *testing.T) {
 	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")
 	for name, test := range map[string]struct {
 		storage  string

@@ -16,39 +16,39 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// addRules compiles the rules in their order; one with an error claims nothing.
-func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
+// addRules compiles the rules in order. A rule with an error claims nothing.
+func (c *compiler) addRules(rules []v1alpha1.Rule, fldPath *field.Path) {
 	for i, rule := range rules {
-		c.rule = &ruleAt{rule, at.Index(i)}
+		c.rule = &policyRule{rule, fldPath.Index(i)}
 		switch {
 		case rule.Move != nil:
-			c.addMove(rule.Move, at.Index(i).Child("move"))
+			c.addMove(rule.Move, fldPath.Index(i).Child("move"))
 		case rule.Format != nil:
-			c.addFormat(rule.Format, at.Index(i).Child("format"))
+			c.addFormat(rule.Format, fldPath.Index(i).Child("format"))
 		case rule.Values != nil:
-			c.addValues(rule.Values, at.Index(i).Child("values"))
+			c.addValues(rule.Values, fldPath.Index(i).Child("values"))
 		case rule.Drop != nil:
-			c.addDrop(rule.Drop, at.Index(i).Child("drop"))
+			c.addDrop(rule.Drop, fldPath.Index(i).Child("drop"))
 		case rule.Wrap != nil:
-			c.addWrap(rule.Wrap, at.Index(i).Child("wrap"))
+			c.addWrap(rule.Wrap, fldPath.Index(i).Child("wrap"))
 		case rule.Cast != nil:
-			c.addCast(rule.Cast, at.Index(i).Child("cast"))
+			c.addCast(rule.Cast, fldPath.Index(i).Child("cast"))
 		case rule.Index != nil:
-			c.addIndex(rule.Index, at.Index(i).Child("index"))
+			c.addIndex(rule.Index, fldPath.Index(i).Child("index"))
 		case rule.CEL != nil:
-			c.addCEL(rule.CEL, at.Index(i).Child("cel"))
+			c.addCEL(rule.CEL, fldPath.Index(i).Child("cel"))
 		case rule.Default != nil:
-			c.addDefault(rule.Default, at.Index(i).Child("default"))
+			c.addDefault(rule.Default, fldPath.Index(i).Child("default"))
 		default:
-			// The API server has accepted it, so a newer CustomResourceDefinition
-			// of ours knows it. To go on without it would convert wrongly.
-			c.errs = append(c.errs, field.Required(at.Index(i),
+			// The API server accepted the rule, so a newer CustomResourceDefinition of ours is installed.
+			// Ignoring the rule would convert objects incorrectly.
+			c.errs = append(c.errs, field.Required(fldPath.Index(i),
 				"this version of conversion-operator does not know the rule: upgrade the operator"))
 		}
 	}
 }
 
-// side is the spoke or the hub, as a rule names fields of it.
+// side is the spoke or the hub.
 type side struct {
 	version string
 	schema  *schema.Structural
@@ -59,7 +59,7 @@ func (c *compiler) spokeSide() side { return side{c.spokeVersion, c.spoke, &c.sp
 
 func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, &c.hubClaims} }
 
-// sides are the side that has a field, the hub or the spoke, and the other one.
+// sides returns the side that has a field, the hub or the spoke, and the other side.
 func (c *compiler) sides(ofHub bool) (own, other side) {
 	if ofHub {
 		return c.hubSide(), c.spokeSide()
@@ -67,45 +67,45 @@ func (c *compiler) sides(ofHub bool) (own, other side) {
 	return c.spokeSide(), c.hubSide()
 }
 
-// claim resolves a path and gives it to the rule.
-func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (conversion.Path, *schema.Structural, bool) {
+// claim resolves a path and claims its field for the current rule.
+func (c *compiler) claim(of side, text v1alpha1.Path, fldPath *field.Path) (conversion.Path, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
-		c.invalid(at, text, "%s", err)
+		c.invalid(fldPath, text, "%s", err)
 		return nil, nil, false
 	}
 	found, err := resolve(of.schema, path)
 	if err != nil {
-		c.invalid(at, text, "version %s: %s", of.version, err)
+		c.invalid(fldPath, text, "version %s: %s", of.version, err)
 		return nil, nil, false
 	}
 	if path[len(path)-1] == conversion.Each {
-		c.invalid(at, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
+		c.invalid(fldPath, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
 		return nil, nil, false
 	}
 	for _, other := range *of.claims {
 		if path.Meets(other.path) {
-			c.invalid(at, text, "%s", belongs(path, other))
+			c.invalid(fldPath, text, "%s", claimedMessage(path, other))
 			return nil, nil, false
 		}
 	}
-	*of.claims = append(*of.claims, claim{path, at, c.rule})
+	*of.claims = append(*of.claims, claim{path, fldPath, c.rule})
 	return path, found, true
 }
 
-// belongs says that a field is not free: two rules would write it.
-func belongs(path conversion.Path, other claim) string {
+// claimedMessage says that another rule already claims the field.
+func claimedMessage(path conversion.Path, other claim) string {
 	switch {
 	case len(path) > len(other.path):
-		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", other.path, other.at)
+		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", other.path, other.fldPath)
 	case len(path) < len(other.path):
-		return fmt.Sprintf("has %s in it, which already belongs to %s: give every field to one rule", other.path, other.at)
+		return fmt.Sprintf("has %s in it, which already belongs to %s: give every field to one rule", other.path, other.fldPath)
 	}
-	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", other.path, other.at)
+	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", other.path, other.fldPath)
 }
 
-func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
-	p, ok := c.claimBoth(rule.From, rule.To, at)
+func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
@@ -116,7 +116,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 		return
 	}
 	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" {
-		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return
 	}
 	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" || p.spokeSchema.Nullable != p.hubSchema.Nullable {
@@ -127,49 +127,49 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 	p.scope.Moves = append(p.scope.Moves, conversion.Move{Spoke: p.spoke, Hub: p.hub})
 }
 
-// pairing is one value of the spoke and one of the hub that a rule pairs.
+// pairing is one field of the spoke and one of the hub that a rule pairs.
 type pairing struct {
 	spokeSchema, hubSchema *schema.Structural
-	// spoke and hub are the paths in the scope.
+	// spoke and hub are the paths within the scope.
 	spoke, hub conversion.Path
 	scope      *conversion.Scope
 }
 
-// claimBoth claims both paths of a rule that has one value on either side.
-func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, at *field.Path) (p pairing, ok bool) {
-	from, fromSchema, fromOK := c.claim(c.spokeSide(), fromText, at.Child("from"))
-	to, toSchema, toOK := c.claim(c.hubSide(), toText, at.Child("to"))
+// claimBoth claims both fields of a rule that has one field on either side.
+func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath *field.Path) (p pairing, ok bool) {
+	from, fromSchema, fromOK := c.claim(c.spokeSide(), fromText, fldPath.Child("from"))
+	to, toSchema, toOK := c.claim(c.hubSide(), toText, fldPath.Child("to"))
 	if !fromOK || !toOK {
 		return p, false
 	}
 	p.spokeSchema, p.hubSchema = fromSchema, toSchema
-	if p.scope, ok = c.scopeOf(from, to, at.Child("to"), toText); !ok {
+	if p.scope, ok = c.scopeOf(from, to, fldPath.Child("to"), toText); !ok {
 		return p, false
 	}
-	c.mayCollide(to, c.spokeSide(), at.Child("to"), toText)
-	c.crossings = append(c.crossings, crossing{[]conversion.Path{from}, []conversion.Path{to}})
+	c.mayCollide(to, c.spokeSide(), fldPath.Child("to"), toText)
+	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, []conversion.Path{to}})
 	_, p.spoke = splitScope(from)
 	_, p.hub = splitScope(to)
 	return p, true
 }
 
-// exchange is one field of the spoke and one of the hub, without what says how.
+// exchange returns an exchange between the paired fields, without the kind of its rule.
 func (p *pairing) exchange() conversion.Exchange {
 	return conversion.Exchange{Spoke: []conversion.Field{{Path: p.spoke}}, Hub: []conversion.Field{{Path: p.hub}}}
 }
 
-func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
-	from, fromSchema, ok := c.claim(c.spokeSide(), rule.From, at.Child("from"))
+func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath *field.Path) {
+	from, fromSchema, ok := c.claim(c.spokeSide(), rule.From, fldPath.Child("from"))
 	if !ok {
 		return
 	}
 	if fromSchema.Type != "string" {
-		c.invalid(at.Child("from"), rule.From, "is of type %s: a format rule parses a string", typeName(fromSchema))
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a format rule parses a string", typeName(fromSchema))
 		return
 	}
 	texts, holes, problem := parseTemplate(rule.Template)
 	if problem != "" {
-		c.invalid(at.Child("template"), rule.Template, "%s", problem)
+		c.invalid(fldPath.Child("template"), rule.Template, "%s", problem)
 		return
 	}
 	_, local := splitScope(from)
@@ -177,7 +177,7 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 	var scope *conversion.Scope
 	var to []conversion.Path
 	for _, name := range holes {
-		found, ok := c.hole(rule, name, from, at.Child("to").Key(name), &exchange)
+		found, ok := c.addHole(rule, name, from, fldPath.Child("to").Key(name), &exchange)
 		if !ok {
 			return
 		}
@@ -185,37 +185,37 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rule.To)) {
 		if !slices.Contains(holes, name) {
-			c.invalid(at.Child("to").Key(name), rule.To[name], "the template has no hole {%s}: add it to the template, or remove this field", name)
+			c.invalid(fldPath.Child("to").Key(name), rule.To[name], "the template has no hole {%s}: add it to the template, or remove this field", name)
 			return
 		}
 	}
 	scope.Exchanges = append(scope.Exchanges, exchange)
-	c.crossings = append(c.crossings, crossing{[]conversion.Path{from}, to})
+	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, to})
 }
 
-// hole adds a hole of the template to the exchange.
-func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from conversion.Path, at *field.Path, exchange *conversion.Exchange) (*conversion.Scope, bool) {
+// addHole adds a hole of the template to the exchange.
+func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath *field.Path, exchange *conversion.Exchange) (*conversion.Scope, bool) {
 	text, named := rule.To[name]
 	if !named {
-		c.errs = append(c.errs, field.Required(at, "the template has a hole {"+name+"}: name the field that it is in the hub"))
+		c.errs = append(c.errs, field.Required(fldPath, "the template has a hole {"+name+"}: name the field that it is in the hub"))
 		return nil, false
 	}
-	path, found, ok := c.claim(c.hubSide(), text, at)
+	path, found, ok := c.claim(c.hubSide(), text, fldPath)
 	if !ok {
 		return nil, false
 	}
-	c.mayCollide(path, c.spokeSide(), at, text)
+	c.mayCollide(path, c.spokeSide(), fldPath, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
-		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
+		c.invalid(fldPath, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return nil, false
 	}
 	_, local := splitScope(path)
 	exchange.Hub = append(exchange.Hub, conversion.Field{Path: local})
 	exchange.Format.Integer = append(exchange.Format.Integer, found.Type == "integer")
-	return c.scopeOf(from, path, at, text)
+	return c.scopeOf(from, path, fldPath, text)
 }
 
-// parseTemplate splits {host}:{port} into its texts and holes, or says what is wrong.
+// parseTemplate splits {host}:{port} into its texts and holes, or returns a problem.
 func parseTemplate(template string) (texts, holes []string, problem string) {
 	rest := template
 	for {
@@ -250,13 +250,13 @@ func firstHole(text string) string {
 	return name
 }
 
-// scopeOf finds the scope of a rule. Lists and maps that it goes through are the
-// same on both sides: their elements pair up one by one.
-func (c *compiler) scopeOf(from, to conversion.Path, at *field.Path, text v1alpha1.Path) (*conversion.Scope, bool) {
+// scopeOf returns the scope of a rule. The lists and maps on the path of a rule must be the same on
+// both sides, because their elements are paired one by one.
+func (c *compiler) scopeOf(from, to conversion.Path, fldPath *field.Path, text v1alpha1.Path) (*conversion.Scope, bool) {
 	fromPrefix, _ := splitScope(from)
 	toPrefix, _ := splitScope(to)
 	if !slices.Equal(fromPrefix, toPrefix) {
-		c.invalid(at, text, "must go through the same lists and maps as %s, at the same path: [*] pairs elements one by one", from)
+		c.invalid(fldPath, text, "must go through the same lists and maps as %s, at the same path: [*] pairs elements one by one", from)
 		return nil, false
 	}
 	scope := &c.root
@@ -268,7 +268,7 @@ func (c *compiler) scopeOf(from, to conversion.Path, at *field.Path, text v1alph
 		spoke, _ := resolve(c.spoke, toPrefix[:i])
 		hub, _ := resolve(c.hub, toPrefix[:i])
 		if (spoke.Items == nil) != (hub.Items == nil) {
-			c.invalid(at, text, "%s is a list in one version and a map in the other", toPrefix[:i])
+			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", toPrefix[:i])
 			return nil, false
 		}
 		scope = &collectionOf(scope, local, spoke.Items == nil).Scope
@@ -287,8 +287,8 @@ func collectionOf(s *conversion.Scope, path conversion.Path, isMap bool) *conver
 	return &s.Collections[len(s.Collections)-1]
 }
 
-// nameElements says of all lists what tells their elements apart, also of those that
-// nothing but a rule goes through: in one value of a map, for example.
+// nameElements sets the keys that identify elements for all lists of a scope. It includes lists
+// that only a rule goes through, for example in one value of a map.
 func (c *compiler) nameElements(scope *conversion.Scope, above conversion.Path) {
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -302,16 +302,16 @@ func (c *compiler) nameElements(scope *conversion.Scope, above conversion.Path) 
 	}
 }
 
-// sharedKeys are the fields that tell elements apart on both sides. A key that a
-// rule changes on the way tells nothing.
+// sharedKeys returns the fields that identify elements on both sides. A key that a rule changes
+// cannot identify elements.
 func (c *compiler) sharedKeys(at conversion.Path, spoke, hub *schema.Structural) []string {
 	if !isListMap(spoke) || !isListMap(hub) || !slices.Equal(spoke.XListMapKeys, hub.XListMapKeys) {
 		return nil
 	}
 	for _, key := range spoke.XListMapKeys {
 		full := append(slices.Clip(at), conversion.Each, key)
-		left, right := step(spoke.Items, key), step(hub.Items, key)
-		if left == nil || right == nil || left.Type != right.Type || touched(c.spokeClaims, full) || touched(c.hubClaims, full) {
+		left, right := childOf(spoke.Items, key), childOf(hub.Items, key)
+		if left == nil || right == nil || left.Type != right.Type || overlapsClaim(c.spokeClaims, full) || overlapsClaim(c.hubClaims, full) {
 			return nil
 		}
 	}
@@ -320,8 +320,7 @@ func (c *compiler) sharedKeys(at conversion.Path, spoke, hub *schema.Structural)
 
 func isListMap(s *schema.Structural) bool { return s.XListType != nil && *s.XListType == "map" }
 
-// splitScope splits a path behind its last [*]: in front is the scope, behind it what
-// is local to it.
+// splitScope splits a path after its last [*] into the scope and the path within that scope.
 func splitScope(p conversion.Path) (prefix, local conversion.Path) {
 	for i, segment := range slices.Backward(p) {
 		if segment == conversion.Each {

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// structuralOf reads a version's schema. A version without one preserves everything.
+// structuralOf reads the schema of a version. A version without a schema preserves all fields.
 func structuralOf(version *apiextensionsv1.CustomResourceDefinitionVersion) (*schema.Structural, error) {
 	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 		return &schema.Structural{Generic: schema.Generic{Type: "object"}, Extensions: schema.Extensions{XPreserveUnknownFields: true}}, nil
@@ -28,91 +28,90 @@ func structuralOf(version *apiextensionsv1.CustomResourceDefinitionVersion) (*sc
 	return schema.NewStructural(internal)
 }
 
-// text is the schema of a label or annotation.
-var text = &schema.Structural{Generic: schema.Generic{Type: "string"}}
+// textSchema is the schema of a label or annotation.
+var textSchema = &schema.Structural{Generic: schema.Generic{Type: "string"}}
 
-// resolve finds the schema of a path, or says why there is none.
+// resolve returns the schema at a path, or an error that explains why there is none.
 func resolve(root *schema.Structural, path conversion.Path) (*schema.Structural, error) {
 	if path[0] == "metadata" {
-		return text, conversion.CheckMetadata(path)
+		return textSchema, conversion.CheckMetadata(path)
 	}
 	if len(path) == 1 && (path[0] == "apiVersion" || path[0] == "kind") {
 		return nil, fmt.Errorf("%s is converted by itself: remove the rule", path)
 	}
-	at := root
+	current := root
 	for i, segment := range path {
-		if at.XEmbeddedResource {
+		if current.XEmbeddedResource {
 			return nil, fmt.Errorf("%s is an object of a kind of its own: write a rule for all of it", path[:i])
 		}
-		next := step(at, segment)
+		next := childOf(current, segment)
 		if next == nil {
-			return nil, &unknown{root, at, path[:i+1]}
+			return nil, &unknownFieldError{root, current, path[:i+1]}
 		}
-		at = next
+		current = next
 	}
-	return at, nil
+	return current, nil
 }
 
-func step(at *schema.Structural, segment string) *schema.Structural {
+func childOf(parent *schema.Structural, segment string) *schema.Structural {
 	if segment == conversion.Each {
-		if at.Items != nil {
-			return at.Items
+		if parent.Items != nil {
+			return parent.Items
 		}
-		return valuesOf(at)
+		return valuesOf(parent)
 	}
-	if next, found := at.Properties[segment]; found {
+	if next, found := parent.Properties[segment]; found {
 		return &next
 	}
-	return valuesOf(at)
+	return valuesOf(parent)
 }
 
-// valuesOf is the schema of a map's values.
-func valuesOf(at *schema.Structural) *schema.Structural {
-	if at.AdditionalProperties == nil {
+// valuesOf returns the schema of a map's values, nil if there is none.
+func valuesOf(s *schema.Structural) *schema.Structural {
+	if s.AdditionalProperties == nil {
 		return nil
 	}
-	return at.AdditionalProperties.Structural
+	return s.AdditionalProperties.Structural
 }
 
-// unknown is a path that leads nowhere behind a place that it still reaches. Most
-// of those who ask want no more than that. What the path may mean takes a walk
-// through the schema, so only who reads the error pays for it.
-type unknown struct {
-	root, at *schema.Structural
-	path     conversion.Path
+// unknownFieldError reports a path that leaves the schema below parent. Most callers only test for
+// the error, so its message, which searches the schema for a suggestion, is built on demand.
+type unknownFieldError struct {
+	root, parent *schema.Structural
+	path         conversion.Path
 }
 
-func (e *unknown) Error() string {
-	at, segment := e.at, e.path[len(e.path)-1]
-	where := e.path[:len(e.path)-1].String()
-	if where == "" {
-		where = "the object"
+func (e *unknownFieldError) Error() string {
+	parent, segment := e.parent, e.path[len(e.path)-1]
+	place := e.path[:len(e.path)-1].String()
+	if place == "" {
+		place = "the object"
 	}
 	switch {
 	case segment == conversion.Each:
-		return where + " is neither a list nor a map: remove [*]"
-	case at.Items != nil:
-		return where + " is a list: write " + where + "[*]." + segment
-	case at.Type != "object" && !holdsAnything(at):
-		return fmt.Sprintf("%s is of type %s and has no fields: correct the path", where, typeName(at))
-	case holdsAnything(at):
-		return fmt.Sprintf("the schema does not say what is in %s: add %s to the schema", where, segment)
+		return place + " is neither a list nor a map: remove [*]"
+	case parent.Items != nil:
+		return place + " is a list: write " + place + "[*]." + segment
+	case parent.Type != "object" && !holdsAnything(parent):
+		return fmt.Sprintf("%s is of type %s and has no fields: correct the path", place, typeName(parent))
+	case holdsAnything(parent):
+		return fmt.Sprintf("the schema does not say what is in %s: add %s to the schema", place, segment)
 	}
-	return unknownField(e.root, at, e.path)
+	return unknownField(e.root, parent, e.path)
 }
 
-// difference is the first place where two schemas are not of the same shape,
-// and what differs; empty where a value of one can be a value of the other.
+// difference describes the first difference between two schemas. It is empty if every value of one
+// schema has the right shape for the other.
 func difference(a, b *schema.Structural, at conversion.Path) string {
 	switch {
 	case a.XIntOrString != b.XIntOrString, a.Type != b.Type:
-		return fmt.Sprintf("%s is %s on one side and %s on the other", where(at), typeName(a), typeName(b))
+		return fmt.Sprintf("%s is %s on one side and %s on the other", pathText(at), typeName(a), typeName(b))
 	case a.XEmbeddedResource != b.XEmbeddedResource:
-		return where(at) + " is an object of a kind of its own on one side only"
+		return pathText(at) + " is an object of a kind of its own on one side only"
 	case holdsAnything(a) != holdsAnything(b), a.XPreserveUnknownFields != b.XPreserveUnknownFields:
-		return where(at) + " may hold anything on one side only"
+		return pathText(at) + " may hold anything on one side only"
 	case (a.Items == nil) != (b.Items == nil), (valuesOf(a) == nil) != (valuesOf(b) == nil):
-		return where(at) + " is a list or map on one side only"
+		return pathText(at) + " is a list or map on one side only"
 	}
 	if a.Items != nil {
 		return difference(a.Items, b.Items, append(slices.Clip(at), conversion.Each))
@@ -124,7 +123,7 @@ func difference(a, b *schema.Structural, at conversion.Path) string {
 		left, inLeft := a.Properties[name]
 		right, inRight := b.Properties[name]
 		if inLeft != inRight {
-			return where(append(slices.Clip(at), name)) + " exists on one side only"
+			return pathText(append(slices.Clip(at), name)) + " exists on one side only"
 		}
 		if found := difference(&left, &right, append(slices.Clip(at), name)); found != "" {
 			return found
@@ -138,7 +137,7 @@ func holdsAnything(s *schema.Structural) bool {
 	return s.XPreserveUnknownFields || s.AdditionalProperties != nil && s.AdditionalProperties.Structural == nil
 }
 
-func where(at conversion.Path) string {
+func pathText(at conversion.Path) string {
 	if len(at) == 0 {
 		return "the value"
 	}
@@ -161,8 +160,8 @@ func unionOf(a, b map[string]schema.Structural) []string {
 	return slices.Compact(names)
 }
 
-// leafWalker goes through a schema to its leaves. What would be one leaf field is
-// looked into where part of it has an owner of its own.
+// leafWalker visits the leaf fields of a schema. It descends into a field that would be one leaf if
+// a part of the field has its own owner.
 type leafWalker struct {
 	owned []conversion.Path
 	found func(conversion.Path)
@@ -171,16 +170,16 @@ type leafWalker struct {
 func (w leafWalker) value(s *schema.Structural, at conversion.Path) {
 	elements := elementsOf(s)
 	switch {
-	case s.Type == "object" && (len(s.Properties) > 0 || w.opened(at) && elements == nil) && (!s.XEmbeddedResource || w.opened(at)):
+	case s.Type == "object" && (len(s.Properties) > 0 || w.hasOwnerBelow(at) && elements == nil) && (!s.XEmbeddedResource || w.hasOwnerBelow(at)):
 		w.object(s, at)
-	case elements != nil && (w.opened(at) || hasFields(elements)):
+	case elements != nil && (w.hasOwnerBelow(at) || hasFields(elements)):
 		w.value(elements, append(slices.Clip(at), conversion.Each))
 	default:
 		w.found(at)
 	}
 }
 
-// object has its fields, and one leaf field for all that its schema does not name.
+// object visits the fields of an object, and one leaf for everything that its schema does not name.
 func (w leafWalker) object(s *schema.Structural, at conversion.Path) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if len(at) == 0 && conversion.IsEnvelope(name) {
@@ -194,8 +193,8 @@ func (w leafWalker) object(s *schema.Structural, at conversion.Path) {
 	}
 }
 
-// opened reports whether something in the field has an owner of its own.
-func (w leafWalker) opened(at conversion.Path) bool {
+// hasOwnerBelow reports whether a part of the field has its own owner.
+func (w leafWalker) hasOwnerBelow(at conversion.Path) bool {
 	return slices.ContainsFunc(w.owned, func(path conversion.Path) bool { return len(path) > len(at) && path.HasPrefix(at) })
 }
 

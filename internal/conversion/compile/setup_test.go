@@ -12,7 +12,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/kindtest"
 )
 
-// from reads YAML strictly.
 func from[T any](t testing.TB, text string) *T {
 	t.Helper()
 	return kindtest.From[T](t, text)
@@ -30,7 +29,7 @@ func between(t testing.TB, v1, v2, rules string) Result {
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+rules+"]}]}"))
 }
 
-// converterOf fails the test on what Compile refuses.
+// converterOf fails the test if Compile refused the rules.
 func converterOf(t testing.TB, result Result) {
 	t.Helper()
 	if len(result.Errors) > 0 || result.Ruleset == nil {

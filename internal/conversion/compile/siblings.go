@@ -11,12 +11,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Two spokes may have a field that the hub lacks. It is one field, as every field
-// that two versions have: what one of them has preserved is what the other restores.
-// The value leaves the annotation of the one version as soon as the object is at the
-// other version, so that no outdated copy stays.
-
-// pairSiblings notes for the fields of a spoke which other spokes have them.
+// pairSiblings notes for the fields of each spoke which other spokes have them.
+//
+// Two spokes may have a field that the hub lacks. It is then one field: the value that one spoke
+// preserved is restored at the other. As soon as the object is at the other version, the value is
+// removed from the annotation of the first, so that no outdated copy remains.
 func pairSiblings(spokes []conversion.Spoke, schemas map[string]*schema.Structural) {
 	for i := range spokes {
 		for j := range spokes {
@@ -45,13 +44,13 @@ func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSc
 	}
 }
 
-// arePlain reports whether two fields are preserved as a whole, at one path.
+// arePlain reports whether two fields are preserved as a whole, at the same path.
 func arePlain(a, b *conversion.LeafField) bool {
 	special := a.Shell || a.Null || a.Known != nil || a.Common != nil || b.Shell || b.Null || b.Known != nil || b.Common != nil
 	return !special && slices.Equal(a.Path, b.Path)
 }
 
-// sameField reports whether a field has the same type in two schemas.
+// sameField reports whether a field has the same shape in two schemas.
 func sameField(a, b *schema.Structural, path conversion.Path) bool {
 	left, errLeft := resolve(a, path)
 	right, errRight := resolve(b, path)

@@ -15,44 +15,44 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// exposed are the fields below .status that objects hold in an annotation while they
-// are at one version. API servers keep .status from writes of the object, and
-// annotations from writes of the status: preserved status is where it does not belong.
-type exposed struct {
-	// version is the one whose writers reach them.
+// statusExposure is a set of fields below .status that are preserved in an annotation while the
+// object is at one version. API servers ignore .status in writes of the object, and annotations in
+// writes of the status. The annotation bypasses that separation.
+type statusExposure struct {
+	// version is the version whose clients can write the fields.
 	version string
-	// guarded tells that they are behind the status subresource in the version that has
-	// them. What the version that lacks them has makes no difference.
+	// guarded reports whether the version that has the fields has a status subresource. Whether the
+	// version that lacks them has one makes no difference.
 	guarded bool
 	fields  []string
 }
 
-// exposedStatus finds them, by the version that lacks them.
-func exposedStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict) []exposed {
-	var all []exposed
+// statusExposures returns the exposed fields, grouped and sorted by the version that lacks them.
+func statusExposures(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict) []statusExposure {
+	var all []statusExposure
 	for _, leaf := range leaves {
 		name := preservedStatus(leaf)
 		if name == "" {
 			continue
 		}
-		at := exposed{version: hub, guarded: hasStatusSubresource(crd, leaf.Version)}
+		exposure := statusExposure{version: hub, guarded: hasStatusSubresource(crd, leaf.Version)}
 		if leaf.Version == hub {
-			if at.version = leaf.Spoke; !isServed(crd, at.version) {
-				continue // clients cannot write there, and nothing is carried on from there
+			if exposure.version = leaf.Spoke; !isServed(crd, exposure.version) {
+				continue // no client can write at a version that is not served
 			}
 		}
-		i := slices.IndexFunc(all, func(e exposed) bool { return e.version == at.version && e.guarded == at.guarded })
+		i := slices.IndexFunc(all, func(e statusExposure) bool { return e.version == exposure.version && e.guarded == exposure.guarded })
 		if i < 0 {
-			i, all = len(all), append(all, at)
+			i, all = len(all), append(all, exposure)
 		}
 		all[i].fields = append(all[i].fields, name)
 	}
-	slices.SortStableFunc(all, func(a, b exposed) int { return strings.Compare(a.version, b.version) })
+	slices.SortStableFunc(all, func(a, b statusExposure) int { return strings.Compare(a.version, b.version) })
 	return all
 }
 
-// preservedStatus is how messages name a leaf field below .status that is preserved, or of
-// which single values are. It is empty for all others.
+// preservedStatus returns the name for messages of a leaf field below .status that is preserved or
+// partly preserved. It is empty for all other leaves.
 func preservedStatus(leaf FieldVerdict) string {
 	path, err := conversion.ParsePath(leaf.Root)
 	switch name := leaf.Version + ":" + leaf.Root; {
@@ -60,16 +60,16 @@ func preservedStatus(leaf FieldVerdict) string {
 		return ""
 	case leaf.Owner == OwnerPreserved:
 		return name
-	case leaf.Owner == OwnerExact && leaf.Odd:
+	case leaf.Owner == OwnerExact && leaf.PartlyPreserved:
 		return name + " (values that " + shortRule(leaf.Rule) + " cannot express)"
 	}
 	return ""
 }
 
-// warnStatus names the fields below .status that are preserved.
+// warnStatus warns about fields below .status that are preserved.
 func warnStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict) []string {
 	var warnings []string
-	for _, status := range exposedStatus(crd, hub, leaves) {
+	for _, status := range statusExposures(crd, hub, leaves) {
 		rights := ""
 		if status.guarded {
 			rights = "every client that may update objects may change and delete these fields there, without the right to update status, and "
@@ -93,20 +93,20 @@ func isServed(crd *apiextensionsv1.CustomResourceDefinition, name string) bool {
 	})
 }
 
-// checkStatus holds the leaves against a policy that has no status preserved.
+// checkStatus returns an error for preserved status if the policy refuses it.
 func checkStatus(
 	action v1alpha1.PreservedStatusAction, crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict,
 ) field.ErrorList {
 	if action != v1alpha1.PreservedStatusRefuse {
 		return nil
 	}
-	var says []string
-	for _, status := range exposedStatus(crd, hub, leaves) {
-		says = append(says, fmt.Sprintf("preserved at %s: %s: give %s the same fields", status.version, few(status.fields), status.version))
+	var messages []string
+	for _, status := range statusExposures(crd, hub, leaves) {
+		messages = append(messages, fmt.Sprintf("preserved at %s: %s: give %s the same fields", status.version, few(status.fields), status.version))
 	}
-	if len(says) == 0 {
+	if len(messages) == 0 {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(declarativePath.Child("preservedStatus"), action,
-		strings.Join(says, "; ")+"; or set preservedStatus to "+string(v1alpha1.PreservedStatusAllow))}
+		strings.Join(messages, "; ")+"; or set preservedStatus to "+string(v1alpha1.PreservedStatusAllow))}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// statusTest is two versions, each with the properties of its status, and which of
-// them have the status subresource.
+// statusTest has two versions with the properties of their objects, and the versions that have a
+// status subresource.
 type statusTest struct {
 	v1, v2, rules string
 	subresource   []string
@@ -29,8 +29,8 @@ const (
 	manifests          = ": replacing an object at "
 )
 
-// statusTests have the warnings of a policy that allows preserved status, and the
-// refusal of the same that does not.
+// statusTests have the warnings of a policy that allows preserved status, and the error of one that
+// refuses it.
 var statusTests = map[string]statusTest{
 	"in both":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {a: {type: string}}}", "", both, nil, ""},
 	"in neither":   {"a: {type: string}", "b: {type: string}", "", both, nil, ""},
@@ -118,8 +118,8 @@ func (test *statusTest) compile(t *testing.T, action string) Result {
 	return Compile(crd, rules)
 }
 
-// TestPreservedStatusOfSpokes: what several spokes have and the hub lacks is one
-// warning, but where the status of one is behind the status subresource.
+// TestPreservedStatusOfSpokes checks that fields of several spokes are one warning, except fields
+// behind a status subresource.
 func TestPreservedStatusOfSpokes(t *testing.T) {
 	crd := widgets(t, map[string]string{
 		"v1": "status: {type: object, properties: {a: {type: string}}}",
@@ -136,8 +136,9 @@ func TestPreservedStatusOfSpokes(t *testing.T) {
 	}
 }
 
-// TestPreservedStatusUnserved: at a spoke that is not served no client writes. What the
-// hub lacks is at other spokes, too, whether the hub is served or not.
+// TestPreservedStatusUnserved checks that there is no warning for a spoke that is not served, since
+// no client writes there, but one for the hub, served or not, because its objects reach other
+// spokes.
 func TestPreservedStatusUnserved(t *testing.T) {
 	crd := widgets(t, map[string]string{
 		"v1": "status: {type: object, properties: {a: {type: string}}}",

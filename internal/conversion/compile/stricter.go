@@ -14,9 +14,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// warnStricter names the fields that allow less on one side. The API server
-// validates nothing that it converts: such an object can be read, and is refused
-// at the next write.
+// warnStricter names the fields that allow less on one side. The API server does not validate the
+// result of a conversion, so such an object can be read, but its next write is refused.
 func (c *compiler) warnStricter() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
@@ -27,10 +26,10 @@ func (c *compiler) warnStricter() {
 				path, from, to = t.hubPath, t.spoke, t.hub
 			}
 			for _, limit := range stricter(from, to, source.version) {
-				fields = append(fields, where(path)+" has "+limit)
+				fields = append(fields, pathText(path)+" has "+limit)
 			}
 			if claim := claimOf(*target.claims, path); claim != nil && len(claim.path) < len(path) && losesNull(from, to) {
-				nulls = append(nulls, where(path))
+				nulls = append(nulls, pathText(path))
 			}
 		}
 		if fields = append(fields, c.strictTables(ofHub)...); len(fields) > 0 {
@@ -44,8 +43,7 @@ func (c *compiler) warnStricter() {
 	}
 }
 
-// strictTables are the fields whose table may give them a value that is not in
-// their enum.
+// strictTables returns the fields whose table may give them a value that is not in their enum.
 func (c *compiler) strictTables(ofHub bool) []string {
 	target, source := c.sides(ofHub)
 	var fields []string
@@ -66,20 +64,20 @@ func (c *compiler) strictTables(ofHub bool) []string {
 		}
 		switch {
 		case values == nil:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any text, and the table does not translate all)", to.path, list(allowed), source.version))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any text, and the table does not translate all)", to.path, quotedList(allowed), source.version))
 		case len(missing) > 0:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", to.path, list(allowed), source.version, few(missing)))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", to.path, quotedList(allowed), source.version, few(missing)))
 		}
 	}
 	return fields
 }
 
-// stricter are the limits that a target has and a source has not, or wider.
+// stricter returns the limits of a target that the source lacks or has wider.
 func stricter(source, target *schema.Structural, version string) []string {
 	s, t := validationOf(source), validationOf(target)
 	limits := slices.Concat(
 		strictSizes(s, t, version), strictNumbers(s, t, version),
-		strictTexts(s, t, version), strictEnum(s, t, version), strictShapes(source, target, version))
+		strictStrings(s, t, version), strictEnum(s, t, version), strictShapes(source, target, version))
 	for name, of := range map[string][2]any{"allOf": {s.AllOf, t.AllOf}, "anyOf": {s.AnyOf, t.AnyOf}, "oneOf": {s.OneOf, t.OneOf}, "not": {s.Not, t.Not}} {
 		if !reflect.ValueOf(of[1]).IsZero() && !reflect.DeepEqual(of[0], of[1]) {
 			limits = append(limits, fmt.Sprintf("%s (%s: another)", name, version))
@@ -151,21 +149,21 @@ func orNone(value *float64) string {
 	return fmt.Sprint(*value)
 }
 
-func strictTexts(s, t schema.ValueValidation, version string) []string {
+func strictStrings(s, t schema.ValueValidation, version string) []string {
 	var limits []string
 	for _, limit := range []struct{ name, source, target string }{{"pattern", s.Pattern, t.Pattern}, {"format", s.Format, t.Format}} {
 		if limit.target != "" && limit.target != limit.source {
-			limits = append(limits, fmt.Sprintf("%s %s (%s: %s)", limit.name, brief(limit.target), version, brief(limit.source)))
+			limits = append(limits, fmt.Sprintf("%s %s (%s: %s)", limit.name, shorten(limit.target), version, shorten(limit.source)))
 		}
 	}
 	return limits
 }
 
-// maxText is how much of a pattern or rule a message quotes, in bytes.
+// maxText limits how much of a pattern or rule a message quotes, in bytes.
 const maxText = 60
 
-// brief is a text of a schema as messages quote it.
-func brief(text string) string {
+// shorten returns a text of a schema as messages quote it.
+func shorten(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	switch {
 	case text == "":
@@ -180,8 +178,8 @@ func strictEnum(s, t schema.ValueValidation, version string) []string {
 	if len(t.Enum) == 0 {
 		return nil
 	}
-	allowed, missing := texts(t.Enum), []string{}
-	for _, value := range texts(s.Enum) {
+	allowed, missing := asJSON(t.Enum), []string{}
+	for _, value := range asJSON(s.Enum) {
 		if !slices.Contains(allowed, value) {
 			missing = append(missing, value)
 		}
@@ -195,8 +193,8 @@ func strictEnum(s, t schema.ValueValidation, version string) []string {
 	return nil
 }
 
-// texts are values as JSON.
-func texts(values []schema.JSON) []string {
+// asJSON encodes values as JSON.
+func asJSON(values []schema.JSON) []string {
 	var all []string
 	for _, value := range values {
 		text, err := json.Marshal(value.Object)
@@ -207,7 +205,7 @@ func texts(values []schema.JSON) []string {
 	return all
 }
 
-func list(values []string) string {
+func quotedList(values []string) string {
 	quoted := make([]string, len(values))
 	for i, value := range values {
 		quoted[i] = strconv.Quote(value)
@@ -215,7 +213,7 @@ func list(values []string) string {
 	return few(quoted)
 }
 
-// strictShapes are lists whose elements must differ, and rules in CEL.
+// strictShapes returns list types that require unique elements, and validation rules in CEL.
 func strictShapes(source, target *schema.Structural, version string) []string {
 	var limits []string
 	if kind, was := listType(target), listType(source); kind != "atomic" && (kind != was || !slices.Equal(source.XListMapKeys, target.XListMapKeys)) {
@@ -227,7 +225,7 @@ func strictShapes(source, target *schema.Structural, version string) []string {
 			known = known || other.Rule == validation.Rule
 		}
 		if !known {
-			limits = append(limits, fmt.Sprintf("the validation %s (%s: none)", brief(validation.Rule), version))
+			limits = append(limits, fmt.Sprintf("the validation %s (%s: none)", shorten(validation.Rule), version))
 		}
 	}
 	return limits

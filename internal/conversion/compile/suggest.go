@@ -13,24 +13,24 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// unknownField says that a schema has no such field, and which one may be meant.
-func unknownField(root *schema.Structural, at *schema.Structural, path conversion.Path) string {
-	where, name := path[:len(path)-1].String(), path[len(path)-1]
-	if where == "" {
-		where = "the object"
+// unknownField says that a schema lacks the field, and suggests a similar one.
+func unknownField(root *schema.Structural, parent *schema.Structural, path conversion.Path) string {
+	place, name := path[:len(path)-1].String(), path[len(path)-1]
+	if place == "" {
+		place = "the object"
 	}
-	says := where + " has no field " + name + " in the schema"
-	if meant := suggest(root, path); meant != nil {
-		return says + ": did you mean " + meant.String() + "?"
+	message := place + " has no field " + name + " in the schema"
+	if suggestion := suggest(root, path); suggestion != nil {
+		return message + ": did you mean " + suggestion.String() + "?"
 	}
-	if len(at.Properties) == 0 {
-		return says + ": correct the path"
+	if len(parent.Properties) == 0 {
+		return message + ": correct the path"
 	}
-	return says + ", it has " + few(slices.Collect(maps.Keys(at.Properties))) + ": correct the path"
+	return message + ", it has " + few(slices.Collect(maps.Keys(parent.Properties))) + ": correct the path"
 }
 
-// suggest finds the field that a path may mean: one beside it whose name is
-// nearly the same, or else one of the same name elsewhere.
+// suggest returns the field that a misspelled path probably means: a sibling with a similar name,
+// or else a field of the same name elsewhere. It returns nil if there is none.
 func suggest(root *schema.Structural, path conversion.Path) conversion.Path {
 	name := path[len(path)-1]
 	var best conversion.Path
@@ -53,7 +53,7 @@ func suggest(root *schema.Structural, path conversion.Path) conversion.Path {
 	return best
 }
 
-// eachField calls found for every field of a schema that has a name.
+// eachField calls found for every named field of a schema.
 func eachField(s *schema.Structural, at conversion.Path, found func(conversion.Path)) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if len(at) > 0 || !conversion.IsEnvelope(name) {
@@ -67,8 +67,8 @@ func eachField(s *schema.Structural, at conversion.Path, found func(conversion.P
 	}
 }
 
-// distance is the number of letters to add, remove or replace to make one text
-// of the other: the Levenshtein distance.
+// distance is the Levenshtein distance: how many bytes to add, remove or replace to turn one text
+// into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,30 +12,30 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
-	p, ok := c.claimBoth(rule.From, rule.To, at)
+func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
 	exchange := p.exchange()
 	switch {
 	case p.spokeSchema.Type != "string":
-		c.invalid(at.Child("from"), rule.From, "is of type %s: a table is for strings", typeName(p.spokeSchema))
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a table is for strings", typeName(p.spokeSchema))
 		return
 	case p.hubSchema.Type != "string":
-		c.invalid(at.Child("to"), rule.To, "is of type %s: a table is for strings", typeName(p.hubSchema))
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s: a table is for strings", typeName(p.hubSchema))
 		return
 	case len(rule.Table) == 0:
-		c.errs = append(c.errs, field.Required(at.Child("table"), "write the values, for example {from: Allow, to: Parallel}"))
+		c.errs = append(c.errs, field.Required(fldPath.Child("table"), "write the values, for example {from: Allow, to: Parallel}"))
 		return
 	}
 	for i, pair := range rule.Table {
-		at := at.Child("table").Index(i)
+		fldPath := fldPath.Child("table").Index(i)
 		if slices.ContainsFunc(rule.Table[:i], func(other v1alpha1.ValuePair) bool { return other.From == pair.From }) {
-			c.errs = append(c.errs, field.Duplicate(at.Child("from"), pair.From))
+			c.errs = append(c.errs, field.Duplicate(fldPath.Child("from"), pair.From))
 			return
 		}
-		if !c.fits(quoted(pair.From), p.spokeSchema, at.Child("from")) || !c.fits(quoted(pair.To), p.hubSchema, at.Child("to")) {
+		if !c.fits(quoted(pair.From), p.spokeSchema, fldPath.Child("from")) || !c.fits(quoted(pair.To), p.hubSchema, fldPath.Child("to")) {
 			return
 		}
 		exchange.Table = append(exchange.Table, [2]string{pair.From, pair.To})
@@ -43,8 +43,8 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 
-func (c *compiler) addWrap(rule *v1alpha1.WrapRule, at *field.Path) {
-	p, ok := c.claimBoth(rule.From, rule.To, at)
+func (c *compiler) addWrap(rule *v1alpha1.WrapRule, fldPath *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
@@ -55,11 +55,11 @@ func (c *compiler) addWrap(rule *v1alpha1.WrapRule, at *field.Path) {
 	}
 	switch {
 	case one.Items != nil || list.Items == nil:
-		c.invalid(at.Child("to"), rule.To, "is of type %s, and %s of type %s: one of them is a list, and the other one of its elements",
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: one of them is a list, and the other one of its elements",
 			typeName(p.hubSchema), rule.From, typeName(p.spokeSchema))
 		return
 	case difference(one, list.Items, nil) != "":
-		c.invalid(at.Child("to"), rule.To, "cannot be wrapped with %s: %s: the list's elements are of the value's type",
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be wrapped with %s: %s: the list's elements are of the value's type",
 			rule.From, difference(one, list.Items, nil))
 		return
 	}
@@ -68,8 +68,8 @@ func (c *compiler) addWrap(rule *v1alpha1.WrapRule, at *field.Path) {
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 
-func (c *compiler) addCast(rule *v1alpha1.CastRule, at *field.Path) {
-	p, ok := c.claimBoth(rule.From, rule.To, at)
+func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
@@ -77,13 +77,13 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, at *field.Path) {
 	known := []v1alpha1.CastType{v1alpha1.CastInteger, v1alpha1.CastSeconds}
 	switch {
 	case !slices.Contains(known, rule.As):
-		c.errs = append(c.errs, field.NotSupported(at.Child("as"), rule.As, known))
+		c.errs = append(c.errs, field.NotSupported(fldPath.Child("as"), rule.As, known))
 		return
 	case spoke != "string" && spoke != "integer":
-		c.invalid(at.Child("from"), rule.From, "is of type %s: a cast is between a string and an integer", spoke)
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a cast is between a string and an integer", spoke)
 		return
 	case hub != "string" && hub != "integer" || spoke == hub:
-		c.invalid(at.Child("to"), rule.To, "is of type %s, and %s of type %s: a cast is between a string and an integer", hub, rule.From, spoke)
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: a cast is between a string and an integer", hub, rule.From, spoke)
 		return
 	}
 	exchange := p.exchange()
@@ -91,17 +91,17 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, at *field.Path) {
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 
-func (c *compiler) addDrop(rule *v1alpha1.DropRule, at *field.Path) {
-	text, ofHub, at, ok := c.oneOf(rule.From, rule.To, at)
+func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath *field.Path) {
+	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
 	if !ok {
 		return
 	}
 	own, other := c.sides(ofHub)
-	path, _, ok := c.claim(own, text, at)
+	path, _, ok := c.claim(own, text, fldPath)
 	if !ok {
 		return
 	}
-	scope, ok := c.scopeOfOne(path, other, at, text)
+	scope, ok := c.scopeOfOne(path, other, fldPath, text)
 	if !ok {
 		return
 	}

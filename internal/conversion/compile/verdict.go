@@ -15,60 +15,58 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Owner is who has a field while an object is in the other version.
+// Owner is where the value of a field is while the object is at the other version.
 type Owner string
 
 const (
-	// OwnerExact is a place of the other version: the same, or one that a rule names.
+	// OwnerExact is a field of the other version: the same field, or one that a rule names.
 	OwnerExact Owner = "Exact"
-	// OwnerPreserved is the annotation in which fields are preserved.
+	// OwnerPreserved is the annotation for preserved data.
 	OwnerPreserved Owner = "Preserved"
-	// OwnerDropped is no one: a rule gives the field up.
+	// OwnerDropped means that a rule drops the value.
 	OwnerDropped Owner = "Dropped"
 )
 
-// FieldVerdict says what becomes of one field of one version in a conversion
-// between a spoke and the hub. A leaf is a scalar, a list or map of scalars, or
-// what a schema says nothing about; the fields of an object, and of the elements
-// of a list or map, are leaves of their own.
+// FieldVerdict describes what a conversion between a spoke and the hub does to one leaf field of
+// one version. A leaf is a scalar, a list or map of scalars, or a value without a schema. The
+// fields of an object, and of the elements of a list or map, are leaves of their own.
 type FieldVerdict struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string
-	// Version has the field: the spoke, or the hub.
+	// Version is the version that has the field: the spoke, or the hub.
 	Version string
-	// Path as in a policy. One that ends in [*] stands for what has no name in
-	// the schema.
+	// Path has the syntax of a policy. A path that ends in [*] stands for fields that the schema
+	// does not name.
 	Path  string
 	Owner Owner
-	// Rule is the field of the policy at which the field's rule stands, and empty
-	// where it has none.
+	// Rule is the path of the field's rule in the policy, empty if the field has none.
 	Rule string
-	// Odd tells that some values are preserved, and all others are not: a text that
-	// does not fit the template of its rule, a list of two, or without a rule a text
-	// where the other version has an integer.
-	Odd bool
-	// Root is the field that the rule, or the annotation, has as a whole: this
-	// leaf field or something above it. It is empty where there is neither.
+	// PartlyPreserved reports whether some values are preserved and others are not. Examples are a
+	// text that does not fit the template of its rule, a list of two, or a text where the other
+	// version has an integer.
+	PartlyPreserved bool
+	// Root is the field that the rule claims, or the annotation has, as a whole: this leaf field or
+	// a parent. It is empty if there is neither.
 	Root string
 }
 
-// String is how messages name a leaf field.
+// String returns the name of a leaf field in messages.
 func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 
-// ruleAt is a rule and where it stands in the policy.
-type ruleAt struct {
+// policyRule is a rule and its path in the policy.
+type policyRule struct {
 	v1alpha1.Rule
-	at *field.Path
+	fldPath *field.Path
 }
 
-// leaves gives every leaf field of both sides to its one owner.
+// leaves returns the verdicts on all leaf fields of both sides.
 func (c *compiler) leaves() []FieldVerdict {
 	return slices.Concat(c.leavesOf(false), c.leavesOf(true))
 }
 
-// leavesOf are those of one side. Single keys of maps, labels and annotations are
-// not in a schema, and neither is what an open object may hold: they are leaves
-// where a rule names them, on this side or on the other one.
+// leavesOf returns the verdicts on one side. Schemas do not name single keys of maps, labels,
+// annotations, and fields of objects that allow anything. These are leaves if a rule names them on
+// either side.
 func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
 	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
@@ -94,7 +92,7 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	return slices.Compact(leaves)
 }
 
-// preserved are the fields of a side that are preserved without a rule.
+// preserved returns the fields of a side that are preserved without a rule.
 func (c *compiler) preserved(ofHub bool) []conversion.Path {
 	if ofHub {
 		return c.preservedHub
@@ -106,20 +104,20 @@ func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	own, _ := c.sides(ofHub)
 	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
 	if claim := claimOf(*own.claims, path); claim != nil {
-		leaf.Rule, leaf.Root = claim.rule.at.String(), claim.path.String()
-		leaf.Owner, leaf.Odd = claim.rule.owner(), c.notRoundTrippable(claim.rule, ofHub)
+		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), claim.path.String()
+		leaf.Owner, leaf.PartlyPreserved = claim.rule.owner(), c.notRoundTrippable(claim.rule, ofHub)
 		return leaf
 	}
-	leaf.Odd = c.isPartlyPreserved(path, ofHub)
-	for _, kept := range c.preserved(ofHub) {
-		if path.HasPrefix(kept) {
-			leaf.Owner, leaf.Root = OwnerPreserved, kept.String()
+	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
+	for _, preserved := range c.preserved(ofHub) {
+		if path.HasPrefix(preserved) {
+			leaf.Owner, leaf.Root = OwnerPreserved, preserved.String()
 		}
 	}
 	return leaf
 }
 
-// claimOf is the claim of the rule that has a field, nil where none has it.
+// claimOf returns the claim that covers a path, nil if there is none.
 func claimOf(claims []claim, path conversion.Path) *claim {
 	i := slices.IndexFunc(claims, func(c claim) bool { return path.HasPrefix(c.path) })
 	if i < 0 {
@@ -128,7 +126,7 @@ func claimOf(claims []claim, path conversion.Path) *claim {
 	return &claims[i]
 }
 
-func (r *ruleAt) owner() Owner {
+func (r *policyRule) owner() Owner {
 	switch {
 	case r.Drop != nil:
 		return OwnerDropped
@@ -138,8 +136,8 @@ func (r *ruleAt) owner() Owner {
 	return OwnerExact
 }
 
-// verdicts are the leaves in short. Of a field that is kept or dropped as a
-// whole, they name the field.
+// verdicts summarises the leaves by spoke. A field that is preserved or dropped as a whole is named
+// once.
 func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 	var all []v1alpha1.Verdict
 	for _, leaf := range leaves {
@@ -163,58 +161,58 @@ func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 		}
 	}
 	for i := range all {
-		all[i].Preserved, all[i].Dropped = firstOf(all[i].Preserved), firstOf(all[i].Dropped)
+		all[i].Preserved, all[i].Dropped = firstPaths(all[i].Preserved), firstPaths(all[i].Dropped)
 	}
 	return all
 }
 
-// maxPaths is how many fields a verdict names: MaxItems of the API.
+// maxPaths limits the fields that a verdict names: MaxItems of the API.
 const maxPaths = 20
 
-// firstOf are the first of the paths, each once, in their order.
-func firstOf(paths []string) []string {
+// firstPaths sorts and deduplicates paths, and returns the first maxPaths.
+func firstPaths(paths []string) []string {
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 	return paths[:min(len(paths), maxPaths)]
 }
 
-// checkRequired holds the leaves against what the policy requires at least.
+// checkRequired returns an error if the leaves do not have the fidelity that the policy requires.
 func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.ErrorList {
-	var kept, dropped []string
+	var preserved, dropped []string
 	for _, leaf := range leaves {
 		switch {
 		case leaf.Owner == OwnerDropped && required != v1alpha1.FidelityLossy:
 			dropped = append(dropped, fmt.Sprintf("%s:%s (%s)", leaf.Version, leaf.Root, shortRule(leaf.Rule)))
 		case leaf.Owner == OwnerPreserved && required == v1alpha1.FidelityExact:
-			kept = append(kept, leaf.Version+":"+leaf.Root)
+			preserved = append(preserved, leaf.Version+":"+leaf.Root)
 		}
 	}
-	if required == "" || len(kept)+len(dropped) == 0 {
+	if required == "" || len(preserved)+len(dropped) == 0 {
 		return nil
 	}
-	var says []string
+	var messages []string
 	lower := v1alpha1.FidelityLossy
-	if len(kept) > 0 {
-		says = append(says, "preserved: "+few(kept)+": write rules that give them a place in the other version")
+	if len(preserved) > 0 {
+		messages = append(messages, "preserved: "+few(preserved)+": write rules that give them a place in the other version")
 	}
 	if len(dropped) > 0 {
-		says = append(says, "dropped: "+few(dropped)+": remove those rules, and the fields are preserved")
+		messages = append(messages, "dropped: "+few(dropped)+": remove those rules, and the fields are preserved")
 	} else {
 		lower = v1alpha1.FidelityPreserved
 	}
 	return field.ErrorList{field.Invalid(declarativePath.Child("require"), required,
-		strings.Join(says, "; ")+"; or lower require to "+string(lower))}
+		strings.Join(messages, "; ")+"; or lower require to "+string(lower))}
 }
 
-// shortRule leaves out of a rule's place what all places have in common.
+// shortRule returns a rule's path without the prefix that all rules have in common.
 func shortRule(rule string) string {
 	return strings.TrimPrefix(rule, declarativePath.String()+".")
 }
 
-// fewItems is how many things a message lists before it only counts.
+// fewItems is how many items a message lists before it counts the rest.
 const fewItems = 5
 
-// few lists the first things, each once, sorted, and counts the others.
+// few lists the first items, sorted and deduplicated, and counts the others.
 func few(items []string) string {
 	items = slices.Clone(items)
 	slices.Sort(items)

@@ -26,8 +26,8 @@ func TestLeaves(t *testing.T) {
 		if leaf.Rule != "" {
 			text += " by " + shortRule(leaf.Rule)
 		}
-		if leaf.Odd {
-			text += ", keeps odd values"
+		if leaf.PartlyPreserved {
+			text += ", partly preserved"
 		}
 		got = append(got, text)
 	}
@@ -47,10 +47,10 @@ func TestLeaves(t *testing.T) {
 		"v1:.own.z Preserved with .own",
 		"v1:.policy Exact by spokes[0].rules[3]",
 		"v1:.same Exact",
-		"v1:.text Exact by spokes[0].rules[2], keeps odd values",
+		"v1:.text Exact by spokes[0].rules[2], partly preserved",
 		"v2:.c Exact by spokes[0].rules[4]",
-		"v2:.host Exact by spokes[0].rules[2], keeps odd values",
-		"v2:.label Exact by spokes[0].rules[6], keeps odd values",
+		"v2:.host Exact by spokes[0].rules[2], partly preserved",
+		"v2:.label Exact by spokes[0].rules[6], partly preserved",
 		"v2:.list[*].x Exact",
 		"v2:.m.c Preserved",
 		"v2:.m[*] Exact",
@@ -60,7 +60,7 @@ func TestLeaves(t *testing.T) {
 		"v2:.p.a Exact with .p by spokes[0].rules[0]",
 		"v2:.p.b Exact with .p by spokes[0].rules[0]",
 		"v2:.policy Exact by spokes[0].rules[3]",
-		"v2:.port Exact by spokes[0].rules[2], keeps odd values",
+		"v2:.port Exact by spokes[0].rules[2], partly preserved",
 		"v2:.same Exact",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -68,19 +68,19 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestRequire names the fields that do less than the policy requires.
+// TestRequire checks that errors name the fields with less fidelity than the policy requires.
 func TestRequire(t *testing.T) {
 	const v1, v2 = "a: {type: string}, own: {type: object, properties: {x: {type: string}, z: {type: string}}}, old: {type: string}", "a: {type: string}, more: {type: string}"
 	const drop = "{drop: {from: .old}}, {drop: {from: .own.x}}"
 	at := "spec.converter.declarative.require: Invalid value: "
 	for name, test := range map[string]struct{ v1, v2, require, rules, want string }{
-		"anything":                {v1, v2, "Lossy", drop, ""},
-		"nothing":                 {v1, v2, `""`, drop, ""},
-		"exact":                   {"a: {type: string}", "b: {type: string}", "Exact", "{move: {from: .a, to: .b}}", ""},
-		"kept":                    {v1, v2, "Preserved", "", ""},
-		"kept and dropped":        {v1, v2, "Exact", drop, `"Exact": preserved: v1:.own.z, v2:.more: write rules that give them a place in the other version; dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
-		"kept where it is exact":  {v1, v2, "Exact", "", `"Exact": preserved: v1:.old, v1:.own, v2:.more: write rules that give them a place in the other version; or lower require to Preserved`},
-		"dropped where it's kept": {v1, v2, "Preserved", drop, `"Preserved": dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
+		"anything":                      {v1, v2, "Lossy", drop, ""},
+		"nothing":                       {v1, v2, `""`, drop, ""},
+		"exact":                         {"a: {type: string}", "b: {type: string}", "Exact", "{move: {from: .a, to: .b}}", ""},
+		"preserved":                     {v1, v2, "Preserved", "", ""},
+		"preserved and dropped":         {v1, v2, "Exact", drop, `"Exact": preserved: v1:.own.z, v2:.more: write rules that give them a place in the other version; dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
+		"preserved where it is exact":   {v1, v2, "Exact", "", `"Exact": preserved: v1:.old, v1:.own, v2:.more: write rules that give them a place in the other version; or lower require to Preserved`},
+		"dropped where it is preserved": {v1, v2, "Preserved", drop, `"Preserved": dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: "+test.require+", spokes: [{version: v1, rules: ["+test.rules+"]}]}")

@@ -15,36 +15,36 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// warnAll looks for what works and may surprise: what hurts most comes first.
+// warnAll adds all warnings, the most severe first.
 func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowAction) {
 	c.warnLabels()
 	c.warnRequired()
 	c.warnPreservedSize(overflow)
-	c.warnNameless(leaves)
+	c.warnListsWithoutKeys(leaves)
 	c.warnStricter()
-	c.warnUnlike()
-	c.warnNamesakes()
+	c.warnDifferences()
+	c.warnSameName()
 }
 
-// warnUnlike names the fields that both versions have and that are not of one shape.
-func (c *compiler) warnUnlike() {
-	if len(c.unlike) > 0 {
+// warnDifferences names the fields that both versions have with different schemas.
+func (c *compiler) warnDifferences() {
+	if len(c.differences) > 0 {
 		c.warn("not copied between %s and %s, each version keeps its own: %s: write a rule where one can be made of the other",
-			c.spokeVersion, c.hubVersion, few(c.unlike))
+			c.spokeVersion, c.hubVersion, few(c.differences))
 	}
 }
 
-// unlike says what differs in a field, or somewhere in it.
-func unlike(path conversion.Path, differs string) string {
+// describeDifference describes a difference in a field, or below it.
+func describeDifference(path conversion.Path, differs string) string {
 	if strings.HasPrefix(differs, path.String()+" ") {
 		return differs
 	}
 	return path.String() + " (" + differs + ")"
 }
 
-// warnNameless names the lists whose elements have no keys and something that is
-// preserved: an element that is edited on the other side is another one.
-func (c *compiler) warnNameless(leaves []FieldVerdict) {
+// warnListsWithoutKeys names the lists without keys whose elements have preserved fields. An
+// element that a client edits at the other version is no longer recognised.
+func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 	byList := map[string][]string{}
 	var lists []string
 	for _, leaf := range leaves {
@@ -55,22 +55,22 @@ func (c *compiler) warnNameless(leaves []FieldVerdict) {
 		if err != nil {
 			continue
 		}
-		if at := c.nameless(path); at != "" {
-			if byList[at] == nil {
-				lists = append(lists, at)
+		if list := c.listWithoutKeys(path); list != "" {
+			if byList[list] == nil {
+				lists = append(lists, list)
 			}
-			byList[at] = append(byList[at], leaf.Version+":"+leaf.Root)
+			byList[list] = append(byList[list], leaf.Version+":"+leaf.Root)
 		}
 	}
-	for _, at := range lists {
+	for _, list := range lists {
 		c.warn("the elements of %s have no keys: what is preserved of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
-			at, few(byList[at]))
+			list, few(byList[list]))
 	}
 }
 
-// nameless is the first list on the way to a field whose elements are paired, and
-// have nothing that tells them apart.
-func (c *compiler) nameless(path conversion.Path) string {
+// listWithoutKeys returns the first list on a path whose elements are paired and have no keys. It
+// is empty if there is none.
+func (c *compiler) listWithoutKeys(path conversion.Path) string {
 	for i, segment := range path {
 		if segment != conversion.Each {
 			continue
@@ -87,10 +87,10 @@ func (c *compiler) nameless(path conversion.Path) string {
 	return ""
 }
 
-// warnNamesakes names the fields of the hub whose name is that of a field of the
-// spoke that a rule takes elsewhere. Nothing is lost: the hub's field has no place
-// in the spoke, and is preserved. But it is easily taken for the other one.
-func (c *compiler) warnNamesakes() {
+// warnSameName names the fields of the hub that have the same path as a field of the spoke which a
+// rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
+// one for the other.
+func (c *compiler) warnSameName() {
 	for _, from := range c.spokeClaims {
 		if from.rule.Drop != nil || from.path[0] == "metadata" {
 			continue
@@ -98,14 +98,14 @@ func (c *compiler) warnNamesakes() {
 		is := func(path conversion.Path) bool { return slices.Equal(path, from.path) }
 		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
-				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.at.String()))
+				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.fldPath.String()))
 		}
 	}
 }
 
-// storageNote says what it costs that the hub is not the storage version: nothing
-// where there are only two versions, and a second step where there are more.
-func storageNote(crd *apiextensionsv1.CustomResourceDefinition, hub string, schemas map[string]*schema.Structural) []string {
+// storageWarning warns that most conversions take two steps, if the hub is not the storage version
+// and there are more than two versions.
+func storageWarning(crd *apiextensionsv1.CustomResourceDefinition, hub string, schemas map[string]*schema.Structural) []string {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if i < 0 || crd.Spec.Versions[i].Name == hub || len(schemas) < 3 {
 		return nil

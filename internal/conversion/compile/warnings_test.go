@@ -32,8 +32,8 @@ func TestWarnings(t *testing.T) {
 		v1, v2, rules string
 		want          []string
 	}{
-		"nothing":             {"a: {type: string}", "a: {type: string}, b: {type: string}", "", nil},
-		"texts that are kept": {"a: {type: string}, o: {type: object, properties: {x: {type: string}, y: {type: integer}}}", "b: {type: string}", "", nil},
+		"nothing":                  {"a: {type: string}", "a: {type: string}, b: {type: string}", "", nil},
+		"texts that are preserved": {"a: {type: string}, o: {type: object, properties: {x: {type: string}, y: {type: integer}}}", "b: {type: string}", "", nil},
 
 		"a label of any text":       {"a: {type: string}", "b: {type: string}", label, lacks},
 		"a label that is too long":  {"a: {type: string, maxLength: 64, pattern: '^[a-z]*$'}", "b: {type: string}", label, lacks},
@@ -59,16 +59,16 @@ func TestWarnings(t *testing.T) {
 		"a label of a part":         {"a: {type: string}", "b: {type: string}", `{format: {from: .a, template: "{l}", to: {l: '.metadata.labels["l"]'}}}`, lacks},
 		"an annotation":             {"a: {type: string}", "b: {type: string}", `{move: {from: .a, to: '.metadata.annotations["l"]'}}`, nil},
 
-		"a list that is kept":     {"a: {type: array, items: {type: string}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (no maxItems)" + fails}},
-		"a short list":            {"a: {type: array, maxItems: 10, items: {type: string}}", "b: {type: string}", "", nil},
-		"a long list":             {"b: {type: string}", "a: {type: array, maxItems: 2000, items: {type: string}}", "", []string{"what is preserved of v2 at v1" + large + ".a (maxItems 2000)" + fails}},
-		"a map that is kept":      {"a: {type: object, additionalProperties: {type: string}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (no maxProperties)" + fails}},
-		"anything":                {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (anything)" + fails}},
-		"an open object":          {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "a: {type: object, properties: {x: {type: string}}}", "", []string{"what is preserved of v1 at v2" + large + ".a[*] (what its schema does not name)" + fails}},
-		"a list in an object":     {"o: {type: object, properties: {a: {type: array, items: {type: string}}}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".o (no maxItems in it)" + fails}},
-		"a long text":             {"a: {type: string, maxLength: 100000}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (maxLength 100000)" + fails}},
-		"long texts":              {"a: {type: object, properties: {x: {type: string, maxLength: 40000}, y: {type: string, maxLength: 40000}}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (up to 312 KiB)" + fails}},
-		"a text in many elements": {"l: {type: array, maxItems: 100, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}, a: {type: string, maxLength: 1000}}}}", "l: {type: array, maxItems: 100, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}", "", []string{"what is preserved of v1 at v2" + large + ".l[*].a (maxLength 1000)" + fails}},
+		"a list that is preserved": {"a: {type: array, items: {type: string}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (no maxItems)" + fails}},
+		"a short list":             {"a: {type: array, maxItems: 10, items: {type: string}}", "b: {type: string}", "", nil},
+		"a long list":              {"b: {type: string}", "a: {type: array, maxItems: 2000, items: {type: string}}", "", []string{"what is preserved of v2 at v1" + large + ".a (maxItems 2000)" + fails}},
+		"a map that is preserved":  {"a: {type: object, additionalProperties: {type: string}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (no maxProperties)" + fails}},
+		"anything":                 {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (anything)" + fails}},
+		"an open object":           {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "a: {type: object, properties: {x: {type: string}}}", "", []string{"what is preserved of v1 at v2" + large + ".a[*] (what its schema does not name)" + fails}},
+		"a list in an object":      {"o: {type: object, properties: {a: {type: array, items: {type: string}}}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".o (no maxItems in it)" + fails}},
+		"a long text":              {"a: {type: string, maxLength: 100000}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (maxLength 100000)" + fails}},
+		"long texts":               {"a: {type: object, properties: {x: {type: string, maxLength: 40000}, y: {type: string, maxLength: 40000}}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (up to 312 KiB)" + fails}},
+		"a text in many elements":  {"l: {type: array, maxItems: 100, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}, a: {type: string, maxLength: 1000}}}}", "l: {type: array, maxItems: 100, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}", "", []string{"what is preserved of v1 at v2" + large + ".l[*].a (maxLength 1000)" + fails}},
 
 		"elements without keys": {
 			"l: {type: array, items: {type: object, properties: {x: {type: string}, a: {type: string}}}}", "l: {type: array, items: {type: object, properties: {x: {type: string}, b: {type: string}}}}", "",

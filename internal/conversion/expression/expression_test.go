@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaOf reads a schema as it stands in a CustomResourceDefinition.
+// schemaOf reads the YAML of a schema.
 func schemaOf(t testing.TB, text string) *Schema {
 	t.Helper()
 	read, err := yaml.YAMLToJSONStrict([]byte(text))
@@ -30,8 +30,8 @@ func schemaOf(t testing.TB, text string) *Schema {
 	return s
 }
 
-// evaluate computes one field of the schema to from fields whose names are in
-// order a, b, c. An empty text is a missing value.
+// evaluate computes a field with the schema to from fields that are named a, b and c in order. An
+// empty text is a missing value.
 func evaluate(t testing.TB, expression, to string, from, values []string) string {
 	t.Helper()
 	var fields []Field
@@ -189,8 +189,8 @@ var longList = func() string {
 	return list + `]`
 }()
 
-// Each of these would need gigabytes or minutes, and its cost would be charged
-// only then.
+// TestEvaluateTooMuch has expressions that would need gigabytes or minutes before their cost is
+// charged.
 func TestEvaluateTooMuch(t *testing.T) {
 	long := `"` + strings.Repeat("a", 200_000) + `"`
 	numbers := "[0"
@@ -288,8 +288,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Expressions that depend on when or where they run would make another object
-// of the same one, in every pod and at every call.
+// TestNoClockAndNoChance checks that expressions cannot depend on time or place: their results
+// would differ between pods and calls.
 func TestNoClockAndNoChance(t *testing.T) {
 	scope, err := NewScope(nil, StoredExpressions)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzEvaluate holds programs to their promises: whatever the expression and the
-// values are, nothing panics, every result is JSON that the field can hold, and
-// another program for the same expression gives the same, again and again.
+// FuzzEvaluate checks that for any expression and values, nothing panics, every result is JSON that
+// fits the field, and another program for the same expression always gives the same result.
 func FuzzEvaluate(f *testing.F) {
 	schemas := []string{integer, double, boolean, text, texts, textMap, port, either,
 		`{type: string, format: date-time}`, `{type: string, format: duration}`, `{type: string, format: byte}`,

@@ -16,54 +16,54 @@ import (
 )
 
 const (
-	keptPrefix = "conversion-operator.io/"
-	format     = json.Number("2")
-	// maxAnnotations is what all annotations of an object may have together, and
-	// maxInflated what a compressed one may grow to, in bytes.
+	preservedPrefix = "conversion-operator.io/"
+	format          = json.Number("2")
+	// maxAnnotations limits all annotations of an object, and maxInflated a compressed annotation
+	// after decompression, in bytes.
 	maxAnnotations = 256 << 10
 	maxInflated    = 4 << 20
 )
 
 var annotations = path{"metadata", "annotations"}
 
-// annotationName is that of a version of a resource.
+// annotationName returns the name of the annotation for a version of a resource.
 func annotationName(resource, version string) string {
 	name := version + "." + resource
 	if len(name) > 63 {
 		sum := sha256.Sum256([]byte(name))
 		name = name[:46] + "-" + hex.EncodeToString(sum[:])[:16]
 	}
-	return keptPrefix + name
+	return preservedPrefix + name
 }
 
-// readPreserved returns what is preserved of a version, and the annotations that tell
-// so. Of both formats, that of now counts more.
-func readPreserved(object any, resource, version string) (k *preserved, names []string) {
-	k = newPreserved()
+// readPreserved returns the preserved data of a version, and the names of its annotations. Format 2
+// takes precedence over format 1.
+func readPreserved(object any, resource, version string) (p *preserved, names []string) {
+	p = newPreserved()
 	read := func(name string, read func(string, *preserved) bool) {
 		text, isText := find(object, append(annotations[:2:2], name)).(string)
-		if isText && read(text, k) {
+		if isText && read(text, p) {
 			names = append(names, name)
 		}
 	}
-	read(keptPrefix+version, readLegacy)
+	read(preservedPrefix+version, readLegacy)
 	read(annotationName(resource, version), readFormat)
-	return k, names
+	return p, names
 }
 
-// takePreserved takes away what readPreserved reads. What is not readable stays.
+// takePreserved is readPreserved, and removes the annotations. Unreadable annotations remain.
 func takePreserved(object any, resource, version string) *preserved {
-	k, names := readPreserved(object, resource, version)
+	p, names := readPreserved(object, resource, version)
 	for _, name := range names {
-		if remove(object, append(annotations[:2:2], name)); bare(find(object, annotations)) {
+		if remove(object, append(annotations[:2:2], name)); hasNoMembers(find(object, annotations)) {
 			remove(object, annotations)
 		}
 	}
-	return k
+	return p
 }
 
-// readLegacy reads format 1. An order in it is an object that no list can be taken
-// for, and stays that here.
+// readLegacy reads format 1. Its orders remain values, as objects that cannot be mistaken for
+// lists.
 func readLegacy(text string, into *preserved) bool {
 	values, isObject := decodeObject(text)
 	for pointer, value := range values {
@@ -76,7 +76,7 @@ func readLegacy(text string, into *preserved) bool {
 	return isObject
 }
 
-// readFormat reads format 2. What has another type than it should is none of it.
+// readFormat reads format 2. It refuses members of wrong types.
 func readFormat(text string, into *preserved) bool {
 	members, _ := decodeObject(text)
 	if packed, is := members["deflate"].(string); is && members["format"] == format && len(members) == 2 {
@@ -121,7 +121,7 @@ func readFormat(text string, into *preserved) bool {
 	return true
 }
 
-// object is a member that may be missing.
+// object returns a member that must be an object if it exists.
 func object(of map[string]any, name string) (members map[string]any, is bool) {
 	value, found := of[name]
 	members, is = value.(map[string]any)
@@ -147,8 +147,7 @@ func decodeObject(text string) (members map[string]any, is bool) {
 	return members, is && err == nil
 }
 
-// inflate unpacks a compressed annotation. Of one that is damaged or too long
-// it returns nothing.
+// inflate decompresses an annotation. It returns nothing if the text is damaged or too long.
 func inflate(packed string) string {
 	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
 	text, err := io.ReadAll(io.LimitReader(reader, maxInflated+1))
@@ -158,20 +157,20 @@ func inflate(packed string) string {
 	return string(text)
 }
 
-// putPreserved writes the annotation of a version, if there is anything to preserve.
-// Text that is there could not be read.
-func putPreserved(object map[string]any, resource, version string, k *preserved) error {
-	if len(k.entries) == 0 && k.unreadable == none {
+// putPreserved writes the annotation of a version if there is anything to preserve. An existing
+// text is one that could not be read.
+func putPreserved(object map[string]any, resource, version string, p *preserved) error {
+	if len(p.entries) == 0 && p.unreadable == none {
 		return nil
 	}
 	at := slices.Concat(annotations, path{annotationName(resource, version)})
 	if text, isText := find(object, at).(string); isText {
-		k.unreadable = text
+		p.unreadable = text
 	}
-	if len(k.entries) > 0 {
-		put(object, at, marshal(k.written()))
+	if len(p.entries) > 0 {
+		put(object, at, marshal(p.content()))
 	} else {
-		put(object, at, k.unreadable)
+		put(object, at, p.unreadable)
 	}
 	size := 0
 	for name, value := range find(object, annotations).(map[string]any) {
@@ -184,24 +183,24 @@ func putPreserved(object map[string]any, resource, version string, k *preserved)
 	return nil
 }
 
-// written is the value of the annotation.
-func (k *preserved) written() map[string]any {
+// content returns the value of the annotation.
+func (p *preserved) content() map[string]any {
 	fields, orders, images, anchors, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}
-	for _, at := range k.places() {
-		e := k.entries[at]
-		switch at.kind {
+	for _, key := range p.places() {
+		e := p.entries[key]
+		switch key.kind {
 		case anAbsence:
-			absent = append(absent, at.pointer)
+			absent = append(absent, key.pointer)
 		case anOrder:
-			orders[at.pointer] = e.value
+			orders[key.pointer] = e.value
 		default:
-			fields[at.pointer] = e.value
+			fields[key.pointer] = e.value
 		}
 		if e.images != nil {
-			images[at.pointer] = e.images
+			images[key.pointer] = e.images
 		}
 		if e.anchor != nil {
-			anchors[at.pointer] = e.anchor
+			anchors[key.pointer] = e.anchor
 		}
 	}
 	all := map[string]any{"format": format}
@@ -213,8 +212,8 @@ func (k *preserved) written() map[string]any {
 	if len(absent) > 0 {
 		all["absent"] = absent
 	}
-	if k.unreadable != none {
-		all["unreadable"] = k.unreadable
+	if p.unreadable != none {
+		all["unreadable"] = p.unreadable
 	}
 	return all
 }

@@ -9,27 +9,26 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// direction is a scope in one direction: what is taken from one side, and put on the
-// other. The value that is converted is called x, and what it becomes y.
+// direction is a scope in one direction. The value that is converted is called x, and the result y.
 type direction struct {
-	// whole tells an object from a fragment, which gets no defaults.
-	whole bool
-	moves []move
-	// exchanges compute fields of y from those of x.
-	exchanges []trade
-	// drops are given up in x.
+	// isWhole tells an object from a fragment, which gets no defaults.
+	isWhole bool
+	moves   []move
+	// exchanges compute fields of y from fields of x.
+	exchanges []transfer
+	// drops are the fields of x that a rule drops.
 	drops []path
-	// emptied are fields of x that y lacks, and filled those of y that x lacks,
-	// with a value to fill them with.
+	// emptied are fields of x that y lacks, and filled are fields of y that x lacks, with their
+	// defaults.
 	emptied, filled []fill
-	// lost are fields of x that y lacks, missing those of y that x lacks.
+	// lost are fields of x that y lacks, and missing are fields of y that x lacks.
 	lost, missing []leaf
-	// lenders are objects that x and y have.
+	// shared are objects that x and y have.
 	shared []sharedObject
-	// lists and maps that x and y have.
+	// collections are lists and maps that x and y have.
 	collections []elements
 	back        *direction
-	// schema is what that of y says of the scope, nil where that is not known.
+	// schema is the schema of y, nil if it is unknown.
 	schema *shape.Schema
 }
 
@@ -43,32 +42,33 @@ type fill struct {
 	schema     *shape.Schema
 }
 
-// sharedObject is an object that both sides have. The values at out have their place
-// elsewhere in y: an object that has nothing else is not there in y.
+// sharedObject is an object that both sides have. The values at out are elsewhere in y: an object
+// with nothing else does not exist in y.
 type sharedObject struct {
 	path path
 	out  []path
 }
 
 type elements struct {
-	path  path
-	isMap bool
-	keys  []string
-	way   *direction
-	// common is the shape without which the list or map is kept as a whole.
+	path      path
+	isMap     bool
+	keys      []string
+	direction *direction
+	// common is the shape of the list or map. A list or map of another shape is preserved as a
+	// whole.
 	common *common
 }
 
-// directions reads a scope in both directions.
-func directions(s *scope, whole bool) (toHub, toSpoke *direction) {
-	toHub, toSpoke = &direction{whole: whole, schema: s.hub}, &direction{whole: whole, schema: s.spoke}
+// directions returns both directions of a scope.
+func directions(s *scope, isWhole bool) (toHub, toSpoke *direction) {
+	toHub, toSpoke = &direction{isWhole: isWhole, schema: s.hub}, &direction{isWhole: isWhole, schema: s.spoke}
 	toHub.back, toSpoke.back = toSpoke, toHub
 	for _, m := range s.Moves {
 		toHub.moves = append(toHub.moves, move{m.Spoke, m.Hub})
 		toSpoke.moves = append(toSpoke.moves, move{m.Hub, m.Spoke})
 	}
 	for i := range s.Exchanges {
-		there, back := trades(&s.Exchanges[i])
+		there, back := transfers(&s.Exchanges[i])
 		toHub.exchanges = append(toHub.exchanges, there)
 		toSpoke.exchanges = append(toSpoke.exchanges, back)
 	}
@@ -90,7 +90,7 @@ func directions(s *scope, whole bool) (toHub, toSpoke *direction) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		there, back := directions(&c.Scope, whole)
+		there, back := directions(&c.Scope, isWhole)
 		shared := s.commonOf(c.Path)
 		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared})
 		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared})
@@ -101,13 +101,13 @@ func directions(s *scope, whole bool) (toHub, toSpoke *direction) {
 	return toHub, toSpoke
 }
 
-// keeps reports whether anything in a scope may be preserved.
-func (w *direction) keeps() bool {
-	return len(w.exchanges)+len(w.emptied)+len(w.filled)+len(w.lost)+len(w.missing)+len(w.shared) > 0 ||
-		slices.ContainsFunc(w.collections, func(e elements) bool { return e.way.keeps() })
+// mayPreserve reports whether a conversion of the scope may preserve anything.
+func (d *direction) mayPreserve() bool {
+	return len(d.exchanges)+len(d.emptied)+len(d.filled)+len(d.lost)+len(d.missing)+len(d.shared) > 0 ||
+		slices.ContainsFunc(d.collections, func(e elements) bool { return e.direction.mayPreserve() })
 }
 
-// commonOf is the shape that both sides can have of a field, nil where that is any.
+// commonOf returns the shape that both sides allow for a field, nil if they allow the same.
 func (s *scope) commonOf(of path) *common {
 	for _, l := range s.OnlySpoke {
 		if l.Common != nil && slices.Equal(l.Path, of) {

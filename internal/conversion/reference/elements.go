@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// convert converts the elements of a list or map of x, in place.
+// convert converts the elements of a list or map of x in place.
 func (e *elements) convert(x any, s *preserved, at string) *preserved {
 	keep := newPreserved()
 	at += e.path.pointer()
 	switch held := find(x, e.path).(type) {
 	case map[string]any:
-		s.unname(at, !e.isMap)
+		s.markUnnamed(at, !e.isMap)
 		for name := range held {
 			if e.isMap {
-				y, more := e.way.convert(held[name], s, at+"/"+escapes.Replace(name))
+				y, more := e.direction.convert(held[name], s, at+"/"+escapes.Replace(name))
 				held[name] = y
 				keep.add(more)
 			}
@@ -25,24 +25,23 @@ func (e *elements) convert(x any, s *preserved, at string) *preserved {
 	case []any:
 		switch {
 		case e.isMap || len(held) == 0:
-			s.unname(at, e.isMap)
-		case e.named(held) || !e.way.keeps():
+			s.markUnnamed(at, e.isMap)
+		case e.haveUniqueKeys(held) || !e.direction.mayPreserve():
 			for i := range held {
-				y, more := e.way.convert(held[i], s, at+"/"+selector(held[i], e.keys))
+				y, more := e.direction.convert(held[i], s, at+"/"+selector(held[i], e.keys))
 				held[i] = y
 				keep.add(more)
 			}
 		default:
-			s.unname(at, len(e.keys) > 0)
-			return e.anonymous(held, s, at)
+			s.markUnnamed(at, len(e.keys) > 0)
+			return e.convertWithoutKeys(held, s, at)
 		}
 	}
 	return keep
 }
 
-// named reports whether the elements of a list are known by their keys: all have
-// them, and no two have the same.
-func (e *elements) named(list []any) bool {
+// haveUniqueKeys reports whether all elements of a list have keys, and no two the same.
+func (e *elements) haveUniqueKeys(list []any) bool {
 	seen := map[string]bool{}
 	for _, element := range list {
 		for _, key := range e.keys {
@@ -59,7 +58,7 @@ func (e *elements) named(list []any) bool {
 	return len(e.keys) > 0
 }
 
-// selector names an element by its keys: [name="http",protocol="TCP"].
+// selector identifies an element by its keys: [name="http",protocol="TCP"].
 func selector(element any, keys []string) string {
 	var parts []string
 	for _, key := range keys {
@@ -72,10 +71,10 @@ func selector(element any, keys []string) string {
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// anonymous converts elements that have no keys. They obey the law as a whole:
-// one of which something would be preserved is preserved whole, by its index, and
-// is restored in the place of an element that it converts to.
-func (e *elements) anonymous(list []any, s *preserved, at string) *preserved {
+// convertWithoutKeys converts elements without keys. The law applies to each as a whole: an element
+// with anything to preserve is preserved whole, by its index, and restored in the place of an
+// element that it converts to.
+func (e *elements) convertWithoutKeys(list []any, s *preserved, at string) *preserved {
 	keep := newPreserved()
 	restored := e.matched(list, s, at)
 	for i := range list {
@@ -83,8 +82,8 @@ func (e *elements) anonymous(list []any, s *preserved, at string) *preserved {
 			list[i] = clone(restored[i].value)
 			continue
 		}
-		x := e.way.withoutAll(list[i])
-		y, more := e.way.convert(x, nil, "")
+		x := e.direction.withoutAll(list[i])
+		y, more := e.direction.convert(x, nil, "")
 		for _, t := range more.taken {
 			keep.taken = append(keep.taken, taken{at + "/" + strconv.Itoa(i) + t.pointer, t.common})
 		}
@@ -95,23 +94,23 @@ func (e *elements) anonymous(list []any, s *preserved, at string) *preserved {
 	return keep
 }
 
-// matched finds for each element what is preserved of it, or nil. An element that
-// is still at its index comes first; of all others, those that were preserved first
-// take the first place.
+// matched returns the preserved element that each element is restored from, or nil. An element at
+// its own index takes precedence; the others take the first matching index in the order of
+// preservation.
 func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 	matched := make([]*entry, len(list))
-	var waiting, left []waits
+	var waiting, left []waitingElement
 	for _, index := range s.indexes(at) {
 		old := s.find(at+"/"+strconv.Itoa(index), aValue)
 		if !e.accepts(old.value, s) {
-			old.fate = refused
+			old.state = refused
 			continue
 		}
-		old.fate = done
+		old.state = done
 		if index < len(list) && e.becomes(old.value, list[index]) {
 			matched[index] = old
 		} else {
-			waiting = append(waiting, waits{old, index})
+			waiting = append(waiting, waitingElement{old, index})
 		}
 	}
 	became := unchanged(waiting, list, matched)
@@ -132,13 +131,13 @@ func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 			matched[place] = old.entry
 		}
 	}
-	s.leave(e, left, list, matched, became, at)
+	s.noteUnmatched(e, left, list, matched, became, at)
 	return matched
 }
 
-// unchanged are those that still are what they became, at their indexes. They come before
-// others that an element was, too.
-func unchanged(waiting []waits, list []any, matched []*entry) map[int]*entry {
+// unchanged returns the preserved elements whose images are still at their indexes. They take
+// precedence over others that an element could be restored from.
+func unchanged(waiting []waitingElement, list []any, matched []*entry) map[int]*entry {
 	became := map[int]*entry{}
 	for _, old := range waiting {
 		if i := old.index; i < len(list) && matched[i] == nil && old.images == digest(list[i]) {
@@ -148,33 +147,33 @@ func unchanged(waiting []waits, list []any, matched []*entry) map[int]*entry {
 	return became
 }
 
-// waits is an element that is preserved, and the index that it had.
-type waits struct {
+// waitingElement is a preserved element and its former index.
+type waitingElement struct {
 	*entry
 	index int
 }
 
-// accepts reports whether a list can have a preserved element. One of which rules give
-// something up may lack what is required.
+// accepts reports whether a list can have a preserved element. The element may lack required fields
+// if rules drop them.
 func (e *elements) accepts(value any, s *preserved) bool {
 	object, isObject := value.(map[string]any)
-	if e.way.schema == nil || !isObject {
-		return s.accepts(e.way.schema, value)
+	if e.direction.schema == nil || !isObject {
+		return s.accepts(e.direction.schema, value)
 	}
 	for name := range object {
-		if member := e.way.schema.Field(name); member == nil || !s.accepts(member, object[name]) {
+		if member := e.direction.schema.Field(name); member == nil || !s.accepts(member, object[name]) {
 			return false
 		}
 	}
 	return true
 }
 
-// leave notes into which elements those are to be merged to which none converts:
-// into one that still is what they became. Format 1 does not tell what that was.
-func (k *preserved) leave(e *elements, left []waits, list []any, matched []*entry, became map[int]*entry, at string) {
+// noteUnmatched selects the elements that preserved elements are merged into if no element converts
+// to them: an element that still is their image. Format 1 has no images.
+func (p *preserved) noteUnmatched(e *elements, left []waitingElement, list []any, matched []*entry, became map[int]*entry, at string) {
 	for _, old := range left {
 		if old.images == nil {
-			old.fate = unmatched
+			old.state = unmatched
 			continue
 		}
 		for i := range list {
@@ -186,41 +185,40 @@ func (k *preserved) leave(e *elements, left []waits, list []any, matched []*entr
 	}
 	for i := range list {
 		if old := became[i]; old != nil {
-			k.merging = append(k.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i])})
+			p.merging = append(p.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i])})
 		}
 	}
 }
 
-// isUnedited reports whether an element has all that a preserved one converts to, and
-// whether what it has besides has no place in y: then that is what it is in y.
+// isUnedited reports whether an element has all that a preserved element converts to, and anything
+// else in it has no place in y: then the element was not edited.
 func (e *elements) isUnedited(old, element any) bool {
-	became, _ := e.way.back.forward(old, nil, "")
-	here, _ := e.way.forward(became, nil, "")
-	there, _ := e.way.forward(element, nil, "")
+	became, _ := e.direction.back.forward(old, nil, "")
+	here, _ := e.direction.forward(became, nil, "")
+	there, _ := e.direction.forward(element, nil, "")
 	isContainer := isObject(old) && isObject(element) || isList(old) && isList(element)
 	return isContainer && within(became, element) && Equal(here, there)
 }
 
-// becomes reports whether an element that is preserved is what an element was
-// on the other side.
+// becomes reports whether an element is the image of a preserved element.
 func (e *elements) becomes(old, element any) bool {
-	y, _ := e.way.back.forward(old, nil, "")
+	y, _ := e.direction.back.forward(old, nil, "")
 	return Equal(y, element)
 }
 
-// withoutAll is x without what is given up in it and in all elements below it.
-func (w *direction) withoutAll(x any) any {
-	x = w.without(x)
-	for i := range w.collections {
-		e := &w.collections[i]
+// withoutAll returns x without dropped fields, in all elements below it too.
+func (d *direction) withoutAll(x any) any {
+	x = d.without(x)
+	for i := range d.collections {
+		e := &d.collections[i]
 		switch held := find(x, e.path).(type) {
 		case map[string]any:
 			for name := range held {
-				held[name] = e.way.withoutAll(held[name])
+				held[name] = e.direction.withoutAll(held[name])
 			}
 		case []any:
 			for i := range held {
-				held[i] = e.way.withoutAll(held[i])
+				held[i] = e.direction.withoutAll(held[i])
 			}
 		}
 	}

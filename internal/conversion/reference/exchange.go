@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// convert writes to y what the values of x are there. What would not convert
-// back is preserved: alone where y has nothing of it, besides y's values otherwise.
-func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone, besides *preserved) {
+// convert writes the images of x's values to y. It returns the values that would not convert back:
+// alone if y has no image of them, besides otherwise.
+func (t *transfer) convert(x any, y map[string]any, s *preserved, at string) (alone, besides *preserved) {
 	values := make([]any, len(t.from))
 	for i, f := range t.from {
 		values[i] = find(x, f.Path)
@@ -19,7 +19,7 @@ func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone
 	image := t.restored(t.forward(values), values, x, s, at)
 	for i, value := range image {
 		if value != none {
-			put(y, t.to[i].Path, clone(value)) // entries may be merged into it
+			put(y, t.to[i].Path, clone(value)) // entries may be merged into the value
 		}
 	}
 	if Equal(t.backward(image), values) {
@@ -27,7 +27,7 @@ func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone
 	}
 	keep := newPreserved()
 	var images any
-	if some(image) {
+	if anyPresent(image) {
 		images = pointers(t.to)
 	}
 	for i, value := range values {
@@ -35,13 +35,13 @@ func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone
 		_, isList := value.([]any)
 		switch {
 		case value == none:
-		case t.order != nil && isList && some(image):
+		case t.order != nil && isList && anyPresent(image):
 			keep.put(pointer, anOrder, t.order(value), images)
 		default:
 			keep.put(pointer, aValue, value, images)
 		}
 	}
-	if some(image) {
+	if anyPresent(image) {
 		return newPreserved(), keep
 	}
 	for _, f := range t.from {
@@ -50,13 +50,13 @@ func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone
 	return keep, newPreserved()
 }
 
-// taken are the fields without an image of the values of x.
-func (t *trade) taken(x any, s *preserved, at string) (fields []taken) {
+// taken returns the fields of y for which the values of x have no image.
+func (t *transfer) taken(x any, s *preserved, at string) (fields []taken) {
 	values := make([]any, len(t.from))
 	for i, f := range t.from {
 		values[i] = find(x, f.Path)
 	}
-	if !some(values) {
+	if !anyPresent(values) {
 		return nil
 	}
 	for i, value := range t.restored(t.forward(values), values, x, s, at) {
@@ -67,13 +67,13 @@ func (t *trade) taken(x any, s *preserved, at string) (fields []taken) {
 	return fields
 }
 
-// isImage reports whether one of the fields of x was an image of a value.
-func (t *trade) isImage(images any) bool {
+// wasImage reports whether one of the fields of x was an image of the preserved value.
+func (t *transfer) wasImage(images any) bool {
 	list, _ := images.([]any)
 	return slices.ContainsFunc(t.from, func(f field) bool { return slices.Contains(list, any(f.Path.pointer())) })
 }
 
-// pointers are those of fields in their scope.
+// pointers returns the pointers of fields within their scope.
 func pointers(fields []field) any {
 	list := []any{}
 	for _, f := range fields {
@@ -82,13 +82,13 @@ func pointers(fields []field) any {
 	return list
 }
 
-// restored is what is preserved, if that converts to the values that are there now,
-// and image otherwise. If none are there, the objects above it must be, and the
-// values must have had no images that are gone now.
-func (t *trade) restored(image, values []any, x any, s *preserved, at string) []any {
+// restored returns the preserved values if they convert to the current values of x, and image
+// otherwise. If x has no values, the anchors must exist, and the preserved values must not have had
+// images that are gone now.
+func (t *transfer) restored(image, values []any, x any, s *preserved, at string) []any {
 	image = t.arranged(image, s, at)
 	old := slices.Repeat([]any{none}, len(t.to))
-	there, imaged := some(values), false
+	there, imaged := anyPresent(values), false
 	for i := range t.to {
 		f := &t.to[i]
 		e := s.find(at+f.Path.pointer(), aValue)
@@ -96,42 +96,42 @@ func (t *trade) restored(image, values []any, x any, s *preserved, at string) []
 		case e == nil, t.arrange != nil && legacyOrder(e.value) != nil, !there && !isObject(find(x, f.Path[:f.Anchor])):
 			continue
 		case !f.accepts(e.value, s):
-			e.fate = refused
+			e.state = refused
 			continue
 		}
-		e.fate, old[i] = done, clone(e.value)
-		if t.isImage(e.images) {
+		e.state, old[i] = done, clone(e.value)
+		if t.wasImage(e.images) {
 			imaged = true
-			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.has(at + f.Path.pointer()) }) {
-				e.fate = deferred
+			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.preserves(at + f.Path.pointer()) }) {
+				e.state = deferred
 			}
 		}
 	}
-	if some(old) && (!there && !imaged || Equal(t.backward(old), values)) {
+	if anyPresent(old) && (!there && !imaged || Equal(t.backward(old), values)) {
 		return old
 	}
 	return image
 }
 
-// arranged is a list in the order that is preserved of it. In format 1 that is
-// where a value would be.
-func (t *trade) arranged(image []any, s *preserved, at string) []any {
+// arranged returns a list in its preserved order. Format 1 stores the order in the place of a
+// value.
+func (t *transfer) arranged(image []any, s *preserved, at string) []any {
 	if t.arrange == nil {
 		return image
 	}
 	pointer := at + t.to[0].Path.pointer()
 	if e := s.find(pointer, aValue); e != nil && legacyOrder(e.value) != nil {
-		e.fate = done
+		e.state = done
 		image = []any{t.arrange(image[0], legacyOrder(e.value))}
 	}
 	if e := s.find(pointer, anOrder); e != nil {
-		e.fate = done
+		e.state = done
 		image = []any{t.arrange(image[0], e.value)}
 	}
 	return image
 }
 
-// legacyOrder is an order of format 1, or nil: an object that no list can be taken for.
+// legacyOrder returns an order of format 1, an object that cannot be mistaken for a list, or nil.
 func legacyOrder(value any) any {
 	list, isList := find(value, path{"order"}).([]any)
 	if !isList || len(value.(map[string]any)) != 1 {
@@ -140,26 +140,26 @@ func legacyOrder(value any) any {
 	return list
 }
 
-// some reports whether there is any value.
-func some(values []any) bool {
+// anyPresent reports whether there is any value.
+func anyPresent(values []any) bool {
 	return slices.ContainsFunc(values, func(value any) bool { return value != none })
 }
 
-// trade is an exchange in one direction.
-type trade struct {
+// transfer is an exchange in one direction.
+type transfer struct {
 	from, to []field
-	// forward computes the values at to from those at from, and backward those at
-	// from. A value that is missing is none.
+	// forward computes the values at to from those at from, and backward the reverse. A missing
+	// value is none.
 	forward, backward func(values []any) []any
-	// order is that of a list that is a map in y, and arrange brings it back.
+	// order returns the order of a list that is a map in y, and arrange restores it.
 	order   func(list any) any
 	arrange func(list, order any) any
 }
 
-// trades are both directions of an exchange.
-func trades(e *exchange) (toHub, toSpoke trade) {
+// transfers returns both directions of an exchange.
+func transfers(e *exchange) (toHub, toSpoke transfer) {
 	same := func(values []any) []any { return values }
-	toHub = trade{from: e.Spoke, to: e.Hub, forward: same, backward: same}
+	toHub = transfer{from: e.Spoke, to: e.Hub, forward: same, backward: same}
 	switch {
 	case e.Format != nil:
 		f := template{e.Format.Texts, e.Format.Integer}
@@ -183,19 +183,19 @@ func trades(e *exchange) (toHub, toSpoke trade) {
 	case e.Cast != nil:
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
 	}
-	toSpoke = trade{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward}
+	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward}
 	if e.Index != nil {
 		i := index{e.Index.Key, e.Index.Integer}
-		list := trade{forward: single(i.toMap), backward: single(i.toList), order: i.order}
-		object := trade{forward: single(i.toList), backward: single(i.toMap), arrange: i.arrange}
+		list := transfer{forward: single(i.toMap), backward: single(i.toList), order: i.order}
+		object := transfer{forward: single(i.toList), backward: single(i.toMap), arrange: i.arrange}
 		toHub, toSpoke = ordered(e.Index.Hub, object, list)
 		toHub.from, toHub.to, toSpoke.from, toSpoke.to = e.Spoke, e.Hub, e.Hub, e.Spoke
 	}
-	return toHub.legal(), toSpoke.legal()
+	return toHub.restricted(), toSpoke.restricted()
 }
 
-// legal is the trade with no values that the API server would refuse.
-func (t trade) legal() trade {
+// restricted returns the transfer without values that the API server would refuse.
+func (t transfer) restricted() transfer {
 	forward, backward := t.forward, t.backward
 	t.forward = func(values []any) []any { return allowed(t.to, forward(values)) }
 	t.backward = func(values []any) []any { return allowed(t.from, backward(values)) }
@@ -212,20 +212,20 @@ func allowed(fields []field, values []any) []any {
 	return values
 }
 
-// allows reports whether there can be a value: a label is a short text, and an
-// annotation any text.
+// allows reports whether the field can have a value: a label must be a valid label value, and an
+// annotation a text.
 func (f *field) allows(value any) bool {
 	text, isText := value.(string)
 	return (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
 }
 
-// accepts reports whether a value that is preserved may be that of the field.
+// accepts reports whether a preserved value may come back to the field.
 func (f *field) accepts(value any, s *preserved) bool {
 	return f.allows(value) && s.accepts(f.schema, value)
 }
 
-// ordered returns what leads to the hub, where makesHub leads to what the flag
-// says that the hub has, and then the other one.
+// ordered returns first the one that leads to the hub: makesHub if ofHub is set, makesSpoke
+// otherwise.
 func ordered[T any](ofHub bool, makesHub, makesSpoke T) (toHub, toSpoke T) {
 	if ofHub {
 		return makesHub, makesSpoke
@@ -233,7 +233,7 @@ func ordered[T any](ofHub bool, makesHub, makesSpoke T) (toHub, toSpoke T) {
 	return makesSpoke, makesHub
 }
 
-// single is a function of one value. No value gives none, and a null a null.
+// single lifts a function of one value. It passes none and null through.
 func single(f func(any) any) func([]any) []any {
 	return func(values []any) []any {
 		if values[0] == none || values[0] == nil {
@@ -243,24 +243,22 @@ func single(f func(any) any) func([]any) []any {
 	}
 }
 
-// tidy takes an object away that was there in x for values alone that are
-// elsewhere in y. One that holds the place of a value that is preserved stays, be it
-// of a third version.
-func (o *sharedObject) tidy(x any, y map[string]any, s, keep *preserved, at string) {
+// removeEmptied removes an object from y if all values that it had in x are elsewhere in y. The
+// object stays if preserved data, also of a third version, belongs into it.
+func (o *sharedObject) removeEmptied(x any, y map[string]any, s, keep *preserved, at string) {
 	pointer := at + o.path.pointer()
 	now := find(y, o.path)
-	if !isObject(now) || !bare(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.under(pointer) || s.holds(pointer) {
+	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesBelow(pointer) || s.othersPreserveBelow(pointer) {
 		return
 	}
 	remove(y, o.path)
-	if e := s.find(pointer, aValue); e != nil && bare(e.value) {
-		e.fate = done
+	if e := s.find(pointer, aValue); e != nil && hasNoMembers(e.value) {
+		e.state = done
 		put(y, o.path, clone(e.value))
 	}
 }
 
-// holdsOnlyShared reports whether an object has something, and only what has its place
-// elsewhere in y.
+// holdsOnlyShared reports whether an object is not empty, and all of its values are elsewhere in y.
 func (o *sharedObject) holdsOnlyShared(value any, at path) bool {
 	object, _ := value.(map[string]any)
 	for name := range object {

@@ -10,13 +10,13 @@ import (
 	"slices"
 )
 
-// index makes a list of objects a map by one of their fields.
+// index converts a list of objects to a map by one of their fields.
 type index struct {
 	key     string
 	integer bool
 }
 
-// keyOf is what an object is called in the map.
+// keyOf returns the key of an element in the map.
 func (i *index) keyOf(element any) (name string, found bool) {
 	switch key := find(element, path{i.key}).(type) {
 	case string:
@@ -27,7 +27,7 @@ func (i *index) keyOf(element any) (name string, found bool) {
 	return "", false
 }
 
-// value of the key field.
+// value returns the value of the key field.
 func (i *index) value(name string) any {
 	if i.integer {
 		return json.Number(name)
@@ -71,7 +71,7 @@ func (i *index) toList(value any) any {
 	return list
 }
 
-// compare orders keys: integers as such, and text by its bytes.
+// compare orders integer keys by value, and text keys by their bytes.
 func (i *index) compare(a, b string) int {
 	if i.integer && isInteger(a) && isInteger(b) {
 		left, _ := json.Number(a).Int64()
@@ -81,7 +81,7 @@ func (i *index) compare(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// order is what is preserved of a list that is not sorted: its keys.
+// order returns what is preserved of an unsorted list: its keys.
 func (i *index) order(value any) any {
 	order := []any{}
 	for _, element := range value.([]any) {
@@ -90,7 +90,7 @@ func (i *index) order(value any) any {
 	return order
 }
 
-// arrange puts the elements that an order knows first, in that order.
+// arrange moves the elements whose keys are in the order to the front, in that order.
 func (i *index) arrange(value, order any) any {
 	list, isList := value.([]any)
 	keys, _ := order.([]any)

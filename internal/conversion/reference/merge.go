@@ -13,63 +13,61 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// merger brings entries into an object. Live data stays unchanged.
+// merger merges entries into an object. Live data stays unchanged.
 type merger struct {
-	// schema is that of the object, nil where it is not known.
+	// schema is the schema of the object, nil if it is unknown.
 	schema *shape.Schema
-	// at and entry are what is merged; exact tells that an index in its place is that
-	// of now.
-	at    pathContext
+	// key and entry are merged.
+	key   entryKey
 	entry *entry
+	// exact means that an index in the key is a current index.
 	exact bool
-	// whole tells that the entry takes the place of what is live.
-	whole bool
-	// lenient and partial are those of kept, refusesStatus that of the ruleset.
+	// replace means that the entry replaces live data.
+	replace                         bool
 	lenient, partial, refusesStatus bool
-	// became has the indexes of elements that are found by their digests.
+	// became maps the pointers of elements to the indexes that their digests were found at.
 	became map[string]int
-	// root is the object, way the one that made it, added are the places of what was
+	// root is the object, direction made it, and added are the pointers of the values that were
 	// merged into it.
-	root  any
-	way   *direction
-	added []string
+	root      any
+	direction *direction
+	added     []string
 	// taken are fields that entries must not fill.
 	taken []taken
-	// restore is all that is preserved of the version of the object.
+	// restore is all preserved data of the object's version.
 	restore *preserved
-	// left is what is carried on.
+	// left is the preserved data that remains in the annotation.
 	left *preserved
 }
 
-func (m *merger) merge(root map[string]any, at pathContext, e *entry, exact bool) {
-	m.at, m.entry, m.exact = at, e, exact
-	full := segments(at.pointer)
+func (m *merger) merge(root map[string]any, key entryKey, e *entry, exact bool) {
+	m.key, m.entry, m.exact = key, e, exact
+	full := segments(key.pointer)
 	switch {
 	case full[0] == "metadata":
 		m.metadata(root, full)
-	case full[0] == "status" && m.refusesStatus, at.kind == aValue && len(full) == 1 && (full[0] == "apiVersion" || full[0] == "kind"):
-		m.carry("", full, e.value)
+	case full[0] == "status" && m.refusesStatus, key.kind == aValue && len(full) == 1 && (full[0] == "apiVersion" || full[0] == "kind"):
+		m.retain("", full, e.value)
 	default:
 		m.into(root, m.schema, "", full, e.value)
 	}
 }
 
-// into merges a value at the rest of its pointer below a live value, whose own
-// pointer is at.
+// into merges a value at the rest of its pointer into a live value, whose own pointer is at.
 func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value any) {
 	switch {
-	case len(rest) == 0 && m.whole && isObject(live):
+	case len(rest) == 0 && m.replace && isObject(live):
 		clear(live.(map[string]any))
 		maps.Copy(live.(map[string]any), clone(value).(map[string]any))
 		return
-	case len(rest) == 0 && m.whole && isList(live):
+	case len(rest) == 0 && m.replace && isList(live):
 		copy(live.([]any), clone(value).([]any)) // they have as many elements
 		return
 	case len(rest) == 0:
 		m.fill(live, s, at, value)
 		return
 	case s == nil:
-		m.carry(at, rest, value)
+		m.retain(at, rest, value)
 		return
 	}
 	below := at + "/" + rest[0]
@@ -80,7 +78,7 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 			if member := s.Field(name); member != nil && (m.lenient || fits(member, value, !m.partial)) {
 				live[name], m.added = clone(value), append(m.added, below)
 			} else {
-				m.carry(at, rest, value)
+				m.retain(at, rest, value)
 			}
 		} else if found {
 			m.into(next, s.Field(name), below, rest[1:], value)
@@ -92,22 +90,22 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 		switch {
 		case element != none:
 			m.into(element, s.Items(), below, rest[1:], value)
-		case m.entry.fate != unmatched:
-			m.carry(at, rest, value)
+		case m.entry.state != unmatched:
+			m.retain(at, rest, value)
 		}
 	default:
-		m.carry(at, rest, value)
+		m.retain(at, rest, value)
 	}
 }
 
-// isFilled reports whether a value is a default that a rule has filled in.
+// isFilled reports whether a value is a default that a rule filled in.
 func (m *merger) isFilled(live any, pointer string) bool {
-	filled := m.way.defaultAt(pointer, false)
-	return filled != nil && m.at.kind == aValue && !slices.Contains(m.added, pointer) && Equal(live, filled.value)
+	filled := m.direction.defaultAt(pointer, false)
+	return filled != nil && m.key.kind == aValue && !slices.Contains(m.added, pointer) && Equal(live, filled.value)
 }
 
-// add makes a member, with the objects on the way to it, but no element of a list.
-// That a field was absent is so without anything being made.
+// add adds a member, and the objects on its path, but no elements of lists. An absence needs no
+// changes.
 func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []string, value any) {
 	known := s
 	for i, segment := range rest {
@@ -118,7 +116,7 @@ func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []str
 			known = known.Field(unescapes.Replace(segment))
 		}
 		if known == nil {
-			m.carry(at, rest, value)
+			m.retain(at, rest, value)
 			return
 		}
 	}
@@ -128,35 +126,35 @@ func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []str
 	}
 	name := unescapes.Replace(rest[0])
 	switch {
-	case m.at.kind == anAbsence, m.isPartOfLive(at + "/" + strings.Join(rest, "/")):
+	case m.key.kind == anAbsence, m.isPartOfLive(at + "/" + strings.Join(rest, "/")):
 	case m.isTaken(live, rest[0], made):
-		m.carry(at, rest, value)
-	case m.at.kind == aValue && (m.lenient || fits(s.Field(name), made, !m.partial)):
+		m.retain(at, rest, value)
+	case m.key.kind == aValue && (m.lenient || fits(s.Field(name), made, !m.partial)):
 		live[name] = clone(made)
 		m.added = append(m.added, at+"/"+strings.Join(rest, "/"))
 	default:
-		m.carry(at, rest, value)
+		m.retain(at, rest, value)
 	}
 }
 
-// isPartOfLive reports whether a rule computes a field together with others that are
-// live: the field would be absent by that.
+// isPartOfLive reports whether a rule computes the field together with live fields: then the
+// absence of the field is live too.
 func (m *merger) isPartOfLive(pointer string) bool {
-	return slices.ContainsFunc(m.way.fieldsWith(pointer), func(at string) bool {
+	return slices.ContainsFunc(m.direction.fieldsWith(pointer), func(at string) bool {
 		live := follow(m.root, segments(at))
 		return at != pointer && live != none && !slices.Contains(m.added, at) && !m.isRestored(live, at)
 	})
 }
 
-// isRestored reports whether a value at a pointer is the one that is preserved of it.
+// isRestored reports whether the value at a pointer is its preserved value.
 func (m *merger) isRestored(live any, pointer string) bool {
 	e := m.restore.find(pointer, aValue)
-	return e != nil && e.fate == done && Equal(live, e.value)
+	return e != nil && e.state == done && Equal(live, e.value)
 }
 
-// fieldsWith are the places of the fields that a rule computes together with one.
-func (w *direction) fieldsWith(pointer string) (places []string) {
-	for _, t := range w.exchanges {
+// fieldsWith returns the pointers of the fields that a rule computes together with a field.
+func (d *direction) fieldsWith(pointer string) (places []string) {
+	for _, t := range d.exchanges {
 		if slices.ContainsFunc(t.to, func(f field) bool { return f.Path.pointer() == pointer }) {
 			for _, f := range t.to {
 				places = append(places, f.Path.pointer())
@@ -164,13 +162,13 @@ func (w *direction) fieldsWith(pointer string) (places []string) {
 			return places
 		}
 	}
-	for _, e := range w.collections {
+	for _, e := range d.collections {
 		below, found := strings.CutPrefix(pointer, e.path.pointer()+"/")
 		element, rest, deeper := strings.Cut(below, "/")
 		if !found || !deeper {
 			continue
 		}
-		for _, place := range e.way.fieldsWith("/" + rest) {
+		for _, place := range e.direction.fieldsWith("/" + rest) {
 			places = append(places, e.path.pointer()+"/"+element+place)
 		}
 		if len(places) > 0 {
@@ -180,13 +178,13 @@ func (w *direction) fieldsWith(pointer string) (places []string) {
 	return nil
 }
 
-// fill gives a live value what it lacks.
+// fill adds the missing members of a value to a live value.
 func (m *merger) fill(live any, s *shape.Schema, at string, value any) {
 	switch {
-	case m.at.kind != aValue:
+	case m.key.kind != aValue:
 		return
 	case s == nil:
-		m.carry(at, nil, value)
+		m.retain(at, nil, value)
 		return
 	}
 	switch value := value.(type) {
@@ -203,18 +201,18 @@ func (m *merger) fill(live any, s *shape.Schema, at string, value any) {
 				return
 			}
 			name := selector(element, s.Keys())
-			if same := selected(list, name); same != none {
+			if same := selectElement(list, name); same != none {
 				m.fill(same, s.Items(), at+"/"+name, element)
 			}
 		}
 	}
 }
 
-// metadata merges a label or an annotation. No other metadata comes back.
+// metadata merges a label or an annotation. Other metadata never comes back.
 func (m *merger) metadata(root map[string]any, full []string) {
 	text, isText := m.entry.value.(string)
-	if m.at.kind != aValue || !isText || len(full) != 3 || full[1] != "labels" && full[1] != "annotations" {
-		m.carry("", full, m.entry.value)
+	if m.key.kind != aValue || !isText || len(full) != 3 || full[1] != "labels" && full[1] != "annotations" {
+		m.retain("", full, m.entry.value)
 		return
 	}
 	name := unescapes.Replace(full[2])
@@ -222,22 +220,22 @@ func (m *merger) metadata(root map[string]any, full []string) {
 	switch {
 	case len(validation.IsQualifiedName(strings.ToLower(name))) > 0, isLabel && len(validation.IsQualifiedName(name)) > 0,
 		isLabel && len(validation.IsValidLabelValue(text)) > 0:
-		m.carry("", full, text)
+		m.retain("", full, text)
 	case find(root, path{"metadata", full[1], name}) == none:
 		put(root, path{"metadata", full[1], name}, text)
 	}
 }
 
-// carry carries a value on. What it became is known of all of it, and of an element
-// in each part, too.
-func (m *merger) carry(at string, rest []string, value any) {
+// retain leaves a value in the annotation. Images describe a whole entry, so a part of an entry
+// keeps only a digest, which describes the element around it.
+func (m *merger) retain(at string, rest []string, value any) {
 	for _, segment := range rest {
 		at += "/" + segment
 	}
 	images := m.entry.images
-	if _, isDigest := images.(string); !isDigest && at != m.at.pointer {
+	if _, isDigest := images.(string); !isDigest && at != m.key.pointer {
 		images = nil
 	}
-	m.left.put(at, m.at.kind, value, images)
-	m.left.entries[pathContext{at, m.at.kind}].anchor = m.entry.anchor
+	m.left.put(at, m.key.kind, value, images)
+	m.left.entries[entryKey{at, m.key.kind}].anchor = m.entry.anchor
 }

@@ -11,33 +11,34 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// element finds that of a list to which a pointer leads, or none. An index is of one
-// without keys: it is the one that has the same keys now, or still is what it became.
-// Of format 1 it is the one at the index, if it has nothing else than that had.
+// element returns the element of a list at a segment, or none. An index identifies an element
+// without keys: it matches the element that has the same keys now, or whose digest is the entry's
+// image. In format 1 it matches the element at the index if that has no other members than the
+// preserved element.
 func (m *merger) element(list []any, s *shape.Schema, at string, rest []string, value any) any {
 	index, isIndex := indexOf(rest[0])
 	there := isIndex && index < len(list)
 	switch {
 	case strings.HasPrefix(rest[0], "["):
-		return selected(list, rest[0])
+		return selectElement(list, rest[0])
 	case m.exact && there:
 		return list[index]
 	case m.exact || !isIndex:
 		return none
 	case len(s.Keys()) > 0 && len(rest) == 1:
-		return selected(list, selector(value, s.Keys()))
+		return selectElement(list, selector(value, s.Keys()))
 	}
 	if _, isDigest := m.entry.images.(string); isDigest {
 		return m.digested(list, at, rest[0])
 	}
-	if m.at.kind == aValue && there && within(list[index], value) {
+	if m.key.kind == aValue && there && within(list[index], value) {
 		return list[index]
 	}
 	return none
 }
 
-// digested finds an element that still is what the entry's element became. It is of
-// no other one. The one at its index comes first.
+// digested returns the element whose digest is the entry's image, and that no other entry has. The
+// element at the own index takes precedence.
 func (m *merger) digested(list []any, at, index string) any {
 	taken := map[int]bool{}
 	for pointer, i := range m.became {
@@ -61,8 +62,8 @@ func (m *merger) digested(list []any, at, index string) any {
 	return none
 }
 
-// within reports whether a value has nothing else than another one, and so has each
-// element of a list.
+// within reports whether a value is part of another: it has no other members, and neither have the
+// elements of lists.
 func within(value, other any) bool {
 	if isList(value) && isList(other) {
 		return slices.EqualFunc(value.([]any), other.([]any), within)
@@ -80,21 +81,21 @@ func within(value, other any) bool {
 	return true
 }
 
-// taken is the place of a field that y cannot have, as x has live data that it would be.
-// Common is the shape of values of which that is so, nil for all.
+// taken is a field that y cannot have because x has live data for it. Common is the shape of the
+// values that y cannot have, nil for all values.
 type taken struct {
 	pointer string
 	common  *common
 }
 
-// isTaken reports whether a member that is made would be, or have, a field that is taken.
+// isTaken reports whether a new member would be, or contain, a taken field.
 func (m *merger) isTaken(live map[string]any, segment string, made any) bool {
 	for _, t := range m.taken {
 		holder, rest := m.root, segments(t.pointer)
 		for len(rest) > 1 && follow(holder, rest[:1]) != none {
 			holder, rest = follow(holder, rest[:1]), rest[1:]
 		}
-		if !isSame(holder, live) || rest[0] != segment {
+		if !isSameObject(holder, live) || rest[0] != segment {
 			continue
 		}
 		if value := follow(made, rest[1:]); value != none && (t.common == nil || t.common.fits(value)) {
@@ -104,7 +105,7 @@ func (m *merger) isTaken(live map[string]any, segment string, made any) bool {
 	return false
 }
 
-// isSame reports whether a value is the very object.
-func isSame(value any, object map[string]any) bool {
+// isSameObject reports whether two values are the same map.
+func isSameObject(value any, object map[string]any) bool {
 	return isObject(value) && reflect.ValueOf(value).Pointer() == reflect.ValueOf(object).Pointer()
 }

@@ -13,15 +13,14 @@ import (
 
 // Converter converts decoded objects.
 type Converter struct {
-	ruleset *ruleset
-	// ways lead to the hub, or from it.
-	ways    map[directionKey]*direction
-	schemas map[string]*shape.Schema
+	ruleset    *ruleset
+	directions map[directionKey]*direction
+	schemas    map[string]*shape.Schema
 }
 
 type directionKey struct {
-	spoke        string
-	toHub, whole bool
+	spoke          string
+	toHub, isWhole bool
 }
 
 // New reads a ruleset that conversion.Ruleset.Marshal wrote.
@@ -39,9 +38,9 @@ func New(ruleset []byte) (*Converter, error) {
 	c := &Converter{read, map[directionKey]*direction{}, schemas}
 	for i := range read.Spokes {
 		spoke := &read.Spokes[i]
-		spoke.Root.know(schemas[spoke.Version], schemas[read.Hub])
+		spoke.Root.bindSchemas(schemas[spoke.Version], schemas[read.Hub])
 		for _, whole := range []bool{false, true} {
-			c.ways[directionKey{spoke.Version, true, whole}], c.ways[directionKey{spoke.Version, false, whole}] = directions(&spoke.Root, whole)
+			c.directions[directionKey{spoke.Version, true, whole}], c.directions[directionKey{spoke.Version, false, whole}] = directions(&spoke.Root, whole)
 		}
 	}
 	return c, nil
@@ -62,10 +61,10 @@ func (c *Converter) Convert(object any, to string) (any, error) {
 	case from == c.ruleset.Hub || to == c.ruleset.Hub:
 		return c.step(clone(object).(map[string]any), from, to, false)
 	}
-	// What comes back at the hub on the way need not be what a hub can have, if what
-	// becomes of it is what the spoke at the end can have.
-	if there, err := c.through(object, from, to, true); err == nil && c.fitsWhole(there, to) {
-		return there, nil
+	// Data that is restored at the hub on the way need not fit the hub's schema, if the result
+	// fits the schema of the target.
+	if converted, err := c.through(object, from, to, true); err == nil && c.fitsWhole(converted, to) {
+		return converted, nil
 	}
 	return c.through(object, from, to, false)
 }
@@ -78,7 +77,7 @@ func (c *Converter) through(object any, from, to string, lenient bool) (any, err
 	return c.step(atHub.(map[string]any), c.ruleset.Hub, to, false)
 }
 
-// fitsWhole reports whether an object is one that the schema of its version allows.
+// fitsWhole reports whether the schema of a version allows an object.
 func (c *Converter) fitsWhole(object any, version string) bool {
 	s := c.schemas[version]
 	for name, value := range object.(map[string]any) {
@@ -104,33 +103,33 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	if !isObject(x["metadata"]) {
 		x["metadata"] = map[string]any{}
 	}
-	w := c.ways[directionKey{to, false, isWhole(x)}]
+	d := c.directions[directionKey{to, false, isWhole(x)}]
 	if to == c.ruleset.Hub {
-		w = c.ways[directionKey{from, true, isWhole(x)}]
+		d = c.directions[directionKey{from, true, isWhole(x)}]
 	}
 	s := takePreserved(x, c.ruleset.CRD, to)
-	if err := c.adopt(x, s, w); err != nil {
+	if err := c.takeFromSiblings(x, s, d); err != nil {
 		return nil, err
 	}
 	leaving := takePreserved(x, c.ruleset.CRD, from)
-	leaving.supersede(x, w)
+	leaving.removeLive(x, d)
 	s.leaving, s.others = leaving, append(c.others(x, from, to), leaving)
 	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.ruleset.RefusesStatus
-	y, keep := w.convert(x, s, "")
+	y, keep := d.convert(x, s, "")
 	object := y.(map[string]any)
 	object["apiVersion"] = c.ruleset.Group + "/" + to
-	if err := putPreserved(object, c.ruleset.CRD, to, w.carry(x, object, s, keep)); err != nil {
+	if err := putPreserved(object, c.ruleset.CRD, to, d.mergeUnclaimed(x, object, s, keep)); err != nil {
 		return nil, err
 	}
-	if err := c.supersede(object, keep, w.back); err != nil {
+	if err := c.removeFromSiblings(object, keep, d.back); err != nil {
 		return nil, err
 	}
-	leaving.anchorAs(keep)
+	leaving.inheritAnchors(keep)
 	leaving.add(keep)
 	return object, putPreserved(object, c.ruleset.CRD, from, leaving)
 }
 
-// others are what is preserved of third versions.
+// others returns the preserved data of third versions.
 func (c *Converter) others(x any, from, to string) []*preserved {
 	var others []*preserved
 	for _, version := range c.ruleset.Versions {
@@ -142,17 +141,17 @@ func (c *Converter) others(x any, from, to string) []*preserved {
 	return others
 }
 
-// adopt takes what is preserved of fields that other versions have too from their
-// annotations. Its own counts more.
-func (c *Converter) adopt(x map[string]any, s *preserved, w *direction) error {
+// takeFromSiblings moves preserved values of shared fields from the annotations of sibling versions
+// to s. Values of the own annotation take precedence.
+func (c *Converter) takeFromSiblings(x map[string]any, s *preserved, d *direction) error {
 	adopted := newPreserved()
-	for _, version := range w.siblings() {
+	for _, version := range d.siblings() {
 		other, _ := readPreserved(x, c.ruleset.CRD, version)
 		common := newPreserved()
-		for at, e := range other.entries {
-			if at.kind == aValue && w.shares(at.pointer, version) {
-				common.entries[at] = e
-				delete(other.entries, at)
+		for key, e := range other.entries {
+			if key.kind == aValue && d.shares(key.pointer, version) {
+				common.entries[key] = e
+				delete(other.entries, key)
 			}
 		}
 		if len(common.entries) == 0 {
@@ -169,15 +168,15 @@ func (c *Converter) adopt(x map[string]any, s *preserved, w *direction) error {
 	return nil
 }
 
-// supersede takes away what siblings have preserved of fields of which keep has the
-// values that x had.
-func (c *Converter) supersede(object map[string]any, keep *preserved, back *direction) error {
+// removeFromSiblings removes the values of shared fields from the annotations of sibling versions
+// if keep has the newer values of x.
+func (c *Converter) removeFromSiblings(object map[string]any, keep *preserved, back *direction) error {
 	for _, version := range back.siblings() {
 		other, _ := readPreserved(object, c.ruleset.CRD, version)
 		before := len(other.entries)
-		for at := range other.entries {
-			if at.kind == aValue && back.shares(at.pointer, version) && keep.entries[at] != nil {
-				delete(other.entries, at)
+		for key := range other.entries {
+			if key.kind == aValue && back.shares(key.pointer, version) && keep.entries[key] != nil {
+				delete(other.entries, key)
 			}
 		}
 		if len(other.entries) == before {
@@ -191,7 +190,7 @@ func (c *Converter) supersede(object map[string]any, keep *preserved, back *dire
 	return nil
 }
 
-// isWhole tells an object from a fragment: every object has a name and a uid.
+// isWhole tells an object from a fragment, which has neither a name nor a uid.
 func isWhole(object any) bool {
 	for _, name := range []string{"name", "uid"} {
 		if text, isText := find(object, path{"metadata", name}).(string); isText && text != "" {

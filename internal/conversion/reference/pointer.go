@@ -5,10 +5,10 @@ package reference
 
 import "strings"
 
-// segments are those of a pointer, as they are written in it.
+// segments returns the segments of a pointer, still escaped.
 func segments(pointer string) []string { return strings.Split(pointer[1:], "/") }
 
-// follow returns the value to which segments lead, or none.
+// follow returns the value at segments, or none.
 func follow(value any, rest []string) any {
 	for _, segment := range rest {
 		index, isIndex := indexOf(segment)
@@ -18,7 +18,7 @@ func follow(value any, rest []string) any {
 		case []any:
 			switch {
 			case strings.HasPrefix(segment, "["):
-				value = selected(held, segment)
+				value = selectElement(held, segment)
 			case isIndex && index < len(held):
 				value = held[index]
 			default:
@@ -31,9 +31,8 @@ func follow(value any, rest []string) any {
 	return value
 }
 
-// selected returns the only element of a list that has the keys of a selector, or
-// none.
-func selected(list []any, name string) any {
+// selectElement returns the only element of a list with the keys of a selector, or none.
+func selectElement(list []any, name string) any {
 	found, keys := none, selectorKeys(name)
 	for _, element := range list {
 		if len(keys) > 0 && isObject(element) && selector(element, keys) == name {
@@ -46,8 +45,8 @@ func selected(list []any, name string) any {
 	return found
 }
 
-// selectorKeys are the names of the keys in [name="http",protocol="TCP"]. Values are
-// JSON: a comma between two keys stands outside of quotes and of other values.
+// selectorKeys returns the names of the keys in [name="http",protocol="TCP"]. Values are JSON, so a
+// comma separates two keys only outside of quotes, objects and lists.
 func selectorKeys(selector string) []string {
 	inner, isSelector := strings.CutPrefix(selector, "[")
 	inner, isClosed := strings.CutSuffix(inner, "]")

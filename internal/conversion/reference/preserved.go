@@ -11,33 +11,31 @@ import (
 	"strings"
 )
 
-// preserved is what is preserved of one version.
+// preserved is the preserved data of one version.
 type preserved struct {
-	entries map[pathContext]*entry
-	// unreadable is text that was found in the place of the annotation, or none.
+	entries map[entryKey]*entry
+	// unreadable is the former text of the annotation if it could not be read, or none.
 	unreadable any
-	// leaving is preserved of the version that a step leaves, and others are that and what
-	// is preserved of versions that it neither leaves nor reaches.
+	// leaving is the preserved data of the version that a step leaves. others has that too, and the
+	// preserved data of third versions.
 	leaving *preserved
 	others  []*preserved
-	// merging are elements without keys to which none converts any more, by the
-	// places of those that still are what they became.
+	// merging are elements without keys to which no element converts any more, by the pointers of
+	// the elements that are still their images.
 	merging []merging
-	// unnamed are the places of lists whose elements lack the keys by which entries
-	// name them, and of lists that should be maps, or the other way round.
+	// unnamed are the pointers of lists whose elements lack the keys that entries use, of lists
+	// that should be maps, and of maps that should be lists.
 	unnamed []string
-	// lenient lets values come back that their fields cannot have.
-	lenient bool
-	// refusesStatus is that of the ruleset.
+	// lenient restores values that their fields do not allow.
+	lenient       bool
 	refusesStatus bool
-	// partial tells that the object is a fragment, which may lack what is required.
+	// partial marks a fragment, which may lack required fields.
 	partial bool
-	// taken are fields of the other version.
-	taken []taken
+	taken   []taken
 }
 
-// pathContext is that of an entry: a pointer, and what is said of it.
-type pathContext struct {
+// entryKey identifies an entry: a pointer, and the kind of information about it.
+type entryKey struct {
 	pointer string
 	kind    kind
 }
@@ -45,35 +43,35 @@ type pathContext struct {
 type kind int
 
 const (
-	// aValue is that of a field, or of an element without keys.
+	// aValue is the value of a field, or of an element without keys.
 	aValue kind = iota
-	// anAbsence tells that a field was absent that coming back would fill.
+	// anAbsence records that a field was absent which a default would fill.
 	anAbsence
-	// anOrder has the keys of a list that is a map in the other version.
+	// anOrder has the keys of a list that is a map at the other version.
 	anOrder
 )
 
 type entry struct {
 	value any
-	// images are what the value became: a list of pointers, a digest, or nil.
+	// images are the results of converting the value: a list of pointers, a digest, or nil.
 	images any
-	// anchor is how many segments of the pointer lead to the object without which the
-	// entry does not come back, nil where that is the one directly around it.
+	// anchor is the number of segments that lead to the object without which the entry does not
+	// come back. It is nil if that object is the parent.
 	anchor any
-	fate   fate
+	state  state
 }
 
-// fate is what became of an entry in the version that it is of.
-type fate int
+// state is the progress of an entry at its version.
+type state int
 
 const (
 	// unclaimed is an entry that no rule has looked up.
-	unclaimed fate = iota
-	// done is an entry that was restored, superseded, or lost its place.
+	unclaimed state = iota
+	// done is an entry that was restored, superseded, or lost its parent.
 	done
-	// refused is a value that its field cannot have.
+	// refused is a value that its field does not allow.
 	refused
-	// deferred is an entry whose counterpart is preserved itself.
+	// deferred is an entry whose image is itself preserved.
 	deferred
 	// unmatched is an element of format 1 to which no element converts.
 	unmatched
@@ -82,33 +80,32 @@ const (
 type merging struct {
 	pointer string
 	entry   *entry
-	// whole tells that the element takes the place of what the rules made.
-	whole bool
+	// replace means that the element replaces the result of the rules.
+	replace bool
 }
 
 func newPreserved() *preserved {
-	return &preserved{entries: map[pathContext]*entry{}, unreadable: none}
+	return &preserved{entries: map[entryKey]*entry{}, unreadable: none}
 }
 
-func (k *preserved) put(pointer string, kind kind, value, images any) {
-	k.entries[pathContext{pointer, kind}] = &entry{value: value, images: images}
+func (p *preserved) put(pointer string, kind kind, value, images any) {
+	p.entries[entryKey{pointer, kind}] = &entry{value: value, images: images}
 }
 
-// anchor notes the anchor of an entry: an object at that many segments of a path below
-// a place.
-func (k *preserved) anchor(at string, of path, kind kind, length int) {
-	if e := k.entries[pathContext{at + of.pointer(), kind}]; e != nil && length < len(of)-1 {
+// anchor sets the anchor of an entry to the object at the first length segments of a path below at.
+func (p *preserved) anchor(at string, of path, kind kind, length int) {
+	if e := p.entries[entryKey{at + of.pointer(), kind}]; e != nil && length < len(of)-1 {
 		e.anchor = json.Number(strconv.Itoa(strings.Count(at, "/") + length))
 	}
 }
 
-// anchorAs notes the anchors of what is carried on: those of what was preserved beside it,
-// where those are further out.
-func (k *preserved) anchorAs(preserved *preserved) {
-	for at, e := range k.entries {
-		for beside, p := range preserved.entries {
-			if directory(at.pointer) == directory(beside.pointer) && isFurtherOut(p.anchor, e.anchor) {
-				e.anchor = p.anchor
+// inheritAnchors gives entries that remain in the annotation the anchors of former siblings, if
+// those are further out.
+func (p *preserved) inheritAnchors(siblings *preserved) {
+	for key, e := range p.entries {
+		for beside, other := range siblings.entries {
+			if directory(key.pointer) == directory(beside.pointer) && isFurtherOut(other.anchor, e.anchor) {
+				e.anchor = other.anchor
 			}
 		}
 	}
@@ -116,8 +113,8 @@ func (k *preserved) anchorAs(preserved *preserved) {
 
 func directory(pointer string) string { return pointer[:max(0, strings.LastIndex(pointer, "/"))] }
 
-// isFurtherOut reports whether an anchor has fewer segments than another one. None has
-// most, and one that is no number has fewest.
+// isFurtherOut reports whether an anchor has fewer segments than another. No anchor counts as the
+// most segments, an invalid one as the fewest.
 func isFurtherOut(anchor, other any) bool {
 	a, _ := anchor.(json.Number)
 	b, _ := other.(json.Number)
@@ -126,45 +123,45 @@ func isFurtherOut(anchor, other any) bool {
 	return bad == nil && (other == nil || err == nil && length < than)
 }
 
-func (k *preserved) add(other *preserved) {
-	maps.Copy(k.entries, other.entries)
-	k.taken = append(k.taken, other.taken...)
+func (p *preserved) add(other *preserved) {
+	maps.Copy(p.entries, other.entries)
+	p.taken = append(p.taken, other.taken...)
 }
 
-// unname notes a list whose elements entries cannot name.
-func (k *preserved) unname(at string, so bool) {
-	if k != nil && so {
-		k.unnamed = append(k.unnamed, at)
+// markUnnamed notes a list whose elements entries cannot identify.
+func (p *preserved) markUnnamed(at string, unnamed bool) {
+	if p != nil && unnamed {
+		p.unnamed = append(p.unnamed, at)
 	}
 }
 
-// isUnnamed reports whether a place is in such a list.
-func (k *preserved) isUnnamed(pointer string) bool {
-	return slices.ContainsFunc(k.unnamed, func(list string) bool { return strings.HasPrefix(pointer, list+"/") })
+// isUnnamed reports whether a pointer leads into such a list.
+func (p *preserved) isUnnamed(pointer string) bool {
+	return slices.ContainsFunc(p.unnamed, func(list string) bool { return strings.HasPrefix(pointer, list+"/") })
 }
 
-// around reports whether an object around a place is preserved: then it was not
+// preservesParentOf reports whether a parent of the pointer is itself preserved: then it was not
 // deleted.
-func (k *preserved) around(pointer string) bool {
-	for at := range k.entries {
-		if at.kind == aValue && at.pointer != "" && strings.HasPrefix(pointer, at.pointer+"/") {
+func (p *preserved) preservesParentOf(pointer string) bool {
+	for key := range p.entries {
+		if key.kind == aValue && key.pointer != "" && strings.HasPrefix(pointer, key.pointer+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// find returns an entry, nil where there is none.
-func (k *preserved) find(pointer string, kind kind) *entry {
-	if k == nil {
+// find returns an entry, nil if there is none.
+func (p *preserved) find(pointer string, kind kind) *entry {
+	if p == nil {
 		return nil
 	}
-	return k.entries[pathContext{pointer, kind}]
+	return p.entries[entryKey{pointer, kind}]
 }
 
-// places are those of all entries, sorted.
-func (k *preserved) places() []pathContext {
-	return slices.SortedFunc(maps.Keys(k.entries), func(a, b pathContext) int {
+// places returns the keys of all entries, sorted.
+func (p *preserved) places() []entryKey {
+	return slices.SortedFunc(maps.Keys(p.entries), func(a, b entryKey) int {
 		if a.pointer != b.pointer {
 			return strings.Compare(a.pointer, b.pointer)
 		}
@@ -172,45 +169,45 @@ func (k *preserved) places() []pathContext {
 	})
 }
 
-// under reports whether something below a place is preserved.
-func (k *preserved) under(pointer string) bool {
-	for at := range k.entries {
-		if strings.HasPrefix(at.pointer, pointer+"/") {
+// preservesBelow reports whether anything below a pointer is preserved.
+func (p *preserved) preservesBelow(pointer string) bool {
+	for key := range p.entries {
+		if strings.HasPrefix(key.pointer, pointer+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// has reports whether a value is preserved, or an object around it.
-func (k *preserved) has(pointer string) bool {
-	return k.find(pointer, aValue) != nil || k.around(pointer)
+// preserves reports whether a value, or a parent of it, is preserved.
+func (p *preserved) preserves(pointer string) bool {
+	return p.find(pointer, aValue) != nil || p.preservesParentOf(pointer)
 }
 
-// beside reports whether something in the object directly around a place is preserved.
-func (k *preserved) beside(pointer string) bool {
+// preservesBeside reports whether anything in the parent of a pointer is preserved.
+func (p *preserved) preservesBeside(pointer string) bool {
 	at := strings.LastIndex(pointer, "/")
-	return at > 0 && k.under(pointer[:at])
+	return at > 0 && p.preservesBelow(pointer[:at])
 }
 
-// holds reports whether something below a place is preserved of a third version.
-func (k *preserved) holds(pointer string) bool {
-	return k != nil && slices.ContainsFunc(k.others, func(other *preserved) bool { return other.under(pointer) })
+// othersPreserveBelow reports whether anything below a pointer is preserved of another version.
+func (p *preserved) othersPreserveBelow(pointer string) bool {
+	return p != nil && slices.ContainsFunc(p.others, func(other *preserved) bool { return other.preservesBelow(pointer) })
 }
 
-// members are the names of the values directly below a place.
-func (k *preserved) members(at string) []string {
+// members returns the names of the values directly below a pointer.
+func (p *preserved) members(at string) []string {
 	var names []string
-	for _, place := range k.below(at) {
+	for _, place := range p.below(at) {
 		names = append(names, unescapes.Replace(place))
 	}
 	return names
 }
 
-// indexes are those of the elements that are preserved of a list, sorted.
-func (k *preserved) indexes(at string) []int {
+// indexes returns the indexes of the preserved elements of a list, sorted.
+func (p *preserved) indexes(at string) []int {
 	var indexes []int
-	for _, segment := range k.below(at) {
+	for _, segment := range p.below(at) {
 		if index, is := indexOf(segment); is {
 			indexes = append(indexes, index)
 		}
@@ -219,13 +216,13 @@ func (k *preserved) indexes(at string) []int {
 	return indexes
 }
 
-// below are the segments by which values directly below a place are known, sorted.
-func (k *preserved) below(at string) []string {
-	if k == nil {
+// below returns the segments of the values directly below a pointer, sorted.
+func (p *preserved) below(at string) []string {
+	if p == nil {
 		return nil
 	}
 	var segments []string
-	for _, place := range k.places() {
+	for _, place := range p.places() {
 		segment, under := strings.CutPrefix(place.pointer, at+"/")
 		if under && place.kind == aValue && !strings.Contains(segment, "/") {
 			segments = append(segments, segment)
@@ -234,7 +231,7 @@ func (k *preserved) below(at string) []string {
 	return segments
 }
 
-// indexOf reads the index of an element in a pointer.
+// indexOf parses the index of an element in a pointer.
 func indexOf(segment string) (index int, is bool) {
 	index, err := strconv.Atoi(segment)
 	return index, err == nil && index >= 0 && strconv.Itoa(index) == segment

@@ -14,9 +14,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
 )
 
-// policy has a rule of each sort, as conversion.Ruleset.Marshal writes it: a move that
-// empties an object, a table, a format, a list without an order, fields that only the
-// spoke has, one that another spoke shares, lists with keys and without, and a default.
+// policy has a rule of each kind, as conversion.Ruleset.Marshal writes it: a move that empties an
+// object, a table, an expression, an unsorted list, fields that only the spoke has, a field that
+// another spoke shares, lists with and without keys, and a default.
 const policy = `{"format": 3, "crd": "widgets.example.com", "group": "example.com", "kind": "Widget", "hub": "v2", "versions": ["v1", "v2", "v3"],
 	"schemas": {"v1": %s},
 	"spokes": [
@@ -36,7 +36,7 @@ const policy = `{"format": 3, "crd": "widgets.example.com", "group": "example.co
 				{"path": ["k"], "keys": ["name"], "scope": {"onlySpoke": [{"path": ["w"], "anchor": 0}]}}]}},
 		{"version": "v3", "root": {"onlySpoke": [{"path": ["n"], "anchor": 0, "siblings": ["v1"]}]}}]}`
 
-// schema is that of v1. No rule has the fields of free.
+// schema is the schema of v1. No rule claims the fields of free.
 const schema = `{"type": "object", "properties": {
 	"a": {"type": "integer"}, "s": {"type": "object", "properties": {"m": {"type": "integer"}}}, "p": {"type": "string"},
 	"x": {"type": "string", "maxLength": 3}, "y": {"type": "string"},
@@ -69,8 +69,7 @@ func newPolicy(t *testing.T) *Converter {
 	return c
 }
 
-// widget writes an object. In the annotation of a version, members of format 2
-// are written without the format.
+// widget encodes an object. The annotations have the members of format 2, without the format.
 func widget(version string, annotations map[string]string, fields string) string {
 	texts := map[string]any{}
 	for owner, text := range annotations {
@@ -78,7 +77,7 @@ func widget(version string, annotations map[string]string, fields string) string
 		case owner == other:
 			texts[owner] = text
 		case owner[0] == '!':
-			texts[keptPrefix+owner[1:]] = text
+			texts[preservedPrefix+owner[1:]] = text
 		case isObject && members["format"] == nil:
 			members["format"] = format
 			text = marshal(members)
@@ -94,18 +93,18 @@ func widget(version string, annotations map[string]string, fields string) string
 	return `{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":` + marshal(metadata) + fields + `}`
 }
 
-// conversion is one from a version to another: what is preserved in annotations by
-// their versions, and the fields. A version with a ! has an annotation of format 1.
+// conversion is a conversion between two versions, with the annotations by version, and the fields.
+// A version with a ! has an annotation of format 1.
 type conversion struct {
 	from        string
 	annotations map[string]string
 	fields      string
 	to          string
-	kept        map[string]string
+	preserved   map[string]string
 	want        string
 }
 
-// other is an annotation that is none of the converter's.
+// other is an annotation that the converter does not own.
 const other = "a/b"
 
 type annotated = map[string]string
@@ -115,7 +114,7 @@ func (test conversion) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Decode([]byte(widget(test.to, test.kept, test.want)))
+	want, err := Decode([]byte(widget(test.to, test.preserved, test.want)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,19 +127,19 @@ func (test conversion) run(t *testing.T) {
 	}
 }
 
-// TestPreserve: what is written into an annotation.
+// TestPreserve checks which data is written to the annotation.
 func TestPreserve(t *testing.T) {
 	for name, test := range map[string]conversion{
-		"a move":                    {"v1", nil, `,"a":1`, "v2", nil, `,"b":1`},
-		"what comes back by itself": {"v1", nil, `,"p":"Never"`, "v2", nil, `,"p":"Serial"`},
-		"what the hub lacks":        {"v1", nil, `,"o":{"own":1}`, "v2", annotated{"v1": `{"fields":{"/o/own":1}}`}, `,"o":{}`},
-		"a field with an image":     {"v1", nil, `,"p":"Forbid"`, "v2", annotated{"v1": `{"fields":{"/p":"Forbid"},"images":{"/p":["/p"]}}`}, `,"p":"Serial"`},
-		"a field without an image":  {"v1", nil, `,"y":"1"`, "v2", annotated{"v1": `{"fields":{"/y":"1"}}`}, ``},
-		"an absence":                {"v1", nil, `,"f":{}`, "v2", annotated{"v1": `{"absent":["/f/d"]}`}, `,"f":{}`},
-		"a filled field":            {"v1", nil, `,"f":{"d":"full"}`, "v2", nil, `,"f":{}`},
-		"an order":                  {"v1", nil, `,"l":[{"name":"b"},{"name":"a"}]`, "v2", annotated{"v1": `{"orders":{"/l":["b","a"]},"images":{"/l":["/m"]}}`}, `,"m":{"a":{},"b":{}}`},
-		"what is no list of such":   {"v1", nil, `,"l":[{}]`, "v2", annotated{"v1": `{"fields":{"/l":[{}]}}`}, ``},
-		"an element with keys":      {"v1", nil, `,"k":[{"name":"/","w":1}]`, "v2", annotated{"v1": `{"fields":{"/k/[name=\"~1\"]/w":1}}`}, `,"k":[{"name":"/"}]`},
+		"a move":                   {"v1", nil, `,"a":1`, "v2", nil, `,"b":1`},
+		"an exact table value":     {"v1", nil, `,"p":"Never"`, "v2", nil, `,"p":"Serial"`},
+		"what the hub lacks":       {"v1", nil, `,"o":{"own":1}`, "v2", annotated{"v1": `{"fields":{"/o/own":1}}`}, `,"o":{}`},
+		"a field with an image":    {"v1", nil, `,"p":"Forbid"`, "v2", annotated{"v1": `{"fields":{"/p":"Forbid"},"images":{"/p":["/p"]}}`}, `,"p":"Serial"`},
+		"a field without an image": {"v1", nil, `,"y":"1"`, "v2", annotated{"v1": `{"fields":{"/y":"1"}}`}, ``},
+		"an absence":               {"v1", nil, `,"f":{}`, "v2", annotated{"v1": `{"absent":["/f/d"]}`}, `,"f":{}`},
+		"a filled field":           {"v1", nil, `,"f":{"d":"full"}`, "v2", nil, `,"f":{}`},
+		"an order":                 {"v1", nil, `,"l":[{"name":"b"},{"name":"a"}]`, "v2", annotated{"v1": `{"orders":{"/l":["b","a"]},"images":{"/l":["/m"]}}`}, `,"m":{"a":{},"b":{}}`},
+		"a list that has no index": {"v1", nil, `,"l":[{}]`, "v2", annotated{"v1": `{"fields":{"/l":[{}]}}`}, ``},
+		"an element with keys":     {"v1", nil, `,"k":[{"name":"/","w":1}]`, "v2", annotated{"v1": `{"fields":{"/k/[name=\"~1\"]/w":1}}`}, `,"k":[{"name":"/"}]`},
 		"an element without keys": {
 			"v1", nil, `,"e":[{"id":"a"},{"id":"b","w":1}]`, "v2",
 			annotated{"v1": `{"fields":{"/e/1":{"id":"b","w":1}},"images":{"/e/1":"` + digest(map[string]any{"id": "b"}).(string) + `"}}`}, `,"e":[{"id":"a"},{"id":"b"}]`,
@@ -157,7 +156,7 @@ func TestPreserve(t *testing.T) {
 	}
 }
 
-// TestRestore has the first rule: the rules know where a value comes from.
+// TestRestore checks the first rule: rules restore the values that they look up.
 func TestRestore(t *testing.T) {
 	forbid := annotated{"v1": `{"fields":{"/p":"Forbid"},"images":{"/p":["/p"]}}`}
 	own := annotated{"v1": `{"fields":{"/o/own":1}}`}
@@ -206,7 +205,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestMerge has the second rule: the rules do not know the place, and the schema does.
+// TestMerge checks the second rule: values at fields of the schema that no rule looks up are merged.
 func TestMerge(t *testing.T) {
 	b := digest(map[string]any{"id": "b"}).(string)
 	for name, test := range map[string]conversion{
@@ -230,8 +229,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestCarry has the third rule: what can be neither restored nor merged stays.
-func TestCarry(t *testing.T) {
+// TestRetain checks the third rule: values that cannot be restored or merged stay in the annotation.
+func TestRetain(t *testing.T) {
 	gone := annotated{"v1": `{"fields":{"/gone":1},"absent":["/gone2"],"orders":{"/gone3":["a"]},"images":{"/gone":["/q"],"/gone3":["/r"]}}`}
 	for name, test := range map[string]conversion{
 		"at its version":                  {"v2", gone, ``, "v1", gone, ``},
@@ -255,7 +254,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// TestLegacy: format 1 is read, and format 2 written.
+// TestLegacy checks that format 1 is read, and format 2 is written.
 func TestLegacy(t *testing.T) {
 	for name, test := range map[string]conversion{
 		"values and absences":           {"v2", annotated{"!v1": `{"/o/own":1,"!/f/d":true}`}, `,"o":{},"f":{}`, "v1", nil, `,"o":{"own":1},"f":{}`},

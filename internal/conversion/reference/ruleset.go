@@ -13,17 +13,17 @@ import (
 
 // ruleset is the file form of conversion.Ruleset.
 type ruleset struct {
-	Format     int      `json:"format"`
-	CRD        string   `json:"crd"`
-	Group      string   `json:"group"`
-	Kind       string   `json:"kind"`
-	Namespaced bool     `json:"namespaced"`
-	Hub        string   `json:"hub"`
-	Versions   []string `json:"versions"`
-	// DropOverflow is for objects that are too large; the reference refuses them.
-	RefusesStatus bool `json:"refusesStatus"`
-	DropOverflow  bool `json:"dropOverflow"`
-	// Schemas are read by package shape, and no part of the law.
+	Format        int      `json:"format"`
+	CRD           string   `json:"crd"`
+	Group         string   `json:"group"`
+	Kind          string   `json:"kind"`
+	Namespaced    bool     `json:"namespaced"`
+	Hub           string   `json:"hub"`
+	Versions      []string `json:"versions"`
+	RefusesStatus bool     `json:"refusesStatus"`
+	// DropOverflow is for objects that are too large, which the reference refuses.
+	DropOverflow bool `json:"dropOverflow"`
+	// Schemas are read by package shape. They are not part of the law.
 	Schemas map[string]json.RawMessage `json:"schemas"`
 	Spokes  []struct {
 		Version string `json:"version"`
@@ -44,11 +44,11 @@ type scope struct {
 	OnlyHub     []leaf       `json:"onlyHub"`
 	Shared      []shared     `json:"shared"`
 	Collections []collection `json:"collections"`
-	// spoke and hub are what the schemas say of the scope, nil where that is not known.
+	// spoke and hub are the schemas of the scope, nil if they are unknown.
 	spoke, hub *shape.Schema
 }
 
-// exchange is fields of the two sides that are computed from each other.
+// exchange is a set of fields on each side that are computed from each other.
 type exchange struct {
 	Spoke  []field `json:"spoke"`
 	Hub    []field `json:"hub"`
@@ -76,36 +76,37 @@ type exchange struct {
 	} `json:"cel"`
 }
 
-// celField is a field as expressions see it.
+// celField is a field in an expression.
 type celField struct {
 	Name       string          `json:"name"`
 	Schema     json.RawMessage `json:"schema"`
 	Expression string          `json:"expression"`
 }
 
-// field of an exchange. Without the object above it, which is that many segments
-// of its path, a value that was preserved alone does not come back.
+// field is a field of an exchange. A value that was preserved alone comes back only if the object
+// at the first Anchor segments of Path exists.
 type field struct {
 	Path   path `json:"path"`
 	Anchor int  `json:"anchor"`
 	// Text marks a label or an annotation, and Label a label.
 	Text  bool `json:"text"`
 	Label bool `json:"label"`
-	// NullAnchor tells a null above it that a client wrote from an emptied object.
+	// NullAnchor means that a null in the place of the anchor was written by a client. Otherwise
+	// the null is an object that server-side apply emptied.
 	NullAnchor bool `json:"nullAnchor"`
-	// NotNull marks a field that the API server takes nulls away from.
+	// NotNull marks a field from which the API server removes nulls.
 	NotNull bool `json:"notNull"`
-	// schema is what a value must fit, nil where that is not known.
+	// schema is the schema of the field, nil if it is unknown.
 	schema *shape.Schema
 }
 
-// filling is a field that one side lacks, and what it gets there.
+// filling is a field that one side lacks, and the default that it gets there.
 type filling struct {
 	Path   path            `json:"path"`
 	Hub    bool            `json:"hub"`
 	Value  json.RawMessage `json:"value"`
 	Anchor int             `json:"anchor"`
-	// NullAnchor is that of field.
+	// NullAnchor has the meaning of field.NullAnchor.
 	NullAnchor bool `json:"nullAnchor"`
 	schema     *shape.Schema
 }
@@ -114,24 +115,24 @@ type filling struct {
 type leaf struct {
 	Path   path `json:"path"`
 	Anchor int  `json:"anchor"`
-	// Shell marks an object that matters only where it has nothing in it.
+	// Shell marks an object that is preserved only if it is empty.
 	Shell bool `json:"shell"`
-	// Text, Label and NullAnchor are those of field.
+	// Text, Label and NullAnchor have their meanings in field.
 	Text       bool `json:"text"`
 	Label      bool `json:"label"`
 	NullAnchor bool `json:"nullAnchor"`
-	// Null marks a field that y has too, where it cannot be null.
+	// Null marks a field that y has too, but where it cannot be null.
 	Null bool `json:"null"`
-	// Fits marks a field that y has too, where it must be of a shape.
+	// Common is set for a field that y has too, where values must have this shape.
 	Common *common `json:"common"`
-	// Known marks an object of which all members but these are meant.
+	// Known marks an object that stands for all of its members except these.
 	Known []string `json:"known"`
 	// Siblings are other spokes that have the field, which the hub lacks.
 	Siblings []string `json:"siblings"`
 	schema   *shape.Schema
 }
 
-// shared is an object that both sides have, and the values that leave it.
+// shared is an object that both sides have, and the values that rules move out of it.
 type shared struct {
 	Path  path   `json:"path"`
 	Spoke []path `json:"spoke"`
@@ -145,8 +146,8 @@ type collection struct {
 	Scope scope    `json:"scope"`
 }
 
-// readRuleset reads what Ruleset.Marshal wrote. Whatever it does not know is an error:
-// the reference would be wrong without it.
+// readRuleset reads the output of Ruleset.Marshal. Unknown members are an error: the reference
+// would ignore them and be wrong.
 func readRuleset(text []byte) (*ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -10,14 +10,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// know notes what the schemas of both sides say of a scope and its fields. What
-// values they accept is the business of package shape, and no part of the law.
-// Labels and annotations are no fields of a schema.
-func (s *scope) know(spoke, hub *shape.Schema) {
+// bindSchemas sets the schemas of a scope and its fields. Which values they accept is decided by
+// package shape, and not part of the law. Labels and annotations have no schema.
+func (s *scope) bindSchemas(spoke, hub *shape.Schema) {
 	s.spoke, s.hub = spoke, hub
 	for i := range s.Exchanges {
-		knowFields(s.Exchanges[i].Spoke, spoke)
-		knowFields(s.Exchanges[i].Hub, hub)
+		bindFields(s.Exchanges[i].Spoke, spoke)
+		bindFields(s.Exchanges[i].Hub, hub)
 	}
 	for i := range s.Defaults {
 		d := &s.Defaults[i]
@@ -25,15 +24,15 @@ func (s *scope) know(spoke, hub *shape.Schema) {
 			d.schema = schemaAt(hub, d.Path)
 		}
 	}
-	knowLeaves(s.OnlySpoke, spoke)
-	knowLeaves(s.OnlyHub, hub)
+	bindLeaves(s.OnlySpoke, spoke)
+	bindLeaves(s.OnlyHub, hub)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		c.Scope.know(elementSchema(spoke, c.Path), elementSchema(hub, c.Path))
+		c.Scope.bindSchemas(elementSchema(spoke, c.Path), elementSchema(hub, c.Path))
 	}
 }
 
-func knowFields(fields []field, s *shape.Schema) {
+func bindFields(fields []field, s *shape.Schema) {
 	for i := range fields {
 		if !fields[i].Text {
 			fields[i].schema = schemaAt(s, fields[i].Path)
@@ -41,7 +40,7 @@ func knowFields(fields []field, s *shape.Schema) {
 	}
 }
 
-func knowLeaves(leaves []leaf, s *shape.Schema) {
+func bindLeaves(leaves []leaf, s *shape.Schema) {
 	for i := range leaves {
 		if !leaves[i].Text {
 			leaves[i].schema = schemaAt(s, leaves[i].Path)
@@ -59,7 +58,7 @@ func schemaAt(s *shape.Schema, at path) *shape.Schema {
 	return s
 }
 
-// elementSchema is that of the elements of a list or map.
+// elementSchema returns the schema of the elements of a list or map.
 func elementSchema(s *shape.Schema, at path) *shape.Schema {
 	s = schemaAt(s, at)
 	switch {
@@ -72,12 +71,12 @@ func elementSchema(s *shape.Schema, at path) *shape.Schema {
 }
 
 // accepts reports whether a preserved value may come back.
-func (k *preserved) accepts(s *shape.Schema, value any) bool {
-	return k != nil && k.lenient || fits(s, value, k == nil || !k.partial)
+func (p *preserved) accepts(s *shape.Schema, value any) bool {
+	return p != nil && p.lenient || fits(s, value, p == nil || !p.partial)
 }
 
-// fits reports whether a schema accepts a value, of a whole object or a fragment. One
-// that is not known does.
+// fits reports whether a schema accepts a value of a whole object or a fragment. An unknown schema
+// accepts all values.
 func fits(s *shape.Schema, value any, whole bool) bool {
 	if s != nil && !whole {
 		s = s.Part()
@@ -85,15 +84,15 @@ func fits(s *shape.Schema, value any, whole bool) bool {
 	return s == nil || s.Fits([]byte(marshal(value))) == nil
 }
 
-// common is what values have in common that both sides can hold. Each is that of the
-// elements of a list, or the values of a map.
+// common is the shape of the values that both sides allow. Each is the shape of the elements of a
+// list or the values of a map.
 type common struct {
 	Type    string  `json:"type"`
 	NotNull bool    `json:"notNull"`
 	Each    *common `json:"each"`
 }
 
-// fits reports whether a value is of the shape. Any value is of none.
+// fits reports whether a value has the shape. A nil shape fits all values.
 func (s *common) fits(value any) bool {
 	if s == nil {
 		return true
@@ -117,7 +116,7 @@ func (s *common) fits(value any) bool {
 	return s.Type == "" || strings.Contains(typesOf(value), " "+s.Type+" ")
 }
 
-// typesOf are the types that a value can have, with a space around each.
+// typesOf returns the types that a value can have, with a space around each.
 func typesOf(value any) string {
 	switch value := value.(type) {
 	case bool:

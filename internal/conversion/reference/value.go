@@ -31,7 +31,7 @@ func Decode(text []byte) (any, error) {
 	return value, nil
 }
 
-// marshal writes a decoded value.
+// marshal encodes a decoded value.
 func marshal(value any) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -46,7 +46,7 @@ func marshal(value any) string {
 // are their text.
 func Equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// none is no value, where a null is one.
+// none stands for the absence of a value, unlike nil, which is null.
 var none any = struct{}{}
 
 type path []string
@@ -56,7 +56,7 @@ var (
 	unescapes = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// pointer writes a path as a JSON Pointer, RFC 6901.
+// pointer returns the path as a JSON Pointer, RFC 6901.
 func (p path) pointer() string {
 	var text strings.Builder
 	for _, name := range p {
@@ -82,8 +82,8 @@ func find(in any, at path) any {
 	return in
 }
 
-// put sets the value at a path. Objects on the way are made, in the place of
-// whatever is there and is no object.
+// put sets the value at a path. It creates the objects on the path, and replaces values that are
+// not objects.
 func put(in map[string]any, at path, value any) {
 	for _, name := range at[:len(at)-1] {
 		next, isObject := in[name].(map[string]any)
@@ -96,7 +96,7 @@ func put(in map[string]any, at path, value any) {
 	in[at[len(at)-1]] = value
 }
 
-// remove takes the value at a path away.
+// remove deletes the value at a path.
 func remove(in any, at path) {
 	if parent, isObject := find(in, at[:len(at)-1]).(map[string]any); isObject {
 		delete(parent, at[len(at)-1])
@@ -113,16 +113,17 @@ func isList(value any) bool {
 	return is
 }
 
-// bare is a value that has no members.
-func bare(value any) bool {
+// hasNoMembers reports whether there is a value without members: a scalar, a null, or an empty
+// object or list.
+func hasNoMembers(value any) bool {
 	object, _ := value.(map[string]any)
 	list, _ := value.([]any)
 	return value != none && len(object)+len(list) == 0
 }
 
-// bareObject is a null, or an object or a list that has no members.
-func bareObject(value any) bool {
-	return bare(value) && (value == nil || isList(value) || isObject(value))
+// isEmptyContainer reports whether a value is a null, or an empty object or list.
+func isEmptyContainer(value any) bool {
+	return hasNoMembers(value) && (value == nil || isList(value) || isObject(value))
 }
 
 func clone(value any) any {
@@ -143,14 +144,14 @@ func clone(value any) any {
 	return value
 }
 
-// digest tells later whether a value still is what it is now.
+// digest returns a hash that shows later whether a value has changed.
 func digest(value any) any {
 	sum := sha256.Sum256([]byte(canonical(value)))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// canonical writes a value in the only way: without white space, members sorted by
-// the bytes of their names, and text with no more escapes than it needs.
+// canonical encodes a value without white space, with members sorted by the bytes of their names,
+// and with as few escapes as possible.
 func canonical(value any) string {
 	var parts []string
 	switch value := value.(type) {

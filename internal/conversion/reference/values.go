@@ -17,21 +17,21 @@ import (
 
 var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
-// isInteger tells a decimal integer of 64 bits that is as it would be printed.
+// isInteger reports whether a text is a decimal integer of 64 bits in canonical form.
 func isInteger(text string) bool {
 	number, read := new(big.Int).SetString(text, 10)
 	return read && decimal.MatchString(text) && number.IsInt64()
 }
 
-// template is a string with holes; texts stand around them.
+// template is a string with holes, and the texts around them.
 type template struct {
 	texts   []string
 	integer []bool
 }
 
-// parse reads one string. Each hole takes what stands before the first place of
-// the next text, the last one all up to the text at the end. All of the string
-// must fit, or nothing is read.
+// parse splits a string into the values of the holes. Each hole ends at the first occurrence of the
+// next text; the last hole ends before the last text. If any part of the string does not fit, there
+// are no values.
 func (t *template) parse(values []any) []any {
 	nothing := slices.Repeat([]any{none}, len(t.integer))
 	text, isText := values[0].(string)
@@ -60,8 +60,8 @@ func (t *template) parse(values []any) []any {
 	return parts
 }
 
-// print writes one string; a missing part is nothing in it. Without any part, or
-// with one of another type, there is none.
+// print joins the values of the holes; a missing value is empty. If all values are missing, or one
+// has another type, there is no string.
 func (t *template) print(parts []any) []any {
 	var text strings.Builder
 	text.WriteString(t.texts[0])
@@ -84,13 +84,13 @@ func (t *template) print(parts []any) []any {
 		}
 		text.WriteString(t.texts[i+1])
 	}
-	if !some(parts) {
+	if !anyPresent(parts) {
 		return []any{none}
 	}
 	return []any{text.String()}
 }
 
-// translate looks strings up in a table. What it does not have stays unchanged.
+// translate replaces strings by a table. It returns other values unchanged.
 func translate(table [][2]string, from, to int) func(any) any {
 	return func(value any) any {
 		for _, pair := range table {
@@ -126,8 +126,7 @@ func readInteger(value any) any {
 	return none
 }
 
-// printSeconds writes a number of seconds as Go writes durations, unless it is
-// longer than those can be.
+// printSeconds formats a number of seconds as a Go duration, unless it overflows.
 func printSeconds(value any) any {
 	number, isNumber := value.(json.Number)
 	if !isNumber || !isInteger(number.String()) {
@@ -150,8 +149,8 @@ func readSeconds(value any) any {
 	return json.Number(big.NewInt(int64(duration / time.Second)).String())
 }
 
-// evaluate computes fields by expressions. What expressions are is the business of
-// package expression, and no part of the law.
+// evaluate computes fields by expressions. Package expression defines them; they are not part of
+// the law.
 func evaluate(from, to []celField) func([]any) []any {
 	program, err := expression.New(read(from), read(to))
 	if err != nil {

@@ -28,7 +28,7 @@ func BenchmarkFits(b *testing.B) {
 	}
 }
 
-// TestFitsAllocatesNothing holds the usual case to what the package promises.
+// TestFitsAllocatesNothing checks that usual objects cause no allocations.
 func TestFitsAllocatesNothing(t *testing.T) {
 	for schema, value := range map[string]string{
 		"{type: string}": `"nginx:1.27"`, "{type: integer}": `8080`,

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaOf reads a schema that is written in YAML, on one line.
+// schemaOf reads the YAML of a schema.
 func schemaOf(t testing.TB, text string) *props {
 	t.Helper()
 	s := &props{}
@@ -122,7 +122,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// agrees holds a result against the API server's own code.
+// agrees compares a result with the API server's own code.
 func agrees(t *testing.T, s *props, value, got string) {
 	t.Helper()
 	o, err := newOracle(s)
@@ -161,7 +161,7 @@ func TestFitsErrorIsShort(t *testing.T) {
 	}
 }
 
-// TestFitsHostile checks values of about 1 MB that are made to be slow.
+// TestFitsHostile checks values of about 1 MB that are constructed to be slow.
 func TestFitsHostile(t *testing.T) {
 	anything := read(t, nil)
 	enums := read(t, schemaOf(t, "{type: array, items: {type: string, enum: [a]}}"))

@@ -21,13 +21,13 @@ import (
 
 var rounds = flag.Int("rounds", 3000, "random schemas that are held against the API server's code")
 
-// one is what one choice of schema and values gave.
+// one is the result for one schema and its values.
 type one struct {
 	refused, fits, misfits, lenient int
 }
 
-// TestFitsAsTheAPIServer holds Fits against the API server's own code, for random
-// schemas and values.
+// TestFitsAsTheAPIServer compares Fits with the API server's own code, for random schemas and
+// values.
 func TestFitsAsTheAPIServer(t *testing.T) {
 	var total one
 	for seed := range *rounds {
@@ -57,7 +57,7 @@ func FuzzFits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, bytes []byte) { compare(t, generate.Choose(seed, bytes)) })
 }
 
-// FuzzFitsText lets the fuzzer write the value, for a schema of everything.
+// FuzzFitsText lets the fuzzer write the value, for a schema with all features.
 func FuzzFitsText(f *testing.F) {
 	s := schemaOf(f, `{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {
 		a: {type: string, maxLength: 3}, b: {type: integer, enum: [1, 9007199254740993]}, c: {type: array, x-kubernetes-list-type: set, items: {type: string}},
@@ -83,7 +83,7 @@ func FuzzFitsText(f *testing.F) {
 	})
 }
 
-// compare makes a schema and values of it and others.
+// compare generates a schema, values of it, and other values.
 func compare(t *testing.T, c *generate.Choices) (result one) {
 	t.Helper()
 	s := field(c)
@@ -100,7 +100,7 @@ func compare(t *testing.T, c *generate.Choices) (result one) {
 		t.Fatal(err)
 	}
 	structural := o.structural.Properties["v"]
-	objects := &generate.Objects{Choices: c, Odd: generate.One(c, 0, 0, 5, 30)}
+	objects := &generate.Objects{Choices: c, MisfitEvery: generate.One(c, 0, 0, 5, 30)}
 	for range 12 {
 		value := []byte(generate.Plain(objects.Value(&structural)))
 		got, want := read.Fits(value), o.fits(value)
@@ -131,7 +131,7 @@ func field(c *generate.Choices) *props {
 	return &s
 }
 
-// limit adds limits to a schema and to all in it.
+// limit adds limits to a schema and everything in it.
 func limit(c *generate.Choices, s *props) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		member := s.Properties[name]
@@ -167,7 +167,7 @@ func limit(c *generate.Choices, s *props) {
 
 func raw(text string) apiextensionsv1.JSON { return apiextensionsv1.JSON{Raw: []byte(text)} }
 
-// values limits a value by what its type has.
+// values adds the limits of a schema's type.
 func values(c *generate.Choices, s *props) {
 	small := new(int64(c.IntN(3)))
 	large := new(int64(1 + c.IntN(4)))
@@ -189,7 +189,7 @@ func values(c *generate.Choices, s *props) {
 	}
 }
 
-// junction adds one of the logical junctors.
+// junction adds allOf, anyOf, oneOf or not.
 func junction(c *generate.Choices, s *props) {
 	inside := []props{nested(c, s), nested(c, s)}
 	switch c.IntN(4) {
@@ -204,7 +204,7 @@ func junction(c *generate.Choices, s *props) {
 	}
 }
 
-// nested limits a value again, as junctors may.
+// nested returns a schema for a junctor, which limits a value further.
 func nested(c *generate.Choices, s *props) props {
 	names := slices.Sorted(maps.Keys(s.Properties))
 	limited := props{Type: s.Type}
@@ -227,7 +227,7 @@ func nested(c *generate.Choices, s *props) props {
 	return limited
 }
 
-// extend adds what only Kubernetes knows.
+// extend adds extensions of Kubernetes.
 func extend(c *generate.Choices, s *props) {
 	switch {
 	case s.Type == "object" && s.AdditionalProperties == nil:
@@ -245,7 +245,7 @@ func extend(c *generate.Choices, s *props) {
 	}
 }
 
-// defaultOf is a default that the API server allows, or none.
+// defaultOf returns a default that the API server allows, nil if there is none.
 func defaultOf(c *generate.Choices, s *props) *apiextensionsv1.JSON {
 	o, err := newOracle(s)
 	if err != nil {
@@ -256,7 +256,7 @@ func defaultOf(c *generate.Choices, s *props) *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: value}
 }
 
-// allowed reports whether the API server lets a value be a default.
+// allowed reports whether the API server allows a value as the default.
 func allowed(s *props, value []byte) bool {
 	o, err := newOracle(s)
 	return err == nil && string(value) != "null" && o.fits(value) == nil

@@ -29,13 +29,13 @@ import (
 // props is the schema of a field.
 type props = apiextensionsv1.JSONSchemaProps
 
-// oracle is what the API server does with an object whose only field has a schema.
+// oracle checks an object whose only field has a schema with the code of the API server.
 type oracle struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
 }
 
-// newOracle reports an error where the API server would not accept the schema.
+// newOracle returns an error if the API server would not accept the schema.
 func newOracle(field *props) (*oracle, error) {
 	object := &props{Type: "object", Properties: map[string]props{"v": *field}}
 	internal := &apiextensions.JSONSchemaProps{}
@@ -53,8 +53,7 @@ func newOracle(field *props) (*oracle, error) {
 	return &oracle{structural, validator}, err
 }
 
-// fits reports what the API server changes in a value or refuses, nil where it
-// stores the value unchanged, but for defaults.
+// fits returns an error if the API server would refuse or change a value, except for defaults.
 func (o *oracle) fits(value []byte) error {
 	if !utf8.Valid(value) {
 		return errors.New("not UTF-8")
@@ -83,8 +82,8 @@ func (o *oracle) fits(value []byte) error {
 	return problems.ToAggregate()
 }
 
-// within reports whether all of a value is in another, but for the metadata of
-// embedded objects, which is written again.
+// within reports whether a value is part of another, except for the metadata of embedded objects,
+// which the API server rewrites.
 func within(value, other any, s *schema.Structural) bool {
 	switch value := value.(type) {
 	case map[string]any:

@@ -21,11 +21,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/published" //nolint:depguard // the schemas of public projects are there
 )
 
-// size is how large schemas are, as they are and stripped, and both compressed.
+// size is the size of schemas before and after stripping, also compressed.
 type size struct{ versions, before, after, beforeGzip, afterGzip, largest int }
 
-// TestPublished strips the schemas of public projects, reads them, and prints how
-// much is left.
+// TestPublished strips and reads the schemas of public projects, and prints their sizes.
 func TestPublished(t *testing.T) {
 	for _, project := range published.All {
 		crds, err := published.Read(t.Context(), project)
@@ -36,7 +35,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// TestOfTheProject does so with all that is in this repository.
+// TestOfTheProject strips and reads the schemas of this repository.
 func TestOfTheProject(t *testing.T) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	err := filepath.WalkDir("../../..", func(path string, entry fs.DirEntry, err error) error {
@@ -81,8 +80,8 @@ func measured(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) st
 	return string(text)
 }
 
-// strippedTwice is the stripped schema: the same each time, and the same when what
-// was read is written again.
+// strippedTwice returns the stripped schema. It must be the same each time, also if it is read and
+// stripped again.
 func strippedTwice(t *testing.T, name string, s *props) []byte {
 	text, err := strip.Of(s)
 	if err != nil {

@@ -1,14 +1,14 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package celcheck says what is wrong with expressions before any client relies on
-// them. It compiles them over the schemas of a definition (check.go), with
-// what internal/conversion/expression evaluates them with in converter pods, holds
-// the type of each result against the schema of its field (types.go), and estimates
-// the cost for values as large as the schemas allow (cost.go, size.go).
+// Package celcheck finds problems in expressions before clients rely on them. It compiles them over
+// the schemas of a CustomResourceDefinition (check.go), with the environment that
+// internal/conversion/expression uses in converter pods, compares the type of each result with the
+// schema of its field (types.go), and estimates the cost for values as large as the schemas allow
+// (cost.go, size.go).
 //
-// Converter pods do not link it: Shape makes the small form of a schema that a ruleset
-// has, and from which they declare the same types.
+// Converter pods do not link this package. Shape reduces a schema to the small form in a ruleset, from
+// which converter pods declare the same types.
 package celcheck
 
 import (
@@ -25,28 +25,27 @@ import (
 
 // Field is a field of one side.
 type Field struct {
-	// Name is what the expressions of the other side call it: self.name.
-	Name string
-	// Schema says what it may hold.
+	// Name is the name of the field in the expressions of the other side: self.name.
+	Name   string
 	Schema *schema.Structural
 	// Expression computes it from the fields of the other side.
 	Expression string
 }
 
-// Problem is what is wrong with one expression.
+// Problem describes an invalid expression.
 type Problem struct {
-	// Backward tells the expression of a from field from one of a to field.
+	// Backward reports whether the expression computes a from field, not a to field.
 	Backward bool
-	// Name is that of the field that the expression computes.
+	// Name is the name of the field that the expression computes.
 	Name string
 	// Err is an *expression.CompileError, a *TypeError or a *CostError.
 	Err error
 }
 
-// TypeError says that the result is not what the field holds.
+// TypeError reports a result whose type does not fit the field.
 type TypeError struct {
 	Result, Field string
-	// Hint is what to do about it, where that is known.
+	// Hint suggests a solution. It may be empty.
 	Hint string
 }
 
@@ -59,14 +58,14 @@ func (e *TypeError) Error() string {
 	return text
 }
 
-// CostError says that an expression may take too long.
+// CostError reports an expression that may take too long.
 type CostError struct {
-	// Estimate is the cost for large values, and Limit the most that it may be, in
-	// the units of validation rules.
+	// Estimate is the cost for large values, and Limit is the maximum, in the units of validation
+	// rules.
 	Estimate, Limit uint64
-	// Elements is how often the expression is evaluated for one object.
+	// Elements is how often the expression is evaluated for one object, at most.
 	Elements uint64
-	// Unbounded are what the schemas lack that would lower the estimate.
+	// Unbounded are the limits to add to the schemas to lower the estimate.
 	Unbounded []string
 }
 
@@ -82,11 +81,10 @@ func (e *CostError) Error() string {
 	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads"
 }
 
-// Check says what is wrong with the expressions of the to fields, which compute
-// from the from fields, and with those of the from fields, which compute from the
-// to fields. They are evaluated for every element of the lists and maps that the
-// fields are in: elements is how many there are at most in one object, 1 where
-// there are no such lists.
+// Check returns the problems of the expressions of the to fields, which compute from the from
+// fields, and of the from fields, which compute from the to fields. They are evaluated for every
+// element of the lists and maps that contain the fields. Elements is the maximum number of such
+// elements in one object, 1 if there are no such lists.
 func Check(from, to []Field, elements uint64) []Problem {
 	return append(checkSide(from, to, elements, false), checkSide(to, from, elements, true)...)
 }
@@ -105,7 +103,7 @@ func checkSide(from, to []Field, elements uint64, backward bool) []Problem {
 	return problems
 }
 
-// scope is one side's fields, with their bounds, as the expressions of the other side see them.
+// scope is one side's fields, with their limits, for the expressions of the other side.
 type scope struct{ *expression.Scope }
 
 func newScope(from []Field) (scope, error) {
@@ -122,12 +120,12 @@ func (s scope) check(field Field, from []Field, elements uint64) error {
 	if err != nil {
 		return err
 	}
-	holds, err := shapeOf(field.Schema)
+	fieldSchema, err := shapeOf(field.Schema)
 	if err != nil {
 		return &expression.CompileError{Messages: []string{err.Error()}}
 	}
 	typed := compiled.NativeRep()
-	if err := s.checkResult(typed, typed.Expr(), holds); err != nil {
+	if err := s.checkResult(typed, typed.Expr(), fieldSchema); err != nil {
 		return err
 	}
 	if _, err := s.Program(compiled); err != nil {
@@ -138,7 +136,7 @@ func (s scope) check(field Field, from []Field, elements uint64) error {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Name says what is wrong with the name of a field; empty where nothing is.
+// Name returns the problem with a field's name, empty if the name is valid.
 func Name(name string) string {
 	switch name {
 	case "true", "false", "null", "in":

@@ -7,32 +7,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/kindtest"
 )
 
-// structural reads a schema as it stands in a CustomResourceDefinition.
+// structural reads the YAML of a schema.
 func structural(t testing.TB, text string) *schema.Structural {
 	t.Helper()
-	props, internal := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := schema.NewStructural(internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return kindtest.Structural(t, kindtest.From[apiextensionsv1.JSONSchemaProps](t, text))
 }
 
-// podFields are the fields as a converter pod has them.
+// podFields returns the fields in the form of a converter pod.
 func podFields(t testing.TB, fields []Field) []expression.Field {
 	t.Helper()
 	var read []expression.Field
@@ -58,7 +46,7 @@ const (
 	port    = `{type: object, properties: {name: {type: string}, port: {type: integer}, tags: {type: array, items: {type: string}}}}`
 )
 
-// problems of one expression over the fields a, b, c, for a field x.
+// problems returns the problem of one expression over the fields a, b, c, for a field x.
 func problems(t *testing.T, source, to string, elements uint64, from ...string) string {
 	t.Helper()
 	var fields []Field

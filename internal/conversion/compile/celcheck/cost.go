@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// Estimates are for values that are at most so large, a text in characters, a
-	// list or map in elements, or less where the schema says so. The API server
-	// estimates for values as large as a request, and so refuses most expressions
-	// over what has no bounds. Here a value that is too large for its expression
-	// does no harm: the evaluation ends at its limit, and the value is preserved.
+	// Estimates assume these maximum sizes, of texts in characters and of lists and maps in
+	// elements, unless the schema has lower limits. The API server assumes values as large as
+	// a request, and so refuses most expressions over fields without limits. Here a value that
+	// is too large for its expression does no harm: the evaluation stops at its limit, and the
+	// value is preserved.
 	assumedLength = 128
 	assumedItems  = 128
 )
 
-// checkCost estimates the cost, which is to be well below the limit of an evaluation.
+// checkCost estimates the cost and compares it with the limit of an evaluation.
 func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
-	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(s.Self, compiled.NativeRep())})
+	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, compiled.NativeRep())})
 	if err != nil {
 		return &expression.CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
 	}
@@ -35,17 +35,17 @@ func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error
 	if estimate.Max <= failed.Limit {
 		return nil
 	}
-	names := reads(compiled)
+	names := readFields(compiled)
 	for _, field := range from {
 		if names[field.Name] {
-			failed.Unbounded = append(failed.Unbounded, unbounded(field.Schema, field.Name, names)...)
+			failed.Unbounded = append(failed.Unbounded, missingBounds(field.Schema, field.Name, names)...)
 		}
 	}
 	return failed
 }
 
-// reads are the fields of self that an expression names.
-func reads(compiled *cel.Ast) map[string]bool {
+// readFields returns the fields of self that an expression names.
+func readFields(compiled *cel.Ast) map[string]bool {
 	names := map[string]bool{}
 	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
@@ -61,7 +61,7 @@ func reads(compiled *cel.Ast) map[string]bool {
 	return names
 }
 
-// Elements is how many elements a list or map has, for the estimates of costs.
+// Elements returns how many elements a list or map has at most, for cost estimates.
 func Elements(s *schema.Structural) uint64 {
 	bounds := bounded(s).ValueValidation
 	if s.Items != nil {
@@ -70,7 +70,7 @@ func Elements(s *schema.Structural) uint64 {
 	return uint64(max(*bounds.MaxProperties, 0))
 }
 
-// bounded gives a schema the bounds that the estimates assume.
+// bounded returns a copy of a schema with the limits that the estimates assume.
 func bounded(s *schema.Structural) *schema.Structural {
 	s = s.DeepCopy()
 	if s.ValueValidation == nil {
@@ -78,9 +78,9 @@ func bounded(s *schema.Structural) *schema.Structural {
 	}
 	bounds := s.ValueValidation
 	if len(bounds.Enum) == 0 {
-		bounds.MaxLength = atMost(bounds.MaxLength, assumedLength)
+		bounds.MaxLength = minBound(bounds.MaxLength, assumedLength)
 	}
-	bounds.MaxItems, bounds.MaxProperties = atMost(bounds.MaxItems, assumedItems), atMost(bounds.MaxProperties, assumedItems)
+	bounds.MaxItems, bounds.MaxProperties = minBound(bounds.MaxItems, assumedItems), minBound(bounds.MaxProperties, assumedItems)
 	if s.Items != nil {
 		s.Items = bounded(s.Items)
 	}
@@ -93,40 +93,40 @@ func bounded(s *schema.Structural) *schema.Structural {
 	return s
 }
 
-func atMost(bound *int64, assumed int64) *int64 {
+func minBound(bound *int64, assumed int64) *int64 {
 	if bound != nil {
 		assumed = min(*bound, assumed)
 	}
 	return &assumed
 }
 
-// unbounded are the bounds that a schema lacks, for the members that an expression names.
-func unbounded(s *schema.Structural, path string, names map[string]bool) []string {
+// missingBounds returns the limits that a schema lacks, for the members that an expression names.
+func missingBounds(s *schema.Structural, path string, names map[string]bool) []string {
 	bounds := s.ValueValidation
 	if bounds == nil {
 		bounds = &schema.ValueValidation{}
 	}
-	var lacks []string
+	var missing []string
 	switch {
 	case s.Items != nil:
 		if bounds.MaxItems == nil {
-			lacks = append(lacks, "maxItems of "+path)
+			missing = append(missing, "maxItems of "+path)
 		}
-		return append(lacks, unbounded(s.Items, path+"[*]", names)...)
+		return append(missing, missingBounds(s.Items, path+"[*]", names)...)
 	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
 		if bounds.MaxProperties == nil {
-			lacks = append(lacks, "maxProperties of "+path)
+			missing = append(missing, "maxProperties of "+path)
 		}
-		return append(lacks, unbounded(s.AdditionalProperties.Structural, path+"[*]", names)...)
+		return append(missing, missingBounds(s.AdditionalProperties.Structural, path+"[*]", names)...)
 	case s.Type == "string" || s.XIntOrString:
 		if bounds.MaxLength == nil && len(bounds.Enum) == 0 && (s.Type != "string" || bounds.Format == "") {
-			lacks = append(lacks, "maxLength of "+path)
+			missing = append(missing, "maxLength of "+path)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if field := s.Properties[name]; names[name] {
-			lacks = append(lacks, unbounded(&field, path+"."+name, names)...)
+			missing = append(missing, missingBounds(&field, path+"."+name, names)...)
 		}
 	}
-	return lacks
+	return missing
 }

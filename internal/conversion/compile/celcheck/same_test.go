@@ -16,7 +16,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -25,16 +24,17 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/kindtest"
 )
 
-// TestSameTypesAndValues holds what converter pods make of the small form of a
-// schema against what the libraries of the API server make of the schema: the
-// declared types, each value with all that is in it, and which values are equal.
+// TestSameTypesAndValues compares what converter pods make of the small form of a schema with what
+// the API server's libraries make of the schema: the declared types, values with everything in
+// them, and their equality.
 func TestSameTypesAndValues(t *testing.T) {
 	random := generator{rand.New(rand.NewPCG(1, 2))}
 	errors, equal := 0, 0
 	for range 3000 {
-		full := newStructural(t, random.schema(3))
+		full := kindtest.Structural(t, random.schema(3))
 		small, err := shapeOf(full)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestSameTypesAndValues(t *testing.T) {
 			}
 			if strings.Contains(want, "error") {
 				errors++
-				continue // whether an equality finds out depends on the order of a map
+				continue // whether a comparison fails depends on the order of a map
 			}
 			for _, other := range values {
 				if strings.Contains(dump(schemacel.UnstructuredToVal(other, full)), "error") {
@@ -72,9 +72,9 @@ func TestSameTypesAndValues(t *testing.T) {
 	}
 }
 
-// TestSameProgram compiles expressions as the compiler does, over schemas with all
-// bounds and with what the release before has, and as converter pods do, and runs
-// both: types, functions, results, errors and costs are the same.
+// TestSameProgram compiles expressions as the compiler does, with all limits and the library of the
+// oldest supported release, and as converter pods do, and runs both: types, functions, results,
+// errors and costs are the same.
 func TestSameProgram(t *testing.T) {
 	fields := []Field{
 		{Name: "i", Schema: structural(t, integer)}, {Name: "d", Schema: structural(t, double)}, {Name: "b", Schema: structural(t, boolean)},
@@ -138,7 +138,7 @@ func TestSameProgram(t *testing.T) {
 	}
 }
 
-// checked is what the checker of types has found out.
+// checked returns the types and functions that the type checker found.
 func checked(compiled *cel.Ast) map[int64]string {
 	found := map[int64]string{}
 	for id, of := range compiled.NativeRep().TypeMap() {
@@ -163,8 +163,8 @@ func run(t *testing.T, scope *expression.Scope, compiled *cel.Ast, self map[stri
 	return fmt.Sprintf("%s, cost %d", dump(result), *details.ActualCost())
 }
 
-// describe writes a type with all that is in it, but not how large it may be:
-// converter pods estimate nothing.
+// describe returns a type with everything in it, but not its maximum size: converter pods make no
+// estimates.
 func describe(of *apiservercel.DeclType) string {
 	if of == nil {
 		return "none"
@@ -184,7 +184,7 @@ func describe(of *apiservercel.DeclType) string {
 	return text
 }
 
-// dump writes a value with all that is in it.
+// dump returns a value with everything in it.
 func dump(value ref.Val) string {
 	switch value := value.(type) {
 	case *types.Err:
@@ -218,8 +218,7 @@ func dump(value ref.Val) string {
 	return fmt.Sprintf("%s %v", value.Type().TypeName(), value.Value())
 }
 
-// generator makes schemas with all that they may have, also together, and values
-// that fit them, mostly.
+// generator generates schemas with all features, also combined, and values that mostly fit them.
 type generator struct{ *rand.Rand }
 
 func (g generator) schema(depth int) *apiextensionsv1.JSONSchemaProps {
@@ -326,19 +325,6 @@ func (g generator) anything(depth int) any {
 		values = append(values, []any{g.anything(depth - 1)}, map[string]any{"name": "n", "a": g.anything(depth - 1)})
 	}
 	return values[g.IntN(len(values))]
-}
-
-func newStructural(t *testing.T, props *apiextensionsv1.JSONSchemaProps) *schema.Structural {
-	t.Helper()
-	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := schema.NewStructural(internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 func shapeText(t *testing.T, s *schema.Structural) string {

@@ -12,9 +12,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// Shape is the part of a schema that expressions need in converter pods, as
-// JSONSchemaProps: what a value is made of, and not which values are valid.
-// expression.ReadSchema reads it.
+// Shape returns the part of a schema that expressions need in converter pods, as JSONSchemaProps:
+// the types of values, without validation. expression.ReadSchema reads it.
 func Shape(s *schema.Structural) (json.RawMessage, error) { return json.Marshal(shape(s)) }
 
 func shape(s *schema.Structural) *apiextensionsv1.JSONSchemaProps {
@@ -46,7 +45,7 @@ func shape(s *schema.Structural) *apiextensionsv1.JSONSchemaProps {
 	return props
 }
 
-// shapeOf is the schema as a converter pod has it.
+// shapeOf returns the schema in the form of a converter pod.
 func shapeOf(s *schema.Structural) (*expression.Schema, error) {
 	text, err := Shape(s)
 	if err != nil {

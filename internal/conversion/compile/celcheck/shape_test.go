@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a ruleset has of a schema is what values are made of.
+// TestShape checks that a ruleset has the types of a schema, and not its validation.
 func TestShape(t *testing.T) {
 	for text, want := range map[string]string{
 		`{type: string, maxLength: 5, description: d, pattern: a, default: x}`: `{"type":"string"}`,

@@ -18,17 +18,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// sizes tells the estimator how large values are. It implements checker.CostEstimator.
-type sizes struct {
+// sizeEstimator implements checker.CostEstimator with the maximum sizes of values.
+type sizeEstimator struct {
 	self  *apiservercel.DeclType
 	typed *ast.AST
-	// ranges are what macros go through, by the names of the variables for what
-	// they meet there. One name for several ranges is nil.
+	// ranges are the collections that macros iterate over, by the name of the iteration variable.
+	// The entry of a name with several ranges is nil.
 	ranges map[string]ast.Expr
 }
 
-func newSizes(self *apiservercel.DeclType, typed *ast.AST) *sizes {
-	z := &sizes{self, typed, map[string]ast.Expr{}}
+func newSizeEstimator(self *apiservercel.DeclType, typed *ast.AST) *sizeEstimator {
+	estimator := &sizeEstimator{self, typed, map[string]ast.Expr{}}
 	ast.PreOrderVisit(typed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.ComprehensionKind {
 			return
@@ -39,25 +39,25 @@ func newSizes(self *apiservercel.DeclType, typed *ast.AST) *sizes {
 		} else if typed.GetType(of.ID()).Kind() != types.ListKind {
 			of = nil
 		}
-		if _, taken := z.ranges[name]; taken {
+		if _, taken := estimator.ranges[name]; taken {
 			of = nil
 		}
-		z.ranges[name] = of
+		estimator.ranges[name] = of
 	}))
-	return z
+	return estimator
 }
 
-// EstimateSize finds the type of what is at a path below self. What an expression
-// makes of the fields, such as the parts of a string, is no larger than they are.
-func (z *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
+// EstimateSize returns the size of the type at a path below self. Values that an expression derives
+// from fields, such as the parts of a string, are assumed to be no larger than all fields together.
+func (e *sizeEstimator) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	path := element.Path()
 	switch {
 	case len(path) > 0 && path[0] == expression.Self:
-		at := z.self
+		current := e.self
 		for _, name := range path[1:] {
-			at = down(at, name)
+			current = memberType(current, name)
 		}
-		return &checker.SizeEstimate{Max: z.sizeOfType(at)}
+		return &checker.SizeEstimate{Max: e.sizeOfType(current)}
 	case element.Type().Kind() == types.TypeKind:
 		return &checker.SizeEstimate{Max: 1} // type(x) == int compares two names
 	case isScalar(element.Type()):
@@ -66,129 +66,130 @@ func (z *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 		if element.Expr().Kind() != ast.CallKind {
 			return nil
 		}
-		return &checker.SizeEstimate{Max: z.sizeOf(element.Expr())}
+		return &checker.SizeEstimate{Max: e.sizeOf(element.Expr())}
 	}
-	return &checker.SizeEstimate{Max: total(z.self)}
+	return &checker.SizeEstimate{Max: totalSize(e.self)}
 }
 
-// sizeOfType is that of all values together where the type is unknown.
-func (z *sizes) sizeOfType(t *apiservercel.DeclType) uint64 {
+// sizeOfType returns the size of a type, and that of all fields together if the type is unknown.
+func (e *sizeEstimator) sizeOfType(t *apiservercel.DeclType) uint64 {
 	if t == nil {
-		return total(z.self)
+		return totalSize(e.self)
 	}
 	return sizeOf(t)
 }
 
-// sizeOf follows what makes a text of something else. A scalar has the size of its text.
-func (z *sizes) sizeOf(e ast.Expr) uint64 {
-	if length, scalar := lengths[z.typed.GetType(e.ID()).Kind()]; scalar {
+// sizeOf follows calls that make a text of other values. A scalar has the size of its text.
+func (e *sizeEstimator) sizeOf(expr ast.Expr) uint64 {
+	if length, scalar := scalarLengths[e.typed.GetType(expr.ID()).Kind()]; scalar {
 		return length
 	}
-	switch e.Kind() {
+	switch expr.Kind() {
 	case ast.LiteralKind:
-		if text, isText := e.AsLiteral().(types.String); isText {
+		if text, isText := expr.AsLiteral().(types.String); isText {
 			return uint64(len(text))
 		}
 	case ast.CallKind:
-		args := e.AsCall().Args()
-		switch e.AsCall().FunctionName() {
+		args := expr.AsCall().Args()
+		switch expr.AsCall().FunctionName() {
 		case operators.Add:
-			return plus(z.sizeOf(args[0]), z.sizeOf(args[1]))
+			return plus(e.sizeOf(args[0]), e.sizeOf(args[1]))
 		case operators.Conditional:
-			return max(z.sizeOf(args[1]), z.sizeOf(args[2]))
+			return max(e.sizeOf(args[1]), e.sizeOf(args[2]))
 		case "string":
-			return z.sizeOf(args[0])
+			return e.sizeOf(args[0])
 		case "format":
-			return z.sizeOfFormat(e.AsCall().Target(), args[0])
+			return e.sizeOfFormat(expr.AsCall().Target(), args[0])
 		}
 	}
-	at := z.typeOf(e)
-	if at != nil && at.IsObject() {
-		return total(at)
+	declared := e.typeOf(expr)
+	if declared != nil && declared.IsObject() {
+		return totalSize(declared)
 	}
-	if at != nil && at.CelType().Kind() == types.DynKind {
-		return max(sizeOf(at), lengths[types.IntKind]) // an integer or a string
+	if declared != nil && declared.CelType().Kind() == types.DynKind {
+		return max(sizeOf(declared), scalarLengths[types.IntKind]) // an integer or a string
 	}
-	return z.sizeOfType(at)
+	return e.sizeOfType(declared)
 }
 
-// lengths are the most characters of scalars in texts.
-var lengths = map[types.Kind]uint64{
+// scalarLengths are the maximum lengths of scalars as text, in characters.
+var scalarLengths = map[types.Kind]uint64{
 	types.BoolKind: 5, types.IntKind: 20, types.UintKind: 20, types.DoubleKind: 24, types.DurationKind: 32, types.TimestampKind: 35,
 }
 
 var precision = regexp.MustCompile(`%\.([0-9]+)`)
 
-// sizeOfFormat adds up what is filled in. Numbers may have more digits there: all
-// of the largest double, 64 binary ones, and as many behind the point as it says.
-func (z *sizes) sizeOfFormat(target, list ast.Expr) uint64 {
+// sizeOfFormat adds up the sizes of the arguments. Numbers may have more digits in a format: all
+// digits of the largest double, 64 binary digits, and as many decimals as the precision says.
+func (e *sizeEstimator) sizeOfFormat(target, list ast.Expr) uint64 {
 	if target.Kind() != ast.LiteralKind || list.Kind() != ast.ListKind {
-		return total(z.self)
+		return totalSize(e.self)
 	}
 	const digits, double = 65, 350
 	text := string(target.AsLiteral().(types.String))
 	size := uint64(len(text))
 	for _, found := range precision.FindAllStringSubmatch(text, -1) {
-		places, _ := strconv.ParseUint(found[1], 10, 32) // one that is too large does not compile
+		places, _ := strconv.ParseUint(found[1], 10, 32) // a precision that is too large does not compile
 		size = plus(size, places)
 	}
 	for _, arg := range list.AsList().Elements() {
-		switch z.typed.GetType(arg.ID()).Kind() {
+		switch e.typed.GetType(arg.ID()).Kind() {
 		case types.IntKind, types.UintKind:
 			size = plus(size, digits)
 		case types.DoubleKind, types.DynKind:
-			size = plus(size, max(double, z.sizeOf(arg)))
+			size = plus(size, max(double, e.sizeOf(arg)))
 		default:
-			size = plus(size, z.sizeOf(arg))
+			size = plus(size, e.sizeOf(arg))
 		}
 	}
 	return size
 }
 
-// typeOf follows what the estimator has no paths for, the optional fields; nil is unknown.
-func (z *sizes) typeOf(e ast.Expr) *apiservercel.DeclType {
-	switch e.Kind() {
+// typeOf resolves optional fields, for which the estimator has no paths. It returns nil if the type
+// is unknown.
+func (e *sizeEstimator) typeOf(expr ast.Expr) *apiservercel.DeclType {
+	switch expr.Kind() {
 	case ast.IdentKind:
-		if e.AsIdent() == expression.Self {
-			return z.self
+		if expr.AsIdent() == expression.Self {
+			return e.self
 		}
-		if of := z.ranges[e.AsIdent()]; of != nil {
-			return down(z.typeOf(of), "@items")
+		if of := e.ranges[expr.AsIdent()]; of != nil {
+			return memberType(e.typeOf(of), "@items")
 		}
 	case ast.SelectKind:
-		return down(z.typeOf(e.AsSelect().Operand()), e.AsSelect().FieldName())
+		return memberType(e.typeOf(expr.AsSelect().Operand()), expr.AsSelect().FieldName())
 	case ast.CallKind:
-		call := e.AsCall()
+		call := expr.AsCall()
 		switch call.FunctionName() {
 		case operators.OptSelect:
 			name, _ := call.Args()[1].AsLiteral().Value().(string)
-			return down(z.typeOf(call.Args()[0]), name)
+			return memberType(e.typeOf(call.Args()[0]), name)
 		case operators.OptIndex, operators.Index:
-			return down(z.typeOf(call.Args()[0]), "@items")
+			return memberType(e.typeOf(call.Args()[0]), "@items")
 		case "or", "orValue", "value":
-			return z.typeOf(call.Target())
+			return e.typeOf(call.Target())
 		case "dyn", "optional.of", "optional.ofNonZeroValue":
-			return z.typeOf(call.Args()[0])
+			return e.typeOf(call.Args()[0])
 		}
 	}
 	return nil
 }
 
-// total is the size of all that is in a value.
-func total(t *apiservercel.DeclType) uint64 {
+// totalSize returns the size of a value with everything in it.
+func totalSize(t *apiservercel.DeclType) uint64 {
 	size := sizeOf(t)
 	switch {
 	case t.IsList() || t.IsMap():
-		size = times(size, max(total(t.ElemType), 1))
+		size = times(size, max(totalSize(t.ElemType), 1))
 	case t.IsObject():
 		for _, field := range t.Fields {
-			size = plus(size, total(field.Type))
+			size = plus(size, totalSize(field.Type))
 		}
 	}
 	return size
 }
 
-// isScalar reports whether the estimator knows the size, which is that of a number.
+// isScalar reports whether the estimator knows the size of a type itself.
 func isScalar(t *types.Type) bool {
 	switch t.Kind() {
 	case types.StringKind, types.BytesKind, types.ListKind, types.MapKind, types.StructKind, types.DynKind, types.OpaqueKind:
@@ -197,26 +198,26 @@ func isScalar(t *types.Type) bool {
 	return true
 }
 
-// EstimateCallCost implements checker.CostEstimator: the libraries know their costs.
-func (z *sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+// EstimateCallCost implements checker.CostEstimator. The libraries know the costs of their calls.
+func (e *sizeEstimator) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 
-// down is the type of a part of a value, nil where it is unknown.
-func down(at *apiservercel.DeclType, name string) *apiservercel.DeclType {
-	if at == nil {
+// memberType returns the type of a part of a value, nil if it is unknown.
+func memberType(parent *apiservercel.DeclType, name string) *apiservercel.DeclType {
+	if parent == nil {
 		return nil
 	}
 	switch name {
 	case "@items", "@values":
-		return at.ElemType
+		return parent.ElemType
 	case "@keys":
-		return at.KeyType
+		return parent.KeyType
 	}
-	field, found := at.Fields[name]
+	field, found := parent.Fields[name]
 	if !found {
 		escaped, _ := apiservercel.Escape(name)
-		if field, found = at.Fields[escaped]; !found {
+		if field, found = parent.Fields[escaped]; !found {
 			return nil
 		}
 	}
@@ -225,7 +226,7 @@ func down(at *apiservercel.DeclType, name string) *apiservercel.DeclType {
 
 func sizeOf(t *apiservercel.DeclType) uint64 { return uint64(max(t.MaxElements, 0)) }
 
-// times and plus stop at the largest number.
+// times and plus saturate at the largest number.
 func times(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	if high > 0 {

@@ -15,9 +15,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// TestSizes estimates what expressions cost over a list of objects, and holds that
-// against what they cost with 128 elements, each with the longest values: not more,
-// and the estimate is no more than some times as high.
+// TestSizes compares the estimates for expressions over a list of objects with their real cost for
+// 128 elements with the longest values: an estimate must not be lower, and only some times higher.
 func TestSizes(t *testing.T) {
 	const schema = `{type: array, items: {type: object, properties: {text: {type: string}, num: {type: integer}, float: {type: number},
 		flag: {type: boolean}, either: {x-kubernetes-int-or-string: true}, at: {type: string, format: date-time}, for: {type: string, format: duration}}}}`
@@ -55,7 +54,7 @@ func TestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(scope.Self, compiled.NativeRep())})
+		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(scope.Self, compiled.NativeRep())})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +72,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestComparisons estimates comparisons of what has no size of its own: one that is
-// not known makes an expression too costly whatever the schema says.
+// TestComparisons checks estimates for comparisons of values without a size of their own: an
+// unknown size would make an expression too expensive whatever the schema says.
 func TestComparisons(t *testing.T) {
 	fields := []Field{
 		{Name: "either", Schema: structural(t, `{x-kubernetes-int-or-string: true}`)},

@@ -14,13 +14,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// checkResult holds the results of an expression against what the field holds.
-// It looks through what makes them dyn, or optional: each branch of a choice, what
-// is put in dyn(), or in optional.of(). So a wrong one is found among them.
+// checkResult compares the results of an expression with the schema of the field. It examines each
+// branch of a conditional, and the arguments of dyn() and optional.of(), because these calls hide
+// the types of their results.
 func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema) error {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
-		return s.checkResult(typed, e.AsComprehension().Result(), field) // of optMap; of a loop it has the type of the whole
+		return s.checkResult(typed, e.AsComprehension().Result(), field) // for optMap; the result of a loop has the loop's type
 	case ast.CallKind:
 		args := e.AsCall().Args()
 		switch e.AsCall().FunctionName() {
@@ -28,7 +28,7 @@ func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema)
 			return cmp.Or(s.checkResult(typed, args[1], field), s.checkResult(typed, args[2], field))
 		case "dyn":
 			if typed.GetType(args[0].ID()).Kind() == types.DynKind {
-				return nil // the client that writes dyn() there asks for what is checked once it is there
+				return nil // the author asked for a check at evaluation
 			}
 			return s.checkResult(typed, args[0], field)
 		case "optional.of", "optional.ofNonZeroValue":
@@ -40,16 +40,16 @@ func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema)
 	return s.checkType(typed.GetType(e.ID()), field)
 }
 
-// checkType holds the type of a result against what the field holds. What cannot
-// be known before it runs, the members of a map for one, is checked then.
+// checkType compares the type of a result with the schema of the field. Types that are unknown
+// before evaluation, for example of the members of a map, are checked at evaluation.
 func (s scope) checkType(result *types.Type, field *expression.Schema) error {
-	result = inOptional(result)
+	result = unwrapOptional(result)
 	if result.Kind() == types.NullTypeKind ||
-		s.gives(result, field) && (result.Kind() != types.DynKind || field.Untyped() || field.IsXIntOrString()) {
+		s.isAssignable(result, field) && (result.Kind() != types.DynKind || field.Untyped() || field.IsXIntOrString()) {
 		return nil
 	}
 	failed := &TypeError{Result: expression.Readable(result.String()), Field: typeOf(field)}
-	convert, scalar := conversions[field.Type()]
+	convert, scalar := conversionFunctions[field.Type()]
 	switch {
 	case scalar && result.Kind() != types.ListKind && result.Kind() != types.MapKind:
 		failed.Hint = "convert it with " + convert
@@ -59,20 +59,20 @@ func (s scope) checkType(result *types.Type, field *expression.Schema) error {
 	return failed
 }
 
-// inOptional is the type of what an optional value holds.
-func inOptional(t *types.Type) *types.Type {
+// unwrapOptional returns the type inside an optional type, or the type itself.
+func unwrapOptional(t *types.Type) *types.Type {
 	if t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName() {
 		return t.Parameters()[0]
 	}
 	return t
 }
 
-// conversions make values of the types of fields.
-var conversions = map[string]string{"integer": "int()", "number": "double()", "string": "string()", "boolean": "bool()"}
+// conversionFunctions convert to the types of fields.
+var conversionFunctions = map[string]string{"integer": "int()", "number": "double()", "string": "string()", "boolean": "bool()"}
 
-// gives reports whether a value of a type can be one of a field. Dyn can be
-// anything: inside of a map it is how an expression writes members of several types.
-func (s scope) gives(result *types.Type, field *expression.Schema) bool {
+// isAssignable reports whether a value of a type can be a value of the field. Dyn can be any value:
+// expressions use it for maps whose members have several types.
+func (s scope) isAssignable(result *types.Type, field *expression.Schema) bool {
 	switch result.Kind() {
 	case types.DynKind:
 		return true
@@ -93,39 +93,39 @@ func (s scope) gives(result *types.Type, field *expression.Schema) bool {
 	case types.TimestampKind:
 		return field.Format() == "date" || field.Format() == "date-time" || field.Untyped()
 	case types.ListKind:
-		return s.givesList(result.Parameters()[0], field)
+		return s.isAssignableList(result.Parameters()[0], field)
 	case types.MapKind:
-		return s.givesMap(result.Parameters()[0], result.Parameters()[1], field)
+		return s.isAssignableMap(result.Parameters()[0], result.Parameters()[1], field)
 	case types.StructKind:
-		return s.givesObject(result.TypeName(), field)
+		return s.isAssignableObject(result.TypeName(), field)
 	}
 	return false
 }
 
-func (s scope) givesList(element *types.Type, field *expression.Schema) bool {
+func (s scope) isAssignableList(element *types.Type, field *expression.Schema) bool {
 	if field.Type() == "array" && field.Element() != nil {
-		return s.gives(element, field.Element())
+		return s.isAssignable(element, field.Element())
 	}
-	return s.gives(element, expression.Anything) && (field.Untyped() || field.Type() == "array" && field.IsXPreserveUnknownFields())
+	return s.isAssignable(element, expression.Anything) && (field.Untyped() || field.Type() == "array" && field.IsXPreserveUnknownFields())
 }
 
-// givesMap lets a map be an object whose fields the values can be, one at least:
-// which of them there are, the type does not say.
-func (s scope) givesMap(key, value *types.Type, field *expression.Schema) bool {
+// isAssignableMap accepts a map for an object if at least one field of the object accepts the map's
+// values. The type does not say which keys the map has.
+func (s scope) isAssignableMap(key, value *types.Type, field *expression.Schema) bool {
 	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type() != "object" && !field.Untyped() {
 		return false
 	}
 	for name := range field.Properties() {
-		if s.gives(value, field.Member(name)) {
+		if s.isAssignable(value, field.Member(name)) {
 			return true
 		}
 	}
 	other := field.Member("")
-	return other != nil && s.gives(value, other)
+	return other != nil && s.isAssignable(value, other)
 }
 
-// givesObject lets an object of the source be one of a field that has all of its members.
-func (s scope) givesObject(name string, field *expression.Schema) bool {
+// isAssignableObject accepts an object of the source if the field has all of its members.
+func (s scope) isAssignableObject(name string, field *expression.Schema) bool {
 	declared := s.Declared(name)
 	if declared == nil || field.Type() != "object" && !field.Untyped() {
 		return false
@@ -136,14 +136,14 @@ func (s scope) givesObject(name string, field *expression.Schema) bool {
 		if !field.Untyped() {
 			of = field.Member(name)
 		}
-		if of == nil || !s.gives(member.Type.CelType(), of) {
+		if of == nil || !s.isAssignable(member.Type.CelType(), of) {
 			return false
 		}
 	}
 	return true
 }
 
-// typeOf names what a field holds.
+// typeOf returns the name of a field's type.
 func typeOf(s *expression.Schema) string {
 	switch {
 	case s.IsXIntOrString():

@@ -8,25 +8,25 @@ import (
 	"slices"
 )
 
-// Choices are made by a fuzzer's bytes, one byte each, and at random behind them.
-// The same seed and bytes give the same choices.
+// Choices are determined by a fuzzer's bytes, one byte each, and are random after these. The same
+// seed and bytes give the same choices.
 type Choices struct {
 	seed  uint64
 	bytes []byte
 	rest  *rand.Rand
 }
 
-// Choose begins with the bytes and goes on with the seed.
+// Choose starts with the bytes and continues with the seed.
 func Choose(seed uint64, bytes []byte) *Choices {
 	return &Choices{seed, bytes, rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Restart makes the choices behind it depend on nothing but the seed and a number.
+// Restart makes all later choices depend only on the seed and a number.
 func (c *Choices) Restart(number uint64) {
 	c.bytes, c.rest = nil, rand.New(rand.NewPCG(c.seed, number))
 }
 
-// IntN returns a number from 0 up to n, without n. It is 0 where the byte is.
+// IntN returns a number in [0, n). It is 0 if the byte is 0.
 func (c *Choices) IntN(n int) int {
 	if len(c.bytes) == 0 {
 		return c.rest.IntN(n)
@@ -36,16 +36,16 @@ func (c *Choices) IntN(n int) int {
 	return choice % n
 }
 
-// Rarely reports true once in that many times.
+// Rarely reports true once in the given number of times.
 func (c *Choices) Rarely(times int) bool { return c.IntN(times) == times-1 }
 
-// Often reports true but for once in that many times.
+// Often reports false once in the given number of times.
 func (c *Choices) Often(times int) bool { return !c.Rarely(times) }
 
-// One returns one of some values.
+// One returns one of the values.
 func One[T any](c *Choices, values ...T) T { return values[c.IntN(len(values))] }
 
-// Shuffled returns values in any order.
+// Shuffled returns the values in random order.
 func Shuffled[T any](c *Choices, values []T) []T {
 	values = slices.Clone(values)
 	for i := len(values) - 1; i > 0; i-- {

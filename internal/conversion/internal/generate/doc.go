@@ -1,11 +1,9 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generate makes random input for tests of conversion: the schemas of two
-// versions that differ (schemas.go), rules between them (rules.go), objects that
-// fit a schema, in whole and in part (objects.go), and JSON that writes an object
-// in an unusual way (text.go).
+// Package generate makes random input for tests of conversion: the schemas of two different versions
+// (schemas.go), rules between them (rules.go), objects and fragments that fit a schema (objects.go),
+// and JSON in unusual notation (text.go).
 //
-// All of it comes from Choices (choices.go), which a fuzzer makes, so that what
-// fails can be repeated.
+// All input comes from Choices (choices.go), which a fuzzer controls, so that failures can be repeated.
 package generate

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Evolved are two versions of one kind some time later: one gained fields that only
-// the other had, lists got keys, or both were changed in some other way.
+// Evolved returns the schemas of two versions some time later: one has gained fields that only the
+// other had, lists have gained keys, or the schemas have changed in another way.
 func (c *Choices) Evolved(a, b *props) (*props, *props) {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	for range 1 + c.IntN(3) {
@@ -19,30 +19,30 @@ func (c *Choices) Evolved(a, b *props) (*props, *props) {
 		case 1:
 			b = c.Changed(b)
 		case 2:
-			c.grow(a, b)
+			c.addFields(a, b)
 		case 3:
-			c.grow(b, a)
+			c.addFields(b, a)
 		default:
-			c.key(a, b)
+			c.addKeys(a, b)
 		}
 	}
 	return a, b
 }
 
-// grow gives a schema some of the fields that another one has.
-func (c *Choices) grow(s, from *props) {
+// addFields gives a schema some of the fields of another schema.
+func (c *Choices) addFields(s, from *props) {
 	if s.Items != nil && from.Items != nil {
-		c.grow(s.Items.Schema, from.Items.Schema)
+		c.addFields(s.Items.Schema, from.Items.Schema)
 	}
 	if s.AdditionalProperties != nil && from.AdditionalProperties != nil {
-		c.grow(s.AdditionalProperties.Schema, from.AdditionalProperties.Schema)
+		c.addFields(s.AdditionalProperties.Schema, from.AdditionalProperties.Schema)
 	}
 	for _, name := range slices.Sorted(maps.Keys(from.Properties)) {
 		field, found := s.Properties[name]
 		switch {
 		case found:
 			other := from.Properties[name]
-			c.grow(&field, &other)
+			c.addFields(&field, &other)
 			s.Properties[name] = field
 		case s.Properties != nil && c.IntN(2) == 0:
 			field = from.Properties[name]
@@ -51,8 +51,8 @@ func (c *Choices) grow(s, from *props) {
 	}
 }
 
-// key gives the lists that two schemas have in common keys.
-func (c *Choices) key(a, b *props) {
+// addKeys adds keys to the lists that two schemas have in common.
+func (c *Choices) addKeys(a, b *props) {
 	for _, name := range slices.Sorted(maps.Keys(a.Properties)) {
 		left, right := a.Properties[name], b.Properties[name]
 		if left.Items != nil && right.Items != nil && left.XListType == nil && right.XListType == nil {
@@ -64,7 +64,7 @@ func (c *Choices) key(a, b *props) {
 				}
 			}
 		}
-		c.key(&left, &right)
+		c.addKeys(&left, &right)
 		a.Properties[name] = left
 		if _, both := b.Properties[name]; both {
 			b.Properties[name] = right

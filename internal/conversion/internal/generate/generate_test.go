@@ -10,37 +10,22 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/kindtest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-func structural(t *testing.T, s *props) *schema.Structural {
-	t.Helper()
-	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	read, err := schema.NewStructural(internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read
-}
-
-// TestObjectsFit: what is made passes what the API server does to an object
-// before it converts it.
+// TestObjectsFit checks that the API server would not change the objects before it converts them.
 func TestObjectsFit(t *testing.T) {
 	for seed := range uint64(200) {
 		c := Choose(seed, nil)
 		spoke, hub := c.Schemas()
 		for _, props := range []*props{spoke, hub} {
-			s := structural(t, props)
+			s := kindtest.Structural(t, props)
 			if errs := schema.ValidateStructural(nil, s); len(errs) > 0 {
 				t.Fatalf("seed %d: %v", seed, errs)
 			}
@@ -58,7 +43,7 @@ func TestObjectsFit(t *testing.T) {
 	}
 }
 
-// TestText: however a value is written, it is that value.
+// TestText checks that unusual notation does not change a value.
 func TestText(t *testing.T) {
 	for seed := range uint64(200) {
 		g := Objects{Choices: Choose(seed, nil)}
@@ -69,21 +54,22 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestChoicesRepeat: what a fuzzer found can be looked at again.
+// TestChoicesRepeat checks that the same choices give the same input, so that failures can be
+// repeated.
 func TestChoicesRepeat(t *testing.T) {
 	world := func() string {
 		c := Choose(7, []byte("some bytes"))
 		spoke, hub := c.Schemas()
 		rules := c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true })
 		g := Objects{Choices: c}
-		return Plain([]any{spoke, hub, rules, string(g.Text(g.Object(structural(t, spoke), "example.com/v1", "Widget")))})
+		return Plain([]any{spoke, hub, rules, string(g.Text(g.Object(kindtest.Structural(t, spoke), "example.com/v1", "Widget")))})
 	}
 	if first := world(); first != world() {
 		t.Errorf("the same choices do not give %s again", first)
 	}
 }
 
-// TestEveryKindOfRule is made at random: one that is never made is never tested.
+// TestEveryKindOfRule checks that random rules include every kind.
 func TestEveryKindOfRule(t *testing.T) {
 	var made []string
 	for seed := range uint64(50) {
@@ -112,14 +98,14 @@ func TestEveryKindOfRule(t *testing.T) {
 	}
 }
 
-// TestMovesWiden: some moves lead from a field to one that allows more, and back.
+// TestMovesWiden checks that some moves lead from a field to one that allows more, and back.
 func TestMovesWiden(t *testing.T) {
 	made := map[bool]int{}
 	for seed := range uint64(300) {
 		c := Choose(seed, nil)
 		spoke, hub := c.Schemas()
 		at := map[v1alpha1.Path][2]*props{}
-		for i, fields := range [][]named{fieldsOf(spoke, ""), fieldsOf(hub, "")} {
+		for i, fields := range [][]namedField{namedFields(spoke, ""), namedFields(hub, "")} {
 			for _, field := range fields {
 				sides := at[field.path]
 				sides[i] = field.schema

@@ -15,24 +15,24 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// Objects makes values that fit a schema.
+// Objects generates values that fit a schema.
 type Objects struct {
 	*Choices
-	// Words are pieces of text to make texts of, besides those of everyone.
+	// Words are additional parts of texts.
 	Words []string
-	// Values are possible values of a field of any type, where they fit it.
+	// Values are used for fields of any type if they fit.
 	Values []any
-	// Odd makes one value in that many one that does not fit; 0 makes none.
-	Odd int
+	// MisfitEvery makes one in this many values one that does not fit its schema; 0 makes none.
+	MisfitEvery int
 }
 
-// words have much of what conversion looks for in them, and what JSON escapes.
+// words include texts that conversions look for, and characters that JSON escapes.
 var words = []string{
 	"", "a", "b", "c", ":", "/", "-", "7", "007", "80", "-0", "90s", "1m30s", "0s", "1.5s", " ", "null", "x.y/z~", `"`, `\`, "\n\x01\u007f",
 	"é", "\u2028", "\U0001F600", "<&>", "9223372036854775807", "9223372036854775808", "[*]", "{}", "\x00",
 }
 
-// labels are what the API server lets labels be.
+// labels are valid label values.
 var labels = []string{"", "a", "b", "7", "007", "80", "90s", "1m30s", "a.b-c_d", "9223372036854775807"}
 
 var long = strings.Repeat("long ", 300)
@@ -41,8 +41,8 @@ var integers = []string{"0", "1", "2", "80", "-5", "90", "9007199254740993", "92
 
 var numbers = []string{"1.0", "-0", "0.10", "1e3", "1E-7", "1e400", "-1.5e+10", "0.1e1", "3.141592653589793238"}
 
-// Object makes an object of a version, or a fragment of one, as server-side apply
-// sends them: fields are missing whether they are required or not.
+// Object generates an object of a version, or a fragment of one as server-side apply sends it:
+// required fields may be missing.
 func (g *Objects) Object(root *schema.Structural, apiVersion, kind string) map[string]any {
 	object := g.object(root)
 	for _, name := range []string{"spec", "status"} {
@@ -101,27 +101,27 @@ func (g *Objects) text() string {
 	return text.String()
 }
 
-// Value makes a value that fits a schema, or null where it finds none.
+// Value generates a value that fits a schema, or null if it finds none.
 func (g *Objects) Value(s *schema.Structural) any {
 	value, _ := g.value(s)
 	return value
 }
 
-// value makes a value that fits a schema, or reports that it finds none.
+// value generates a value that fits a schema, or reports that it finds none.
 func (g *Objects) value(s *schema.Structural) (value any, found bool) {
 	switch {
 	case s.Nullable && g.Rarely(4), g.Rarely(60):
-		return nil, true // a null where there should be none is stored all the same
-	case g.Odd > 0 && g.Rarely(g.Odd):
+		return nil, true // the API server stores a null even if the schema does not allow it
+	case g.MisfitEvery > 0 && g.Rarely(g.MisfitEvery):
 		return g.Anything(3), true
 	case s.Default.Object != nil && g.Rarely(3):
-		return decoded(s.Default.Object), true
+		return withTextNumbers(s.Default.Object), true
 	}
 	if s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0 {
-		return decoded(One(g.Choices, s.ValueValidation.Enum...).Object), true
+		return withTextNumbers(One(g.Choices, s.ValueValidation.Enum...).Object), true
 	}
 	for range 8 {
-		if value := g.candidate(s); fits(value, s) {
+		if value := g.candidate(s); fitsSchema(value, s) {
 			return value, true
 		}
 	}
@@ -130,7 +130,7 @@ func (g *Objects) value(s *schema.Structural) (value any, found bool) {
 
 func (g *Objects) candidate(s *schema.Structural) any {
 	if len(g.Values) > 0 && g.Rarely(4) {
-		return decoded(One(g.Choices, g.Values...))
+		return withTextNumbers(One(g.Choices, g.Values...))
 	}
 	switch {
 	case s.XIntOrString:
@@ -151,7 +151,7 @@ func (g *Objects) candidate(s *schema.Structural) any {
 	return g.Anything(2)
 }
 
-// formats are texts of the formats that the API server knows.
+// formats are texts of the formats that the API server checks.
 var formats = map[string][]string{
 	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.678+01:00"}, "date": {"2026-01-02"}, "duration": {"90s", "1h", "1m30s"},
 	"byte": {"", "aGVsbG8="}, "ipv4": {"192.0.2.1"}, "ipv6": {"2001:db8::1"}, "cidr": {"192.0.2.0/24"}, "uri": {"https://example.com/a?b"},
@@ -194,7 +194,7 @@ func (g *Objects) list(s *schema.Structural) any {
 		}
 		unique := g.key(element, s, i)
 		if s.XListType != nil && *s.XListType != "atomic" && seen[unique] {
-			continue // an element of a set or a map is there once
+			continue // elements of a set or map are unique
 		}
 		seen[unique] = true
 		list = append(list, element)
@@ -202,7 +202,7 @@ func (g *Objects) list(s *schema.Structural) any {
 	return list
 }
 
-// key gives an element of a list map its keys, and tells elements apart.
+// key sets the keys of an element of a list map, and returns a text that identifies the element.
 func (g *Objects) key(element any, s *schema.Structural, i int) string {
 	object, isObject := element.(map[string]any)
 	if !isObject || s.XListType == nil || *s.XListType != "map" {
@@ -224,7 +224,7 @@ func (g *Objects) key(element any, s *schema.Structural, i int) string {
 	return unique.String()
 }
 
-// names are keys of maps, and of fields that no schema names.
+// names are keys of maps, and names of fields that no schema has.
 var names = []string{"a", "b", "cpu", "k/~", "x.y", "7", "10", `q"`, "é"}
 
 func (g *Objects) object(s *schema.Structural) map[string]any {
@@ -256,7 +256,7 @@ func (g *Objects) object(s *schema.Structural) map[string]any {
 	return object
 }
 
-// Anything makes any JSON value, nested so deep.
+// Anything generates any JSON value with the given maximum depth.
 func (g *Objects) Anything(depth int) any {
 	switch kind := g.IntN(8); {
 	case kind == 0:
@@ -281,9 +281,9 @@ func (g *Objects) Anything(depth int) any {
 	return object
 }
 
-// fits reports whether a value is of the schema's type and within its limits, as
-// far as this package makes such limits.
-func fits(value any, s *schema.Structural) bool {
+// fitsSchema reports whether a value has the schema's type and respects those limits that this
+// package generates.
+func fitsSchema(value any, s *schema.Structural) bool {
 	rules := s.ValueValidation
 	if rules == nil {
 		rules = &schema.ValueValidation{}
@@ -306,7 +306,7 @@ func fits(value any, s *schema.Structural) bool {
 	case map[string]any:
 		for name := range value {
 			if _, named := s.Properties[name]; !named && !s.XPreserveUnknownFields && s.AdditionalProperties == nil {
-				return false // the API server would have taken it away
+				return false // the API server would have pruned it
 			}
 		}
 		return s.Type == "object"
@@ -325,7 +325,7 @@ func textFits(text string, rules *schema.ValueValidation) bool {
 	return true
 }
 
-// patterns are those that were compiled before, by their text.
+// patterns caches compiled patterns by their text.
 var patterns sync.Map
 
 func pattern(text string) *regexp.Regexp {
@@ -337,11 +337,11 @@ func pattern(text string) *regexp.Regexp {
 	return compiled
 }
 
-// decoded is a value of a schema, with its numbers as text.
-func decoded(value any) any {
+// withTextNumbers converts the numbers of a value in a schema to json.Number.
+func withTextNumbers(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // a schema holds nothing that has no JSON form
+		panic(err) // values in a schema come from JSON
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.UseNumber()

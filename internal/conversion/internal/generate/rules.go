@@ -14,10 +14,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// Rules makes rules between two versions. Those that are refused together with
-// the ones before them are left out.
+// Rules generates rules between two versions. It leaves out rules that are not valid together with
+// the rules before them.
 func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v1alpha1.Rule {
-	m := maker{Choices: c, spoke: fieldsOf(spoke, ""), hub: fieldsOf(hub, "")}
+	m := ruleMaker{Choices: c, spoke: namedFields(spoke, ""), hub: namedFields(hub, "")}
 	var rules []v1alpha1.Rule
 	for range c.IntN(12) {
 		more := slices.Concat(rules, m.rules())
@@ -28,28 +28,28 @@ func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v
 	return rules
 }
 
-// named is a field with its path.
-type named struct {
+// namedField is a field with its path.
+type namedField struct {
 	path   v1alpha1.Path
 	scope  string
 	schema *props
 }
 
-// fieldsOf are all fields that a rule can name.
-func fieldsOf(s *props, at string) []named {
-	var fields []named
+// namedFields returns all fields that a rule can name.
+func namedFields(s *props, at string) []namedField {
+	var fields []namedField
 	if at == "" {
 		for _, label := range []string{`.metadata.labels["l"]`, `.metadata.annotations["l"]`} {
-			fields = append(fields, named{v1alpha1.Path(label), "", &props{Type: "string"}})
+			fields = append(fields, namedField{v1alpha1.Path(label), "", &props{Type: "string"}})
 		}
 		for _, nowhere := range []string{".z.a", ".a[*]", ".a.b[*].c"} {
-			fields = append(fields, named{v1alpha1.Path(nowhere), "", &props{Type: "string"}})
+			fields = append(fields, namedField{v1alpha1.Path(nowhere), "", &props{Type: "string"}})
 		}
 	}
 	add := func(path string, field *props) {
 		scope := path[:strings.LastIndex("[*]"+path, "[*]")]
-		fields = append(fields, named{v1alpha1.Path(path), scope, field})
-		fields = append(fields, fieldsOf(field, path)...)
+		fields = append(fields, namedField{v1alpha1.Path(path), scope, field})
+		fields = append(fields, namedFields(field, path)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		field := s.Properties[name]
@@ -60,24 +60,24 @@ func fieldsOf(s *props, at string) []named {
 		}
 	}
 	if s.Items != nil {
-		fields = append(fields, fieldsOf(s.Items.Schema, at+"[*]")...)
+		fields = append(fields, namedFields(s.Items.Schema, at+"[*]")...)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && at != "" {
 		values := s.AdditionalProperties.Schema
 		add(at+`["cpu"]`, values)
-		fields = append(fields, fieldsOf(values, at+"[*]")...)
+		fields = append(fields, namedFields(values, at+"[*]")...)
 	}
 	return fields
 }
 
-type maker struct {
+type ruleMaker struct {
 	*Choices
-	spoke, hub []named
+	spoke, hub []namedField
 }
 
-// rules makes one rule, and at times those that it needs: what becomes of a field
-// of the other version that has the same path.
-func (m *maker) rules() []v1alpha1.Rule {
+// rules generates one rule, and sometimes the rules that it requires: for a field of the other
+// version with the same path.
+func (m *ruleMaker) rules() []v1alpha1.Rule {
 	kind := One(m.Choices, "one-sided", "one-sided", "index", "move", "values", "format", "cast", "wrap", "index")
 	if kind == "one-sided" {
 		return m.oneSided()
@@ -106,13 +106,13 @@ func (m *maker) rules() []v1alpha1.Rule {
 	return rules
 }
 
-func has(fields []named, path v1alpha1.Path) bool {
-	return slices.ContainsFunc(fields, func(field named) bool { return field.path == path })
+func has(fields []namedField, path v1alpha1.Path) bool {
+	return slices.ContainsFunc(fields, func(field namedField) bool { return field.path == path })
 }
 
-// partners are two fields in the same lists and maps that a rule may fit; at times
-// any two.
-func (m *maker) partners(kind string) (from, to named, found bool) {
+// partners returns two fields in the same lists and maps that a rule may fit, and sometimes any two
+// fields.
+func (m *ruleMaker) partners(kind string) (from, to namedField, found bool) {
 	if m.Rarely(8) {
 		return One(m.Choices, m.spoke...), One(m.Choices, m.hub...), kind != "index"
 	}
@@ -123,7 +123,7 @@ func (m *maker) partners(kind string) (from, to named, found bool) {
 			}
 		}
 	}
-	return named{}, named{}, false
+	return namedField{}, namedField{}, false
 }
 
 func mayFit(kind string, a, b *props) bool {
@@ -143,7 +143,7 @@ func mayFit(kind string, a, b *props) bool {
 	return a.Type == b.Type && a.XIntOrString == b.XIntOrString || widens(a, b) || widens(b, a)
 }
 
-// widens reports whether a scalar can have all values of another one, and more.
+// widens reports whether a scalar allows all values of another scalar, and more.
 func widens(wide, narrow *props) bool {
 	return wide.XIntOrString && (narrow.Type == "integer" || narrow.Type == "string") || wide.Type == "number" && narrow.Type == "integer"
 }
@@ -157,7 +157,7 @@ func indexes(list, object *props) bool {
 		object.AdditionalProperties != nil && object.AdditionalProperties.Schema != nil && object.AdditionalProperties.Schema.Type == "object"
 }
 
-func (m *maker) rule(kind string, from, to named) (rule v1alpha1.Rule, made bool) {
+func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, made bool) {
 	switch kind {
 	case "move":
 		rule.Move = &v1alpha1.MoveRule{From: from.path, To: to.path}
@@ -175,8 +175,8 @@ func (m *maker) rule(kind string, from, to named) (rule v1alpha1.Rule, made bool
 	return rule, true
 }
 
-// key is a field that the list's elements have, most of the time.
-func (m *maker) key(from, to named) string {
+// key returns a field that the list's elements have, most of the time.
+func (m *ruleMaker) key(from, to namedField) string {
 	list := from.schema
 	if list.Items == nil {
 		list = to.schema
@@ -187,7 +187,7 @@ func (m *maker) key(from, to named) string {
 	return One(m.Choices, append(slices.Sorted(maps.Keys(list.Items.Schema.Properties)), "name")...)
 }
 
-func (m *maker) table() []v1alpha1.ValuePair {
+func (m *ruleMaker) table() []v1alpha1.ValuePair {
 	var table []v1alpha1.ValuePair
 	for range 1 + m.IntN(4) {
 		table = append(table, v1alpha1.ValuePair{From: One(m.Choices, "a", "b", "c", ":", ""), To: One(m.Choices, "a", "b", "c", ":", "")})
@@ -195,9 +195,9 @@ func (m *maker) table() []v1alpha1.ValuePair {
 	return table
 }
 
-// format makes a template of up to three fields of the hub.
-func (m *maker) format(from named) (rule v1alpha1.Rule, made bool) {
-	var fields []named
+// format generates a template of up to three fields of the hub.
+func (m *ruleMaker) format(from namedField) (rule v1alpha1.Rule, made bool) {
+	var fields []namedField
 	for _, field := range Shuffled(m.Choices, m.hub) {
 		if field.scope == from.scope && (field.schema.Type == "string" || field.schema.Type == "integer") && len(fields) < 1+m.IntN(3) {
 			fields = append(fields, field)
@@ -215,8 +215,8 @@ func (m *maker) format(from named) (rule v1alpha1.Rule, made bool) {
 	return v1alpha1.Rule{Format: &v1alpha1.FormatRule{From: from.path, Template: template, To: to}}, len(fields) > 0
 }
 
-// oneSided makes a rule for a field that the other version lacks, or gives up.
-func (m *maker) oneSided() []v1alpha1.Rule {
+// oneSided generates a rule for a field of one version: a default or a drop.
+func (m *ruleMaker) oneSided() []v1alpha1.Rule {
 	ofHub := m.IntN(2) == 0
 	field := One(m.Choices, m.spoke...)
 	if ofHub {

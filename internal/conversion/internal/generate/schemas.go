@@ -13,15 +13,14 @@ import (
 // props is the schema of a field.
 type props = apiextensionsv1.JSONSchemaProps
 
-// Schemas makes the structural schemas of two versions of one kind, the second
-// with changes of the first.
+// Schemas generates the structural schemas of two versions of one kind.
 func (c *Choices) Schemas() (spoke, hub *props) {
 	hub = &props{Type: "object", Properties: c.fields(1)}
 	hub.Properties["spec"] = props{Type: "object", Properties: c.fields(2)}
 	return c.Changed(hub), hub
 }
 
-// Changed is the schema of another version of the same kind.
+// Changed returns the schema of another version of the same kind.
 func (c *Choices) Changed(s *props) *props {
 	s = s.DeepCopy()
 	c.change(s, 2)
@@ -33,10 +32,10 @@ func (c *Choices) Changed(s *props) *props {
 	return s
 }
 
-// fieldNames are few, so that fields of the two versions meet.
+// fieldNames are few, so that both versions often have the same names.
 var fieldNames = []string{"a", "b", "c", "d", "e", "f", "g", "h", "x.y/z~"}
 
-// fields makes the fields of an object, nested so deep.
+// fields generates the fields of an object, with the given maximum depth.
 func (c *Choices) fields(depth int) map[string]props {
 	fields := map[string]props{}
 	for range 1 + c.IntN(6) {
@@ -65,13 +64,13 @@ func (c *Choices) scalar() props {
 	case 2:
 		return props{XIntOrString: true}
 	case 3:
-		return props{Type: "string", Enum: []apiextensionsv1.JSON{raw(`"a"`), raw(`"b"`), raw(`""`)}}
+		return props{Type: "string", Enum: []apiextensionsv1.JSON{rawJSON(`"a"`), rawJSON(`"b"`), rawJSON(`""`)}}
 	case 4:
 		return props{Type: "string", Pattern: "^[a-z:]*$", MaxLength: new(int64(30))}
 	case 5:
 		return props{Type: "string", Format: One(c, "date-time", "duration", "ipv4")}
 	case 6:
-		return props{Type: "string", Default: new(raw(`"a"`))}
+		return props{Type: "string", Default: new(rawJSON(`"a"`))}
 	case 7:
 		return props{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(65535))}
 	case 8, 9:
@@ -124,10 +123,10 @@ func mapOf(values props) props {
 	return props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &values}}
 }
 
-func raw(text string) apiextensionsv1.JSON { return apiextensionsv1.JSON{Raw: []byte(text)} }
+func rawJSON(text string) apiextensionsv1.JSON { return apiextensionsv1.JSON{Raw: []byte(text)} }
 
-// change makes a schema one of another version: fields are gone, new, called
-// otherwise or of another type. The keys of lists stay.
+// change turns a schema into that of another version: fields are removed, added, renamed or get
+// another type. The keys of lists stay.
 func (c *Choices) change(s *props, depth int) {
 	if s.Items != nil && s.Items.Schema != nil {
 		c.change(s.Items.Schema, depth)
@@ -153,7 +152,7 @@ func (c *Choices) change(s *props, depth int) {
 		case 2:
 			s.Properties[name] = c.field(depth)
 		case 3:
-			s.Properties[name] = c.turned(field, depth)
+			s.Properties[name] = c.withOtherShape(field, depth)
 		default:
 			c.change(&field, depth-1)
 			field.Nullable = field.Nullable != c.Rarely(12)
@@ -167,12 +166,12 @@ func (c *Choices) change(s *props, depth int) {
 	}
 }
 
-// turned is a field as another rule would have it: a list of one, a string for an
+// withOtherShape returns a field as a rule would convert it: a list for a value, a string for an
 // integer, a map for a list.
-func (c *Choices) turned(field props, depth int) props {
+func (c *Choices) withOtherShape(field props, depth int) props {
 	switch {
 	case c.Rarely(4):
-		return c.wider(field)
+		return c.widened(field)
 	case field.Type == "integer":
 		return props{Type: "string"}
 	case field.Type == "string" && c.IntN(2) == 0:
@@ -192,8 +191,8 @@ func (c *Choices) turned(field props, depth int) props {
 	return field
 }
 
-// wider is a field that allows all that another one does, and more.
-func (c *Choices) wider(field props) props {
+// widened returns a field that allows all values of another field, and more.
+func (c *Choices) widened(field props) props {
 	switch {
 	case c.Rarely(3):
 		return props{XPreserveUnknownFields: new(true), Nullable: c.Rarely(3)}
@@ -202,9 +201,9 @@ func (c *Choices) wider(field props) props {
 	case field.Type == "string":
 		return props{XIntOrString: true}
 	case field.Items != nil:
-		return listOf(c.wider(*field.Items.Schema))
+		return listOf(c.widened(*field.Items.Schema))
 	case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil:
-		return mapOf(c.wider(*field.AdditionalProperties.Schema))
+		return mapOf(c.widened(*field.AdditionalProperties.Schema))
 	case field.Properties != nil:
 		return props{Type: "object", XPreserveUnknownFields: new(true)}
 	}

@@ -12,19 +12,19 @@ import (
 	"unicode/utf16"
 )
 
-// Text writes a decoded value as JSON: members in any order, white space
-// anywhere, and characters escaped that need not be.
+// Text encodes a decoded value in unusual notation: members in any order, white space anywhere, and
+// unnecessary escapes.
 func (c *Choices) Text(value any) []byte {
-	w := writer{Choices: c, odd: c.Rarely(3)}
+	w := writer{Choices: c, unusual: c.Rarely(3)}
 	w.value(value)
 	return w.out
 }
 
-// writer is plain, but for the order of members, unless it is not round-trippable.
+// writer only shuffles members, unless unusual is set.
 type writer struct {
 	*Choices
-	odd bool
-	out []byte
+	unusual bool
+	out     []byte
 }
 
 func (w *writer) value(value any) {
@@ -69,7 +69,7 @@ func (w *writer) comma(i int) {
 }
 
 func (w *writer) space() {
-	if w.odd && w.Rarely(4) {
+	if w.unusual && w.Rarely(4) {
 		w.out = append(w.out, One(w.Choices, " ", "\n\t", "\r\n", "    ")...)
 	}
 }
@@ -78,9 +78,9 @@ func (w *writer) text(text string) {
 	w.out = append(w.out, '"')
 	for _, char := range text {
 		switch {
-		case w.odd && char == '/' && w.Rarely(2):
+		case w.unusual && char == '/' && w.Rarely(2):
 			w.out = append(w.out, `\/`...)
-		case char < ' ' || char == '"' || char == '\\' || w.odd && w.Rarely(4):
+		case char < ' ' || char == '"' || char == '\\' || w.unusual && w.Rarely(4):
 			w.escape(char)
 		default:
 			w.out = append(w.out, string(char)...)
@@ -89,11 +89,11 @@ func (w *writer) text(text string) {
 	w.out = append(w.out, '"')
 }
 
-var short = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
+var shortEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
 
 func (w *writer) escape(char rune) {
-	escaped := short[char]
-	if escaped == "" || w.odd && w.Rarely(2) {
+	escaped := shortEscapes[char]
+	if escaped == "" || w.unusual && w.Rarely(2) {
 		escaped = ""
 		for _, unit := range utf16.Encode([]rune{char}) {
 			escaped += fmt.Sprintf(One(w.Choices, `\u%04x`, `\u%04X`), unit)
@@ -102,7 +102,7 @@ func (w *writer) escape(char rune) {
 	w.out = append(w.out, escaped...)
 }
 
-// Plain writes a decoded value as JSON in one way only.
+// Plain encodes a decoded value in a single notation.
 func Plain(value any) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kindtest has what tests of the compiler and of the engine begin with: the kind
-// Widget, written as YAML, and the converter of a ruleset.
+// Package kindtest provides fixtures for tests of the compiler and the engine: the kind Widget, and
+// the converter of a ruleset.
 package kindtest
 
 import (
@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// From reads YAML strictly.
+// From decodes YAML strictly.
 func From[T any](t testing.TB, text string) *T {
 	t.Helper()
 	value := new(T)
@@ -26,8 +28,8 @@ func From[T any](t testing.TB, text string) *T {
 	return value
 }
 
-// Widgets is a CustomResourceDefinition of the kind Widget, with the properties
-// of each version's objects as YAML in flow style.
+// Widgets returns a CustomResourceDefinition of the kind Widget. Versions has the properties of each
+// version's objects, as YAML in flow style.
 func Widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -45,8 +47,22 @@ func Widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 	return crd
 }
 
-// Converter converts by a ruleset that went through its file form, as it does on its way to
-// a converter pod.
+// Structural returns the structural form of a schema.
+func Structural(t testing.TB, props *apiextensionsv1.JSONSchemaProps) *schema.Structural {
+	t.Helper()
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	structural, err := schema.NewStructural(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return structural
+}
+
+// Converter returns a converter for a ruleset. It encodes and loads the ruleset first, as a converter
+// pod does.
 func Converter(t testing.TB, ruleset *conversion.Ruleset) *conversion.Converter {
 	t.Helper()
 	text, err := ruleset.Marshal()
