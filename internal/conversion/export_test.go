@@ -43,7 +43,7 @@ func Quoted(text string) string { return string(appendQuoted(nil, text)) }
 
 // SelectorOf names an element of a list by the keys that are in another selector.
 func SelectorOf(element, like string) string {
-	value, _ := parse([]byte(element), everything)
+	value, _ := parse([]byte(element), openAll)
 	return string(appendSelector(nil, value, selectorKeys(like)))
 }
 
@@ -66,12 +66,12 @@ func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(ver
 
 // FitsWhole reports whether an object, or a fragment of one, is such as its schema allows.
 func (c *Converter) FitsWhole(version, object string) bool {
-	h := &step{}
-	root, err := h.parse([]byte(object), members)
+	s := &step{}
+	root, err := s.parse([]byte(object), openNestedMembers)
 	if err == nil {
-		h.whole = isWhole(h.metadata(root))
+		s.complete = isComplete(s.metadata(root))
 	}
-	return err == nil && h.fitsWhole(root, c.version(version).shape)
+	return err == nil && s.fitsSchema(root, c.version(version).shape)
 }
 
 // Rule is one that computes a field: the place of its scope, and the pointers of the
@@ -83,7 +83,7 @@ type Rule struct {
 
 // RuleTo is the rule that computes a field of one of two versions, nil where none does.
 func (c *Converter) RuleTo(version, pointer string) *Rule {
-	scope, rule := c.wayTo(version).ruleTo([]byte(pointer))
+	scope, rule := c.directionTo(version).ruleTo([]byte(pointer))
 	if rule == nil {
 		return nil
 	}
@@ -99,20 +99,20 @@ func (c *Converter) RuleTo(version, pointer string) *Rule {
 
 // Computes reports whether a rule computes a field of one of two versions.
 func (c *Converter) Computes(version, pointer string) bool {
-	return c.wayTo(version).computes([]byte(pointer))
+	return c.directionTo(version).computes([]byte(pointer))
 }
 
 // FilledAt is the value that rules put into a field of one of two versions, nil where
 // they put none there.
 func (c *Converter) FilledAt(version, pointer string) []byte {
-	if filled := c.wayTo(version).defaultAt([]byte(pointer), false); filled != nil {
+	if filled := c.directionTo(version).defaultAt([]byte(pointer), false); filled != nil {
 		return filled.value
 	}
 	return nil
 }
 
 // wayTo is the way to one of two versions.
-func (c *Converter) wayTo(name string) *direction {
+func (c *Converter) directionTo(name string) *direction {
 	v := c.version(name)
 	if v.fromHub != nil {
 		return v.fromHub
@@ -121,42 +121,42 @@ func (c *Converter) wayTo(name string) *direction {
 	return c.versions[i].toHub
 }
 
-func (w *direction) computes(pointer []byte) bool {
-	if w.exchangesTo(pointer, false) {
+func (d *direction) computes(pointer []byte) bool {
+	if d.hasExchangeTo(pointer, false) {
 		return true
 	}
-	return slices.ContainsFunc(w.collections, func(c collection) bool {
+	return slices.ContainsFunc(d.collections, func(c collection) bool {
 		element, rest := c.inElement(pointer)
-		return element != nil && (rest == nil && len(c.way.exchanges) > 0 || rest != nil && c.way.computes(rest))
+		return element != nil && (rest == nil && len(c.direction.exchanges) > 0 || rest != nil && c.direction.computes(rest))
 	})
 }
 
 // PreservedText writes the value of an annotation of preserved values, of which values
 // has a text by their pointers; what is no object it leaves unchanged.
 func PreservedText(values string) string {
-	read, err := parse([]byte(values), one)
+	read, err := parse([]byte(values), openMembers)
 	if err != nil || !read.isObject() {
 		return values
 	}
-	h := &step{}
+	s := &step{}
 	var p preserved
 	var dropped entries
 	for m := read.first; m != nil; m = m.next {
-		e := entry{pointer: []byte(m.label()), value: m.text}
+		e := entry{pointer: []byte(m.decodedName()), value: m.text}
 		switch e.pointer[0] {
 		case '!':
-			e.kind = anAbsence
+			e.kind = absenceEntry
 		case '#':
-			e.kind = anOrder
+			e.kind = orderEntry
 		case '@':
-			for _, of := range []entryKind{aValue, anOrder} {
+			for _, of := range []entryKind{valueEntry, orderEntry} {
 				if found := p.find(e.pointer[1:], of); found != nil {
 					found.images = m.text
 				}
 			}
 			continue
 		case '&':
-			for _, of := range []entryKind{aValue, anAbsence} {
+			for _, of := range []entryKind{valueEntry, absenceEntry} {
 				if found := p.find(e.pointer[1:], of); found != nil {
 					found.anchor = m.text
 				}
@@ -166,10 +166,10 @@ func PreservedText(values string) string {
 			dropped = append(dropped, entry{pointer: e.pointer[1:]})
 			continue
 		}
-		if e.kind != aValue {
+		if e.kind != valueEntry {
 			e.pointer = e.pointer[1:]
 		}
 		p.entries = append(p.entries, e)
 	}
-	return string(h.appendPreserved(p, dropped))
+	return string(s.appendPreserved(p, dropped))
 }

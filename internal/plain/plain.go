@@ -1,9 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plain tells text that is written the same way inside a JSON string as
-// outside of it: printable ASCII without quotes and backslashes. Most text is,
-// and eight bytes of it are looked at at a time.
+// Package plain finds text that is the same inside and outside of a JSON string: printable ASCII
+// without quotes and backslashes. Most text is. It checks eight bytes at once.
 package plain
 
 import (
@@ -11,26 +10,25 @@ import (
 	"math/bits"
 )
 
-// Word is the number of bytes that Odd looks at.
+// Word is the number of bytes that Odd checks.
 const Word = 8
 
-// Odd marks, by its highest bit, each of eight bytes that is a quote, a backslash,
-// a control character or not ASCII: "Bit Twiddling Hacks", determine if a word has
-// a byte less than n. To flip one bit makes a quote a space, and leaves control
-// characters below it. Bytes that are not ASCII are not round-trippable whatever becomes of them.
-// A mark may be false only behind a true one, and the first is what counts.
+// Odd sets the highest bit of each of the eight bytes that is a quote, a backslash, a control
+// character or not ASCII: "Bit Twiddling Hacks", determine if a word has a byte less than n. XOR
+// with flip turns a quote into a space, and keeps control characters below a space. A bit after
+// the first one that is set may be wrong.
 func Odd(word uint64) uint64 {
 	const flip = '"' ^ ' '
 	return (word | (word ^ low*flip - low*(' '+1)) | (word ^ low*'\\' - low)) & high
 }
 
-// Len is the number of plain bytes that text begins with.
+// Len returns the length of the plain text at the beginning of text.
 func Len(text []byte) int { return length(text, 0) }
 
-// LenUnicode is Len where bytes that are not ASCII are plain, too.
+// LenUnicode is Len with bytes that are not ASCII as plain text.
 func LenUnicode(text []byte) int { return length(text, high) }
 
-// length takes bytes for plain whose highest bit is in also.
+// length ignores bits of Odd that are also set in the word and in also.
 func length(text []byte, also uint64) int {
 	at := 0
 	for ; at+Word <= len(text); at += Word {
@@ -51,5 +49,5 @@ func length(text []byte, also uint64) int {
 // low and high are the lowest and the highest bits of all bytes.
 const low, high = 0x0101010101010101, 0x8080808080808080
 
-// spaces are plain bytes for all but the first of a word.
+// spaces fills the rest of a word after its first byte.
 const spaces = 0x2020202020202000
