@@ -194,12 +194,12 @@ func (f *filler) spokeValues(e *exchange) []*node {
 
 // singleObject returns a list or map of one object.
 func (f *filler) singleObject(x *indexing) *node {
-	element, held, name := f.newObject(), f.newObject(), newName("1")
-	held.set(&name, element)
+	element, container, name := f.newObject(), f.newObject(), newName("1")
+	container.set(&name, element)
 	if x.Hub {
-		return held
+		return container
 	}
-	return x.list(&f.step, held)
+	return x.list(&f.step, container)
 }
 
 func (f *filler) fillCollection(collection *Collection, n *node, schema *shape.Schema) {
@@ -211,18 +211,18 @@ func (f *filler) fillCollection(collection *Collection, n *node, schema *shape.S
 		element.set(&key, f.next())
 	}
 	f.fillScope(&collection.Scope, element, elementShape(schema, collection.Path))
-	var held *node
+	var container *node
 	if collection.Map {
-		held = f.newObject()
-		f.put(held, Path{"canary"}.segments(), element)
+		container = f.newObject()
+		f.put(container, Path{"canary"}.segments(), element)
 	} else {
-		held = f.listOf([]*node{element})
+		container = f.listOf([]*node{element})
 	}
 	if len(collection.Path) == 0 {
-		*n = *held
+		*n = *container
 		return
 	}
-	f.put(n, collection.Path.segments(), held)
+	f.put(n, collection.Path.segments(), container)
 }
 
 // nested reports whether the elements are lists or maps themselves.

@@ -40,7 +40,7 @@ type version struct {
 
 // NewConverter prepares a ruleset. It fails if a rule or a schema of it is not usable.
 func NewConverter(ruleset *Ruleset) (*Converter, error) {
-	c := &Converter{ruleset: ruleset, projection: newProjection(), kind: appendQuoted(nil, ruleset.Kind)}
+	c := &Converter{ruleset: ruleset, projection: &projection{}, kind: appendQuoted(nil, ruleset.Kind)}
 	c.projection.addPath(Path{"metadata", "annotations"})
 	for _, name := range ruleset.Versions {
 		v, err := newVersion(ruleset, name)
@@ -267,15 +267,15 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 	before := root.text
 	metadata := s.metadata(root)
 	s.complete = isComplete(metadata)
-	arriving := s.takePreserved(metadata, to, s.restore)
-	if err := c.adoptFromSiblings(s, metadata, d, &arriving); err != nil {
+	targetData := s.takePreserved(metadata, to, s.restore)
+	if err := c.adoptFromSiblings(s, metadata, d, &targetData); err != nil {
 		return root, err
 	}
-	leaving := s.takePreserved(metadata, from, nil)
-	leaving.entries = s.stillPreserved(root, d, leaving.entries)
-	s.restore, s.sourceEntries, s.foreignEntries = arriving.entries, leaving.entries, c.otherEntries(s, metadata, from, to, d)
-	if len(leaving.entries) > 0 {
-		s.foreignEntries = append(s.foreignEntries, leaving.entries)
+	sourceData := s.takePreserved(metadata, from, nil)
+	sourceData.entries = s.stillPreserved(root, d, sourceData.entries)
+	s.restore, s.sourceEntries, s.foreignEntries = targetData.entries, sourceData.entries, c.otherEntries(s, metadata, from, to, d)
+	if len(sourceData.entries) > 0 {
+		s.foreignEntries = append(s.foreignEntries, sourceData.entries)
 	}
 	s.restoring = len(s.restore) > 0
 	s.convertScope(d, root, nil)
@@ -283,23 +283,23 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 		return root, s.meter.err
 	}
 	root.set(&nameAPIVersion, s.raw(to.apiVersion))
-	root, arriving.entries = s.mergeUnresolved(root, to, d, before)
+	root, targetData.entries = s.mergeUnresolved(root, to, d, before)
 	if s.meter.err != nil {
 		return root, s.meter.err
 	}
 	metadata = s.metadata(root)
-	if err := s.writePreserved(metadata, to, arriving); err != nil {
+	if err := s.writePreserved(metadata, to, targetData); err != nil {
 		return root, err
 	}
 	s.preserving = s.preserving.sorted()
 	if err := c.supersedeInSiblings(s, metadata, d); err != nil {
 		return root, err
 	}
-	if len(leaving.entries) > 0 {
-		leaving.adoptAnchors(s.preserving)
-		s.preserving = append(leaving.entries, s.preserving...).sorted()
+	if len(sourceData.entries) > 0 {
+		sourceData.adoptAnchors(s.preserving)
+		s.preserving = append(sourceData.entries, s.preserving...).sorted()
 	}
-	return root, s.writePreserved(metadata, from, preserved{s.preserving, leaving.unreadable})
+	return root, s.writePreserved(metadata, from, preserved{s.preserving, sourceData.unreadable})
 }
 
 // metadata returns the metadata of an object, and creates it if it is missing.

@@ -17,17 +17,17 @@ type defaultedField struct {
 // the target version may be filled: an object that only exists for values of rules gets no
 // defaults.
 func (s *step) takeDefaults(d *direction, n *node) []defaultedField {
-	all := s.defaults.take(len(d.defaults))
+	fields := s.defaults.take(len(d.defaults))
 	for i := range d.defaults {
 		d := &d.defaults[i]
-		all[i].defaultRule = d
+		fields[i].defaultRule = d
 		if d.atSource {
-			all[i].previous = n.detach(d.path)
+			fields[i].previous = n.detach(d.path)
 		} else {
-			all[i].hadAnchor = n.hasObject(d.anchor)
+			fields[i].hadAnchor = n.hasObject(d.anchor)
 		}
 	}
-	return all
+	return fields
 }
 
 // restoreOrFill restores what was preserved of the field, which may be its absence, or fills in

@@ -196,10 +196,10 @@ func (d *direction) defaultAt(pointer []byte, atSource bool) *defaultRule {
 // ruleTo returns the rule that computes a field, with the pointer of its scope; nil if there is
 // none.
 func (d *direction) ruleTo(pointer []byte) (scope string, rule *exchange) {
-	for in, rest := range d.scopesOf(pointer) {
-		for i := range in.exchanges {
-			if slices.ContainsFunc(in.exchanges[i].to, func(f slot) bool { return f.pointer == string(rest) }) {
-				return string(pointer[:len(pointer)-len(rest)]), &in.exchanges[i]
+	for inner, rest := range d.scopesOf(pointer) {
+		for i := range inner.exchanges {
+			if slices.ContainsFunc(inner.exchanges[i].to, func(f slot) bool { return f.pointer == string(rest) }) {
+				return string(pointer[:len(pointer)-len(rest)]), &inner.exchanges[i]
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (d *direction) scopesOf(pointer []byte) iter.Seq2[*direction, []byte] {
 	return func(yield func(*direction, []byte) bool) { d.visit(pointer, yield) }
 }
 
-func (d *direction) visit(pointer []byte, yield func(*direction, []byte) bool) (goesOn bool) {
+func (d *direction) visit(pointer []byte, yield func(*direction, []byte) bool) (more bool) {
 	if d == nil {
 		return true
 	}

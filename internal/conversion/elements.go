@@ -17,18 +17,18 @@ import (
 
 // allHaveKeys reports whether every element has all keys, and no two elements have the same. The
 // API server validates that on writes, but stored objects may be older than the keys.
-func (s *step) allHaveKeys(keys []name, held *node) bool {
+func (s *step) allHaveKeys(keys []name, list *node) bool {
 	if len(keys) == 0 {
 		return false
 	}
 	size := 8
-	for element := held.first; element != nil; element = element.next {
+	for element := list.first; element != nil; element = element.next {
 		size += 2
 	}
 	// A hash table of elements that is at most half full.
 	size = 1 << bits.Len(uint(size))
 	table := s.lists.take(size)
-	for element := held.first; element != nil; element = element.next {
+	for element := list.first; element != nil; element = element.next {
 		hash, all := s.hashKeys(keys, element)
 		if !all {
 			return false
@@ -78,12 +78,12 @@ func (s *step) sameKeys(keys []name, a, b *node) bool {
 // is preserved as a whole. On the way back, a preserved element replaces the element that it
 // converts to: the one at its index, or else the first one. If rules have changed since, no
 // element may convert to it. Then what the current element lacks is merged into it, if that is
-// still what the preserved one had become (undecided.go).
-func (s *step) convertUnkeyed(c *collection, held *node, pc *pathContext) {
-	restored := s.preservedElementsOf(c, pc).match(s, held, pc)
+// still what the preserved one had become (unresolved.go).
+func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
+	restored := s.preservedElementsOf(c, pc).match(s, list, pc)
 	restore := s.restore
 	s.restore = nil
-	for element := held.first; element != nil; element, pc.index = element.next, pc.index+1 {
+	for element := list.first; element != nil; element, pc.index = element.next, pc.index+1 {
 		if pc.index < len(restored) && restored[pc.index] != nil {
 			element.open, element.text = false, restored[pc.index]
 			element.kind, element.first, element.last = kindOf(element.text), nil, nil
@@ -105,11 +105,11 @@ func (s *step) convertUnkeyed(c *collection, held *node, pc *pathContext) {
 // reasons.
 func (d *direction) dropAll(n *node) (dropped bool) {
 	for i := range d.collections {
-		held := n.find(d.collections[i].path)
-		if held == nil {
+		list := n.find(d.collections[i].path)
+		if list == nil {
 			continue
 		}
-		for element := held.first; element != nil; element = element.next {
+		for element := list.first; element != nil; element = element.next {
 			dropped = d.collections[i].direction.dropAll(element) || dropped
 		}
 	}
@@ -157,7 +157,7 @@ func (s *step) preservedElementsOf(c *collection, pc *pathContext) *preservedEle
 			l.all[i].taken = true
 		default:
 			e.state = consumed
-			converted := s.convertReverse(c.direction.reverse, element)
+			converted := s.convertElement(c.direction.reverse, element)
 			l.byConverted[converted] = append(l.byConverted[converted], i)
 		}
 	}
@@ -182,9 +182,9 @@ func (s *step) fitsElement(schema *shape.Schema, element *node, value []byte) bo
 	return true
 }
 
-// convertReverse returns the canonical text of an element converted in the given direction, with
+// convertElement returns the canonical text of an element after a conversion in direction d, with
 // nothing restored.
-func (s *step) convertReverse(d *direction, element *node) string {
+func (s *step) convertElement(d *direction, element *node) string {
 	other := s.newNested()
 	defer other.release()
 	other.convertScope(d, element, nil)
@@ -194,13 +194,13 @@ func (s *step) convertReverse(d *direction, element *node) string {
 // match returns, for each element, the preserved element that replaces it, or nil. Elements at
 // their old index come first, even if the current rules convert them differently: an equal element
 // at another index must not take their place.
-func (l *preservedElements) match(s *step, held *node, pc *pathContext) [][]byte {
+func (l *preservedElements) match(s *step, list *node, pc *pathContext) [][]byte {
 	if l == nil || len(l.all) == 0 {
 		return nil
 	}
 	var matched [][]byte
 	var texts []string
-	for element := held.first; element != nil; element = element.next {
+	for element := list.first; element != nil; element = element.next {
 		text := s.canonical(element)
 		matched, texts = append(matched, l.takeAt(text, len(texts))), append(texts, text)
 	}
@@ -232,21 +232,21 @@ func (l *preservedElements) takeUnchanged(matched [][]byte, texts []string) []in
 
 // takeAt takes the preserved element that converts to the text and was at the index.
 func (l *preservedElements) takeAt(text string, index int) []byte {
-	alike := l.byConverted[text]
-	pos, found := slices.BinarySearchFunc(alike, index, func(i, index int) int { return l.all[i].index - index })
-	if !found || l.all[alike[pos]].taken {
+	candidates := l.byConverted[text]
+	pos, found := slices.BinarySearchFunc(candidates, index, func(i, index int) int { return l.all[i].index - index })
+	if !found || l.all[candidates[pos]].taken {
 		return nil
 	}
-	l.all[alike[pos]].taken = true
-	return l.all[alike[pos]].value
+	l.all[candidates[pos]].taken = true
+	return l.all[candidates[pos]].value
 }
 
 // takeFirst takes the first preserved element that converts to the text and is not taken.
 func (l *preservedElements) takeFirst(text string) []byte {
-	for alike := l.byConverted[text]; len(alike) > 0; {
-		first := &l.all[alike[0]]
-		alike = alike[1:]
-		l.byConverted[text] = alike
+	for candidates := l.byConverted[text]; len(candidates) > 0; {
+		first := &l.all[candidates[0]]
+		candidates = candidates[1:]
+		l.byConverted[text] = candidates
 		if !first.taken {
 			first.taken = true
 			return first.value
@@ -268,8 +268,8 @@ func (l *preservedElements) noteMerges(s *step, matched [][]byte, unchanged []in
 		i := unchanged[index]
 		if len(byDigest) > 0 && matched[index] == nil && i < 0 {
 			digest := string(digestOf(text))
-			if alike := byDigest[digest]; len(alike) > 0 {
-				i, byDigest[digest] = alike[0], alike[1:]
+			if candidates := byDigest[digest]; len(candidates) > 0 {
+				i, byDigest[digest] = candidates[0], candidates[1:]
 			}
 		}
 		if i >= 0 {
@@ -301,7 +301,7 @@ func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
 	if errElement != nil || errLive != nil || element.kind == scalar || live.kind != element.kind {
 		return false
 	}
-	became := s.convertReverse(c.direction.reverse, element)
+	became := s.convertElement(c.direction.reverse, element)
 	converted, errConverted := s.parse([]byte(became), openAll)
 	if errConverted != nil || !converted.isPartOf(live) {
 		return false
@@ -316,7 +316,7 @@ func (s *step) convertText(c *collection, text string) string {
 	if err != nil {
 		return ""
 	}
-	return s.convertReverse(c.direction, element)
+	return s.convertElement(c.direction, element)
 }
 
 // digest identifies the current content of an element: a JSON string with the first 16 hexadecimal

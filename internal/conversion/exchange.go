@@ -42,16 +42,16 @@ func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
 	for i := range e.from {
 		values[i] = from.take(&e.from[i])
 	}
-	there := anyValue(values)
-	if !there && len(s.restore) == 0 {
+	hasValues := anyValue(values)
+	if !hasValues && len(s.restore) == 0 {
 		return s.lists.take(len(e.to))
 	}
 	images := e.forward(s, values)
 	if len(s.restore) > 0 {
-		images = s.restoreExchange(e, from[0], pc, values, images, !there)
+		images = s.restoreExchange(e, from[0], pc, values, images, !hasValues)
 	}
 	switch {
-	case !there:
+	case !hasValues:
 		if !anyValue(images) {
 			break
 		}
@@ -66,7 +66,7 @@ func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
 		s.preserveValues(e, values, images, pc)
 	}
 	for i := range images {
-		if there && images[i] == nil && s.restoring {
+		if hasValues && images[i] == nil && s.restoring {
 			s.noteBlocked(s.pointer(pc, e.to[i].pointer), nil)
 		}
 	}
@@ -140,7 +140,7 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 	if e.index != nil && e.toHub == e.index.Hub {
 		images[0] = s.restoreOrder(e, pc, images[0])
 	}
-	found, imaged := s.lists.take(len(e.to)), false
+	restored, imaged := s.lists.take(len(e.to)), false
 	for i := range e.to {
 		entry := s.preserved(pc, e.to[i].pointer, valueEntry)
 		if entry == nil || entry.state == consumed {
@@ -153,7 +153,7 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 			entry.state = refused
 			continue
 		}
-		entry.state, found[i] = consumed, s.raw(entry.value)
+		entry.state, restored[i] = consumed, s.raw(entry.value)
 		if s.isImage(entry.images, e.from) {
 			imaged = true
 			if alone && s.isPreservedAtSource(e.from, pc) {
@@ -162,12 +162,11 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 		}
 	}
 	switch {
-	case !anyValue(found):
+	case !anyValue(restored):
 		return images
-	case alone && !imaged, s.sameAll(e.backward(s, found), values):
-		// There was no rule for them when they were preserved, so that nothing says that they were
-		// deleted.
-		return found
+	case alone && !imaged, s.sameAll(e.backward(s, restored), values):
+		// They had no image when they were preserved, so a missing image does not mean deletion.
+		return restored
 	}
 	return images
 }
@@ -218,11 +217,11 @@ func (s *step) restoreOrder(e *exchange, pc *pathContext, list *node) *node {
 
 // legacyOrder returns the order in a value of format 1, nil if it is an ordinary value.
 func (s *step) legacyOrder(value []byte) []byte {
-	held, err := s.parse(value, openMembers)
+	parsed, err := s.parse(value, openMembers)
 	if err != nil {
 		return nil
 	}
-	if order := held.get(&orderName); order != nil && order.kind == array && held.first == held.last {
+	if order := parsed.get(&orderName); order != nil && order.kind == array && parsed.first == parsed.last {
 		return order.text
 	}
 	return nil

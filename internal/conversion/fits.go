@@ -13,14 +13,14 @@ import (
 
 // accepts reports whether a preserved value belongs to this field: a shell is preserved only if it
 // is empty, because its fields are preserved by themselves.
-func (l *arrivingField) accepts(value []byte) bool {
+func (f *arrivingField) accepts(value []byte) bool {
 	switch {
-	case l.shell:
+	case f.shell:
 		return isEmptyValue(value)
-	case l.null:
+	case f.null:
 		return isNull(value)
-	case l.common != nil:
-		return !l.common.fits(new(arena), value)
+	case f.common != nil:
+		return !f.common.fits(new(arena), value)
 	}
 	return true
 }
@@ -84,13 +84,13 @@ const IntOrString = "int-or-string"
 
 // fits reports whether a value has the shape. A value with a duplicate name does not: readers
 // differ in which one they use.
-func (s *Common) fits(a *arena, text []byte) bool {
+func (c *Common) fits(a *arena, text []byte) bool {
 	switch {
 	case isNull(text):
-		return !s.NotNull
-	case !s.isOfType(text):
+		return !c.NotNull
+	case !c.isOfType(text):
 		return false
-	case s.Each == nil:
+	case c.Each == nil:
 		return true
 	}
 	held, err := a.parse(text, openElements)
@@ -98,15 +98,15 @@ func (s *Common) fits(a *arena, text []byte) bool {
 		return false
 	}
 	for child := held.first; child != nil; child = child.next {
-		if !s.Each.fits(a, child.text) {
+		if !c.Each.fits(a, child.text) {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *Common) isOfType(text []byte) bool {
-	switch s.Type {
+func (c *Common) isOfType(text []byte) bool {
+	switch c.Type {
 	case "":
 		return true
 	case "string":

@@ -109,20 +109,20 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 	s := stepPool.Get().(*step)
 	defer s.release()
 	read, legacy := s.allPreserved(annotations, v)
-	var gone entries
+	var removed entries
 	read.entries = slices.DeleteFunc(read.entries, func(e entry) bool {
 		accepted := bytes.HasPrefix(e.pointer, []byte("/")) && v.placeOf(e.pointer).below(paths)
 		if accepted {
-			gone = append(gone, e)
+			removed = append(removed, e)
 		}
 		return accepted
 	})
-	if len(gone) == 0 {
+	if len(removed) == 0 {
 		return nil, nil
 	}
 	changes := map[string]*string{}
 	s.noteChange(changes, annotations, v, read, legacy)
-	c.moveToSiblings(s, changes, annotations, v, gone)
+	c.moveToSiblings(s, changes, annotations, v, removed)
 	return changes, nil
 }
 
@@ -152,7 +152,7 @@ func (s *step) noteChange(changes map[string]*string, annotations map[string]str
 
 // moveToSiblings moves removed entries to the annotation of a version that shares the field,
 // unless such a version already holds a value: that one wins (preserved.go).
-func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotations map[string]string, v *version, gone entries) {
+func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotations map[string]string, v *version, removed entries) {
 	if v.fromHub == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 		}
 		held, legacy := s.allPreserved(annotations, heir)
 		before := len(held.entries)
-		gone = slices.DeleteFunc(gone, func(e entry) bool {
+		removed = slices.DeleteFunc(removed, func(e entry) bool {
 			shared := e.kind == valueEntry && v.fromHub.shares(e.pointer, name)
 			if shared && held.entries[:before].find(e.pointer, valueEntry) == nil && !c.isHeldElsewhere(s, annotations, v, e, name) {
 				held.entries = append(held.entries, e)

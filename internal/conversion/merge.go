@@ -132,17 +132,17 @@ func (m *merger) add(n *node, member *shape.Schema, pointer string, path []strin
 	if m.kind == absenceEntry || m.isPartOfLive(pointer+"/"+strings.Join(path, "/")) {
 		return // no rule fills in the field any more, or live data supersedes it
 	}
-	made := m.step.bytes(value)
+	text := m.step.bytes(value)
 	for i := len(path) - 1; i > 0; i-- {
-		made = append(append(append(appendQuoted([]byte{'{'}, unescapePointer(path[i])), ':'), made...), '}')
+		text = append(append(append(appendQuoted([]byte{'{'}, unescapePointer(path[i])), ':'), text...), '}')
 	}
-	if m.kind != valueEntry || !m.step.fitsShape(member, made) {
+	if m.kind != valueEntry || !m.step.fitsShape(member, text) {
 		m.keepPreserved(pointer, path, value)
 		return
 	}
-	child, err := m.step.parse(made, openAll)
+	child, err := m.step.parse(text, openAll)
 	if err != nil {
-		child = m.step.raw(made)
+		child = m.step.raw(text)
 	}
 	if m.isBlocked(n, path[0], child) {
 		m.keepPreserved(pointer, path, value)
@@ -152,8 +152,8 @@ func (m *merger) add(n *node, member *shape.Schema, pointer string, path []strin
 	m.moveBlocked(n, path[0], child)
 	name := newName(unescapePointer(path[0]))
 	n.set(&name, child)
-	if known := m.members[n]; known != nil {
-		known[path[0]] = child
+	if cache := m.members[n]; cache != nil {
+		cache[path[0]] = child
 	}
 	if m.keys[path[0]] {
 		clear(m.selectors) // the member may be the key of an element

@@ -31,23 +31,23 @@ func (m *merger) follow(n *node, path []string) *node {
 
 // member returns the member with the name, a segment of a pointer; nil if there is none.
 func (m *merger) member(n *node, segment string) *node {
-	known := m.members[n]
-	if known == nil {
-		known = map[string]*node{}
+	cache := m.members[n]
+	if cache == nil {
+		cache = map[string]*node{}
 		for member := n.first; member != nil; member = member.next {
-			known[escapePointer(member.decodedName())] = member
+			cache[escapePointer(member.decodedName())] = member
 		}
-		m.members[n] = known
+		m.members[n] = cache
 	}
-	return known[segment]
+	return cache[segment]
 }
 
 // selected returns the element of a list with the keys of the selector, nil if there is none or
 // more than one.
 func (m *merger) selected(list *node, keys segments, selector string) *node {
-	known := m.selectors[list]
-	if known == nil {
-		known = map[string]*node{}
+	cache := m.selectors[list]
+	if cache == nil {
+		cache = map[string]*node{}
 		for i := range keys {
 			m.keys[escapePointer(keys[i].text)] = true
 		}
@@ -59,14 +59,14 @@ func (m *merger) selected(list *node, keys segments, selector string) *node {
 				continue
 			}
 			of := string(appendSelector(nil, element, keys))
-			if _, twice := known[of]; twice {
+			if _, twice := cache[of]; twice {
 				element = &node{next: element.next} // ambiguous
 			}
-			known[of] = element
+			cache[of] = element
 		}
-		m.selectors[list] = known
+		m.selectors[list] = cache
 	}
-	if found := known[selector]; found != nil && found.kind == object {
+	if found := cache[selector]; found != nil && found.kind == object {
 		return found
 	}
 	return nil
@@ -75,18 +75,18 @@ func (m *merger) selected(list *node, keys segments, selector string) *node {
 // digested returns the element of a list that is still the result of the preserved one, the same
 // for all entries of that element: the one at its index, or else the first one.
 func (m *merger) digested(list *node, segment string) *node {
-	known := m.digests[list]
-	if known == nil {
-		known = &digests{indexes: map[string][]int{}, taken: map[int]bool{}, of: map[string]int{}}
+	cache := m.digests[list]
+	if cache == nil {
+		cache = &digests{indexes: map[string][]int{}, taken: map[int]bool{}, of: map[string]int{}}
 		index := 0
 		for element := list.first; element != nil; element = element.next {
 			of := string(m.step.digest(element))
-			known.indexes[of] = append(known.indexes[of], index)
+			cache.indexes[of] = append(cache.indexes[of], index)
 			index++
 		}
-		m.digests[list] = known
+		m.digests[list] = cache
 	}
-	index, found := known.take(string(m.digest), segment)
+	index, found := cache.take(string(m.digest), segment)
 	if !found {
 		return nil
 	}
@@ -106,16 +106,16 @@ func (d *digests) take(digest, segment string) (index int, found bool) {
 	if index, found = d.of[digest+segment]; found {
 		return index, true
 	}
-	alike := d.indexes[digest]
+	candidates := d.indexes[digest]
 	own, err := strconv.Atoi(segment)
-	if _, found = slices.BinarySearch(alike, own); err != nil || !found || d.taken[own] {
-		for len(alike) > 0 && d.taken[alike[0]] {
-			alike = alike[1:]
+	if _, found = slices.BinarySearch(candidates, own); err != nil || !found || d.taken[own] {
+		for len(candidates) > 0 && d.taken[candidates[0]] {
+			candidates = candidates[1:]
 		}
-		if d.indexes[digest] = alike; len(alike) == 0 {
+		if d.indexes[digest] = candidates; len(candidates) == 0 {
 			return 0, false
 		}
-		own = alike[0]
+		own = candidates[0]
 	}
 	d.taken[own], d.of[digest+segment] = true, own
 	return own, true
@@ -126,15 +126,15 @@ func (m *merger) elementAt(list *node, segment string) *node {
 	if !isIndex([]byte(segment)) {
 		return nil
 	}
-	known, found := m.lists[list]
+	cache, found := m.lists[list]
 	if !found {
 		for element := list.first; element != nil; element = element.next {
-			known = append(known, element)
+			cache = append(cache, element)
 		}
-		m.lists[list] = known
+		m.lists[list] = cache
 	}
-	if index, err := strconv.Atoi(segment); err == nil && index < len(known) {
-		return known[index]
+	if index, err := strconv.Atoi(segment); err == nil && index < len(cache) {
+		return cache[index]
 	}
 	return nil
 }

@@ -15,10 +15,10 @@ func (s *step) parents(d *direction, n *node) parents {
 
 // take removes a field and returns its value, nil if there is none.
 func (p parents) take(field *slot) *node {
-	above, name := field.path.split()
+	parentPath, name := field.path.split()
 	parent := p[field.parent]
 	if parent == nil {
-		if parent = p[0].find(above); parent == nil {
+		if parent = p[0].find(parentPath); parent == nil {
 			return nil
 		}
 		p[field.parent] = parent
@@ -30,16 +30,16 @@ func (p parents) take(field *slot) *node {
 
 // put sets a field, and creates its missing parent objects.
 func (p parents) put(s *step, field *slot, value *node) {
-	above, name := field.path.split()
+	parentPath, name := field.path.split()
 	if p[field.parent] == nil {
-		p[field.parent] = s.makeObject(p[0], above)
+		p[field.parent] = s.makeObject(p[0], parentPath)
 	}
 	p.lose(p[field.parent].set(name, value))
 }
 
 // lose drops the cached objects if a removed value may have contained one of them.
-func (p parents) lose(gone *node) {
-	if gone != nil && gone.open {
+func (p parents) lose(removed *node) {
+	if removed != nil && removed.open {
 		clear(p[1:])
 	}
 }

@@ -204,8 +204,6 @@ type projection struct {
 	each *projection
 }
 
-func newProjection() *projection { return &projection{} }
-
 // addScope opens every path that a scope uses.
 func (p *projection) addScope(scope *Scope) {
 	for _, move := range scope.Moves {
@@ -236,7 +234,7 @@ func (p *projection) addScope(scope *Scope) {
 		collection := &scope.Collections[i]
 		opened := p.addPath(collection.Path)
 		if opened.each == nil {
-			opened.each = newProjection()
+			opened.each = &projection{}
 		}
 		opened.each.addScope(&collection.Scope)
 	}
@@ -262,7 +260,7 @@ func (p *projection) addAll(other *projection) {
 	}
 	if other.each != nil {
 		if p.each == nil {
-			p.each = newProjection()
+			p.each = &projection{}
 		}
 		p.each.addAll(other.each)
 	}
@@ -275,7 +273,7 @@ func (p *projection) addPath(path Path) *projection {
 	for _, name := range path {
 		next := p.members.get(name)
 		if next == nil {
-			next = newProjection()
+			next = &projection{}
 			p.members.set(name, next)
 		}
 		p = next

@@ -18,7 +18,7 @@ func (s *Scope) directions(spoke, hub *shape.Schema) (toHub, fromHub *direction)
 	toHub, fromHub = s.direction(true, hub), s.direction(false, spoke)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), projection: newProjection()}
+		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), projection: &projection{}}
 		in.common = s.commonOf(c.Path)
 		in.projection.addScope(&c.Scope)
 		in.projection.merge()
@@ -31,8 +31,8 @@ func (s *Scope) directions(spoke, hub *shape.Schema) (toHub, fromHub *direction)
 	slices.Sort(fromHub.siblings)
 	fromHub.siblings = slices.Compact(fromHub.siblings)
 	toHub.reverse, fromHub.reverse = fromHub, toHub
-	keeps := toHub.mayPreserve() || fromHub.mayPreserve()
-	toHub.preserves, fromHub.preserves = keeps, keeps
+	preserves := toHub.mayPreserve() || fromHub.mayPreserve()
+	toHub.preserves, fromHub.preserves = preserves, preserves
 	toHub.removesEmptied, fromHub.removesEmptied = toHub.mayRemoveEmptied(), fromHub.mayRemoveEmptied()
 	return toHub, fromHub
 }
@@ -55,14 +55,14 @@ func shapeAt(schema *shape.Schema, path Path) *shape.Schema {
 
 // elementShape returns the schema of the elements of the list or map at path, nil if unknown.
 func elementShape(schema *shape.Schema, path Path) *shape.Schema {
-	held := shapeAt(schema, path)
-	if held == nil {
+	container := shapeAt(schema, path)
+	if container == nil {
 		return nil
 	}
-	if items := held.Items(); items != nil {
+	if items := container.Items(); items != nil {
 		return items
 	}
-	return held.Field("")
+	return container.Field("")
 }
 
 // commonOf returns the shape that the list or map at path must have, nil if it may have any.
@@ -106,9 +106,9 @@ func (s *Scope) direction(toHub bool, to *shape.Schema) *direction {
 	for _, path := range drops {
 		d.drops = append(d.drops, path.segments())
 	}
-	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
-	d.groupOneSided(leaving)
-	for _, leaf := range arriving {
+	sourceOnly, targetOnly := ends(toHub, s.OnlySpoke, s.OnlyHub)
+	d.groupOneSided(sourceOnly)
+	for _, leaf := range targetOnly {
 		f := newSlot(leaf.Path, leaf.Anchor)
 		f.text, f.label = leaf.Text, leaf.Label
 		f.nullAnchor = leaf.NullAnchor
@@ -228,8 +228,8 @@ func (d *direction) groupOneSided(leaves []LeafField) {
 	}
 	for _, leaf := range leaves {
 		if leaf.Known != nil {
-			held := of(leaf.Path)
-			held.named, held.unknownAnchor = setOf(leaf.Known), leaf.Anchor
+			h := of(leaf.Path)
+			h.named, h.unknownAnchor = setOf(leaf.Known), leaf.Anchor
 			continue
 		}
 		last := len(leaf.Path) - 1

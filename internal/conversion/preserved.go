@@ -98,19 +98,19 @@ func (e entries) areSorted() bool {
 // sorted sorts entries. Of duplicates, the last one stays.
 func (e entries) sorted() entries {
 	slices.SortStableFunc(e, compareEntries)
-	kept := e[:0]
+	unique := e[:0]
 	for i, each := range e {
 		if i+1 == len(e) || compareEntries(each, e[i+1]) != 0 {
-			kept = append(kept, each)
+			unique = append(unique, each)
 		}
 	}
-	return kept
+	return unique
 }
 
 // preserve preserves a value of a scope that has no image in the other version. Its anchor is that
 // of the slot.
-func (s *step) preserve(pc *pathContext, f *slot, value []byte) {
-	s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, f.pointer), value: value, anchor: s.anchorOf(pc, f.path, len(f.anchor))})
+func (s *step) preserve(pc *pathContext, field *slot, value []byte) {
+	s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, field.pointer), value: value, anchor: s.anchorOf(pc, field.path, len(field.anchor))})
 	s.spend(placeUnits * len(s.preserving[len(s.preserving)-1].pointer))
 }
 
@@ -162,12 +162,12 @@ func (s *step) hasEntriesBelow(pc *pathContext, pointer string, since int) bool 
 
 // adoptFromSiblings moves the entries of fields that the target version shares with other spokes
 // out of their annotations. The target's own entries win.
-func (c *Converter) adoptFromSiblings(s *step, metadata *node, d *direction, arriving *preserved) error {
+func (c *Converter) adoptFromSiblings(s *step, metadata *node, d *direction, targetData *preserved) error {
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil {
 		return nil
 	}
-	own := arriving.entries
+	own := targetData.entries
 	for _, name := range d.siblings {
 		sibling := c.version(name)
 		if sibling == nil || !c.siblingHolds(s, annotations, sibling, func(e entry) bool { return e.kind == valueEntry && d.shares(e.pointer, name) }) {
@@ -180,14 +180,14 @@ func (c *Converter) adoptFromSiblings(s *step, metadata *node, d *direction, arr
 			case e.kind != valueEntry || !d.shares(e.pointer, name):
 				rest = append(rest, e)
 			case own.find(e.pointer, e.kind) == nil:
-				arriving.entries = append(arriving.entries, e)
+				targetData.entries = append(targetData.entries, e)
 			}
 		}
 		if err := s.writePreserved(metadata, sibling, preserved{rest, other.unreadable}); err != nil {
 			return err
 		}
 	}
-	arriving.entries = arriving.sorted()
+	targetData.entries = targetData.sorted()
 	return nil
 }
 

@@ -151,8 +151,8 @@ func (s *step) readAnnotation(text []byte, into *preserved) bool {
 		}
 	})
 	into.entries = append(into.entries, own...)
-	if carried := value.get(&nameUnreadable); carried != nil {
-		into.unreadable = s.decode(carried.text)
+	if unreadable := value.get(&nameUnreadable); unreadable != nil {
+		into.unreadable = s.decode(unreadable.text)
 	}
 	return true
 }

@@ -171,13 +171,13 @@ func (s *step) dropLargest(annotations *node, v *version, p preserved) []byte {
 		return cmp.Compare(len(p.entries[b].value), len(p.entries[a].value))
 	})
 	without := func(count int) []byte {
-		gone := make([]bool, len(p.entries))
+		isDropped := make([]bool, len(p.entries))
 		for _, i := range order[:count] {
-			gone[i] = true
+			isDropped[i] = true
 		}
 		rest, dropped := preserved{unreadable: p.unreadable}, entries{}
 		for i, e := range p.entries {
-			if gone[i] {
+			if isDropped[i] {
 				e.kind = valueEntry
 				dropped = append(dropped, e)
 			} else {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
 // skip reads a value without making nodes, and returns its end. All functions take and return
@@ -152,15 +152,15 @@ func (p *parser) wordEnd(pos int, word string) (int, error) {
 func (p *parser) textEnd(start int) (int, error) {
 	// This form lets the compiler omit the bounds checks.
 	pos, src := start+1, slices.Clip(p.src)
-	for pos >= 0 && pos <= len(src)-plain.Word {
-		if marks := plain.Odd(binary.LittleEndian.Uint64(src[pos:])); marks != 0 {
-			pos += bits.TrailingZeros64(marks) / plain.Word
+	for pos >= 0 && pos <= len(src)-jsonascii.WordSize {
+		if marks := jsonascii.Special(binary.LittleEndian.Uint64(src[pos:])); marks != 0 {
+			pos += bits.TrailingZeros64(marks) / jsonascii.WordSize
 			if src[pos] == '"' {
 				return pos + 1, nil
 			}
 			break
 		}
-		pos += plain.Word
+		pos += jsonascii.WordSize
 	}
 	return p.escapedText(start+1, pos)
 }
@@ -181,7 +181,7 @@ func (p *parser) escapedText(start, pos int) (end int, err error) {
 		case c < ' ':
 			return pos, invalid(pos, "a control character must be escaped")
 		default:
-			pos += plain.LenUnicode(p.src[pos:])
+			pos += jsonascii.LenUnicode(p.src[pos:])
 		}
 	}
 	return pos, invalid(pos, "the text does not end")

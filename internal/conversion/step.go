@@ -41,7 +41,7 @@ type step struct {
 	restoring bool
 	// sourceEntries are the sorted entries of the source version.
 	sourceEntries entries
-	// foreignEntries are sourceEntries and the sorted entries of third versions.
+	// foreignEntries are the sorted entries of every version but the target.
 	foreignEntries []entries
 	// withoutImage are the paths, in the current scope, of values that were restored without an
 	// image, or of the values that these convert to. They keep their parent objects from being
@@ -156,37 +156,37 @@ func (s *step) preserveEmptyShells(d *direction, n *node, pc *pathContext) {
 
 // removeOneSided removes the fields that the target version lacks, and the shells that are now
 // empty.
-func (s *step) removeOneSided(of *holder, n *node, pc *pathContext) {
-	held := n.find(of.path)
+func (s *step) removeOneSided(h *holder, n *node, pc *pathContext) {
+	held := n.find(h.path)
 	if held == nil || !held.isObject() {
 		return
 	}
 	held.keepOnly(func(m *node) bool {
-		leaves := of.fields.lookup(m)
+		field := h.fields.lookup(m)
 		switch {
-		case leaves.when == 0 && (of.named == nil || of.named.lookup(m)), leaves.when == removeIfNull && !m.isNull(),
-			leaves.when == removeIfUncommon && of.common.lookup(m).fits(&s.arena, s.bytes(m)):
+		case field.when == 0 && (h.named == nil || h.named.lookup(m)), field.when == removeIfNull && !m.isNull(),
+			field.when == removeIfUncommon && h.common.lookup(m).fits(&s.arena, s.bytes(m)):
 			return true
-		case leaves.when == removeIfEmpty:
+		case field.when == removeIfEmpty:
 			return m.first != nil
 		}
 		name := s.nameOf(m)
 		start := len(s.text)
-		s.text = append(append(pc.append(s.text), of.pointer...), '/')
+		s.text = append(append(pc.append(s.text), h.pointer...), '/')
 		s.text = appendPointerName(s.text, name)
 		pointer := s.textFrom(start)
 		s.spend(placeUnits * len(pointer))
-		anchor := of.unknownAnchor
-		if leaves.when != 0 {
-			anchor = leaves.anchor
+		anchor := h.unknownAnchor
+		if field.when != 0 {
+			anchor = field.anchor
 		}
 		e := entry{pointer: pointer, value: s.bytes(m)}
-		if anchor < len(of.path) {
+		if anchor < len(h.path) {
 			e.anchor = s.anchor(pc, anchor)
 		}
 		s.preserving = append(s.preserving, e)
-		if leaves.when == removeIfNull || leaves.when == removeIfUncommon {
-			s.noteBlocked(pointer, of.common.lookup(m))
+		if field.when == removeIfNull || field.when == removeIfUncommon {
+			s.noteBlocked(pointer, h.common.lookup(m))
 		}
 		return false
 	})
@@ -215,9 +215,9 @@ func (s *step) openNull(field *slot, n *node, pc *pathContext) {
 	if field.nullAnchor || len(field.anchor) == 0 {
 		return
 	}
-	above := n.find(field.anchor)
-	if above != nil && above.isNull() && s.preserved(pc, field.pointer, valueEntry) != nil {
-		above.kind, above.open, above.text = object, true, []byte("{}")
+	parent := n.find(field.anchor)
+	if parent != nil && parent.isNull() && s.preserved(pc, field.pointer, valueEntry) != nil {
+		parent.kind, parent.open, parent.text = object, true, []byte("{}")
 	}
 }
 
@@ -248,7 +248,7 @@ func (s *step) restoreLeaves(n *node, pc *pathContext) {
 		case n.find(leaf.path) != nil && leaf.accepts(e.value):
 			e.state = consumed
 		case !leaf.accepts(e.value):
-			// The field was another one when it was preserved (undecided.go).
+			// The field was another one when it was preserved (unresolved.go).
 		case s.fits(&leaf.slot, e.value):
 			e.state = consumed
 			s.put(n, leaf.path, s.raw(e.value))
@@ -270,10 +270,10 @@ func (s *step) restoreUnknown(leaf *arrivingField, n *node, pc *pathContext) {
 	if len(below) == 0 {
 		return
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	if holder != nil {
 		for m := holder.first; m != nil; m = m.next {
-			there[m.decodedName()] = true
+			exists[m.decodedName()] = true
 		}
 	}
 	for i := range below {
@@ -281,7 +281,7 @@ func (s *step) restoreUnknown(leaf *arrivingField, n *node, pc *pathContext) {
 		name := unescapePointer(string(escaped))
 		switch {
 		case e.kind != valueEntry || bytes.IndexByte(escaped, '/') >= 0 || leaf.named.get(name):
-		case there[name]:
+		case exists[name]:
 			e.state = consumed
 		case leaf.shape != nil && (leaf.shape.Field(name) == nil || !s.fitsShape(leaf.shape.Field(name), e.value)):
 			e.state = refused
@@ -299,29 +299,29 @@ func (s *step) restoreUnknown(leaf *arrivingField, n *node, pc *pathContext) {
 }
 
 // convertCollection converts the elements of a list or map.
-func (s *step) convertCollection(c *collection, n *node, above *pathContext) {
-	held := n.find(c.path)
-	if held == nil || held.kind == scalar || c.common != nil && !c.common.fits(&s.arena, s.bytes(held)) {
+func (s *step) convertCollection(c *collection, n *node, parent *pathContext) {
+	container := n.find(c.path)
+	if container == nil || container.kind == scalar || c.common != nil && !c.common.fits(&s.arena, s.bytes(container)) {
 		return
 	}
-	if c.isMap != (held.kind == object) {
-		s.noteKeyless(s.pointer(above, c.pointer))
+	if c.isMap != (container.kind == object) {
+		s.noteKeyless(s.pointer(parent, c.pointer))
 		return
 	}
-	if held.first == nil {
+	if container.first == nil {
 		return
 	}
 	pc := s.pathContexts.one()
-	pc.parent, pc.collection = above, c
+	pc.parent, pc.collection = parent, c
 	width := s.width(pc)
-	if !c.isMap && c.direction.preserves && !s.allHaveKeys(c.keys, held) {
+	if !c.isMap && c.direction.preserves && !s.allHaveKeys(c.keys, container) {
 		if len(c.keys) > 0 {
-			s.noteKeyless(s.pointer(above, c.pointer))
+			s.noteKeyless(s.pointer(parent, c.pointer))
 		}
-		s.convertUnkeyed(c, held, pc)
+		s.convertUnkeyed(c, container, pc)
 		return
 	}
-	for element := held.first; element != nil; element = element.next {
+	for element := container.first; element != nil; element = element.next {
 		if pc.element = element; s.spend(width / widthUnits) {
 			return
 		}

@@ -9,14 +9,14 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
 // appendQuoted appends text as a JSON string. Unlike encoding/json, it does not escape <, > and &.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	for rest := []byte(text); ; {
-		length := plain.LenUnicode(rest)
+		length := jsonascii.LenUnicode(rest)
 		dst = append(dst, rest[:length]...)
 		if length == len(rest) {
 			return append(dst, '"')

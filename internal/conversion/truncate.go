@@ -174,14 +174,14 @@ func (t *truncating) choose() {
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.size, b.size) })
 	room := min(t.room, preservedOfLarge)
-	for _, each := range items {
-		room -= each.size
-		switch part := &t.parts[each.part]; {
+	for _, it := range items {
+		room -= it.size
+		switch part := &t.parts[it.part]; {
 		case room >= 0:
-		case each.entry < 0:
+		case it.entry < 0:
 			part.omitsText = true
 		default:
-			part.omits[each.entry] = true
+			part.omits[it.entry] = true
 		}
 	}
 }

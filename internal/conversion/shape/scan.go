@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
 // maxDepth is the maximum nesting that the API server accepts.
@@ -199,7 +199,7 @@ func (r *scanner) digitsEnd(pos int) int {
 // textEnd returns the end of a string.
 func (r *scanner) textEnd(pos int) (end int, m *MisfitError) {
 	for pos++; ; {
-		pos += plain.LenUnicode(r.src[min(pos, len(r.src)):])
+		pos += jsonascii.LenUnicode(r.src[min(pos, len(r.src)):])
 		switch c := r.byte(pos); {
 		case c == '"' && pos < len(r.src):
 			return pos + 1, nil

@@ -116,7 +116,7 @@ func (s *step) isInKeyless(pointer []byte) bool {
 // withAnchor returns the entries that were not deleted: their anchor existed before the
 // conversion, but other rules have since given their parent object another anchor, or none; or
 // they are in a list whose elements lack their keys.
-func (s *step) withAnchor(deleted []*entry, before []byte) (held []*entry) {
+func (s *step) withAnchor(deleted []*entry, before []byte) (existing []*entry) {
 	if len(deleted) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (s *step) withAnchor(deleted []*entry, before []byte) (held []*entry) {
 	m := newMerger(s, parsed, nil, nil)
 	for _, e := range deleted {
 		if s.isInKeyless(e.pointer) {
-			held = append(held, e)
+			existing = append(existing, e)
 			continue
 		}
 		if e.anchor == nil {
@@ -133,12 +133,12 @@ func (s *step) withAnchor(deleted []*entry, before []byte) (held []*entry) {
 		path := splitPointer(e.pointer)
 		length, bad := strconv.Atoi(string(e.anchor))
 		if err != nil || bad != nil || length < 0 || length >= len(path) {
-			held = append(held, e)
+			existing = append(existing, e)
 		} else if found := m.follow(parsed, path[:length]); found != nil && found.kind != scalar {
-			held = append(held, e)
+			existing = append(existing, e)
 		}
 	}
-	return held
+	return existing
 }
 
 // parentOf returns the object or list that contains the place of an entry, nil if it does not
@@ -182,13 +182,13 @@ func (e entries) hasNeighbourOf(pointer []byte) bool {
 
 // stillPreserved returns the entries of the source version that stay preserved: those for which
 // the object does not have complete live data now.
-func (s *step) stillPreserved(root *node, d *direction, leaving entries) (remaining entries) {
-	if len(leaving) == 0 {
+func (s *step) stillPreserved(root *node, d *direction, source entries) (remaining entries) {
+	if len(source) == 0 {
 		return nil
 	}
 	parsed, err := s.parse(s.bytes(root), openAll)
 	m := newMerger(s, parsed, d.reverse, nil)
-	for _, e := range leaving {
+	for _, e := range source {
 		if err != nil || !bytes.HasPrefix(e.pointer, []byte("/")) {
 			remaining = append(remaining, e)
 			continue
@@ -224,9 +224,9 @@ func (e entries) adoptAnchors(preserved entries) {
 // isFurtherOut reports whether an anchor is further out than another one. A nil other is the
 // object directly around the place.
 func isFurtherOut(anchor, other []byte) bool {
-	length, bad := strconv.Atoi(string(anchor))
-	than, err := strconv.Atoi(string(other))
-	return bad == nil && (other == nil || err == nil && length < than)
+	length, err1 := strconv.Atoi(string(anchor))
+	otherLength, err2 := strconv.Atoi(string(other))
+	return err1 == nil && (other == nil || err2 == nil && length < otherLength)
 }
 
 // parentPointer returns the pointer of the parent object.

@@ -1,23 +1,23 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plain finds text that is the same inside and outside of a JSON string: printable ASCII
+// Package jsonascii finds text that is the same inside and outside of a JSON string: printable ASCII
 // without quotes and backslashes. Most text is. It checks eight bytes at once.
-package plain
+package jsonascii
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// Word is the number of bytes that Odd checks.
-const Word = 8
+// WordSize is the number of bytes that Special checks.
+const WordSize = 8
 
-// Odd sets the highest bit of each of the eight bytes that is a quote, a backslash, a control
+// Special sets the highest bit of each of the eight bytes that is a quote, a backslash, a control
 // character or not ASCII: "Bit Twiddling Hacks", determine if a word has a byte less than n. XOR
 // with flip turns a quote into a space, and keeps control characters below a space. A bit after
 // the first one that is set may be wrong.
-func Odd(word uint64) uint64 {
+func Special(word uint64) uint64 {
 	const flip = '"' ^ ' '
 	return (word | (word ^ low*flip - low*(' '+1)) | (word ^ low*'\\' - low)) & high
 }
@@ -28,22 +28,22 @@ func Len(text []byte) int { return length(text, 0) }
 // LenUnicode is Len with bytes that are not ASCII as plain text.
 func LenUnicode(text []byte) int { return length(text, high) }
 
-// length ignores bits of Odd that are also set in the word and in also.
+// length ignores bits of Special that are also set in the word and in also.
 func length(text []byte, also uint64) int {
-	at := 0
-	for ; at+Word <= len(text); at += Word {
-		word := binary.LittleEndian.Uint64(text[at:])
-		if marks := Odd(word) &^ (word & also); marks != 0 {
-			return at + bits.TrailingZeros64(marks)/Word
+	i := 0
+	for ; i+WordSize <= len(text); i += WordSize {
+		word := binary.LittleEndian.Uint64(text[i:])
+		if marks := Special(word) &^ (word & also); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/WordSize
 		}
 	}
-	for ; at < len(text); at++ {
-		word := uint64(text[at]) | spaces
-		if Odd(word)&^(word&also) != 0 {
-			return at
+	for ; i < len(text); i++ {
+		word := uint64(text[i]) | spaces
+		if Special(word)&^(word&also) != 0 {
+			return i
 		}
 	}
-	return at
+	return i
 }
 
 // low and high are the lowest and the highest bits of all bytes.
