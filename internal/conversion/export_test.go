@@ -10,7 +10,7 @@ import (
 )
 
 // Tests compile rules, and the compiler imports this package. So they are in a package
-// of their own, and this is what they know of the inside.
+// of their own, and this file exports the internals that they use.
 
 // Limits of the engine.
 const (
@@ -25,7 +25,7 @@ const (
 	PreservedFormat = preservedFormat
 )
 
-// How the engine writes things.
+// Functions of the engine.
 var (
 	Kibibytes       = kibibytes
 	DigestOf        = digestOf
@@ -38,33 +38,32 @@ var (
 	IsIndex         = isIndex
 )
 
-// Quoted writes a text as JSON.
+// Quoted returns a text as a JSON string.
 func Quoted(text string) string { return string(appendQuoted(nil, text)) }
 
-// SelectorOf names an element of a list by the keys that are in another selector.
+// SelectorOf returns the selector of an element, with the same keys as the selector like.
 func SelectorOf(element, like string) string {
 	value, _ := parse([]byte(element), openAll)
 	return string(appendSelector(nil, value, selectorKeys(like)))
 }
 
-// Scanner returns a function that reads an object and looks into nothing, in memory
-// that it uses again.
+// Scanner returns a function that reads an object without making nodes, and reuses its memory.
 func Scanner() func(object []byte) error {
-	h := new(arena)
+	a := new(arena)
 	return func(object []byte) error {
-		h.reset()
-		_, err := h.parse(object, nil)
+		a.reset()
+		_, err := a.parse(object, nil)
 		return err
 	}
 }
 
-// Ruleset is that of the converter.
+// Ruleset returns the ruleset of the converter.
 func (c *Converter) Ruleset() *Ruleset { return c.ruleset }
 
-// ShapeOf is what the schema of a version says of values.
+// ShapeOf returns the schema of a version.
 func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(version).shape }
 
-// FitsWhole reports whether an object, or a fragment of one, is such as its schema allows.
+// FitsWhole reports whether the schema allows an object, or a fragment of one.
 func (c *Converter) FitsWhole(version, object string) bool {
 	s := &step{}
 	root, err := s.parse([]byte(object), openNestedMembers)
@@ -74,14 +73,14 @@ func (c *Converter) FitsWhole(version, object string) bool {
 	return err == nil && s.fitsSchema(root, c.version(version).shape)
 }
 
-// Rule is one that computes a field: the place of its scope, and the pointers of the
-// fields that it computes, and of those from which it does, in the scope.
+// Rule is a rule that computes a field: the pointer of its scope, and the pointers of its target
+// and source fields, relative to the scope.
 type Rule struct {
 	Scope    string
 	To, From []string
 }
 
-// RuleTo is the rule that computes a field of one of two versions, nil where none does.
+// RuleTo returns the rule that computes a field of one of two versions, nil if there is none.
 func (c *Converter) RuleTo(version, pointer string) *Rule {
 	scope, rule := c.directionTo(version).ruleTo([]byte(pointer))
 	if rule == nil {
@@ -102,8 +101,8 @@ func (c *Converter) Computes(version, pointer string) bool {
 	return c.directionTo(version).computes([]byte(pointer))
 }
 
-// FilledAt is the value that rules put into a field of one of two versions, nil where
-// they put none there.
+// FilledAt returns the default that rules fill into a field of one of two versions, nil if there is
+// none.
 func (c *Converter) FilledAt(version, pointer string) []byte {
 	if filled := c.directionTo(version).defaultAt([]byte(pointer), false); filled != nil {
 		return filled.value
@@ -111,7 +110,7 @@ func (c *Converter) FilledAt(version, pointer string) []byte {
 	return nil
 }
 
-// wayTo is the way to one of two versions.
+// directionTo returns the direction to one of two versions.
 func (c *Converter) directionTo(name string) *direction {
 	v := c.version(name)
 	if v.fromHub != nil {
@@ -131,8 +130,8 @@ func (d *direction) computes(pointer []byte) bool {
 	})
 }
 
-// PreservedText writes the value of an annotation of preserved values, of which values
-// has a text by their pointers; what is no object it leaves unchanged.
+// PreservedText returns the value of an annotation that preserves values, a JSON object by pointer.
+// It returns any other text unchanged.
 func PreservedText(values string) string {
 	read, err := parse([]byte(values), openMembers)
 	if err != nil || !read.isObject() {

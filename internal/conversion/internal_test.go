@@ -33,7 +33,7 @@ func TestListInPlaceOfAnObject(t *testing.T) {
 	}
 	a := newName("a")
 	if root.get(&a).holdsOnlyShared(trieOf(paths, 0)) {
-		t.Error("a list is taken for an object that has borrowed values")
+		t.Error("a list is mistaken for an object with values of rules only")
 	}
 }
 

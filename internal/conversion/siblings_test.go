@@ -38,9 +38,9 @@ func TestSiblings(t *testing.T) {
 	}
 }
 
-// TestBequest: what objects hold of a version that goes stays with one that has the
-// same field, unless that one has a value of it.
-func TestBequest(t *testing.T) {
+// TestPreservedMovesToSibling: preserved data of a removed version moves to a version with the
+// same field, unless that one holds a value already.
+func TestPreservedMovesToSibling(t *testing.T) {
 	const fields, hub = "own: {type: string}, only: {type: string}", "b: {type: string}"
 	c := converterOf(t, compile.Compile(widgets(t, map[string]string{"v1": fields, "v2": hub, "v3": "own: {type: string}", "v4": "own: {type: string}"}),
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}, {version: v4}]}")))
