@@ -157,22 +157,22 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 		return
 	}
 	for _, name := range v.fromHub.siblings {
-		heir := c.version(name)
-		if heir == nil {
+		sibling := c.version(name)
+		if sibling == nil {
 			continue
 		}
-		held, legacy := s.allPreserved(annotations, heir)
-		before := len(held.entries)
+		existing, legacy := s.allPreserved(annotations, sibling)
+		before := len(existing.entries)
 		removed = slices.DeleteFunc(removed, func(e entry) bool {
 			shared := e.kind == valueEntry && v.fromHub.shares(e.pointer, name)
-			if shared && held.entries[:before].find(e.pointer, valueEntry) == nil && !c.isHeldElsewhere(s, annotations, v, e, name) {
-				held.entries = append(held.entries, e)
+			if shared && existing.entries[:before].find(e.pointer, valueEntry) == nil && !c.isHeldElsewhere(s, annotations, v, e, name) {
+				existing.entries = append(existing.entries, e)
 			}
 			return shared
 		})
-		if len(held.entries) > before {
-			held.entries = held.sorted()
-			s.noteChange(changes, annotations, heir, held, legacy)
+		if len(existing.entries) > before {
+			existing.entries = existing.sorted()
+			s.noteChange(changes, annotations, sibling, existing, legacy)
 		}
 	}
 }

@@ -216,8 +216,8 @@ func (c *Converter) supersedeInSiblings(s *step, metadata *node, d *direction) e
 
 // isSuperseded reports whether an entry of a sibling is for a field of which this conversion has
 // preserved a value.
-func (s *step) isSuperseded(back *direction, e *entry, sibling string) bool {
-	return e.kind == valueEntry && back.shares(e.pointer, sibling) && s.preserving.find(e.pointer, valueEntry) != nil
+func (s *step) isSuperseded(reverse *direction, e *entry, sibling string) bool {
+	return e.kind == valueEntry && reverse.shares(e.pointer, sibling) && s.preserving.find(e.pointer, valueEntry) != nil
 }
 
 // siblingHolds reports whether the annotations of a sibling hold one of some entries. If they do
