@@ -16,14 +16,14 @@ var (
 	nameFinalizers = newName("finalizers")
 )
 
-// Admit says why an object must not be stored, and nil if it may: it is a truncated
-// form, or it could not be converted as a whole to another version. One of a version
-// that the ruleset does not know is no matter of the ruleset: no form of it comes from here.
+// Admit returns an error if an object must not be stored: it is a truncated form, or it could only
+// be converted to another version as a truncated form. Objects of versions that the ruleset does
+// not know are admitted, because a converter never truncates them.
 func (c *Converter) Admit(text []byte, stop func() bool) error {
-	h := stepPool.Get().(*step)
-	defer h.release()
-	h.start(stop)
-	root, from, err := c.parseWhole(h, text)
+	s := stepPool.Get().(*step)
+	defer s.release()
+	s.start(stop)
+	root, from, err := c.parseWhole(s, text)
 	switch {
 	case CauseOf(err) == CauseUnknownVersion:
 		return nil
@@ -31,61 +31,61 @@ func (c *Converter) Admit(text []byte, stop func() bool) error {
 		return err
 	}
 	if metadata := root.get(&nameMetadata); metadata != nil && metadata.get(&nameDeletion) != nil && !isHeld(metadata) {
-		return nil // it was to be deleted, and the last of its finalizers is gone
+		return nil // the deletion finishes: the last finalizer is gone
 	}
-	if err := c.refuseMarked(h, root, from); err != nil {
+	if err := c.refuseMarked(s, root, from); err != nil {
 		return err
 	}
 	return c.convertible(text, from, stop)
 }
 
-// AdmitDeletion says why an object must not be deleted at a version: it is a truncated
-// form there, and it would be stored, with a deletion timestamp, until finalizers are
-// gone. Waits tells that the deletion itself adds one.
+// AdmitDeletion returns an error if an object must not be deleted at a version: it is a truncated
+// form there, and the deletion would store it, with a deletion timestamp, until finalizers are
+// gone. waits is true if the deletion itself adds a finalizer.
 func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
-	h := stepPool.Get().(*step)
-	defer h.release()
-	h.start(nil)
-	root, from, err := c.parseWhole(h, text)
+	s := stepPool.Get().(*step)
+	defer s.release()
+	s.start(nil)
+	root, from, err := c.parseWhole(s, text)
 	if err != nil {
-		return nil // what cannot be read can be deleted
+		return nil // an unreadable object may be deleted
 	}
 	if metadata := root.get(&nameMetadata); !waits && !isHeld(metadata) {
 		return nil
 	}
-	return c.refuseTruncated(h, root, from)
+	return c.refuseTruncated(s, root, from)
 }
 
-// OmittedIn says what an object lacks that this or another converter with the same key
-// has truncated, nil where that is nothing, or where it cannot be told.
+// OmittedIn returns what was omitted from a truncated form, nil if nothing was or if that is
+// unknown. Any converter with the same key may have truncated the object.
 func (c *Converter) OmittedIn(text []byte) *Omitted {
-	h := stepPool.Get().(*step)
-	defer h.release()
-	h.start(nil)
-	root, from, err := c.parseWhole(h, text)
+	s := stepPool.Get().(*step)
+	defer s.release()
+	s.start(nil)
+	root, from, err := c.parseWhole(s, text)
 	if err != nil {
 		return nil
 	}
-	if truncated, is := errors.AsType[*TruncatedError](c.refuseTruncated(h, root, from)); is {
+	if truncated, is := errors.AsType[*TruncatedError](c.refuseTruncated(s, root, from)); is {
 		return truncated.Omitted
 	}
 	return nil
 }
 
-// OmittedBy is OmittedIn for an object of which a version and annotations are known.
+// OmittedBy is OmittedIn for the version and the annotations of an object.
 func (c *Converter) OmittedBy(version string, annotations map[string]string) *Omitted {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": c.ruleset.Group + "/" + version, "kind": c.ruleset.Kind, "metadata": map[string]any{"annotations": annotations},
 	})
 	if err != nil {
-		return nil // cannot be: annotations are texts
+		return nil // cannot happen: annotations are strings
 	}
 	return c.OmittedIn(text)
 }
 
-// parseWhole parses a text that is one object of the kind.
-func (c *Converter) parseWhole(h *step, text []byte) (*node, *version, error) {
-	root, end, err := h.parseFirst(text, c.look)
+// parseWhole parses a text that consists of one object of the kind.
+func (c *Converter) parseWhole(s *step, text []byte) (*node, *version, error) {
+	root, end, err := s.parseFirst(text, c.projection)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +105,7 @@ func isHeld(metadata *node) bool {
 	return finalizers != nil && !isNull(finalizers.text) && !bytes.Equal(bytes.Join(bytes.Fields(finalizers.text), nil), []byte("[]"))
 }
 
-// convertible says why an object has no whole form at one of the other versions.
+// convertible returns an error if the object has no complete form in one of the other versions.
 func (c *Converter) convertible(text []byte, from *version, stop func() bool) error {
 	var buffer []byte
 	for _, to := range c.versions {
@@ -124,27 +124,27 @@ func (c *Converter) convertible(text []byte, from *version, stop func() bool) er
 	return nil
 }
 
-// refuseMarked refuses an object in which an annotation of the resource says that it
-// is a truncated form, no matter who has written that.
-func (c *Converter) refuseMarked(h *step, root *node, from *version) error {
+// refuseMarked refuses an object if an annotation of the resource marks it as a truncated form, no
+// matter who wrote it.
+func (c *Converter) refuseMarked(s *step, root *node, from *version) error {
 	annotations := root.find(annotationsPath)
 	if annotations == nil {
 		return nil
 	}
 	for m := annotations.first; m != nil; m = m.next {
-		if !m.isText() || !c.isOurs(m.label()) {
+		if !m.isText() || !c.isOurs(m.decodedName()) {
 			continue
 		}
 		signed := len(from.token) > 0 && bytes.Contains(m.text, from.token)
-		if signed || h.format2(h.decode(m.text)).get(&nameOmitted) != nil {
-			return c.shortenedError(h, m, from)
+		if signed || s.format2(s.decode(m.text)).get(&nameOmitted) != nil {
+			return c.truncatedError(s, m, from)
 		}
 	}
 	return nil
 }
 
-// isOurs tells the annotations of the resource from those of other kinds. One of a
-// version that the ruleset does not have, and whose name is cut, is not recognised.
+// isOurs reports whether the annotation belongs to the resource. It misses shortened names of
+// versions that the ruleset does not have.
 func (c *Converter) isOurs(annotation string) bool {
 	if !strings.HasPrefix(annotation, PreservedPrefix) {
 		return false
@@ -157,16 +157,16 @@ func (c *Converter) isOurs(annotation string) bool {
 	return strings.HasSuffix(annotation, "."+c.ruleset.CRD)
 }
 
-// shortenedError reads the marker of a truncated form.
-func (c *Converter) shortenedError(h *step, annotation *node, at *version) error {
-	refused := &TruncatedError{Annotation: annotation.label()}
+// truncatedError reads the marker of a truncated form.
+func (c *Converter) truncatedError(s *step, annotation *node, at *version) error {
+	refused := &TruncatedError{Annotation: annotation.decodedName()}
 	var owner *version
 	for _, v := range c.versions {
 		if v.annotation.text == refused.Annotation {
 			owner = v
 		}
 	}
-	marker := h.format2(h.decode(annotation.text)).get(&nameOmitted)
+	marker := s.format2(s.decode(annotation.text)).get(&nameOmitted)
 	if owner == nil || marker == nil || !marker.isObject() {
 		return refused
 	}
@@ -177,19 +177,19 @@ func (c *Converter) shortenedError(h *step, annotation *node, at *version) error
 		return refused
 	}
 	refused.Omitted = &Omitted{Version: owner.name, At: at.name, Count: count, Bytes: size}
-	places, err := h.parse(fields.text, elements)
+	places, err := s.parse(fields.text, openElements)
 	if err != nil || places.kind != array {
 		return refused
 	}
 	for m := places.first; m != nil && len(refused.Fields) < maxDropped; m = m.next {
 		if m.isText() {
-			refused.Fields = append(refused.Fields, owner.pathOf(h.decode(m.text)))
+			refused.Fields = append(refused.Fields, owner.pathOf(s.decode(m.text)))
 		}
 	}
 	return refused
 }
 
-// valueOf is the text of a value, nothing where there is none.
+// valueOf returns the text of a value, nil for nil.
 func valueOf(n *node) []byte {
 	if n == nil {
 		return nil

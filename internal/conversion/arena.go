@@ -4,43 +4,42 @@
 package conversion
 
 const (
-	// bumpSize is how many values an arena gets at a time.
+	// bumpSize is the number of values that an arena allocates at once.
 	bumpSize = 128
-	// keptBumps and keptText bound what an arena holds between two conversions.
+	// keptBumps and keptText limit the memory that an arena keeps between two conversions.
 	keptBumps = 64
 	keptText  = 1 << 20
 )
 
-// arena is the memory of one conversion. What is made in it lives until the
-// conversion ends, and is all taken back immediately: the usual conversion allocates
-// nothing.
+// arena is the memory of one conversion. Everything in it lives until the end of the conversion,
+// and is then reused at once: the usual conversion allocates nothing.
 type arena struct {
-	nodes  bump[node]
-	lists  bump[*node]
-	places bump[pathContext]
-	keyed  bump[keyed]
-	// text is what was written newly. It is only appended to, so that slices of it stay.
+	nodes        bump[node]
+	lists        bump[*node]
+	pathContexts bump[pathContext]
+	keyed        bump[keyed]
+	// text is all newly written text. It only grows, so slices of it stay valid.
 	text []byte
-	// ends are the brackets that close what a parser skips, the innermost last.
+	// ends are the closing brackets of the values that a parser is in, the innermost last.
 	ends []byte
 }
 
-// reset takes everything back, and reports whether the arena is small enough to
-// be kept for another conversion.
+// reset frees everything. It returns false if the arena is too large to keep for another
+// conversion.
 func (a *arena) reset() bool {
 	a.nodes.reset()
 	a.lists.reset()
-	a.places.reset()
+	a.pathContexts.reset()
 	a.keyed.reset()
 	a.text = a.text[:0]
 	return len(a.nodes.chunks) <= keptBumps && len(a.lists.chunks) <= keptBumps && len(a.keyed.chunks) <= keptBumps && cap(a.text) <= keptText
 }
 
-// bump hands out values in order.
+// bump allocates values one after the other.
 type bump[T any] struct {
 	chunks [][]T
-	// current is the chunk that values are taken of, used how many of it are, and
-	// next the one behind it.
+	// current is the chunk from which values are taken, used the number of its values in use, and
+	// next the index of the following chunk.
 	current    []T
 	used, next int
 }
@@ -48,7 +47,7 @@ type bump[T any] struct {
 // one returns a zero value.
 func (b *bump[T]) one() *T {
 	if b.used == len(b.current) {
-		b.turn(1)
+		b.nextChunk(1)
 	}
 	b.used++
 	return &b.current[b.used-1]
@@ -57,22 +56,21 @@ func (b *bump[T]) one() *T {
 // take returns n zero values.
 func (b *bump[T]) take(n int) []T {
 	for n > len(b.current)-b.used {
-		b.turn(n)
+		b.nextChunk(n)
 	}
 	b.used += n
 	return b.current[b.used-n : b.used : b.used]
 }
 
-// turn goes on to the next chunk, and makes one for n values where there is none.
-func (b *bump[T]) turn(n int) {
+// nextChunk moves to the next chunk. If there is none, it allocates one with room for n values.
+func (b *bump[T]) nextChunk(n int) {
 	if b.next == len(b.chunks) {
 		b.chunks = append(b.chunks, make([]T, max(n, bumpSize)))
 	}
 	b.current, b.used, b.next = b.chunks[b.next], 0, b.next+1
 }
 
-// reset takes all values back, and makes them zero: nothing that they led to is
-// held any longer.
+// reset frees and zeroes all values, so that they keep nothing else alive.
 func (b *bump[T]) reset() {
 	if b.next == 0 {
 		return
@@ -84,8 +82,8 @@ func (b *bump[T]) reset() {
 	b.used, b.next, b.current = 0, 1, b.chunks[0]
 }
 
-// since is what was appended to the text since it had a length.
-func (a *arena) since(start int) []byte { return a.text[start:len(a.text):len(a.text)] }
+// textFrom returns the text from start on.
+func (a *arena) textFrom(start int) []byte { return a.text[start:len(a.text):len(a.text)] }
 
 func (a *arena) node() *node { return a.nodes.one() }
 
@@ -95,38 +93,38 @@ func (a *arena) newObject() *node {
 	return n
 }
 
-// raw is a value that is nothing but its text.
+// raw returns a value with this JSON text.
 func (a *arena) raw(text []byte) *node {
 	n := a.node()
 	n.kind, n.text = kindOf(text), text
 	return n
 }
 
-// quote is a string value.
+// quote returns a string value.
 func (a *arena) quote(text []byte) *node {
 	start := len(a.text)
 	a.text = appendQuoted(a.text, text)
-	return a.raw(a.since(start))
+	return a.raw(a.textFrom(start))
 }
 
-// enclose is a string value that needs no escapes.
+// enclose returns a string value for a text that needs no escapes.
 func (a *arena) enclose(text []byte) *node {
 	start := len(a.text)
 	a.text = append(append(append(a.text, '"'), text...), '"')
-	return a.raw(a.since(start))
+	return a.raw(a.textFrom(start))
 }
 
-// bytes is the text of a value as it is now.
+// bytes returns the current JSON text of a value.
 func (a *arena) bytes(n *node) []byte {
 	if !n.open {
 		return n.text
 	}
 	start := len(a.text)
 	a.text = n.append(a.text)
-	return a.since(start)
+	return a.textFrom(start)
 }
 
-// decode returns what a string value says.
+// decode returns the text of a string value.
 func (a *arena) decode(quoted []byte) []byte {
 	inner := quoted[1 : len(quoted)-1]
 	if isPlain(inner) {
@@ -134,17 +132,17 @@ func (a *arena) decode(quoted []byte) []byte {
 	}
 	start := len(a.text)
 	a.text = appendUnquoted(a.text, inner)
-	return a.since(start)
+	return a.textFrom(start)
 }
 
-// put sets the value at a path of an object and makes the objects on the way.
+// put sets the value at a path of an object, and creates missing parent objects.
 func (a *arena) put(n *node, path segments, value *node) {
 	parent, name := path.split()
 	a.makeObject(n, parent).set(name, value)
 }
 
-// makeObject makes the object at a path, where there is none, and those on the
-// way. A value of another kind that is in the way is replaced.
+// makeObject returns the object at a path. It creates missing objects, and replaces values of
+// other kinds on the way.
 func (a *arena) makeObject(n *node, path segments) *node {
 	for i := range path {
 		next := n.get(&path[i])

@@ -11,11 +11,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Canary returns an object at a version that has a value wherever the ruleset does
-// something between that version and the other, or the hub that is between them, so
-// that its conversion exercises all of that. What one spoke converts, another may
-// only preserve: an object for all of them would leave rules out. It has no value that
-// its field cannot have where it would be preserved: that would not come back.
+// Canary returns an object at a version whose conversion to the other version exercises every rule
+// between the version and the other one, or the hub between them. There is one for each pair,
+// because one spoke may only preserve what another one converts. It leaves out preserved fields
+// for which it has no valid value: these would not be restored.
 func (c *Converter) Canary(version, to string) []byte {
 	filler := filler{hub: version == c.ruleset.Hub}
 	spoke := version
@@ -32,22 +31,23 @@ func (c *Converter) Canary(version, to string) []byte {
 	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set(&nameMetadata, metadata)
 	if rules := c.ruleset.spoke(spoke); rules != nil {
-		filler.scope(&rules.Root, root, c.version(version).shape)
+		filler.fillScope(&rules.Root, root, c.version(version).shape)
 	}
-	return c.comingBack(root.append(nil), version, to)
+	return c.roundTrip(root.append(nil), version, to)
 }
 
-// comingBack is what of an object comes back from a version.
-func (c *Converter) comingBack(object []byte, version, to string) []byte {
-	there, err := c.Convert(nil, object, to)
+// roundTrip returns the object after a conversion to the other version and back, without preserved
+// data. If that fails, it returns the object.
+func (c *Converter) roundTrip(object []byte, version, to string) []byte {
+	converted, err := c.Convert(nil, object, to)
 	if err != nil {
 		return object
 	}
-	home, err := c.Convert(nil, there, version)
+	back, err := c.Convert(nil, converted, version)
 	if err != nil {
 		return object
 	}
-	root, err := parse(home, c.look)
+	root, err := parse(back, c.projection)
 	if err != nil {
 		return object
 	}
@@ -63,7 +63,7 @@ func (c *Converter) comingBack(object []byte, version, to string) []byte {
 	return root.append(nil)
 }
 
-// filler writes values that differ from each other.
+// filler fills objects with distinct values.
 type filler struct {
 	step
 	hub   bool
@@ -75,20 +75,20 @@ func (f *filler) next() *node {
 	return f.quote(fmt.Appendf(nil, "canary-%d", f.count))
 }
 
-// fitting is a value for a field, nil where none is known that fits.
-func (f *filler) fitting(s *shape.Schema) *node {
+// valueFor returns a valid value for a field, nil if none is known.
+func (f *filler) valueFor(schema *shape.Schema) *node {
 	value := f.next()
-	if s == nil {
+	if schema == nil {
 		return value
 	}
-	sample := s.Sample(value.text)
+	sample := schema.Sample(value.text)
 	if sample == nil {
 		return nil
 	}
 	return f.raw(sample)
 }
 
-func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
+func (f *filler) fillScope(scope *Scope, n *node, schema *shape.Schema) {
 	leaves := scope.OnlySpoke
 	if f.hub {
 		leaves = scope.OnlyHub
@@ -100,7 +100,7 @@ func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
 		case leaf.Text:
 			f.put(n, leaf.Path.segments(), f.next())
 		case !leaf.Shell:
-			if value := f.fitting(shapeAt(s, leaf.Path)); value != nil {
+			if value := f.valueFor(shapeAt(schema, leaf.Path)); value != nil {
 				f.put(n, leaf.Path.segments(), value)
 			}
 		}
@@ -113,7 +113,7 @@ func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
 		}
 	}
 	for i := range scope.Exchanges {
-		f.exchange(&scope.Exchanges[i], n)
+		f.fillExchange(&scope.Exchanges[i], n)
 	}
 	dropped := scope.DropSpoke
 	if f.hub {
@@ -123,17 +123,17 @@ func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
 		f.put(n, path.segments(), f.next())
 	}
 	for _, d := range scope.Defaults {
-		if value := f.fitting(shapeAt(s, d.Path)); d.Hub == f.hub && value != nil {
+		if value := f.valueFor(shapeAt(schema, d.Path)); d.Hub == f.hub && value != nil {
 			f.put(n, d.Path.segments(), value)
 		}
 	}
 	for i := range scope.Collections {
-		f.collection(&scope.Collections[i], n, s)
+		f.fillCollection(&scope.Collections[i], n, schema)
 	}
 }
 
-// exchange writes values that convert.
-func (f *filler) exchange(e *Exchange, n *node) {
+// fillExchange sets values that convert.
+func (f *filler) fillExchange(e *Exchange, n *node) {
 	fields, values := f.values(e)
 	for i, value := range values {
 		if value != nil {
@@ -150,12 +150,12 @@ func (f *filler) values(e *Exchange) ([]Field, []*node) {
 	case e.CEL != nil:
 		return e.Spoke, f.samples(e.CEL.Spoke)
 	case f.hub:
-		return e.Hub, toHub.forth(&f.step, f.spokeValues(&toHub))
+		return e.Hub, toHub.forward(&f.step, f.spokeValues(&toHub))
 	}
 	return e.Spoke, f.spokeValues(&toHub)
 }
 
-// samples are values that expressions can read.
+// samples returns values that expressions can read.
 func (f *filler) samples(fields []CELField) []*node {
 	values := make([]*node, len(fields))
 	for i := range fields {
@@ -175,7 +175,7 @@ func (f *filler) spokeValues(e *exchange) []*node {
 			parts[i], _ = holeValue(&f.step, fmt.Append(nil, f.count+i), integer, true)
 		}
 		f.count += len(parts)
-		return e.back(&f.step, parts)
+		return e.backward(&f.step, parts)
 	case e.Wrap != nil && !e.Wrap.Hub:
 		value = f.listOf([]*node{value})
 	case e.Cast != nil && e.Cast.Hub:
@@ -187,22 +187,22 @@ func (f *filler) spokeValues(e *exchange) []*node {
 	case e.Table != nil:
 		value = f.quote([]byte(e.Table[0][0]))
 	case e.index != nil:
-		value = f.objects(e.index)
+		value = f.singleObject(e.index)
 	}
 	return []*node{value}
 }
 
-// objects is a list or map of one object.
-func (f *filler) objects(x *indexing) *node {
-	element, held, name := f.newObject(), f.newObject(), newName("1")
-	held.set(&name, element)
+// singleObject returns a list or map of one object.
+func (f *filler) singleObject(x *indexing) *node {
+	element, container, name := f.newObject(), f.newObject(), newName("1")
+	container.set(&name, element)
 	if x.Hub {
-		return held
+		return container
 	}
-	return x.list(&f.step, held)
+	return x.list(&f.step, container)
 }
 
-func (f *filler) collection(collection *Collection, n *node, s *shape.Schema) {
+func (f *filler) fillCollection(collection *Collection, n *node, schema *shape.Schema) {
 	element := f.newObject()
 	if collection.nested() {
 		element = f.node()
@@ -210,19 +210,19 @@ func (f *filler) collection(collection *Collection, n *node, s *shape.Schema) {
 	for _, key := range Path(collection.Keys).segments() {
 		element.set(&key, f.next())
 	}
-	f.scope(&collection.Scope, element, elementShape(s, collection.Path))
-	var held *node
+	f.fillScope(&collection.Scope, element, elementShape(schema, collection.Path))
+	var container *node
 	if collection.Map {
-		held = f.newObject()
-		f.put(held, Path{"canary"}.segments(), element)
+		container = f.newObject()
+		f.put(container, Path{"canary"}.segments(), element)
 	} else {
-		held = f.listOf([]*node{element})
+		container = f.listOf([]*node{element})
 	}
 	if len(collection.Path) == 0 {
-		*n = *held
+		*n = *container
 		return
 	}
-	f.put(n, collection.Path.segments(), held)
+	f.put(n, collection.Path.segments(), container)
 }
 
 // nested reports whether the elements are lists or maps themselves.

@@ -10,19 +10,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// programs are the expressions of a CEL, compiled.
+// programs are the compiled expressions of a CEL.
 type programs struct {
 	forward, backward *expression.Program
-	// spoke and hub name the fields of either side that are computed first, as a
-	// policy does.
+	// spoke and hub are the paths, as in a policy, of the first field that is computed on either
+	// side.
 	spoke, hub string
 }
 
-// compile compiles the expressions of a scope and of those in it, once for both
-// ways. The path leads to the scope.
-func (w *direction) compile(at Path) error {
-	for i := range w.exchanges {
-		cel := w.exchanges[i].CEL
+// compileCEL compiles the expressions of a scope and its collections, for both directions. path
+// leads to the scope.
+func (d *direction) compileCEL(path Path) error {
+	for i := range d.exchanges {
+		cel := d.exchanges[i].CEL
 		if cel == nil {
 			continue
 		}
@@ -30,13 +30,13 @@ func (w *direction) compile(at Path) error {
 		if err != nil {
 			return err
 		}
-		compiled.spoke = slices.Concat(at, w.exchanges[i].Spoke[0].Path).String()
-		compiled.hub = slices.Concat(at, w.exchanges[i].Hub[0].Path).String()
-		w.exchanges[i].programs, w.back.exchanges[i].programs = compiled, compiled
+		compiled.spoke = slices.Concat(path, d.exchanges[i].Spoke[0].Path).String()
+		compiled.hub = slices.Concat(path, d.exchanges[i].Hub[0].Path).String()
+		d.exchanges[i].programs, d.reverse.exchanges[i].programs = compiled, compiled
 	}
-	for i := range w.collections {
-		in := append(slices.Concat(at, w.collections[i].path.names()), Each)
-		if err := w.collections[i].way.compile(in); err != nil {
+	for i := range d.collections {
+		in := append(slices.Concat(path, d.collections[i].path.path()), Each)
+		if err := d.collections[i].direction.compileCEL(in); err != nil {
 			return err
 		}
 	}
@@ -72,9 +72,9 @@ func expressionFields(fields []CELField) ([]expression.Field, error) {
 	return read, nil
 }
 
-// convert computes the fields of the other side. If that costs more than an
-// object may, the conversion ends.
-func (p *programs) convert(h *step, values []*node, toHub bool) []*node {
+// convert computes the fields of the other side. It stops the conversion if that exceeds the
+// object's budget.
+func (p *programs) convert(s *step, values []*node, toHub bool) []*node {
 	program, field := p.backward, p.spoke
 	if toHub {
 		program, field = p.forward, p.hub
@@ -82,27 +82,27 @@ func (p *programs) convert(h *step, values []*node, toHub bool) []*node {
 	texts := make([][]byte, len(values))
 	for i, value := range values {
 		if value != nil {
-			texts[i] = h.bytes(value)
+			texts[i] = s.bytes(value)
 		}
 	}
-	results := h.evaluate(program, texts, field)
-	images := h.lists.take(len(results))
+	results := s.evaluate(program, texts, field)
+	images := s.lists.take(len(results))
 	for i, text := range results {
 		if text != nil {
-			images[i] = h.raw(text)
+			images[i] = s.raw(text)
 		}
 	}
 	return images
 }
 
-// evaluate spends of the object's budget. It has no results once that is exhausted.
-func (h *step) evaluate(program *expression.Program, texts [][]byte, field string) [][]byte {
-	budget := &h.meter.expressions
+// evaluate charges the object's budget, and has no results once that is exhausted.
+func (s *step) evaluate(program *expression.Program, texts [][]byte, field string) [][]byte {
+	budget := &s.meter.expressions
 	before := budget.Spent()
 	results := program.Evaluate(texts, budget)
-	if budget.Exhausted() && h.meter.err == nil {
-		h.meter.end(&BudgetError{Field: field, Cost: budget.Spent(), Limit: expression.BudgetLimit})
+	if budget.Exhausted() && s.meter.err == nil {
+		s.meter.end(&BudgetError{Field: field, Cost: budget.Spent(), Limit: expression.BudgetLimit})
 	}
-	h.spend(int(budget.Spent()-before) / costUnits)
+	s.spend(int(budget.Spent()-before) / costUnits)
 	return results
 }

@@ -363,9 +363,9 @@ func other(version string) string {
 func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer string) bool {
 	t.Helper()
 	preserved := e.read(t, there.text, other(version)).entries
-	for at := strings.LastIndexByte(pointer, '/'); at > 0; at = strings.LastIndexByte(pointer[:at], '/') {
-		live, _ := valueAt(there.object, pointer[:at])
-		if _, found := preserved[pointer[:at]]; found && e.isDefault(other(version), pointer[:at], live) {
+	for pos := strings.LastIndexByte(pointer, '/'); pos > 0; pos = strings.LastIndexByte(pointer[:pos], '/') {
+		live, _ := valueAt(there.object, pointer[:pos])
+		if _, found := preserved[pointer[:pos]]; found && e.isDefault(other(version), pointer[:pos], live) {
 			return true
 		}
 	}
@@ -407,10 +407,10 @@ func carries(entries map[string]any, pointer string) bool {
 
 // isThere reports whether the parent of a pointer exists and can have the field.
 func isThere(object any, pointer string) bool {
-	at := strings.LastIndex(pointer, "/")
-	parent, found := valueAt(object, pointer[:at])
+	pos := strings.LastIndex(pointer, "/")
+	parent, found := valueAt(object, pointer[:pos])
 	if isInList(object, pointer) {
-		return conversion.IsIndex([]byte(pointer[at+1:])) || pointer[at+1] == '['
+		return conversion.IsIndex([]byte(pointer[pos+1:])) || pointer[pos+1] == '['
 	}
 	return found && isContainer(parent)
 }

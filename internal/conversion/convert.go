@@ -12,38 +12,36 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Converter converts objects by a ruleset. It never changes and may be used by
-// many goroutines at once.
+// Converter converts objects by a ruleset. It is immutable and safe for concurrent use.
 type Converter struct {
 	ruleset *Ruleset
-	// look is wherever the ruleset has something to do, in any version.
-	look *look
-	// kind is what objects say, a JSON string.
-	kind []byte
-	// versions are those of the ruleset.
+	// projection covers every path that the ruleset uses, in any version.
+	projection *projection
+	// kind is the JSON string of the kind.
+	kind     []byte
 	versions []*version
 }
 
-// version is one that the ruleset covers.
+// version is one version of the ruleset.
 type version struct {
 	name string
-	// apiVersion is what objects say, a JSON string.
+	// apiVersion is the JSON string of the apiVersion.
 	apiVersion []byte
-	// annotation has what is preserved while the object is in another version;
-	// legacy had it in format 1.
+	// annotation holds the preserved values while the object is in another version; legacy held
+	// them in format 1.
 	annotation, legacy name
-	// token signs truncated forms at this version, empty where there are none.
+	// token signs truncated forms at this version. It is empty if nothing is truncated.
 	token []byte
-	// shape is what the schema of the version says, nil where that is not known.
+	// shape is the schema of the version, nil if unknown.
 	shape *shape.Schema
 	// toHub and fromHub are nil for the hub.
 	toHub, fromHub *direction
 }
 
-// NewConverter prepares a ruleset.
+// NewConverter prepares a ruleset. It fails if a rule or a schema of it is not usable.
 func NewConverter(ruleset *Ruleset) (*Converter, error) {
-	c := &Converter{ruleset: ruleset, look: newLook(), kind: appendQuoted(nil, ruleset.Kind)}
-	c.look.path(Path{"metadata", "annotations"})
+	c := &Converter{ruleset: ruleset, projection: &projection{}, kind: appendQuoted(nil, ruleset.Kind)}
+	c.projection.addPath(Path{"metadata", "annotations"})
 	for _, name := range ruleset.Versions {
 		v, err := newVersion(ruleset, name)
 		if err != nil {
@@ -55,16 +53,16 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 		name, spoke := v.name, ruleset.spoke(v.name)
 		switch {
 		case spoke != nil:
-			c.look.addScope(&spoke.Root)
-			v.toHub, v.fromHub = spoke.Root.ways(v.shape, c.version(ruleset.Hub).shape)
-			if err := v.toHub.compile(nil); err != nil {
+			c.projection.addScope(&spoke.Root)
+			v.toHub, v.fromHub = spoke.Root.directions(v.shape, c.version(ruleset.Hub).shape)
+			if err := v.toHub.compileCEL(nil); err != nil {
 				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
 			}
 		case name != ruleset.Hub && len(ruleset.Versions) > 1:
 			return nil, fmt.Errorf("the ruleset of %s covers the version %s and has no rules for it", ruleset.CRD, name)
 		}
 	}
-	c.look.merge()
+	c.projection.merge()
 	return c, nil
 }
 
@@ -85,9 +83,9 @@ func newVersion(ruleset *Ruleset, name string) (*version, error) {
 	return v, nil
 }
 
-// Convert appends the object, converted to the version, to dst. The object's own
-// apiVersion says from which version. Errors are for people who use kubectl;
-// they name neither the object nor the version, which the webhook knows.
+// Convert appends the object, converted to the version, to dst. The object's own apiVersion is the
+// source version. Errors are for users of kubectl; they name neither the object nor the version,
+// which the webhook adds.
 func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
 	out, outcome, err := c.convert(dst, object, toVersion, nil, false)
 	if err != nil {
@@ -99,56 +97,55 @@ func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error
 	return out, nil
 }
 
-// Answer converts the object that text begins with, and leaves out of its
-// metadata what the API server does not take from an answer: everything but
-// name, namespace, uid, labels and annotations
-// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta).
-// It is Convert otherwise. Now and then it asks whether to stop, and does so with
-// ErrStopped; it never stops where stop is nil.
+// Answer is Convert for the JSON value at the beginning of text, without the metadata that the API
+// server ignores in an answer: everything but name, namespace, uid, labels and annotations
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta). It calls stop from
+// time to time and returns ErrStopped once that returns true. A nil stop never stops the
+// conversion.
 func (c *Converter) Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, Outcome, error) {
 	return c.convert(dst, text, toVersion, stop, true)
 }
 
-func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool, lean bool) ([]byte, Outcome, error) {
-	h := stepPool.Get().(*step)
-	defer h.release()
-	h.start(stop)
-	h.refusesStatus = c.ruleset.RefusesStatus
-	h.dropsOverflow, h.truncates, h.outcome = c.ruleset.DropOverflow, c.ruleset.truncates(toVersion), Outcome{}
-	root, end, err := h.parseFirst(text, c.look)
+func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool, trimMetadata bool) ([]byte, Outcome, error) {
+	s := stepPool.Get().(*step)
+	defer s.release()
+	s.start(stop)
+	s.refusesStatus = c.ruleset.RefusesStatus
+	s.dropsOverflow, s.truncates, s.outcome = c.ruleset.DropOverflow, c.ruleset.truncates(toVersion), Outcome{}
+	root, end, err := s.parseFirst(text, c.projection)
 	if err != nil {
 		return dst, Outcome{}, err
 	}
-	h.outcome.Read = end
+	s.outcome.Read = end
 	from, err := c.versionOf(root)
 	if err != nil {
-		return dst, h.outcome, err
+		return dst, s.outcome, err
 	}
-	h.outcome.From = from.name
+	s.outcome.From = from.name
 	to := c.version(toVersion)
 	switch {
 	case to == nil:
-		return dst, h.outcome, c.unknown(toVersion)
+		return dst, s.outcome, c.unknownVersion(toVersion)
 	case from == to:
-		return append(dst, root.text...), h.outcome, nil
+		return append(dst, root.text...), s.outcome, nil
 	}
-	if err := c.refuseTruncated(h, root, from); err != nil {
-		return dst, h.outcome, err
+	if err := c.refuseTruncated(s, root, from); err != nil {
+		return dst, s.outcome, err
 	}
-	if root, err = c.path(h, root, from, to); err != nil {
-		return dst, h.outcome, err
+	if root, err = c.convertVersions(s, root, from, to); err != nil {
+		return dst, s.outcome, err
 	}
-	c.truncate(h, root, from, to)
-	if lean {
-		root.get(&nameMetadata).keepOnly(answered.of)
+	c.truncate(s, root, from, to)
+	if trimMetadata {
+		root.get(&nameMetadata).keepOnly(answerMetadata.lookup)
 	}
-	return root.append(dst), h.outcome, nil
+	return root.append(dst), s.outcome, nil
 }
 
-// answered are the members of the metadata of an answer that the API server looks at.
-var answered = setOf([]string{"annotations", "labels", "name", "namespace", "uid"})
+// answerMetadata are the metadata fields that the API server reads from an answer.
+var answerMetadata = setOf([]string{"annotations", "labels", "name", "namespace", "uid"})
 
-// version is the one with a name, nil where there is none.
+// version returns the version with this name, nil if there is none.
 func (c *Converter) version(name string) *version {
 	for _, v := range c.versions {
 		if v.name == name {
@@ -158,62 +155,64 @@ func (c *Converter) version(name string) *version {
 	return nil
 }
 
-// path converts from spoke to hub, from hub to spoke, or both. What comes back at the
-// hub on the way is there for the rules alone, and need not be what a hub can have.
-// But if the spoke at the end cannot have what becomes of it, it does not come back.
-func (c *Converter) path(h *step, root *node, from, to *version) (*node, error) {
+// convertVersions converts from spoke to hub, from hub to spoke, or from spoke to spoke through
+// the hub. In the last case, the hub form only exists for the rules, so values that the hub's
+// schema does not allow are restored in it. If the result does not fit the target's schema, the
+// conversion runs again without these values.
+func (c *Converter) convertVersions(s *step, root *node, from, to *version) (*node, error) {
 	hub := c.version(c.ruleset.Hub)
-	h.lenient, h.stretched = false, false
+	s.lenient, s.misfitRestored = false, false
 	switch {
 	case from.toHub == nil:
-		return c.takeStep(h, root, from, to, to.fromHub)
+		return c.convertStep(s, root, from, to, to.fromHub)
 	case to.fromHub == nil:
-		return c.takeStep(h, root, from, hub, from.toHub)
+		return c.convertStep(s, root, from, hub, from.toHub)
 	}
 	text := root.text
-	h.lenient = true
-	there, err := c.through(h, root, from, hub, to)
-	if h.lenient = false; !h.stretched || err == nil && h.fitsWhole(there, to.shape) {
-		return there, err
+	s.lenient = true
+	result, err := c.convertThroughHub(s, root, from, hub, to)
+	if s.lenient = false; !s.misfitRestored || err == nil && s.fitsSchema(result, to.shape) {
+		return result, err
 	}
-	h.outcome.KeptBytes, h.outcome.DroppedValues = 0, 0
-	if root, err = h.parse(text, c.look); err != nil {
+	s.outcome.KeptBytes, s.outcome.DroppedValues = 0, 0
+	if root, err = s.parse(text, c.projection); err != nil {
 		return root, err
 	}
-	return c.through(h, root, from, hub, to)
+	return c.convertThroughHub(s, root, from, hub, to)
 }
 
-func (c *Converter) through(h *step, root *node, from, hub, to *version) (*node, error) {
-	root, err := c.takeStep(h, root, from, hub, from.toHub)
+func (c *Converter) convertThroughHub(s *step, root *node, from, hub, to *version) (*node, error) {
+	root, err := c.convertStep(s, root, from, hub, from.toHub)
 	if err != nil {
 		return root, err
 	}
-	h.lenient = false
-	// What was moved is now where other rules look for it.
-	if root, err = h.parse(h.bytes(root), c.look); err != nil {
+	s.lenient = false
+	// Moved values must be parsed where the rules of the second step look for them.
+	if root, err = s.parse(s.bytes(root), c.projection); err != nil {
 		return root, err
 	}
-	stretched := h.stretched
-	root, err = c.takeStep(h, root, hub, to, to.fromHub)
-	h.stretched = stretched
+	stretched := s.misfitRestored
+	root, err = c.convertStep(s, root, hub, to, to.fromHub)
+	s.misfitRestored = stretched
 	return root, err
 }
 
-// fitsWhole reports whether an object is one that its schema allows.
-func (h *step) fitsWhole(root *node, s *shape.Schema) bool {
-	for m := root.first; m != nil && s != nil; m = m.next {
-		name := string(h.nameOf(m))
+// fitsSchema reports whether the schema allows the object.
+func (s *step) fitsSchema(root *node, schema *shape.Schema) bool {
+	for m := root.first; m != nil && schema != nil; m = m.next {
+		name := string(s.nameOf(m))
 		if IsEnvelope(name) {
 			continue
 		}
-		if field := s.Field(name); field == nil || h.judged(field).Fits(h.bytes(m)) != nil {
+		if field := schema.Field(name); field == nil || s.applicableSchema(field).Fits(s.bytes(m)) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// versionOf holds an object's group and kind against the ruleset's.
+// versionOf returns the version of an object. It fails if group, kind or version is not in the
+// ruleset.
 func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
 		return nil, failf(CauseWrongKind, "a %s object was expected", c.ruleset.Kind)
@@ -221,10 +220,10 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	if metadata := root.get(&nameMetadata); metadata != nil && !metadata.isObject() && !metadata.isNull() {
 		return nil, errors.New("its metadata is not an object")
 	}
-	if v := c.usual(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
+	if v := c.versionOfUnescaped(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
 		return v, nil
 	}
-	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
+	apiVersion, kind := stringOf(root.get(&nameAPIVersion)), stringOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.ruleset.Group || kind != c.ruleset.Kind {
 		return nil, failf(CauseWrongKind, "the object is %q of %q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
@@ -232,11 +231,12 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	if v := c.version(name); v != nil {
 		return v, nil
 	}
-	return nil, c.unknown(name)
+	return nil, c.unknownVersion(name)
 }
 
-// usual is the version of an object that says so without escapes.
-func (c *Converter) usual(apiVersion, kind *node) *version {
+// versionOfUnescaped returns the version of an object whose apiVersion and kind have no escapes,
+// nil if they have.
+func (c *Converter) versionOfUnescaped(apiVersion, kind *node) *version {
 	if apiVersion == nil || kind == nil || !bytes.Equal(kind.text, c.kind) {
 		return nil
 	}
@@ -248,82 +248,82 @@ func (c *Converter) usual(apiVersion, kind *node) *version {
 	return nil
 }
 
-// textOf returns a string value's text, and nothing for any other value.
-func textOf(n *node) string {
+// stringOf returns the text of a string value, and "" for any other value.
+func stringOf(n *node) string {
 	if n == nil || !n.isText() {
 		return ""
 	}
 	return decodeString(n.text)
 }
 
-func (c *Converter) unknown(version string) error {
+func (c *Converter) unknownVersion(version string) error {
 	return failf(CauseUnknownVersion, "version %q is not in the ruleset of %s, which has %s: a version that was just added is converted once its ruleset is rolled out",
 		version, c.ruleset.CRD, strings.Join(c.ruleset.Versions, ", "))
 }
 
-// step converts between a spoke and the hub, mostly in place.
-func (c *Converter) takeStep(h *step, root *node, from, to *version, w *direction) (*node, error) {
-	h.begin()
+// convertStep converts between a spoke and the hub, mostly in place.
+func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direction) (*node, error) {
+	s.clearEntries()
 	before := root.text
-	metadata := h.metadata(root)
-	h.whole = isWhole(metadata)
-	arriving := h.take(metadata, to, h.restore)
-	if err := c.adopt(h, metadata, w, &arriving); err != nil {
+	metadata := s.metadata(root)
+	s.complete = isComplete(metadata)
+	targetData := s.takePreserved(metadata, to, s.restore)
+	if err := c.adoptFromSiblings(s, metadata, d, &targetData); err != nil {
 		return root, err
 	}
-	leaving := h.take(metadata, from, nil)
-	leaving.entries = h.outlives(root, w, leaving.entries)
-	h.restore, h.leaving, h.others = arriving.entries, leaving.entries, c.third(h, metadata, from, to, w)
-	if len(leaving.entries) > 0 {
-		h.others = append(h.others, leaving.entries)
+	sourceData := s.takePreserved(metadata, from, nil)
+	sourceData.entries = s.stillPreserved(root, d, sourceData.entries)
+	s.restore, s.sourceEntries, s.foreignEntries = targetData.entries, sourceData.entries, c.otherEntries(s, metadata, from, to, d)
+	if len(sourceData.entries) > 0 {
+		s.foreignEntries = append(s.foreignEntries, sourceData.entries)
 	}
-	h.restoring = len(h.restore) > 0
-	h.scope(w, root, nil)
-	if h.meter.err != nil {
-		return root, h.meter.err
+	s.restoring = len(s.restore) > 0
+	s.convertScope(d, root, nil)
+	if s.meter.err != nil {
+		return root, s.meter.err
 	}
-	root.set(&nameAPIVersion, h.raw(to.apiVersion))
-	root, arriving.entries = h.carry(root, to, w, before)
-	if h.meter.err != nil {
-		return root, h.meter.err
+	root.set(&nameAPIVersion, s.raw(to.apiVersion))
+	root, targetData.entries = s.mergeUnresolved(root, to, d, before)
+	if s.meter.err != nil {
+		return root, s.meter.err
 	}
-	metadata = h.metadata(root)
-	if err := h.write(metadata, to, arriving); err != nil {
+	metadata = s.metadata(root)
+	if err := s.writePreserved(metadata, to, targetData); err != nil {
 		return root, err
 	}
-	h.keep = h.keep.sorted()
-	if err := c.supersede(h, metadata, w); err != nil {
+	s.preserving = s.preserving.sorted()
+	if err := c.supersedeInSiblings(s, metadata, d); err != nil {
 		return root, err
 	}
-	if len(leaving.entries) > 0 {
-		leaving.anchorAs(h.keep)
-		h.keep = append(leaving.entries, h.keep...).sorted()
+	if len(sourceData.entries) > 0 {
+		sourceData.adoptAnchors(s.preserving)
+		s.preserving = append(sourceData.entries, s.preserving...).sorted()
 	}
-	return root, h.write(metadata, from, preserved{h.keep, leaving.unreadable})
+	return root, s.writePreserved(metadata, from, preserved{s.preserving, sourceData.unreadable})
 }
 
-// metadata is that of an object, which is made where there is none.
-func (h *step) metadata(root *node) *node {
+// metadata returns the metadata of an object, and creates it if it is missing.
+func (s *step) metadata(root *node) *node {
 	metadata := root.get(&nameMetadata)
 	if metadata == nil || !metadata.isObject() {
-		metadata = h.newObject()
+		metadata = s.newObject()
 		root.set(&nameMetadata, metadata)
 	}
 	return metadata
 }
 
-// third are the entries of the versions that a step neither leaves nor reaches. It
-// must leave the objects in place without which they would not come back.
-func (c *Converter) third(h *step, metadata *node, from, to *version, w *direction) (all []entries) {
+// otherEntries returns the preserved entries of versions that are neither source nor target of the
+// step. The step must not remove the objects that these entries need to be restored.
+func (c *Converter) otherEntries(s *step, metadata *node, from, to *version, d *direction) (all []entries) {
 	annotations := metadata.get(&nameAnnotations)
-	if annotations == nil || len(c.versions) < 3 || !w.tidies {
+	if annotations == nil || len(c.versions) < 3 || !d.removesEmptied {
 		return nil
 	}
 	for _, v := range c.versions {
 		if v == from || v == to {
 			continue
 		}
-		other := h.peek(annotations, v)
+		other := s.peekPreserved(annotations, v)
 		if len(other.entries) > 0 {
 			all = append(all, other.sorted())
 		}
@@ -331,9 +331,9 @@ func (c *Converter) third(h *step, metadata *node, from, to *version, w *directi
 	return all
 }
 
-// isWhole tells an object from a fragment that server-side apply converts: the
-// API server gives every object a name and a uid.
-func isWhole(metadata *node) bool {
+// isComplete reports whether the object is complete: the API server gives every object a name and
+// a uid. Server-side apply also converts fragments of objects, which have neither.
+func isComplete(metadata *node) bool {
 	const quotes = 2
 	for _, name := range [...]*name{&nameName, &nameUID} {
 		if value := metadata.get(name); value != nil && value.isText() && len(value.text) > quotes {

@@ -3,68 +3,68 @@
 
 package conversion
 
-// defaulted is a default rule during a step.
-type defaulted struct {
-	*filling
-	// was is what was there, nil where the field was absent.
-	was *node
-	// there tells, where the field has its place on the other side, that the
-	// object above it was there before the step.
-	there bool
+// defaultedField is the field of a default rule during a step.
+type defaultedField struct {
+	*defaultRule
+	// previous is the value before the step, nil if the field was absent.
+	previous *node
+	// hadAnchor is true if the target version has the field, and the object above it existed
+	// before the step.
+	hadAnchor bool
 }
 
-// takeDefaults takes the fields away that have no place on the other side, and
-// looks which will be filled: an object that is there for nothing but what the
-// rules put into it gets no defaults.
-func (h *step) takeDefaults(w *direction, n *node) []defaulted {
-	all := h.defaults.take(len(w.defaults))
-	for i := range w.defaults {
-		d := &w.defaults[i]
-		all[i].filling = d
-		if d.leaves {
-			all[i].was = n.detach(d.path)
+// takeDefaults removes the fields that only the source version has, and records which fields of
+// the target version may be filled: an object that only exists for values of rules gets no
+// defaults.
+func (s *step) takeDefaults(d *direction, n *node) []defaultedField {
+	fields := s.defaults.take(len(d.defaults))
+	for i := range d.defaults {
+		d := &d.defaults[i]
+		fields[i].defaultRule = d
+		if d.atSource {
+			fields[i].previous = n.detach(d.path)
 		} else {
-			all[i].there = n.holds(d.anchor)
+			fields[i].hadAnchor = n.hasObject(d.anchor)
 		}
 	}
-	return all
+	return fields
 }
 
-// fill brings back what was preserved, be it that there was nothing, and fills
-// a field otherwise.
-func (d *defaulted) fill(h *step, n *node, at *pathContext) {
-	if d.leaves || !d.there || n.find(d.path) != nil {
+// restoreOrFill restores what was preserved of the field, which may be its absence, or fills in
+// the default.
+func (d *defaultedField) restoreOrFill(s *step, n *node, pc *pathContext) {
+	if d.atSource || !d.hadAnchor || n.find(d.path) != nil {
 		return
 	}
-	absence := h.preserved(at, d.pointer, anAbsence)
+	absence := s.preserved(pc, d.pointer, absenceEntry)
 	if absence != nil {
-		absence.fate = consumed
+		absence.state = consumed
 	}
-	e := h.preserved(at, d.pointer, aValue)
+	e := s.preserved(pc, d.pointer, valueEntry)
 	switch {
-	case e != nil && h.fits(&d.slot, e.value):
-		e.fate = consumed
-		h.put(n, d.path, h.raw(e.value))
+	case e != nil && s.fits(&d.slot, e.value):
+		e.state = consumed
+		s.put(n, d.path, s.raw(e.value))
 		return
 	case e != nil:
-		e.fate = refused
+		e.state = refused
 	}
-	if h.whole && absence == nil {
-		h.put(n, d.path, h.raw(d.value))
+	if s.complete && absence == nil {
+		s.put(n, d.path, s.raw(d.value))
 	}
 }
 
-// keep sets aside what coming back would not fill in by itself. The object must
-// be as the other side will see it.
-func (d *defaulted) keep(h *step, n *node, at *pathContext) {
-	if !d.leaves {
+// preserve preserves a value, or an absence, that the default would replace on the way back. The
+// object must already be in its target form.
+func (d *defaultedField) preserve(s *step, n *node, pc *pathContext) {
+	if !d.atSource {
 		return
 	}
-	fills := h.whole && n.holds(d.anchor)
+	fills := s.complete && n.hasObject(d.anchor)
 	switch {
-	case d.was == nil && fills:
-		h.keep = append(h.keep, entry{pointer: h.pointer(at, d.pointer), kind: anAbsence, anchor: h.anchorOf(at, d.path, len(d.anchor))})
-	case d.was != nil && (!fills || !h.same(d.was, h.raw(d.value))):
-		h.preserve(at, &d.slot, h.bytes(d.was))
+	case d.previous == nil && fills:
+		s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, d.pointer), kind: absenceEntry, anchor: s.anchorOf(pc, d.path, len(d.anchor))})
+	case d.previous != nil && (!fills || !s.same(d.previous, s.raw(d.value))):
+		s.preserve(pc, &d.slot, s.bytes(d.previous))
 	}
 }

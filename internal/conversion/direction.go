@@ -12,52 +12,48 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// direction is a scope of a ruleset in one direction, prepared: what leaves one side, and
-// what comes to the other.
+// direction is a scope of a ruleset, prepared for conversions in one direction.
 type direction struct {
-	// back is the way of the other direction.
-	back      *direction
+	// reverse is the opposite direction.
+	reverse   *direction
 	moves     []move
 	exchanges []exchange
-	defaults  []filling
+	defaults  []defaultRule
 	drops     []segments
-	// shells are objects that only the side left behind has, holders those that
-	// have one-sided fields, the deepest first.
+	// shells are objects that only the source version has; holders are objects with one-sided
+	// fields, the deepest first.
 	shells  []slot
 	holders []holder
-	// coming are the fields that only the other side has.
-	coming      []coming
-	shared      []sharing
+	// arriving are the fields that only the target version has.
+	arriving    []arrivingField
+	shared      []sharedRule
 	collections []collection
-	// keeps tells that something may be preserved or come back.
-	keeps bool
-	// siblings are the versions that have a field in common with the one that the way
-	// leads to, and the hub lacks it.
+	// preserves is true if a conversion may preserve or restore something.
+	preserves bool
+	// siblings are the other spokes that share a field with the target version that the hub lacks.
 	siblings []string
-	// tidies tells that objects may go that rules have emptied.
-	tidies bool
-	// shape is what the schema of the version that the way leads to says of the
-	// scope, nil where that is not known.
+	// removesEmptied is true if a conversion may remove objects that rules have emptied.
+	removesEmptied bool
+	// shape is the schema of the scope in the target version, nil if unknown.
 	shape *shape.Schema
-	// parents is how many objects hold what moves and exchanges take and give.
+	// parents is the number of objects that hold the fields of moves and exchanges.
 	parents int
 }
 
-// slot is a path, and the same as a JSON Pointer.
+// slot is a field, with its path prepared.
 type slot struct {
 	path    segments
 	pointer string
-	// parent is the number of the object that holds a field of a rule. That of the
-	// scope's own fields is 0.
+	// parent is the number of the object that holds the field, for fields of rules. 0 is the
+	// object of the scope.
 	parent int
-	// anchor is the path of the object without which nothing comes back.
+	// anchor is the path of the object without which the field is not restored.
 	anchor segments
-	// text and label tell what is legal, notNull what a rule must not make: see
-	// Leaf and Field.
+	// text, label and notNull are those of LeafField and Field.
 	text, label, notNull bool
-	// nullAnchor is that of Leaf.
+	// nullAnchor is that of LeafField.
 	nullAnchor bool
-	// shape is what the schema says of the field, nil where that is not known.
+	// shape is the schema of the field, nil if unknown.
 	shape *shape.Schema
 }
 
@@ -73,121 +69,123 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
-	// faithful tells that every value but null comes back that has an image.
-	faithful bool
-	// oneToOne tells that every string comes back that the table translates.
-	oneToOne bool
-	// format, table and index are the Format, the Table and the Index, prepared, and
-	// programs are those of a CEL.
+	// roundTrips is true if every value that has an image, except null, converts back to itself.
+	roundTrips bool
+	// tableRoundTrips is true if every string that the table translates converts back to itself.
+	tableRoundTrips bool
+	// format, table, index and programs are the prepared Format, Table, Index and CEL.
 	format   *formatting
 	table    []quotedPair
 	index    *indexing
 	programs *programs
-	// toPointers are the places of the fields, as entries name images.
+	// toPointers are the pointers of the target fields, as entries store their images.
 	toPointers []byte
 }
 
-// filling is a Default in one direction.
-type filling struct {
+// defaultRule is a Default in one direction.
+type defaultRule struct {
 	slot
-	// leaves tells that the field has no place on the other side.
-	leaves bool
-	value  []byte
+	// atSource is true if the source version has the field, and false if the target version has
+	// it.
+	atSource bool
+	value    []byte
 }
 
-// holder is an object in which there are one-sided fields.
+// holder is an object with one-sided fields.
 type holder struct {
 	slot
-	// members are the one-sided fields.
-	members byName[leaver]
-	// fits are the shapes of those that are one-sided where they are not of it.
+	// fields are the one-sided fields.
+	fields byName[removedField]
+	// common are the shapes of fields that are one-sided only if their value does not have the
+	// shape.
 	common byName[*Common]
-	// known are all fields that are not one-sided, where all others are; nil where
-	// only members are. Anchored is the anchor of those others.
-	known    *byName[bool]
-	anchored int
+	// named are the fields that are not one-sided, if all others are; nil if only fields are
+	// one-sided. unknownAnchor is the anchor of those others.
+	named         *byName[bool]
+	unknownAnchor int
 }
 
-// leaver is a one-sided field: when it leaves its object, and its anchor.
-type leaver struct {
-	when   leaving
+// removedField says when a one-sided field is removed, and has its anchor.
+type removedField struct {
+	when   removal
 	anchor int
 }
 
-// leaving says when a one-sided field leaves its object.
-type leaving byte
+// removal says when a one-sided field is removed from its object.
+type removal byte
 
 const (
-	// always is a field that the other side lacks.
-	always leaving = iota + 1
-	// emptied is a shell.
-	emptied
-	// nulled is a field that cannot be null on the other side.
-	nulled
-	// unlikeCommon is a field that is not of a shape that the other side can have.
-	unlikeCommon
+	// removeAlways: the target version lacks the field.
+	removeAlways removal = iota + 1
+	// removeIfEmpty: the field is a shell.
+	removeIfEmpty
+	// removeIfNull: the field is not nullable in the target version.
+	removeIfNull
+	// removeIfUncommon: the target version allows fewer shapes of values.
+	removeIfUncommon
 )
 
-// coming is a Leaf of the side that a step leads to.
-type coming struct {
+// arrivingField is a LeafField of the target version.
+type arrivingField struct {
 	slot
 	shell, null bool
 	common      *Common
-	// known is that of holder.
-	known *byName[bool]
-	// siblings are those of Leaf.
+	// named is that of holder.
+	named *byName[bool]
+	// siblings are those of LeafField.
 	siblings []string
 }
 
-// sharing is a Shared in one direction.
-type sharing struct {
+// sharedRule is a Shared in one direction.
+type sharedRule struct {
 	slot
-	// leaving and entering are the values that leave the object and that enter it.
-	leaving, entering *trie
+	// outgoing are the values that rules take out of the object, incoming those that they put into
+	// it.
+	outgoing, incoming *trie
 }
 
 // collection is a Collection in one direction.
 type collection struct {
-	path    segments
-	pointer string
-	isMap   bool
-	keys    segments
-	way     *direction
-	// look is into an element.
-	look *look
-	// fits is the shape without which all of it is one-sided, and is left unchanged.
+	path      segments
+	pointer   string
+	isMap     bool
+	keys      segments
+	direction *direction
+	// projection is that of an element.
+	projection *projection
+	// common is the shape that both versions allow. A list or map without it is one-sided, and is
+	// not converted.
 	common *Common
 }
 
-// trie holds paths. A nil one holds none.
+// trie is a set of paths. A nil trie is empty.
 type trie struct {
 	members byName[*trie]
-	// end tells that a path ends here.
-	end bool
+	end     bool
 }
 
-// looksUp reports whether a way looks an entry up where the objects around its place
-// are there. If it did not, they are gone, and what was preserved in them with them.
-func (w *direction) looksUp(pointer []byte, e *entry) bool {
+// looksUp reports whether a conversion in this direction looks the entry up if its parent object
+// exists. If it does not, that object was deleted, together with its preserved values.
+func (d *direction) looksUp(pointer []byte, e *entry) bool {
 	switch e.kind {
-	case anAbsence:
-		return w.fills(pointer) || w.looksInto(pointer, e)
-	case anOrder:
-		return w.exchangesTo(pointer, true) || w.looksInto(pointer, e)
+	case absenceEntry:
+		return d.fills(pointer) || d.looksInto(pointer, e)
+	case orderEntry:
+		return d.hasExchangeTo(pointer, true) || d.looksInto(pointer, e)
 	}
-	return w.comes(pointer, e.value) || w.fills(pointer) || w.exchangesTo(pointer, false) || w.looksInto(pointer, e)
+	return d.restores(pointer, e.value) || d.fills(pointer) || d.hasExchangeTo(pointer, false) || d.looksInto(pointer, e)
 }
 
-func (w *direction) fills(pointer []byte) bool {
-	return slices.ContainsFunc(w.defaults, func(d filling) bool { return !d.leaves && d.pointer == string(pointer) })
+func (d *direction) fills(pointer []byte) bool {
+	return slices.ContainsFunc(d.defaults, func(d defaultRule) bool { return !d.atSource && d.pointer == string(pointer) })
 }
 
-// defaultAt is the default rule of a field, nil where there is none: of the side that
-// a way leaves, or of that to which it leads.
-func (w *direction) defaultAt(pointer []byte, leaves bool) *filling {
-	for scope, rest := range w.scopesOf(pointer) {
+// defaultAt returns the default rule of a field of the source or the target version, nil if there
+// is none.
+func (d *direction) defaultAt(pointer []byte, atSource bool) *defaultRule {
+	for scope, rest := range d.scopesOf(pointer) {
 		for i := range scope.defaults {
-			if d := &scope.defaults[i]; d.leaves == leaves && d.pointer == string(rest) {
+			if d := &scope.defaults[i]; d.atSource == atSource && d.pointer == string(rest) {
 				return d
 			}
 		}
@@ -195,44 +193,44 @@ func (w *direction) defaultAt(pointer []byte, leaves bool) *filling {
 	return nil
 }
 
-// ruleTo is the rule that computes a field, and the place of its scope; nil where no rule
-// does.
-func (w *direction) ruleTo(pointer []byte) (scope string, rule *exchange) {
-	for in, rest := range w.scopesOf(pointer) {
-		for i := range in.exchanges {
-			if slices.ContainsFunc(in.exchanges[i].to, func(f slot) bool { return f.pointer == string(rest) }) {
-				return string(pointer[:len(pointer)-len(rest)]), &in.exchanges[i]
+// ruleTo returns the rule that computes a field, with the pointer of its scope; nil if there is
+// none.
+func (d *direction) ruleTo(pointer []byte) (scope string, rule *exchange) {
+	for inner, rest := range d.scopesOf(pointer) {
+		for i := range inner.exchanges {
+			if slices.ContainsFunc(inner.exchanges[i].to, func(f slot) bool { return f.pointer == string(rest) }) {
+				return string(pointer[:len(pointer)-len(rest)]), &inner.exchanges[i]
 			}
 		}
 	}
 	return "", nil
 }
 
-// scopesOf are the scopes in which a place may be, the outermost first, each with the
-// pointer of the place in it: those of the elements around the place.
-func (w *direction) scopesOf(pointer []byte) iter.Seq2[*direction, []byte] {
-	return func(yield func(*direction, []byte) bool) { w.visit(pointer, yield) }
+// scopesOf yields the scopes that may contain the pointer, the outermost first, each with the
+// pointer relative to the scope. The scopes are those of the elements on the way to the pointer.
+func (d *direction) scopesOf(pointer []byte) iter.Seq2[*direction, []byte] {
+	return func(yield func(*direction, []byte) bool) { d.visit(pointer, yield) }
 }
 
-func (w *direction) visit(pointer []byte, yield func(*direction, []byte) bool) (goesOn bool) {
-	if w == nil {
+func (d *direction) visit(pointer []byte, yield func(*direction, []byte) bool) (more bool) {
+	if d == nil {
 		return true
 	}
-	if !yield(w, pointer) {
+	if !yield(d, pointer) {
 		return false
 	}
-	for i := range w.collections {
-		c := &w.collections[i]
-		if _, rest := c.inElement(pointer); rest != nil && !c.way.visit(rest, yield) {
+	for i := range d.collections {
+		c := &d.collections[i]
+		if _, rest := c.inElement(pointer); rest != nil && !c.direction.visit(rest, yield) {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *direction) exchangesTo(pointer []byte, order bool) bool {
-	for i := range w.exchanges {
-		e := &w.exchanges[i]
+func (d *direction) hasExchangeTo(pointer []byte, order bool) bool {
+	for i := range d.exchanges {
+		e := &d.exchanges[i]
 		for j := range e.to {
 			if e.to[j].pointer == string(pointer) {
 				return !order || e.index != nil && e.toHub == e.index.Hub
@@ -242,32 +240,32 @@ func (w *direction) exchangesTo(pointer []byte, order bool) bool {
 	return false
 }
 
-// comes reports whether a way restores a field that the other side lacks, or an
-// object that both sides have and that has nothing in it.
-func (w *direction) comes(pointer, value []byte) bool {
-	for i := range w.coming {
-		c := &w.coming[i]
-		if c.known == nil {
-			if c.pointer == string(pointer) && c.comesAs(value) {
+// restores reports whether this direction restores the value: the source version lacks the field,
+// or it is an empty object that both versions have.
+func (d *direction) restores(pointer, value []byte) bool {
+	for i := range d.arriving {
+		c := &d.arriving[i]
+		if c.named == nil {
+			if c.pointer == string(pointer) && c.accepts(value) {
 				return true
 			}
 			continue
 		}
 		name, below := bytes.CutPrefix(pointer, []byte(c.pointer+"/"))
-		if below && bytes.IndexByte(name, '/') < 0 && !c.known.get(unescapePointer(string(name))) {
+		if below && bytes.IndexByte(name, '/') < 0 && !c.named.get(unescapePointer(string(name))) {
 			return true
 		}
 	}
-	for i := range w.shared {
-		if w.shared[i].pointer == string(pointer) && isBare(value) && (isNull(value) || value[0] == '{' || value[0] == '[') {
+	for i := range d.shared {
+		if d.shared[i].pointer == string(pointer) && isEmptyValue(value) && (isNull(value) || value[0] == '{' || value[0] == '[') {
 			return true
 		}
 	}
 	return false
 }
 
-// inElement splits a pointer into the element of a list or map and the place in that,
-// nil where it leads to the element itself; both are nil where it leads elsewhere.
+// inElement splits a pointer into the element of the list or map and the pointer in that element,
+// which is nil for the element itself. Both are nil if the pointer is not in the collection.
 func (c *collection) inElement(pointer []byte) (element, rest []byte) {
 	below, found := bytes.CutPrefix(pointer, []byte(c.pointer))
 	if !found || len(below) == 0 || below[0] != '/' {
@@ -280,19 +278,20 @@ func (c *collection) inElement(pointer []byte) (element, rest []byte) {
 	return below[1:end], below[end:]
 }
 
-// looksInto reports whether a way looks an entry up in the elements of a list or map.
-func (w *direction) looksInto(pointer []byte, e *entry) bool {
-	for i := range w.collections {
-		c := &w.collections[i]
+// looksInto reports whether a conversion in this direction looks the entry up in the elements of a
+// list or map.
+func (d *direction) looksInto(pointer []byte, e *entry) bool {
+	for i := range d.collections {
+		c := &d.collections[i]
 		element, rest := c.inElement(pointer)
 		switch {
 		case element == nil:
 		case rest == nil:
-			if !c.isMap && len(c.keys) == 0 && c.way.keeps && isIndex(element) {
+			if !c.isMap && len(c.keys) == 0 && c.direction.preserves && isIndex(element) {
 				return true
 			}
 		case c.isMap || len(c.keys) > 0 && selectorKeys(string(element)).equal(c.keys):
-			if c.way.looksUp(rest, e) {
+			if c.direction.looksUp(rest, e) {
 				return true
 			}
 		}

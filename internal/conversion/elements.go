@@ -15,39 +15,39 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// haveKeys reports whether keys tell all elements of a list apart. The API server
-// sees to that when it writes, and leaves objects that it wrote before unchanged.
-func (h *step) haveKeys(keys []name, held *node) bool {
+// allHaveKeys reports whether every element has all keys, and no two elements have the same. The
+// API server validates that on writes, but stored objects may be older than the keys.
+func (s *step) allHaveKeys(keys []name, list *node) bool {
 	if len(keys) == 0 {
 		return false
 	}
 	size := 8
-	for element := held.first; element != nil; element = element.next {
+	for element := list.first; element != nil; element = element.next {
 		size += 2
 	}
-	// A hash table of elements, of which at least half stays empty.
+	// A hash table of elements that is at most half full.
 	size = 1 << bits.Len(uint(size))
-	table := h.lists.take(size)
-	for element := held.first; element != nil; element = element.next {
-		hash, all := h.hashKeys(keys, element)
+	table := s.lists.take(size)
+	for element := list.first; element != nil; element = element.next {
+		hash, all := s.hashKeys(keys, element)
 		if !all {
 			return false
 		}
-		at := int(hash) & (size - 1)
-		for ; table[at] != nil; at = (at + 1) & (size - 1) {
-			if h.sameKeys(keys, table[at], element) {
+		pos := int(hash) & (size - 1)
+		for ; table[pos] != nil; pos = (pos + 1) & (size - 1) {
+			if s.sameKeys(keys, table[pos], element) {
 				return false
 			}
 		}
-		table[at] = element
+		table[pos] = element
 	}
 	return true
 }
 
 var keySeed = maphash.MakeSeed()
 
-// hashKeys reports whether an element has all keys, too.
-func (h *step) hashKeys(keys []name, element *node) (hash uint64, all bool) {
+// hashKeys returns the hash of an element's keys, and whether it has all of them.
+func (s *step) hashKeys(keys []name, element *node) (hash uint64, all bool) {
 	for i := range keys {
 		value := element.get(&keys[i])
 		if value == nil {
@@ -56,195 +56,197 @@ func (h *step) hashKeys(keys []name, element *node) (hash uint64, all bool) {
 		text := value.text
 		switch {
 		case value.isText():
-			text = h.decode(text)
+			text = s.decode(text)
 		case value.kind != scalar:
-			text = []byte(h.canonical(value))
+			text = []byte(s.canonical(value))
 		}
 		hash = hash*31 + maphash.Bytes(keySeed, text)
 	}
 	return hash, true
 }
 
-func (h *step) sameKeys(keys []name, a, b *node) bool {
+func (s *step) sameKeys(keys []name, a, b *node) bool {
 	for i := range keys {
-		if !h.same(a.get(&keys[i]), b.get(&keys[i])) {
+		if !s.same(a.get(&keys[i]), b.get(&keys[i])) {
 			return false
 		}
 	}
 	return true
 }
 
-// anonymous converts elements that have no name. One that cannot be expressed is
-// preserved whole. Coming back, a preserved element is restored in the place of the
-// one that it converts to: at its index, or else at the first other one. If rules
-// have changed since, none converts to it: then the one that still is what it became
-// gets what it lacks (carried.go).
-func (h *step) anonymous(c *collection, held *node, at *pathContext) {
-	restored := h.waiting(c, at).match(h, held, at)
-	restore := h.restore
-	h.restore = nil
-	for element := held.first; element != nil; element, at.index = element.next, at.index+1 {
-		if at.index < len(restored) && restored[at.index] != nil {
-			element.open, element.text = false, restored[at.index]
+// convertUnkeyed converts elements without keys. An element that the target version cannot express
+// is preserved as a whole. On the way back, a preserved element replaces the element that it
+// converts to: the one at its index, or else the first one. If rules have changed since, no
+// element may convert to it. Then what the current element lacks is merged into it, if that is
+// still what the preserved one had become (unresolved.go).
+func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
+	restored := s.preservedElementsOf(c, pc).match(s, list, pc)
+	restore := s.restore
+	s.restore = nil
+	for element := list.first; element != nil; element, pc.index = element.next, pc.index+1 {
+		if pc.index < len(restored) && restored[pc.index] != nil {
+			element.open, element.text = false, restored[pc.index]
 			element.kind, element.first, element.last = kindOf(element.text), nil, nil
 			continue
 		}
-		whole, before := element.text, len(h.keep)
-		if c.way.dropAll(element) {
-			whole = h.bytes(element)
+		original, before := element.text, len(s.preserving)
+		if c.direction.dropAll(element) {
+			original = s.bytes(element)
 		}
-		h.scope(c.way, element, at)
-		if len(h.keep) > before {
-			h.keep = append(h.keep[:before], entry{pointer: h.pointer(at, ""), value: whole, images: h.digest(element)})
+		s.convertScope(c.direction, element, pc)
+		if len(s.preserving) > before {
+			s.preserving = append(s.preserving[:before], entry{pointer: s.pointer(pc, ""), value: original, images: s.digest(element)})
 		}
 	}
-	h.restore = restore
+	s.restore = restore
 }
 
-// dropAll drops in all of an element, before it is kept whole for other reasons.
-func (w *direction) dropAll(n *node) (dropped bool) {
-	for i := range w.collections {
-		held := n.find(w.collections[i].path)
-		if held == nil {
+// dropAll removes the dropped fields from an element, before it is preserved as a whole for other
+// reasons.
+func (d *direction) dropAll(n *node) (dropped bool) {
+	for i := range d.collections {
+		list := n.find(d.collections[i].path)
+		if list == nil {
 			continue
 		}
-		for element := held.first; element != nil; element = element.next {
-			dropped = w.collections[i].way.dropAll(element) || dropped
+		for element := list.first; element != nil; element = element.next {
+			dropped = d.collections[i].direction.dropAll(element) || dropped
 		}
 	}
-	for _, path := range w.drops {
+	for _, path := range d.drops {
 		dropped = n.detach(path) != nil || dropped
 	}
 	return dropped
 }
 
-// waiting are the preserved elements of one list.
-type waiting struct {
-	all []waiter
-	// alike are their numbers by what they convert to, in the order of their indexes.
-	alike map[string][]int
+// preservedElements are the preserved elements of one list.
+type preservedElements struct {
+	all []preservedElement
+	// byConverted has the numbers of the elements by what they convert to, sorted by index.
+	byConverted map[string][]int
 }
 
-type waiter struct {
+type preservedElement struct {
 	*entry
 	index int
 	taken bool
 }
 
-func (h *step) waiting(c *collection, at *pathContext) *waiting {
-	if len(h.restore) == 0 {
+func (s *step) preservedElementsOf(c *collection, pc *pathContext) *preservedElements {
+	if len(s.restore) == 0 {
 		return nil
 	}
-	at.index = 0
-	prefix := bytes.TrimSuffix(h.pointer(at, ""), []byte("0"))
-	w := &waiting{alike: map[string][]int{}}
-	below := h.restore.below(prefix)
+	pc.index = 0
+	prefix := bytes.TrimSuffix(s.pointer(pc, ""), []byte("0"))
+	l := &preservedElements{byConverted: map[string][]int{}}
+	below := s.restore.withPrefix(prefix)
 	for i := range below {
 		digits := string(below[i].pointer[len(prefix):])
 		index, err := strconv.Atoi(digits)
-		if err == nil && index >= 0 && strconv.Itoa(index) == digits && below[i].kind == aValue {
-			w.all = append(w.all, waiter{entry: &below[i], index: index})
+		if err == nil && index >= 0 && strconv.Itoa(index) == digits && below[i].kind == valueEntry {
+			l.all = append(l.all, preservedElement{entry: &below[i], index: index})
 		}
 	}
-	slices.SortFunc(w.all, func(a, b waiter) int { return a.index - b.index })
-	for i := range w.all {
-		e := w.all[i].entry
-		element, err := h.parse(e.value, c.look)
+	slices.SortFunc(l.all, func(a, b preservedElement) int { return a.index - b.index })
+	for i := range l.all {
+		e := l.all[i].entry
+		element, err := s.parse(e.value, c.projection)
 		switch {
-		case err != nil || !h.fitsElement(c.way.shape, element, e.value):
-			e.fate = refused
-			w.all[i].taken = true
+		case err != nil || !s.fitsElement(c.direction.shape, element, e.value):
+			e.state = refused
+			l.all[i].taken = true
 		default:
-			e.fate = consumed
-			converted := h.reversed(c.way.back, element)
-			w.alike[converted] = append(w.alike[converted], i)
+			e.state = consumed
+			converted := s.convertElement(c.direction.reverse, element)
+			l.byConverted[converted] = append(l.byConverted[converted], i)
 		}
 	}
-	return w
+	return l
 }
 
-// fitsElement reports whether a list can have an element. One of which rules give
-// something up may lack what is required.
-func (h *step) fitsElement(s *shape.Schema, element *node, value []byte) bool {
-	if s == nil || element.kind != object {
-		return h.fitsShape(s, value)
+// fitsElement reports whether the schema allows the element. Required fields may be missing,
+// because rules may drop them.
+func (s *step) fitsElement(schema *shape.Schema, element *node, value []byte) bool {
+	if schema == nil || element.kind != object {
+		return s.fitsShape(schema, value)
 	}
-	members, err := h.parse(value, one)
+	members, err := s.parse(value, openMembers)
 	if err != nil {
 		return false
 	}
 	for m := members.first; m != nil; m = m.next {
-		if field := s.Field(m.label()); field == nil || !h.fitsShape(field, m.text) {
+		if field := schema.Field(m.decodedName()); field == nil || !s.fitsShape(field, m.text) {
 			return false
 		}
 	}
 	return true
 }
 
-// reversed is what an element converts to the other way, with nothing preserved.
-func (h *step) reversed(w *direction, element *node) string {
-	other := h.another()
+// convertElement returns the canonical text of an element after a conversion in direction d, with
+// nothing restored.
+func (s *step) convertElement(d *direction, element *node) string {
+	other := s.newNested()
 	defer other.release()
-	other.scope(w, element, nil)
-	return h.canonical(element)
+	other.convertScope(d, element, nil)
+	return s.canonical(element)
 }
 
-// match returns the preserved element for each element that has one. All that are
-// still at their index come first, be it that rules of now make something else of them:
-// an element that is alike must not take theirs.
-func (w *waiting) match(h *step, held *node, at *pathContext) [][]byte {
-	if w == nil || len(w.all) == 0 {
+// match returns, for each element, the preserved element that replaces it, or nil. Elements at
+// their old index come first, even if the current rules convert them differently: an equal element
+// at another index must not take their place.
+func (l *preservedElements) match(s *step, list *node, pc *pathContext) [][]byte {
+	if l == nil || len(l.all) == 0 {
 		return nil
 	}
 	var matched [][]byte
 	var texts []string
-	for element := held.first; element != nil; element = element.next {
-		text := h.canonical(element)
-		matched, texts = append(matched, w.takeAt(text, len(texts))), append(texts, text)
+	for element := list.first; element != nil; element = element.next {
+		text := s.canonical(element)
+		matched, texts = append(matched, l.takeAt(text, len(texts))), append(texts, text)
 	}
-	unchanged := w.unchanged(matched, texts)
+	unchanged := l.takeUnchanged(matched, texts)
 	for i, text := range texts {
 		if matched[i] == nil && unchanged[i] < 0 {
-			matched[i] = w.takeFirst(text)
+			matched[i] = l.takeFirst(text)
 		}
 	}
-	w.leave(h, matched, unchanged, texts, at)
+	l.noteMerges(s, matched, unchanged, texts, pc)
 	return matched
 }
 
-// unchanged takes the elements that still are, at their index, what they became by rules
-// of then. For each element it has the number of the preserved one, -1 where there is none.
-func (w *waiting) unchanged(matched [][]byte, texts []string) []int {
+// takeUnchanged takes the preserved elements whose result under the previous rules is still at
+// their index. For each element it returns the number of the preserved one, or -1.
+func (l *preservedElements) takeUnchanged(matched [][]byte, texts []string) []int {
 	found := slices.Repeat([]int{-1}, len(texts))
-	for i := range w.all {
-		waits := &w.all[i]
-		if waits.taken || waits.index >= len(texts) || matched[waits.index] != nil {
+	for i := range l.all {
+		element := &l.all[i]
+		if element.taken || element.index >= len(texts) || matched[element.index] != nil {
 			continue
 		}
-		if bytes.Equal(waits.images, digestOf(texts[waits.index])) {
-			found[waits.index], waits.taken = i, true
+		if bytes.Equal(element.images, digestOf(texts[element.index])) {
+			found[element.index], element.taken = i, true
 		}
 	}
 	return found
 }
 
-// takeAt takes the element that converts to a text and was at an index.
-func (w *waiting) takeAt(text string, index int) []byte {
-	alike := w.alike[text]
-	at, found := slices.BinarySearchFunc(alike, index, func(i, index int) int { return w.all[i].index - index })
-	if !found || w.all[alike[at]].taken {
+// takeAt takes the preserved element that converts to the text and was at the index.
+func (l *preservedElements) takeAt(text string, index int) []byte {
+	candidates := l.byConverted[text]
+	pos, found := slices.BinarySearchFunc(candidates, index, func(i, index int) int { return l.all[i].index - index })
+	if !found || l.all[candidates[pos]].taken {
 		return nil
 	}
-	w.all[alike[at]].taken = true
-	return w.all[alike[at]].value
+	l.all[candidates[pos]].taken = true
+	return l.all[candidates[pos]].value
 }
 
-// takeFirst takes the first element that converts to a text and waits.
-func (w *waiting) takeFirst(text string) []byte {
-	for alike := w.alike[text]; len(alike) > 0; {
-		first := &w.all[alike[0]]
-		alike = alike[1:]
-		w.alike[text] = alike
+// takeFirst takes the first preserved element that converts to the text and is not taken.
+func (l *preservedElements) takeFirst(text string) []byte {
+	for candidates := l.byConverted[text]; len(candidates) > 0; {
+		first := &l.all[candidates[0]]
+		candidates = candidates[1:]
+		l.byConverted[text] = candidates
 		if !first.taken {
 			first.taken = true
 			return first.value
@@ -253,72 +255,73 @@ func (w *waiting) takeFirst(text string) []byte {
 	return nil
 }
 
-// leave notes for elements that still are what a preserved one became, by rules of
-// then, that it is to be merged into them. One of format 1 does not tell.
-func (w *waiting) leave(h *step, matched [][]byte, unchanged []int, texts []string, at *pathContext) {
+// noteMerges records merges of preserved elements into the elements that are still their result
+// under the previous rules. Entries of format 1 have no digest to compare.
+func (l *preservedElements) noteMerges(s *step, matched [][]byte, unchanged []int, texts []string, pc *pathContext) {
 	byDigest := map[string][]int{}
-	for i := range w.all {
-		if waits := &w.all[i]; !waits.taken {
-			byDigest[string(waits.images)] = append(byDigest[string(waits.images)], i)
+	for i := range l.all {
+		if element := &l.all[i]; !element.taken {
+			byDigest[string(element.images)] = append(byDigest[string(element.images)], i)
 		}
 	}
 	for index, text := range texts {
 		i := unchanged[index]
 		if len(byDigest) > 0 && matched[index] == nil && i < 0 {
 			digest := string(digestOf(text))
-			if alike := byDigest[digest]; len(alike) > 0 {
-				i, byDigest[digest] = alike[0], alike[1:]
+			if candidates := byDigest[digest]; len(candidates) > 0 {
+				i, byDigest[digest] = candidates[0], candidates[1:]
 			}
 		}
 		if i >= 0 {
-			at.index = index
-			w.merge(h, i, text, at)
+			pc.index = index
+			l.noteMerge(s, i, text, pc)
 		}
 	}
-	at.index = 0
+	pc.index = 0
 	for _, i := range byDigest[""] {
-		w.all[i].fate = unmatched
+		l.all[i].state = unmatched
 	}
 }
 
-// merge notes that a preserved element is to be merged into the one at a place.
-func (w *waiting) merge(h *step, i int, text string, at *pathContext) {
-	e := entry{pointer: h.pointer(at, ""), value: w.all[i].value, images: w.all[i].images}
-	if h.isUnedited(at.in, e.value, text) {
-		e.fate = unedited
+// noteMerge records that a preserved element is to be merged into the current one.
+func (l *preservedElements) noteMerge(s *step, i int, text string, pc *pathContext) {
+	e := entry{pointer: s.pointer(pc, ""), value: l.all[i].value, images: l.all[i].images}
+	if s.isUnedited(pc.collection, e.value, text) {
+		e.state = unedited
 	}
-	h.merging = append(h.merging, e)
+	s.merging = append(s.merging, e)
 }
 
-// isUnedited reports whether an element says all that a preserved one converts to, and
-// whether what it says besides, which was merged into it, has no place on the other
-// side. Then the preserved one is what it is there: any client could have preserved it.
-func (h *step) isUnedited(c *collection, preserved []byte, text string) bool {
-	element, errElement := h.parse(preserved, c.look)
-	live, errLive := h.parse([]byte(text), everything)
+// isUnedited reports whether an element has everything that the preserved one converts to, and
+// whether anything else in it was merged into it and has no counterpart in the other version. Then
+// the preserved one replaces it.
+func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
+	element, errElement := s.parse(preserved, c.projection)
+	live, errLive := s.parse([]byte(text), openAll)
 	if errElement != nil || errLive != nil || element.kind == scalar || live.kind != element.kind {
 		return false
 	}
-	became := h.reversed(c.way.back, element)
-	converted, errConverted := h.parse([]byte(became), everything)
-	if errConverted != nil || !converted.within(live) {
+	became := s.convertElement(c.direction.reverse, element)
+	converted, errConverted := s.parse([]byte(became), openAll)
+	if errConverted != nil || !converted.isPartOf(live) {
 		return false
 	}
-	return h.again(c, became) == h.again(c, text)
+	return s.convertText(c, became) == s.convertText(c, text)
 }
 
-// again is what the text of an element converts to, with nothing preserved.
-func (h *step) again(c *collection, text string) string {
-	element, err := h.parse([]byte(text), c.look)
+// convertText converts the text of an element, with nothing restored, and returns the canonical
+// text.
+func (s *step) convertText(c *collection, text string) string {
+	element, err := s.parse([]byte(text), c.projection)
 	if err != nil {
 		return ""
 	}
-	return h.reversed(c.way, element)
+	return s.convertElement(c.direction, element)
 }
 
-// digest tells later whether an element still is what it is now: a JSON string of
-// the first 16 hexadecimal digits of the SHA-256 of its canonical text.
-func (h *step) digest(element *node) []byte { return digestOf(h.canonical(element)) }
+// digest identifies the current content of an element: a JSON string with the first 16 hexadecimal
+// digits of the SHA-256 of its canonical text.
+func (s *step) digest(element *node) []byte { return digestOf(s.canonical(element)) }
 
 func digestOf(canonical string) []byte {
 	sum := sha256.Sum256([]byte(canonical))

@@ -8,100 +8,101 @@ import (
 	"slices"
 )
 
-// exchanges takes the values of one side away and computes those of the other,
-// those of one exchange behind those of another.
-func (h *step) exchanges(w *direction, from parents, at *pathContext) []*node {
+// runExchanges removes the source fields of all exchanges and returns the values of the target
+// fields, in the order of the exchanges.
+func (s *step) runExchanges(d *direction, from parents, pc *pathContext) []*node {
 	count := 0
-	for i := range w.exchanges {
-		count += len(w.exchanges[i].to)
+	for i := range d.exchanges {
+		count += len(d.exchanges[i].to)
 	}
-	all := h.lists.take(count)[:0]
-	for i := range w.exchanges {
-		all = append(all, h.exchange(&w.exchanges[i], from, at)...)
+	all := s.lists.take(count)[:0]
+	for i := range d.exchanges {
+		all = append(all, s.runExchange(&d.exchanges[i], from, pc)...)
 	}
 	return all
 }
 
-func (h *step) putImages(w *direction, to parents, images []*node) {
-	for i := range w.exchanges {
-		fields := w.exchanges[i].to
+func (s *step) putImages(d *direction, to parents, images []*node) {
+	for i := range d.exchanges {
+		fields := d.exchanges[i].to
 		for j, image := range images[:len(fields)] {
 			if image != nil {
-				to.put(h, &fields[j], image)
+				to.put(s, &fields[j], image)
 			}
 		}
 		images = images[len(fields):]
 	}
 }
 
-// exchange takes the values of one side away and computes those of the other, or
-// restores what was preserved if that is what the values are now. What would not
-// come back the same is preserved.
-func (h *step) exchange(e *exchange, from parents, at *pathContext) []*node {
-	values := h.lists.take(len(e.from))
+// runExchange removes the source fields of an exchange and returns the values of its target
+// fields: the preserved ones if they still convert to the source values, and computed ones
+// otherwise. It preserves source values that would not convert back to themselves.
+func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
+	values := s.lists.take(len(e.from))
 	for i := range e.from {
 		values[i] = from.take(&e.from[i])
 	}
-	there := some(values)
-	if !there && len(h.restore) == 0 {
-		return h.lists.take(len(e.to))
+	hasValues := anyValue(values)
+	if !hasValues && len(s.restore) == 0 {
+		return s.lists.take(len(e.to))
 	}
-	images := e.forth(h, values)
-	if len(h.restore) > 0 {
-		images = h.revive(e, from[0], at, values, images, !there)
+	images := e.forward(s, values)
+	if len(s.restore) > 0 {
+		images = s.restoreExchange(e, from[0], pc, values, images, !hasValues)
 	}
 	switch {
-	case !there:
-		if !some(images) {
+	case !hasValues:
+		if !anyValue(images) {
 			break
 		}
-		// They were preserved: they will be again, or they convert to values that were
-		// not there, which then hold the objects around them in place.
-		if back := e.back(h, images); some(back) {
-			h.preserveAlone(e.from, back)
+		// These values were preserved. Either they will be preserved again, or they convert to
+		// source values that did not exist, which then keep their parent objects.
+		if back := e.backward(s, images); anyValue(back) {
+			s.noteWithoutImage(e.from, back)
 		} else {
-			h.preserveAlone(e.to, images)
+			s.noteWithoutImage(e.to, images)
 		}
-	case !e.comesBack(h, images, values):
-		h.setAside(e, values, images, at)
+	case !e.comesBack(s, images, values):
+		s.preserveValues(e, values, images, pc)
 	}
 	for i := range images {
-		if there && images[i] == nil && h.restoring {
-			h.noteTaken(h.pointer(at, e.to[i].pointer), nil)
+		if hasValues && images[i] == nil && s.restoring {
+			s.noteBlocked(s.pointer(pc, e.to[i].pointer), nil)
 		}
 	}
 	return images
 }
 
-// forth computes the values of the side that the step leads to, nil where there
-// is none; back those of the side that it leaves.
-func (e *exchange) forth(h *step, values []*node) []*node { return e.convert(h, values, e.toHub, e.to) }
-
-func (e *exchange) back(h *step, images []*node) []*node {
-	return e.convert(h, images, !e.toHub, e.from)
+// forward computes the target values from the source values, nil for no value; backward computes
+// the source values from the target values.
+func (e *exchange) forward(s *step, values []*node) []*node {
+	return e.convert(s, values, e.toHub, e.to)
 }
 
-// comesBack reports whether images convert to the values. What a table translates
-// becomes another node; all else stays the one that it was.
-func (e *exchange) comesBack(h *step, images, values []*node) bool {
-	if e.oneToOne && images[0] != nil && images[0] != values[0] {
+func (e *exchange) backward(s *step, images []*node) []*node {
+	return e.convert(s, images, !e.toHub, e.from)
+}
+
+// comesBack reports whether the images convert back to the values. A value that a table translates
+// becomes another node; any other value stays the same node.
+func (e *exchange) comesBack(s *step, images, values []*node) bool {
+	if e.tableRoundTrips && images[0] != nil && images[0] != values[0] {
 		return true
 	}
-	return e.faithful && some(images) && !values[0].isNull() || h.sameAll(e.back(h, images), values)
+	return e.roundTrips && anyValue(images) && !values[0].isNull() || s.sameAll(e.backward(s, images), values)
 }
 
-// convert computes values for the fields. One that the API server would refuse
-// there is none.
-func (e *exchange) convert(h *step, values []*node, toHub bool, fields []slot) []*node {
+// convert computes values for the fields. A value that the API server would refuse becomes nil.
+func (e *exchange) convert(s *step, values []*node, toHub bool, fields []slot) []*node {
 	var images []*node
 	switch {
 	case e.format != nil && toHub:
-		images = e.format.parse(h, values[0])
+		images = e.format.parse(s, values[0])
 	case e.CEL != nil:
-		images = e.programs.convert(h, values, toHub)
+		images = e.programs.convert(s, values, toHub)
 	default:
-		images = h.lists.take(1)
-		images[0] = e.convertOne(h, values, toHub)
+		images = s.lists.take(1)
+		images[0] = e.convertOne(s, values, toHub)
 	}
 	for i, image := range images {
 		if image != nil && (!fields[i].legal(image.text) || fields[i].notNull && image.isNull()) {
@@ -111,167 +112,166 @@ func (e *exchange) convert(h *step, values []*node, toHub bool, fields []slot) [
 	return images
 }
 
-// convertOne computes a single value. Null means no value everywhere.
-func (e *exchange) convertOne(h *step, values []*node, toHub bool) *node {
+// convertOne computes a single value. Null means no value.
+func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
 	if e.format != nil {
-		return e.format.write(h, values)
+		return e.format.write(s, values)
 	}
 	value := values[0]
 	switch {
 	case value == nil || value.isNull():
 		return value
 	case e.Wrap != nil:
-		return e.Wrap.convert(h, value, toHub)
+		return e.Wrap.convert(s, value, toHub)
 	case e.Cast != nil:
-		return e.Cast.convert(h, value, toHub)
+		return e.Cast.convert(s, value, toHub)
 	case e.index != nil:
-		return e.index.convert(h, value, toHub)
-	case e.Common != nil && !e.Common.fits(&h.arena, h.bytes(value)):
+		return e.index.convert(s, value, toHub)
+	case e.Common != nil && !e.Common.fits(&s.arena, s.bytes(value)):
 		return nil
 	}
-	return translate(h, e.table, value, toHub)
+	return translate(s, e.table, value, toHub)
 }
 
-// revive returns what was preserved of the fields of an exchange where it is what
-// the values are now, and what they convert to otherwise. Alone tells that there
-// are none: then the objects above the fields must be there.
-func (h *step) revive(e *exchange, n *node, at *pathContext, values, images []*node, alone bool) []*node {
+// restoreExchange returns the preserved values of an exchange if they still convert to the source
+// values, and the given images otherwise. alone is true if there are no source values: then the
+// anchors of the fields must exist.
+func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, images []*node, alone bool) []*node {
 	if e.index != nil && e.toHub == e.index.Hub {
-		images[0] = h.reordered(e, at, images[0])
+		images[0] = s.restoreOrder(e, pc, images[0])
 	}
-	found, imaged := h.lists.take(len(e.to)), false
+	restored, imaged := s.lists.take(len(e.to)), false
 	for i := range e.to {
-		entry := h.preserved(at, e.to[i].pointer, aValue)
-		if entry == nil || entry.fate == consumed {
+		entry := s.preserved(pc, e.to[i].pointer, valueEntry)
+		if entry == nil || entry.state == consumed {
 			continue
 		}
-		if alone && !n.holds(e.to[i].anchor) {
+		if alone && !n.hasObject(e.to[i].anchor) {
 			continue
 		}
-		if !h.fits(&e.to[i], entry.value) {
-			entry.fate = refused
+		if !s.fits(&e.to[i], entry.value) {
+			entry.state = refused
 			continue
 		}
-		entry.fate, found[i] = consumed, h.raw(entry.value)
-		if h.isImage(entry.images, e.from) {
+		entry.state, restored[i] = consumed, s.raw(entry.value)
+		if s.isImage(entry.images, e.from) {
 			imaged = true
-			if alone && h.leaves(e.from, at) {
-				entry.fate = deferred
+			if alone && s.isPreservedAtSource(e.from, pc) {
+				entry.state = deferred
 			}
 		}
 	}
 	switch {
-	case !some(found):
+	case !anyValue(restored):
 		return images
-	case alone && !imaged, h.sameAll(e.back(h, found), values):
-		// Values without an image that is gone now: there was no rule for them.
-		return found
+	case alone && !imaged, s.sameAll(e.backward(s, restored), values):
+		// They had no image when they were preserved, so a missing image does not mean deletion.
+		return restored
 	}
 	return images
 }
 
-// leaves reports whether one of some fields is preserved of the version that the object
-// leaves.
-func (h *step) leaves(fields []slot, at *pathContext) bool {
-	return len(h.leaving) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
-		pointer := h.pointer(at, f.pointer)
-		return h.leaving.find(pointer, aValue) != nil || h.leaving.around(pointer)
+// isPreservedAtSource reports whether the source version has preserved one of the fields.
+func (s *step) isPreservedAtSource(fields []slot, pc *pathContext) bool {
+	return len(s.sourceEntries) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
+		pointer := s.pointer(pc, f.pointer)
+		return s.sourceEntries.find(pointer, valueEntry) != nil || s.sourceEntries.hasAncestorOf(pointer)
 	})
 }
 
-// isImage reports whether one of some fields is an image of an entry.
-func (h *step) isImage(images []byte, fields []slot) bool {
+// isImage reports whether one of the fields is among the images of an entry.
+func (s *step) isImage(images []byte, fields []slot) bool {
 	if images == nil {
 		return false
 	}
-	list, err := h.parse(images, elements)
+	list, err := s.parse(images, openElements)
 	if err != nil {
 		return false
 	}
 	for image := list.first; image != nil; image = image.next {
-		if image.isText() && slices.ContainsFunc(fields, func(f slot) bool { return f.pointer == string(h.decode(image.text)) }) {
+		if image.isText() && slices.ContainsFunc(fields, func(f slot) bool { return f.pointer == string(s.decode(image.text)) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// reordered is a list in the order that was preserved of it.
-func (h *step) reordered(e *exchange, at *pathContext, list *node) *node {
-	order := h.preserved(at, e.to[0].pointer, anOrder)
+// restoreOrder returns the list in the order that was preserved.
+func (s *step) restoreOrder(e *exchange, pc *pathContext, list *node) *node {
+	order := s.preserved(pc, e.to[0].pointer, orderEntry)
 	keys := []byte(nil)
 	if order != nil {
 		keys = order.value
-	} else if order = h.preserved(at, e.to[0].pointer, aValue); order != nil {
-		keys = h.legacyOrder(order.value)
+	} else if order = s.preserved(pc, e.to[0].pointer, valueEntry); order != nil {
+		keys = s.legacyOrder(order.value)
 	}
 	if keys == nil {
 		return list
 	}
-	order.fate = consumed
+	order.state = consumed
 	if list == nil || list.kind != array {
 		return list
 	}
-	return e.index.reorder(h, list, keys)
+	return e.index.reorder(s, list, keys)
 }
 
-// legacyOrder is the order in a value of format 1, nil where it is a value.
-func (h *step) legacyOrder(value []byte) []byte {
-	held, err := h.parse(value, one)
+// legacyOrder returns the order in a value of format 1, nil if it is an ordinary value.
+func (s *step) legacyOrder(value []byte) []byte {
+	parsed, err := s.parse(value, openMembers)
 	if err != nil {
 		return nil
 	}
-	if order := held.get(&orderName); order != nil && order.kind == array && held.first == held.last {
+	if order := parsed.get(&orderName); order != nil && order.kind == array && parsed.first == parsed.last {
 		return order.text
 	}
 	return nil
 }
 
-// preserveAlone notes where there will be values that have no image on the other side now.
-func (h *step) preserveAlone(fields []slot, values []*node) {
+// noteWithoutImage records the paths of values that have no image in the other version.
+func (s *step) noteWithoutImage(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {
-			h.alone = append(h.alone, fields[i].path)
+			s.withoutImage = append(s.withoutImage, fields[i].path)
 		}
 	}
 }
 
-// setAside preserves values that would not come back unchanged. Those that have an
-// image on the other side come back with it, and need no object there to come
-// back to. Of a list that has a map for an image, its order is all that is lost.
-func (h *step) setAside(x *exchange, values, images []*node, at *pathContext) {
+// preserveValues preserves values that would not convert back to themselves. A value with an image
+// needs no anchor: it is restored together with its image. Of a list whose image is a map, only
+// the order is preserved.
+func (s *step) preserveValues(x *exchange, values, images []*node, pc *pathContext) {
 	for i, value := range values {
 		if value == nil {
 			continue
 		}
-		e := entry{pointer: h.pointer(at, x.from[i].pointer), value: h.bytes(value)}
-		h.spend(placeUnits * len(e.pointer))
-		if !some(images) {
-			e.anchor = h.anchorOf(at, x.from[i].path, len(x.from[i].anchor))
-			h.keep = append(h.keep, e)
+		e := entry{pointer: s.pointer(pc, x.from[i].pointer), value: s.bytes(value)}
+		s.spend(placeUnits * len(e.pointer))
+		if !anyValue(images) {
+			e.anchor = s.anchorOf(pc, x.from[i].path, len(x.from[i].anchor))
+			s.preserving = append(s.preserving, e)
 			continue
 		}
 		if e.images = x.toPointers; x.index != nil && !value.isNull() {
-			e.kind, e.value = anOrder, x.index.order(h, e.value)
+			e.kind, e.value = orderEntry, x.index.order(s, e.value)
 		}
-		h.imaged = append(h.imaged, e)
+		s.withImage = append(s.withImage, e)
 	}
 }
 
-// some reports whether there is any value.
-func some(values []*node) bool {
+// anyValue reports whether any value is not nil.
+func anyValue(values []*node) bool {
 	return slices.ContainsFunc(values, func(value *node) bool { return value != nil })
 }
 
-func (h *step) sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, h.same) }
+func (s *step) sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, s.same) }
 
-// same compares two values, or their absence.
-func (h *step) same(a, b *node) bool {
+// same reports whether two values are equal, or both nil.
+func (s *step) same(a, b *node) bool {
 	switch {
 	case a == nil || b == nil:
 		return a == b
 	case a.kind == scalar || b.kind == scalar:
 		return a.kind == b.kind && sameScalar(a.text, b.text)
 	}
-	return bytes.Equal(h.bytes(a), h.bytes(b)) || h.canonical(a) == h.canonical(b)
+	return bytes.Equal(s.bytes(a), s.bytes(b)) || s.canonical(a) == s.canonical(b)
 }

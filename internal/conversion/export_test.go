@@ -10,7 +10,7 @@ import (
 )
 
 // Tests compile rules, and the compiler imports this package. So they are in a package
-// of their own, and this is what they know of the inside.
+// of their own, and this file exports the internals that they use.
 
 // Limits of the engine.
 const (
@@ -25,7 +25,7 @@ const (
 	PreservedFormat = preservedFormat
 )
 
-// How the engine writes things.
+// Functions of the engine.
 var (
 	Kibibytes       = kibibytes
 	DigestOf        = digestOf
@@ -38,52 +38,51 @@ var (
 	IsIndex         = isIndex
 )
 
-// Quoted writes a text as JSON.
+// Quoted returns a text as a JSON string.
 func Quoted(text string) string { return string(appendQuoted(nil, text)) }
 
-// SelectorOf names an element of a list by the keys that are in another selector.
+// SelectorOf returns the selector of an element, with the same keys as the selector like.
 func SelectorOf(element, like string) string {
-	value, _ := parse([]byte(element), everything)
+	value, _ := parse([]byte(element), openAll)
 	return string(appendSelector(nil, value, selectorKeys(like)))
 }
 
-// Scanner returns a function that reads an object and looks into nothing, in memory
-// that it uses again.
+// Scanner returns a function that reads an object without making nodes, and reuses its memory.
 func Scanner() func(object []byte) error {
-	h := new(arena)
+	a := new(arena)
 	return func(object []byte) error {
-		h.reset()
-		_, err := h.parse(object, nil)
+		a.reset()
+		_, err := a.parse(object, nil)
 		return err
 	}
 }
 
-// Ruleset is that of the converter.
+// Ruleset returns the ruleset of the converter.
 func (c *Converter) Ruleset() *Ruleset { return c.ruleset }
 
-// ShapeOf is what the schema of a version says of values.
+// ShapeOf returns the schema of a version.
 func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(version).shape }
 
-// FitsWhole reports whether an object, or a fragment of one, is such as its schema allows.
+// FitsWhole reports whether the schema allows an object, or a fragment of one.
 func (c *Converter) FitsWhole(version, object string) bool {
-	h := &step{}
-	root, err := h.parse([]byte(object), members)
+	s := &step{}
+	root, err := s.parse([]byte(object), openNestedMembers)
 	if err == nil {
-		h.whole = isWhole(h.metadata(root))
+		s.complete = isComplete(s.metadata(root))
 	}
-	return err == nil && h.fitsWhole(root, c.version(version).shape)
+	return err == nil && s.fitsSchema(root, c.version(version).shape)
 }
 
-// Rule is one that computes a field: the place of its scope, and the pointers of the
-// fields that it computes, and of those from which it does, in the scope.
+// Rule is a rule that computes a field: the pointer of its scope, and the pointers of its target
+// and source fields, relative to the scope.
 type Rule struct {
 	Scope    string
 	To, From []string
 }
 
-// RuleTo is the rule that computes a field of one of two versions, nil where none does.
+// RuleTo returns the rule that computes a field of one of two versions, nil if there is none.
 func (c *Converter) RuleTo(version, pointer string) *Rule {
-	scope, rule := c.wayTo(version).ruleTo([]byte(pointer))
+	scope, rule := c.directionTo(version).ruleTo([]byte(pointer))
 	if rule == nil {
 		return nil
 	}
@@ -99,20 +98,20 @@ func (c *Converter) RuleTo(version, pointer string) *Rule {
 
 // Computes reports whether a rule computes a field of one of two versions.
 func (c *Converter) Computes(version, pointer string) bool {
-	return c.wayTo(version).computes([]byte(pointer))
+	return c.directionTo(version).computes([]byte(pointer))
 }
 
-// FilledAt is the value that rules put into a field of one of two versions, nil where
-// they put none there.
+// FilledAt returns the default that rules fill into a field of one of two versions, nil if there is
+// none.
 func (c *Converter) FilledAt(version, pointer string) []byte {
-	if filled := c.wayTo(version).defaultAt([]byte(pointer), false); filled != nil {
+	if filled := c.directionTo(version).defaultAt([]byte(pointer), false); filled != nil {
 		return filled.value
 	}
 	return nil
 }
 
-// wayTo is the way to one of two versions.
-func (c *Converter) wayTo(name string) *direction {
+// directionTo returns the direction to one of two versions.
+func (c *Converter) directionTo(name string) *direction {
 	v := c.version(name)
 	if v.fromHub != nil {
 		return v.fromHub
@@ -121,42 +120,42 @@ func (c *Converter) wayTo(name string) *direction {
 	return c.versions[i].toHub
 }
 
-func (w *direction) computes(pointer []byte) bool {
-	if w.exchangesTo(pointer, false) {
+func (d *direction) computes(pointer []byte) bool {
+	if d.hasExchangeTo(pointer, false) {
 		return true
 	}
-	return slices.ContainsFunc(w.collections, func(c collection) bool {
+	return slices.ContainsFunc(d.collections, func(c collection) bool {
 		element, rest := c.inElement(pointer)
-		return element != nil && (rest == nil && len(c.way.exchanges) > 0 || rest != nil && c.way.computes(rest))
+		return element != nil && (rest == nil && len(c.direction.exchanges) > 0 || rest != nil && c.direction.computes(rest))
 	})
 }
 
-// PreservedText writes the value of an annotation of preserved values, of which values
-// has a text by their pointers; what is no object it leaves unchanged.
+// PreservedText returns the value of an annotation that preserves values, a JSON object by pointer.
+// It returns any other text unchanged.
 func PreservedText(values string) string {
-	read, err := parse([]byte(values), one)
+	read, err := parse([]byte(values), openMembers)
 	if err != nil || !read.isObject() {
 		return values
 	}
-	h := &step{}
+	s := &step{}
 	var p preserved
 	var dropped entries
 	for m := read.first; m != nil; m = m.next {
-		e := entry{pointer: []byte(m.label()), value: m.text}
+		e := entry{pointer: []byte(m.decodedName()), value: m.text}
 		switch e.pointer[0] {
 		case '!':
-			e.kind = anAbsence
+			e.kind = absenceEntry
 		case '#':
-			e.kind = anOrder
+			e.kind = orderEntry
 		case '@':
-			for _, of := range []entryKind{aValue, anOrder} {
+			for _, of := range []entryKind{valueEntry, orderEntry} {
 				if found := p.find(e.pointer[1:], of); found != nil {
 					found.images = m.text
 				}
 			}
 			continue
 		case '&':
-			for _, of := range []entryKind{aValue, anAbsence} {
+			for _, of := range []entryKind{valueEntry, absenceEntry} {
 				if found := p.find(e.pointer[1:], of); found != nil {
 					found.anchor = m.text
 				}
@@ -166,10 +165,10 @@ func PreservedText(values string) string {
 			dropped = append(dropped, entry{pointer: e.pointer[1:]})
 			continue
 		}
-		if e.kind != aValue {
+		if e.kind != valueEntry {
 			e.pointer = e.pointer[1:]
 		}
 		p.entries = append(p.entries, e)
 	}
-	return string(h.appendPreserved(p, dropped))
+	return string(s.appendPreserved(p, dropped))
 }

@@ -11,47 +11,45 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// comesAs reports whether a value is what the field is preserved as: a shell only
-// where it has nothing in it, for its fields have owners of their own.
-func (l *coming) comesAs(value []byte) bool {
+// accepts reports whether a preserved value belongs to this field: a shell is preserved only if it
+// is empty, because its fields are preserved by themselves.
+func (f *arrivingField) accepts(value []byte) bool {
 	switch {
-	case l.shell:
-		return isBare(value)
-	case l.null:
+	case f.shell:
+		return isEmptyValue(value)
+	case f.null:
 		return isNull(value)
-	case l.common != nil:
-		return !l.common.fits(new(arena), value)
+	case f.common != nil:
+		return !f.common.fits(new(arena), value)
 	}
 	return true
 }
 
-// fits reports whether a value that was preserved is one that the field can have.
-// Users can write what is preserved: a label that is no string would make the object
-// unreadable, and a value that the schema refuses one that cannot be written. On the
-// way through the hub, it is the object at its end that must fit.
-func (h *step) fits(f *slot, value []byte) bool {
-	return f.legal(value) && h.fitsShape(f.shape, value)
+// fits reports whether the field allows a preserved value. Users can write annotations: a label
+// that is not a string would make the object unreadable, and a value that the schema refuses would
+// make it unwritable. In a conversion through the hub, only the result has to fit.
+func (s *step) fits(f *slot, value []byte) bool {
+	return f.legal(value) && s.fitsShape(f.shape, value)
 }
 
-func (h *step) fitsShape(s *shape.Schema, value []byte) bool {
-	if s == nil || h.judged(s).Fits(value) == nil {
+func (s *step) fitsShape(schema *shape.Schema, value []byte) bool {
+	if schema == nil || s.applicableSchema(schema).Fits(value) == nil {
 		return true
 	}
-	h.stretched = true
-	return h.lenient
+	s.misfitRestored = true
+	return s.lenient
 }
 
-// judged is the schema that a value must fit. That of a fragment may lack what the
-// value as a whole must have.
-func (h *step) judged(s *shape.Schema) *shape.Schema {
-	if h.whole {
-		return s
+// applicableSchema returns the schema for a value: that of a fragment does not require anything.
+func (s *step) applicableSchema(schema *shape.Schema) *shape.Schema {
+	if s.complete {
+		return schema
 	}
-	return s.Part()
+	return schema.Part()
 }
 
-// legal reports whether the API server accepts a value: any as a field, and few
-// as labels.
+// legal reports whether the API server accepts the value as a label or annotation. It is true for
+// all other fields.
 func (s *slot) legal(value []byte) bool {
 	switch {
 	case s.label:
@@ -62,53 +60,53 @@ func (s *slot) legal(value []byte) bool {
 	return true
 }
 
-// isBare reports whether a value has nothing in it.
-func isBare(value []byte) bool {
-	if n, err := parse(value, one); err != nil || n.kind != array {
+// isEmptyValue reports whether a value is a scalar or empty.
+func isEmptyValue(value []byte) bool {
+	if n, err := parse(value, openMembers); err != nil || n.kind != array {
 		return err == nil && n.first == nil
 	}
-	list, err := parse(value, elements)
+	list, err := parse(value, openElements)
 	return err == nil && list.first == nil
 }
 
-// Common is what values have in common that both sides can hold.
+// Common is the shape of values that both sides allow.
 type Common struct {
-	// Type is that of a schema, or int-or-string. Without it there may be anything.
+	// Type is that of a schema, or int-or-string. Empty allows any type.
 	Type string `json:"type,omitempty"`
-	// NotNull tells that there is no null. Otherwise there may be one.
+	// NotNull excludes null.
 	NotNull bool `json:"notNull,omitempty"`
-	// Each is the shape of the elements of a list, or the values of a map.
+	// Each is the shape of the elements of a list, or of the values of a map.
 	Each *Common `json:"each,omitempty"`
 }
 
-// IntOrString is the Type of a Common for a schema with x-kubernetes-int-or-string.
+// IntOrString is the Type of a schema with x-kubernetes-int-or-string.
 const IntOrString = "int-or-string"
 
-// fits reports whether a value is of the shape. One with a name that is there twice
-// is not: readers differ in which of the two they take.
-func (s *Common) fits(a *arena, text []byte) bool {
+// fits reports whether a value has the shape. A value with a duplicate name does not: readers
+// differ in which one they use.
+func (c *Common) fits(a *arena, text []byte) bool {
 	switch {
 	case isNull(text):
-		return !s.NotNull
-	case !s.isOfType(text):
+		return !c.NotNull
+	case !c.isOfType(text):
 		return false
-	case s.Each == nil:
+	case c.Each == nil:
 		return true
 	}
-	held, err := a.parse(text, elements)
+	held, err := a.parse(text, openElements)
 	if err != nil || held.kind == scalar {
 		return false
 	}
 	for child := held.first; child != nil; child = child.next {
-		if !s.Each.fits(a, child.text) {
+		if !c.Each.fits(a, child.text) {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *Common) isOfType(text []byte) bool {
-	switch s.Type {
+func (c *Common) isOfType(text []byte) bool {
+	switch c.Type {
 	case "":
 		return true
 	case "string":
@@ -131,5 +129,5 @@ func isNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || '0' <= text[0] && text[0] <= '9')
 }
 
-// isIntegral tells a number that is written as an integer, of any size.
+// isIntegral reports whether a number is written as an integer, of any size.
 func isIntegral(text []byte) bool { return isNumber(text) && !bytes.ContainsAny(text, ".eE") }

@@ -10,47 +10,47 @@ import (
 )
 
 const (
-	// maxCounted bounds the fields of a version that are counted one by one: the
-	// first that are found. Objects can make up any number of them.
+	// maxCounted limits the number of fields of a version that are counted: objects can invent any
+	// number of them.
 	maxCounted = 100
-	// maxPath bounds the text of one, in bytes.
+	// maxPath limits the length of a path, in bytes.
 	maxPath = 256
 )
 
-// Holdings count what objects hold in their annotations.
+// Holdings summarise the preserved data of objects.
 type Holdings struct {
-	// Seen objects were looked at, and Objects of them hold preserved data.
+	// Seen is the number of objects that were read; Objects of them hold preserved data.
 	Seen    int64 `json:"seen"`
 	Objects int64 `json:"objects"`
-	// Bytes are those of all annotations, names aside.
+	// Bytes is the total size of the annotations' values.
 	Bytes int64 `json:"bytes"`
-	// Largest is the object that holds most, and LargestBytes how much.
+	// Largest is the object with the most preserved data, LargestBytes its size.
 	Largest      string `json:"largest,omitempty"`
 	LargestBytes int64  `json:"largestBytes,omitempty"`
-	// Versions are those whose data is held, by name.
+	// Versions are sorted by name.
 	Versions []VersionHoldings `json:"versions,omitempty"`
 }
 
-// VersionHoldings count what is held of one version.
+// VersionHoldings summarise the preserved data of one version.
 type VersionHoldings struct {
 	Version string `json:"version"`
 	Objects int64  `json:"objects"`
 	Bytes   int64  `json:"bytes"`
-	// Unreadable objects have text in an annotation that cannot be read.
+	// Unreadable is the number of objects with an annotation that cannot be read.
 	Unreadable int64 `json:"unreadable,omitempty"`
-	// Fields are the first 100 that were found, by path, and More tells that there
-	// are others.
+	// Fields are the first 100 fields that were found, sorted by path. More is true if there are
+	// others.
 	Fields []FieldHoldings `json:"fields,omitempty"`
 	More   bool            `json:"more,omitempty"`
 }
 
-// FieldHoldings count the objects that hold something of one field.
+// FieldHoldings is the number of objects with preserved data of one field.
 type FieldHoldings struct {
 	Path    string `json:"path"`
 	Objects int64  `json:"objects"`
 }
 
-// Add counts one object, and what it holds.
+// Add counts one object with its preserved data.
 func (h *Holdings) Add(object string, held []Preserved) {
 	h.Seen++
 	if len(held) == 0 {
@@ -68,7 +68,7 @@ func (h *Holdings) Add(object string, held []Preserved) {
 	}
 }
 
-// Clone returns a copy that shares nothing with h; nil of nil.
+// Clone returns a deep copy, nil for nil.
 func (h *Holdings) Clone() *Holdings {
 	if h == nil {
 		return nil
@@ -82,11 +82,11 @@ func (h *Holdings) Clone() *Holdings {
 }
 
 func (h *Holdings) version(name string) *VersionHoldings {
-	at, found := slices.BinarySearchFunc(h.Versions, name, func(v VersionHoldings, name string) int { return cmp.Compare(v.Version, name) })
+	i, found := slices.BinarySearchFunc(h.Versions, name, func(v VersionHoldings, name string) int { return cmp.Compare(v.Version, name) })
 	if !found {
-		h.Versions = slices.Insert(h.Versions, at, VersionHoldings{Version: name})
+		h.Versions = slices.Insert(h.Versions, i, VersionHoldings{Version: name})
 	}
-	return &h.Versions[at]
+	return &h.Versions[i]
 }
 
 func (v *VersionHoldings) add(held *Preserved) {
@@ -105,18 +105,18 @@ func (v *VersionHoldings) add(held *Preserved) {
 }
 
 func (v *VersionHoldings) count(path string) {
-	at, found := slices.BinarySearchFunc(v.Fields, path, func(f FieldHoldings, path string) int { return cmp.Compare(f.Path, path) })
+	i, found := slices.BinarySearchFunc(v.Fields, path, func(f FieldHoldings, path string) int { return cmp.Compare(f.Path, path) })
 	switch {
 	case found:
-		v.Fields[at].Objects++
+		v.Fields[i].Objects++
 	case len(v.Fields) == maxCounted:
 		v.More = true
 	default:
-		v.Fields = slices.Insert(v.Fields, at, FieldHoldings{Path: path, Objects: 1})
+		v.Fields = slices.Insert(v.Fields, i, FieldHoldings{Path: path, Objects: 1})
 	}
 }
 
-// shortPath cuts a path that is too long to the object that holds the field.
+// shortPath shortens a path that is too long to one of its parent objects.
 func shortPath(path string) string {
 	for len(path) > maxPath {
 		path = path[:max(strings.LastIndexAny(path[:maxPath], ".["), 1)]

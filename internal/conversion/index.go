@@ -9,55 +9,55 @@ import (
 	"slices"
 )
 
-// indexing is an Index, with its key prepared.
+// indexing is an Index with its key prepared.
 type indexing struct {
 	*Index
 	key name
 }
 
-// objects looks into the objects of a list or map.
-var objects = &look{each: one}
+// openElementMembers opens the objects of a list or map.
+var openElementMembers = &projection{each: openMembers}
 
-// convert makes a list a map, or a map a list that is sorted by its keys. Where
-// the other side cannot have the same objects there is no image.
-func (x *indexing) convert(h *step, value *node, toHub bool) *node {
-	held, err := h.parse(h.bytes(value), objects)
+// convert turns a list into a map, or a map into a list sorted by key. It returns nil if the other
+// side cannot express the value.
+func (x *indexing) convert(s *step, value *node, toHub bool) *node {
+	held, err := s.parse(s.bytes(value), openElementMembers)
 	switch {
 	case err != nil:
 		return nil
 	case toHub == x.Hub:
-		return x.list(h, held)
+		return x.list(s, held)
 	}
-	return x.toMap(h, held)
+	return x.toMap(s, held)
 }
 
-// toMap takes the key out of every object of a list.
-func (x *indexing) toMap(h *step, list *node) *node {
+// toMap moves the key of every object of a list into the name of a member.
+func (x *indexing) toMap(s *step, list *node) *node {
 	if list.kind != array {
 		return nil
 	}
-	made, count := h.newObject(), 0
+	made, count := s.newObject(), 0
 	for element := list.first; element != nil; {
 		next := element.next
-		key := x.keyOf(h, element)
+		key := x.keyOf(s, element)
 		if key == nil {
 			return nil
 		}
 		element.remove(&x.key)
-		element.key, element.escaped, element.mark = key, !isPlain(key), markOf(key)
+		element.key, element.escaped, element.fingerprint = key, !isPlain(key), fingerprintOf(key)
 		made.add(element)
 		element, count = next, count+1
 	}
-	p := parser{arena: &h.arena}
+	p := parser{arena: &s.arena}
 	if p.unique(made, count, 0) != nil {
 		return nil
 	}
 	return made
 }
 
-// keyOf is the key of an object of the list as the name of a member, with its
-// quotes; nil where it has none.
-func (x *indexing) keyOf(h *step, element *node) []byte {
+// keyOf returns the key of an object of the list as a member's name, with quotes; nil if it has
+// none.
+func (x *indexing) keyOf(s *step, element *node) []byte {
 	if !element.isObject() {
 		return nil
 	}
@@ -66,29 +66,29 @@ func (x *indexing) keyOf(h *step, element *node) []byte {
 	case key == nil:
 		return nil
 	case !x.Integer && key.isText():
-		return h.quote(h.decode(key.text)).text
+		return s.quote(s.decode(key.text)).text
 	case x.Integer:
 		if isInteger(key.text) {
-			return h.quote(key.text).text
+			return s.quote(key.text).text
 		}
 	}
 	return nil
 }
 
-// list puts the key into every object of a map, in front.
-func (x *indexing) list(h *step, held *node) *node {
+// list puts the key into every object of a map, as its first member.
+func (x *indexing) list(s *step, held *node) *node {
 	if held.kind != object {
 		return nil
 	}
-	elements := h.membersOf(held)
-	sorted := h.keyed.take(len(elements))
+	elements := s.membersOf(held)
+	sorted := s.keyed.take(len(elements))
 	for i, m := range elements {
-		sorted[i] = keyed{element: m, text: h.nameOf(m)}
-		key := h.keyValue(sorted[i].text, x.Integer)
+		sorted[i] = keyed{element: m, text: s.nameOf(m)}
+		key := s.keyValue(sorted[i].text, x.Integer)
 		if key == nil || !m.isObject() || m.get(&x.key) != nil {
 			return nil
 		}
-		key.key, key.mark, key.next = x.key.quoted, x.key.mark, m.first
+		key.key, key.fingerprint, key.next = x.key.quoted, x.key.fingerprint, m.first
 		if m.first == nil {
 			m.last = key
 		}
@@ -102,11 +102,10 @@ func (x *indexing) list(h *step, held *node) *node {
 	for i := range sorted {
 		elements[i] = sorted[i].element
 	}
-	return h.listOf(elements)
+	return s.listOf(elements)
 }
 
-// keyed is an element and what it is sorted by, which is read once: integers go by
-// size, and strings by their bytes.
+// keyed is an element with its sort key: integers sort by size, strings by bytes.
 type keyed struct {
 	element *node
 	number  int64
@@ -120,37 +119,37 @@ func (k keyed) compare(other keyed) int {
 	return bytes.Compare(k.text, other.text)
 }
 
-// keyValue is the name of a member as a value.
-func (h *step) keyValue(name []byte, integer bool) *node {
+// keyValue returns the name of a member as a value.
+func (s *step) keyValue(name []byte, integer bool) *node {
 	if !integer {
-		return h.quote(name)
+		return s.quote(name)
 	}
 	if !isInteger(name) {
 		return nil
 	}
-	return h.raw(name)
+	return s.raw(name)
 }
 
-// orderName is the one name in an order as format 1 preserved it: {"order":["b","a"]}.
+// orderName is the only name in an order of format 1: {"order":["b","a"]}.
 var orderName = newName("order")
 
-// order writes the keys of a list as they follow each other, as a list.
-func (x *indexing) order(h *step, list []byte) []byte {
-	held, err := h.parse(list, objects)
+// order returns the keys of a list in their order, as a JSON list.
+func (x *indexing) order(s *step, list []byte) []byte {
+	held, err := s.parse(list, openElementMembers)
 	if err != nil {
-		return list // cannot be: it has an image
+		return list // cannot happen: the list has an image
 	}
-	keys := h.membersOf(held)
+	keys := s.membersOf(held)
 	for i, element := range keys {
-		keys[i] = h.raw(element.get(&x.key).text)
+		keys[i] = s.raw(element.get(&x.key).text)
 	}
-	return h.bytes(h.listOf(keys))
+	return s.bytes(s.listOf(keys))
 }
 
-// reorder makes the elements of a list, whose keys are in front, follow each
-// other as their keys do in what was preserved. New ones stand behind them.
-func (x *indexing) reorder(h *step, list *node, order []byte) *node {
-	keys, err := h.parse(order, elements)
+// reorder sorts the elements of a list, whose first member is the key, into the preserved order.
+// New elements come last.
+func (x *indexing) reorder(s *step, list *node, order []byte) *node {
+	keys, err := s.parse(order, openElements)
 	if err != nil || keys.kind != array {
 		return list
 	}
@@ -161,8 +160,8 @@ func (x *indexing) reorder(h *step, list *node, order []byte) *node {
 			ranks[text] = int64(len(ranks))
 		}
 	}
-	elements := h.membersOf(list)
-	sorted := h.keyed.take(len(elements))
+	elements := s.membersOf(list)
+	sorted := s.keyed.take(len(elements))
 	for i, element := range elements {
 		sorted[i] = keyed{element: element, number: int64(len(ranks))}
 		if rank, known := ranks[canonical(element.first)]; known {
@@ -173,25 +172,25 @@ func (x *indexing) reorder(h *step, list *node, order []byte) *node {
 	for i := range sorted {
 		elements[i] = sorted[i].element
 	}
-	return h.listOf(elements)
+	return s.listOf(elements)
 }
 
-// membersOf are the members of an object or the elements of a list.
-func (h *step) membersOf(n *node) []*node {
+// membersOf returns the members of an object, or the elements of a list.
+func (s *step) membersOf(n *node) []*node {
 	count := 0
 	for m := n.first; m != nil; m = m.next {
 		count++
 	}
-	members := h.lists.take(count)[:0]
+	members := s.lists.take(count)[:0]
 	for m := n.first; m != nil; m = m.next {
 		members = append(members, m)
 	}
 	return members
 }
 
-// listOf makes a list of values that are in no other.
-func (h *step) listOf(elements []*node) *node {
-	list := h.node()
+// listOf returns a list of values that are in no other list.
+func (s *step) listOf(elements []*node) *node {
+	list := s.node()
 	list.kind, list.open = array, true
 	for _, element := range elements {
 		list.add(element)

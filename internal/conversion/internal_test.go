@@ -15,25 +15,25 @@ import (
 // If a ruleset expects an object there may be a list, whose elements have no names.
 func TestListInPlaceOfAnObject(t *testing.T) {
 	const text = `{"a":[1,{"b":2}]}`
-	root, err := parse([]byte(text), everything)
+	root, err := parse([]byte(text), openAll)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []Path
-	of := holder{slot: newSlot(Path{"a"}, 0), known: setOf([]string{"b"})}
+	of := holder{slot: newSlot(Path{"a"}, 0), named: setOf([]string{"b"})}
 	for i := range fewNames + 1 {
 		name := fmt.Sprint("name", i)
 		paths = append(paths, Path{name})
-		of.members.set(name, leaver{when: always})
+		of.fields.set(name, removedField{when: removeAlways})
 	}
 	var h step
-	h.leave(&of, root, nil)
-	if got := string(root.append(nil)); got != text || len(h.keep) > 0 {
-		t.Errorf("%s is left, and %d values are kept; want %s and none", got, len(h.keep), text)
+	h.removeOneSided(&of, root, nil)
+	if got := string(root.append(nil)); got != text || len(h.preserving) > 0 {
+		t.Errorf("%s is left, and %d values are kept; want %s and none", got, len(h.preserving), text)
 	}
 	a := newName("a")
 	if root.get(&a).holdsOnlyShared(trieOf(paths, 0)) {
-		t.Error("a list is taken for an object that has borrowed values")
+		t.Error("a list is mistaken for an object with values of rules only")
 	}
 }
 
@@ -47,14 +47,14 @@ func TestByName(t *testing.T) {
 		}
 		for i := range count {
 			for _, spelling := range []string{"é%d", `\u00e9%d`} {
-				root, err := parse(fmt.Appendf(nil, `{"`+spelling+`":0,"other":0}`, i), one)
+				root, err := parse(fmt.Appendf(nil, `{"`+spelling+`":0,"other":0}`, i), openMembers)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := numbers.of(root.first); got != i+1 {
+				if got := numbers.lookup(root.first); got != i+1 {
 					t.Errorf("of %d names, %s is %d, want %d", count, root.first.key, got, i+1)
 				}
-				if got := numbers.of(root.last) + numbers.get("other"); got != 0 {
+				if got := numbers.lookup(root.last) + numbers.get("other"); got != 0 {
 					t.Errorf("of %d names, one that is not there is %d", count, got)
 				}
 			}
@@ -70,11 +70,11 @@ func TestByNameOfNamesThatLookAlike(t *testing.T) {
 			numbers.set(text, i+1)
 		}
 		for i, text := range append(names, "abcuabc") {
-			root, err := parse([]byte(`{"`+text+`":0}`), one)
+			root, err := parse([]byte(`{"`+text+`":0}`), openMembers)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := numbers.of(root.first), (i+1)%(len(names)+1); got != want {
+			if got, want := numbers.lookup(root.first), (i+1)%(len(names)+1); got != want {
 				t.Errorf("of %q, %s is %d, want %d", names, text, got, want)
 			}
 		}
@@ -89,7 +89,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 		for _, other := range names {
 			for _, slash := range []string{"/", `\/`, `\u002f`} {
 				quoted := strings.ReplaceAll(string(appendQuoted(nil, other)), "/", slash)
-				root, err := parse([]byte(`{`+quoted+`:0}`), one)
+				root, err := parse([]byte(`{`+quoted+`:0}`), openMembers)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,109 +11,110 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// merger brings entries into an object that rules have converted, parsed as a whole.
-// Live data stays unchanged.
+// merger merges entries into a converted object that is completely parsed. It does not change live
+// data.
 type merger struct {
-	h    *step
-	root *node
-	way  *direction
-	// whole is the entry, kind and digest are those of the entry that is merged. Exact tells that its
-	// pointer names an element by the index that it has now.
-	// Unmatched is that of an element that was edited if it is not found.
+	step      *step
+	root      *node
+	direction *direction
+	// entry is being merged; kind and digest are its own. exact is true if its pointer names an
+	// element by the current index. unmatched is true if a missing element was edited, so that the
+	// entry is dropped.
 	kind             entryKind
 	digest           []byte
-	whole            *entry
+	entry            *entry
 	exact, unmatched bool
-	// restore are all entries of the version of the object.
+	// restore are all entries of the target version.
 	restore entries
-	// left are the entries that are carried on, added what was made of others.
-	left  entries
-	added map[*node]bool
-	// What was looked up in large objects and lists is found at once: members by
-	// their names, elements by their selectors, and by what they are.
+	// remaining are the entries that stay preserved; added are the nodes made of other entries.
+	remaining entries
+	added     map[*node]bool
+	// These caches speed up large objects and lists: members by name, elements by selector and by
+	// digest.
 	members   map[*node]map[string]*node
 	selectors map[*node]map[string]*node
 	digests   map[*node]*digests
-	// keys are the names, as segments, by which elements were looked up.
+	// keys are the names, as pointer segments, of the keys by which elements were looked up.
 	keys map[string]bool
-	// lists are the elements of lists, by their indexes.
+	// lists are the elements of lists by index.
 	lists map[*node][]*node
-	// taken are the fields of objects that entries must not fill.
-	taken map[*node][]takenField
+	// blocked are the fields that entries must not fill, by object.
+	blocked map[*node][]blockedField
 }
 
-// newMerger makes the merger of an object at the version to which a way leads, of which
-// some entries are restored.
-func newMerger(h *step, root *node, w *direction, restore entries) *merger {
+// newMerger returns a merger for an object in the target version of the direction. restore are all
+// entries of that version.
+func newMerger(s *step, root *node, d *direction, restore entries) *merger {
 	return &merger{
-		h: h, root: root, way: w, restore: restore,
+		step: s, root: root, direction: d, restore: restore,
 		added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{},
 		digests: map[*node]*digests{}, keys: map[string]bool{}, lists: map[*node][]*node{},
 	}
 }
 
-// merge brings one entry into the object.
-func (m *merger) merge(s *shape.Schema, e *entry, exact bool) {
-	m.whole, m.kind, m.digest, m.exact, m.unmatched = e, e.kind, e.images, exact, e.fate == unmatched
+// merge merges one entry into the object.
+func (m *merger) merge(schema *shape.Schema, e *entry, exact bool) {
+	m.entry, m.kind, m.digest, m.exact, m.unmatched = e, e.kind, e.images, exact, e.state == unmatched
 	if !isString(m.digest) {
-		m.digest = nil // fields of a rule
+		m.digest = nil // the images are fields of a rule
 	}
-	value, err := m.h.parse(e.value, everything)
+	value, err := m.step.parse(e.value, openAll)
 	if err != nil {
-		value = m.h.raw(e.value) // an absence, or a name is twice in it
+		value = m.step.raw(e.value) // an absence, or an object with a duplicate name
 	}
 	path := splitPointer(e.pointer)
 	switch {
 	case path[0] == "metadata":
 		m.metadata(path, value)
-	case path[0] == "status" && m.h.refusesStatus, m.kind == aValue && len(path) == 1 && IsEnvelope(path[0]):
-		m.carry("", path, value)
+	case path[0] == "status" && m.step.refusesStatus, m.kind == valueEntry && len(path) == 1 && IsEnvelope(path[0]):
+		m.keepPreserved("", path, value)
 	default:
-		m.into(m.root, s, "", path, value)
+		m.mergeAt(m.root, schema, "", path, value)
 	}
 }
 
-// into merges a value at the rest of its path below a node, whose own pointer is at.
-func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value *node) {
+// mergeAt merges a value into a node. pointer is that of the node, path the rest of the way to the
+// value.
+func (m *merger) mergeAt(n *node, schema *shape.Schema, pointer string, path []string, value *node) {
 	switch {
-	case len(path) == 0 && m.whole.fate == unedited && value.kind != scalar:
+	case len(path) == 0 && m.entry.state == unedited && value.kind != scalar:
 		n.kind, n.open, n.text, n.first, n.last = value.kind, true, value.text, value.first, value.last
 		delete(m.lists, n)
 	case len(path) == 0:
-		m.fill(n, s, at, value)
-	case s == nil:
-		m.carry(at, path, value)
+		m.fillMissing(n, schema, pointer, value)
+	case schema == nil:
+		m.keepPreserved(pointer, path, value)
 	case n.kind == object:
-		member := s.Field(unescapePointer(path[0]))
-		if next := m.member(n, path[0]); next != nil && len(path) == 1 && m.isFilled(next, at+"/"+path[0]) {
-			m.refill(next, member, at, path, value)
+		member := schema.Field(unescapePointer(path[0]))
+		if next := m.member(n, path[0]); next != nil && len(path) == 1 && m.isFilled(next, pointer+"/"+path[0]) {
+			m.replaceDefault(next, member, pointer, path, value)
 		} else if next != nil {
-			m.into(next, member, at+"/"+path[0], path[1:], value)
+			m.mergeAt(next, member, pointer+"/"+path[0], path[1:], value)
 		} else {
-			m.add(n, member, at, path, value)
+			m.add(n, member, pointer, path, value)
 		}
 	case n.kind == array:
-		if element := m.element(n, s, path, value); element != nil {
-			m.into(element, s.Items(), at+"/"+path[0], path[1:], value)
+		if element := m.element(n, schema, path, value); element != nil {
+			m.mergeAt(element, schema.Items(), pointer+"/"+path[0], path[1:], value)
 		} else if !m.unmatched {
-			m.carry(at, path, value)
+			m.keepPreserved(pointer, path, value)
 		}
 	default:
-		m.carry(at, path, value)
+		m.keepPreserved(pointer, path, value)
 	}
 }
 
-// isFilled reports whether a member is a default that a rule has filled in: that is no
-// live data.
+// isFilled reports whether the member holds a default that a rule filled in. A default is not live
+// data.
 func (m *merger) isFilled(n *node, pointer string) bool {
-	d := m.way.defaultAt([]byte(pointer), false)
-	return d != nil && m.kind == aValue && !m.added[n] && m.h.same(n, m.h.raw(d.value))
+	d := m.direction.defaultAt([]byte(pointer), false)
+	return d != nil && m.kind == valueEntry && !m.added[n] && m.step.same(n, m.step.raw(d.value))
 }
 
-// refill puts a value in the place of a default.
-func (m *merger) refill(n *node, s *shape.Schema, at string, path []string, value *node) {
-	if s == nil || !m.h.fitsShape(s, m.h.bytes(value)) {
-		m.carry(at, path, value)
+// replaceDefault replaces a default by a value.
+func (m *merger) replaceDefault(n *node, schema *shape.Schema, pointer string, path []string, value *node) {
+	if schema == nil || !m.step.fitsShape(schema, m.step.bytes(value)) {
+		m.keepPreserved(pointer, path, value)
 		return
 	}
 	n.kind, n.open, n.untouched, n.text, n.first, n.last = value.kind, value.open, false, value.text, value.first, value.last
@@ -121,48 +122,48 @@ func (m *merger) refill(n *node, s *shape.Schema, at string, path []string, valu
 	delete(m.members, n)
 }
 
-// add makes a member, and those on the way to its place, where the schema knows them
-// and accepts what is made. An element that is gone is not made again.
-func (m *merger) add(n *node, member *shape.Schema, at string, path []string, value *node) {
+// add adds a member, with its missing parent objects, if the schema allows it. A deleted element
+// is not added again.
+func (m *merger) add(n *node, member *shape.Schema, pointer string, path []string, value *node) {
 	if !reaches(member, path[1:]) {
-		m.carry(at, path, value)
+		m.keepPreserved(pointer, path, value)
 		return
 	}
-	if m.kind == anAbsence || m.isPartOfLive(at+"/"+strings.Join(path, "/")) {
-		return // no rule fills the field any more, or live data supersedes it
+	if m.kind == absenceEntry || m.isPartOfLive(pointer+"/"+strings.Join(path, "/")) {
+		return // no rule fills in the field any more, or live data supersedes it
 	}
-	made := m.h.bytes(value)
+	text := m.step.bytes(value)
 	for i := len(path) - 1; i > 0; i-- {
-		made = append(append(append(appendQuoted([]byte{'{'}, unescapePointer(path[i])), ':'), made...), '}')
+		text = append(append(append(appendQuoted([]byte{'{'}, unescapePointer(path[i])), ':'), text...), '}')
 	}
-	if m.kind != aValue || !m.h.fitsShape(member, made) {
-		m.carry(at, path, value)
+	if m.kind != valueEntry || !m.step.fitsShape(member, text) {
+		m.keepPreserved(pointer, path, value)
 		return
 	}
-	child, err := m.h.parse(made, everything)
+	child, err := m.step.parse(text, openAll)
 	if err != nil {
-		child = m.h.raw(made)
+		child = m.step.raw(text)
 	}
-	if m.takes(n, path[0], child) {
-		m.carry(at, path, value)
+	if m.isBlocked(n, path[0], child) {
+		m.keepPreserved(pointer, path, value)
 		return
 	}
 	m.added[child] = true
-	m.noteMade(n, path[0], child)
+	m.moveBlocked(n, path[0], child)
 	name := newName(unescapePointer(path[0]))
 	n.set(&name, child)
-	if known := m.members[n]; known != nil {
-		known[path[0]] = child
+	if cache := m.members[n]; cache != nil {
+		cache[path[0]] = child
 	}
 	if m.keys[path[0]] {
-		clear(m.selectors) // an element may have got its key
+		clear(m.selectors) // the member may be the key of an element
 	}
 }
 
-// isPartOfLive reports whether a rule computes a field together with others that are
-// live: the field would be absent by that.
+// isPartOfLive reports whether a rule computes the field together with others that have live data:
+// then the field is absent on purpose.
 func (m *merger) isPartOfLive(pointer string) bool {
-	scope, rule := m.way.ruleTo([]byte(pointer))
+	scope, rule := m.direction.ruleTo([]byte(pointer))
 	if rule == nil {
 		return false
 	}
@@ -179,53 +180,53 @@ func (m *merger) isPartOfLive(pointer string) bool {
 	return false
 }
 
-// isRestored reports whether a value at a pointer is the one that was preserved of it.
+// isRestored reports whether the value at the pointer is the preserved one.
 func (m *merger) isRestored(live *node, pointer string) bool {
-	e := m.restore.find([]byte(pointer), aValue)
-	return e != nil && e.fate == consumed && m.h.same(live, m.h.raw(e.value))
+	e := m.restore.find([]byte(pointer), valueEntry)
+	return e != nil && e.state == consumed && m.step.same(live, m.step.raw(e.value))
 }
 
-// reaches reports whether a schema has a field at the end of a path of names.
-func reaches(s *shape.Schema, path []string) bool {
+// reaches reports whether the schema has a field at the path, which only has names.
+func reaches(schema *shape.Schema, path []string) bool {
 	for _, segment := range path {
-		if s == nil || s.IsList() || strings.HasPrefix(segment, "[") || isIndex([]byte(segment)) && s.Items() != nil && !s.IsObject() {
+		if schema == nil || schema.IsList() || strings.HasPrefix(segment, "[") || isIndex([]byte(segment)) && schema.Items() != nil && !schema.IsObject() {
 			return false
 		}
-		s = s.Field(unescapePointer(segment))
+		schema = schema.Field(unescapePointer(segment))
 	}
-	return s != nil
+	return schema != nil
 }
 
-// fill gives a value that is there what it lacks.
-func (m *merger) fill(n *node, s *shape.Schema, at string, value *node) {
+// fillMissing adds to a live value what it lacks of the preserved one.
+func (m *merger) fillMissing(n *node, schema *shape.Schema, pointer string, value *node) {
 	switch {
-	case m.kind != aValue:
-	case s == nil:
-		m.carry(at, nil, value)
+	case m.kind != valueEntry:
+	case schema == nil:
+		m.keepPreserved(pointer, nil, value)
 	case n.kind == object && value.kind == object:
 		for member := value.first; member != nil; {
-			next := member.next // it may get another place
-			m.into(n, s, at, []string{escapePointer(member.label())}, member)
+			next := member.next // mergeAt may move the member
+			m.mergeAt(n, schema, pointer, []string{escapePointer(member.decodedName())}, member)
 			member = next
 		}
-	case n.kind == array && value.kind == array && s.Keys() != nil:
-		keys := Path(s.Keys()).segments()
+	case n.kind == array && value.kind == array && schema.Keys() != nil:
+		keys := Path(schema.Keys()).segments()
 		for element := value.first; element != nil; element = element.next {
 			selector := string(appendSelector(nil, element, keys))
 			if live := m.selected(n, keys, selector); live != nil {
-				m.fill(live, s.Items(), at+"/"+selector, element)
+				m.fillMissing(live, schema.Items(), pointer+"/"+selector, element)
 			}
 		}
 	}
 }
 
-// element finds the element of a list to which a path leads. An index is of one that
-// had no keys: it is the one that has the same keys now, or still is what the element
-// became. Format 1 did not tell that: there, it is the one at the index if it has
-// nothing but what the element had.
-func (m *merger) element(list *node, s *shape.Schema, path []string, value *node) *node {
+// element returns the element of a list to which the path leads. An index belongs to an element
+// that had no keys: it stands for the element that now has the same keys, or that is still the
+// result of the preserved one. Format 1 has no digest of that result: there, it stands for the
+// element at the index if that has nothing that the preserved one lacks.
+func (m *merger) element(list *node, schema *shape.Schema, path []string, value *node) *node {
 	segment := path[0]
-	switch keys := Path(s.Keys()).segments(); {
+	switch keys := Path(schema.Keys()).segments(); {
 	case strings.HasPrefix(segment, "["):
 		return m.selected(list, selectorKeys(segment), segment)
 	case !isIndex([]byte(segment)):
@@ -237,27 +238,26 @@ func (m *merger) element(list *node, s *shape.Schema, path []string, value *node
 	case m.digest != nil:
 		return m.digested(list, segment)
 	}
-	if element := m.elementAt(list, segment); m.kind == aValue && element != nil && element.within(value) {
+	if element := m.elementAt(list, segment); m.kind == valueEntry && element != nil && element.isPartOf(value) {
 		return element
 	}
 	return nil
 }
 
-// within reports whether an object has nothing but what another one has. Lists have as
-// many elements, and those nothing else.
-func (n *node) within(other *node) bool {
+// isPartOf reports whether n has nothing that other lacks. Lists must have the same length.
+func (n *node) isPartOf(other *node) bool {
 	if n.kind == array && other.kind == array {
 		a, b := n.first, other.first
-		for ; a != nil && b != nil && a.within(b); a, b = a.next, b.next {
+		for ; a != nil && b != nil && a.isPartOf(b); a, b = a.next, b.next {
 		}
-		return a == b // both are at their ends
+		return a == b // both nil: the lengths are the same
 	}
 	if n.kind != object || other.kind != object {
 		return canonical(n) == canonical(other)
 	}
 	for member := n.first; member != nil; member = member.next {
-		name := newName(member.label())
-		if same := other.get(&name); same == nil || !member.within(same) {
+		name := newName(member.decodedName())
+		if same := other.get(&name); same == nil || !member.isPartOf(same) {
 			return false
 		}
 	}
@@ -272,21 +272,21 @@ func (m *merger) metadata(path []string, value *node) {
 	}
 	text := value.text
 	switch {
-	case m.kind != aValue, CheckMetadata(full) != nil, !isString(text),
+	case m.kind != valueEntry, CheckMetadata(full) != nil, !isString(text),
 		full.IsLabel() && len(validation.IsValidLabelValue(decodeString(text))) > 0:
-		m.carry("", path, value)
+		m.keepPreserved("", path, value)
 	case m.root.find(full.segments()) == nil:
-		m.h.put(m.root, full.segments(), m.h.raw(text))
+		m.step.put(m.root, full.segments(), m.step.raw(text))
 	}
 }
 
-func (m *merger) carry(at string, path []string, value *node) {
+func (m *merger) keepPreserved(pointer string, path []string, value *node) {
 	for _, segment := range path {
-		at += "/" + segment
+		pointer += "/" + segment
 	}
-	if at == string(m.whole.pointer) {
-		m.left = append(m.left, *m.whole)
+	if pointer == string(m.entry.pointer) {
+		m.remaining = append(m.remaining, *m.entry)
 		return
 	}
-	m.left = append(m.left, entry{pointer: []byte(at), kind: m.kind, value: m.h.bytes(value), images: m.digest, anchor: m.whole.anchor})
+	m.remaining = append(m.remaining, entry{pointer: []byte(pointer), kind: m.kind, value: m.step.bytes(value), images: m.digest, anchor: m.entry.anchor})
 }

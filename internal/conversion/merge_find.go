@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// follow follows the segments of a pointer, nil where they lead nowhere.
+// follow returns the node at the path, whose segments are those of a pointer; nil if there is
+// none.
 func (m *merger) follow(n *node, path []string) *node {
 	for _, segment := range path {
 		switch {
@@ -28,72 +29,73 @@ func (m *merger) follow(n *node, path []string) *node {
 	return n
 }
 
-// member returns the member that a segment of a pointer names, nil where there is none.
+// member returns the member with the name, a segment of a pointer; nil if there is none.
 func (m *merger) member(n *node, segment string) *node {
-	known := m.members[n]
-	if known == nil {
-		known = map[string]*node{}
+	cache := m.members[n]
+	if cache == nil {
+		cache = map[string]*node{}
 		for member := n.first; member != nil; member = member.next {
-			known[escapePointer(member.label())] = member
+			cache[escapePointer(member.decodedName())] = member
 		}
-		m.members[n] = known
+		m.members[n] = cache
 	}
-	return known[segment]
+	return cache[segment]
 }
 
-// selected returns the only element of a list that has the keys of a selector.
+// selected returns the element of a list with the keys of the selector, nil if there is none or
+// more than one.
 func (m *merger) selected(list *node, keys segments, selector string) *node {
-	known := m.selectors[list]
-	if known == nil {
-		known = map[string]*node{}
+	cache := m.selectors[list]
+	if cache == nil {
+		cache = map[string]*node{}
 		for i := range keys {
 			m.keys[escapePointer(keys[i].text)] = true
 		}
 		for element := list.first; element != nil && len(keys) > 0; element = element.next {
-			if m.h.spend(scopeUnits) {
+			if m.step.spend(scopeUnits) {
 				break
 			}
 			if element.kind != object {
 				continue
 			}
 			of := string(appendSelector(nil, element, keys))
-			if _, twice := known[of]; twice {
-				element = &node{next: element.next} // neither can be told from the other
+			if _, twice := cache[of]; twice {
+				element = &node{next: element.next} // ambiguous
 			}
-			known[of] = element
+			cache[of] = element
 		}
-		m.selectors[list] = known
+		m.selectors[list] = cache
 	}
-	if found := known[selector]; found != nil && found.kind == object {
+	if found := cache[selector]; found != nil && found.kind == object {
 		return found
 	}
 	return nil
 }
 
-// digested finds an element of a list that still is what the entry's element became,
-// the same for all entries of that element: the one at its index, or else the first.
+// digested returns the element of a list that is still the result of the preserved one, the same
+// for all entries of that element: the one at its index, or else the first one.
 func (m *merger) digested(list *node, segment string) *node {
-	known := m.digests[list]
-	if known == nil {
-		known = &digests{indexes: map[string][]int{}, taken: map[int]bool{}, of: map[string]int{}}
+	cache := m.digests[list]
+	if cache == nil {
+		cache = &digests{indexes: map[string][]int{}, taken: map[int]bool{}, of: map[string]int{}}
 		index := 0
 		for element := list.first; element != nil; element = element.next {
-			of := string(m.h.digest(element))
-			known.indexes[of] = append(known.indexes[of], index)
+			of := string(m.step.digest(element))
+			cache.indexes[of] = append(cache.indexes[of], index)
 			index++
 		}
-		m.digests[list] = known
+		m.digests[list] = cache
 	}
-	index, found := known.take(string(m.digest), segment)
+	index, found := cache.take(string(m.digest), segment)
 	if !found {
 		return nil
 	}
 	return m.elementAt(list, strconv.Itoa(index))
 }
 
-// digests are the elements of a list by what they are.
+// digests are the elements of a list by digest.
 type digests struct {
-	// indexes are sorted, by digests.
+	// indexes are sorted.
 	indexes map[string][]int
 	taken   map[int]bool
 	// of has the index that was taken for an entry, by digest and segment.
@@ -104,41 +106,41 @@ func (d *digests) take(digest, segment string) (index int, found bool) {
 	if index, found = d.of[digest+segment]; found {
 		return index, true
 	}
-	alike := d.indexes[digest]
+	candidates := d.indexes[digest]
 	own, err := strconv.Atoi(segment)
-	if _, found = slices.BinarySearch(alike, own); err != nil || !found || d.taken[own] {
-		for len(alike) > 0 && d.taken[alike[0]] {
-			alike = alike[1:]
+	if _, found = slices.BinarySearch(candidates, own); err != nil || !found || d.taken[own] {
+		for len(candidates) > 0 && d.taken[candidates[0]] {
+			candidates = candidates[1:]
 		}
-		if d.indexes[digest] = alike; len(alike) == 0 {
+		if d.indexes[digest] = candidates; len(candidates) == 0 {
 			return 0, false
 		}
-		own = alike[0]
+		own = candidates[0]
 	}
 	d.taken[own], d.of[digest+segment] = true, own
 	return own, true
 }
 
-// elementAt is the element of a list at an index, nil where there is none.
+// elementAt returns the element of a list at an index, nil if there is none.
 func (m *merger) elementAt(list *node, segment string) *node {
 	if !isIndex([]byte(segment)) {
 		return nil
 	}
-	known, found := m.lists[list]
+	cache, found := m.lists[list]
 	if !found {
 		for element := list.first; element != nil; element = element.next {
-			known = append(known, element)
+			cache = append(cache, element)
 		}
-		m.lists[list] = known
+		m.lists[list] = cache
 	}
-	if index, err := strconv.Atoi(segment); err == nil && index < len(known) {
-		return known[index]
+	if index, err := strconv.Atoi(segment); err == nil && index < len(cache) {
+		return cache[index]
 	}
 	return nil
 }
 
-// selectorKeys are the names of the keys in [name="http",protocol="TCP"]. Values are
-// JSON, so that a comma between two keys stands outside quotes and brackets.
+// selectorKeys returns the names of the keys of a selector such as [name="http",protocol="TCP"].
+// Values are JSON, so a comma between two keys is outside of quotes and brackets.
 func selectorKeys(selector string) segments {
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(selector, "["), "]")
 	if !closed {
@@ -168,40 +170,39 @@ func selectorKeys(selector string) segments {
 	return keys.segments()
 }
 
-// equal reports whether two paths have the same names.
-func (s segments) equal(other segments) bool { return len(s) == len(other) && s.has(other) }
+// equal reports whether two paths are the same.
+func (s segments) equal(other segments) bool { return len(s) == len(other) && s.hasPrefix(other) }
 
-// splitPointer are the segments of a pointer, escaped as they are in it.
+// splitPointer returns the segments of a pointer, still escaped.
 func splitPointer(pointer []byte) []string { return strings.Split(string(pointer[1:]), "/") }
 
-// takenField is a field that is absent at one version, as that cannot have the live data
-// that the field, or those that a rule computes it from, has at the other. An entry in
-// its place would win over that data on the way back.
-type takenField struct {
-	// pointer is its place, and path the rest of that below an object that is there.
+// blockedField is a field that is absent in one version because that version does not allow its
+// value in the other one. An entry in its place would overwrite that value on the way back.
+type blockedField struct {
+	// pointer leads to the field; path is the rest of it below an existing object.
 	pointer []byte
 	path    []string
-	// common is the shape of values that are those of the other version, nil for all.
+	// common is the shape of the values that are blocked, nil for all values.
 	common *Common
 }
 
-func (h *step) noteTaken(pointer []byte, common *Common) {
-	if h.restoring {
-		h.taken = append(h.taken, takenField{pointer: pointer, common: common})
+func (s *step) noteBlocked(pointer []byte, common *Common) {
+	if s.restoring {
+		s.blocked = append(s.blocked, blockedField{pointer: pointer, common: common})
 	}
 }
 
-// noteTaken notes the fields of an object that are taken.
-func (m *merger) noteTaken() {
-	m.taken = map[*node][]takenField{}
-	for _, f := range m.h.taken {
+// noteBlocked records the blocked fields of an object.
+func (m *merger) noteBlocked() {
+	m.blocked = map[*node][]blockedField{}
+	for _, f := range m.step.blocked {
 		f.path = splitPointer(f.pointer)
-		m.noteBelow(m.root, f)
+		m.noteBlockedBelow(m.root, f)
 	}
 }
 
-// noteBelow notes a field at the innermost object around it.
-func (m *merger) noteBelow(n *node, f takenField) {
+// noteBlockedBelow records a field at the innermost existing object above it.
+func (m *merger) noteBlockedBelow(n *node, f blockedField) {
 	for len(f.path) > 1 {
 		next := m.follow(n, f.path[:1])
 		if next == nil {
@@ -210,30 +211,30 @@ func (m *merger) noteBelow(n *node, f takenField) {
 		n, f.path = next, f.path[1:]
 	}
 	if n.kind == object {
-		m.taken[n] = append(m.taken[n], f)
+		m.blocked[n] = append(m.blocked[n], f)
 	}
 }
 
-// takes reports whether a member that is made would be, or have, a field that is taken.
-func (m *merger) takes(n *node, segment string, made *node) bool {
-	for _, f := range m.taken[n] {
+// isBlocked reports whether a new member is, or contains, a blocked field.
+func (m *merger) isBlocked(n *node, segment string, made *node) bool {
+	for _, f := range m.blocked[n] {
 		if f.path[0] != segment {
 			continue
 		}
 		value := m.follow(made, f.path[1:])
-		if value != nil && (f.common == nil || f.common.fits(&m.h.arena, m.h.bytes(value))) {
+		if value != nil && (f.common == nil || f.common.fits(&m.step.arena, m.step.bytes(value))) {
 			return true
 		}
 	}
 	return false
 }
 
-// noteMade notes the fields that are taken in a member that was made.
-func (m *merger) noteMade(n *node, segment string, made *node) {
-	for _, f := range m.taken[n] {
+// moveBlocked records the blocked fields that are inside of a new member.
+func (m *merger) moveBlocked(n *node, segment string, made *node) {
+	for _, f := range m.blocked[n] {
 		if f.path[0] == segment && len(f.path) > 1 {
 			f.path = f.path[1:]
-			m.noteBelow(made, f)
+			m.noteBlockedBelow(made, f)
 		}
 	}
 }

@@ -10,37 +10,35 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// The work of a conversion is counted in units, and not timed: the same object
-// always takes the same.
+// Work is counted in units and not timed: the same object always takes the same work.
 const (
-	// scopeUnits is what an object, or an element of a list or map, takes by itself.
+	// scopeUnits is the work for an object, or for an element of a list or map.
 	scopeUnits = 16
-	// placeUnits is what each byte takes of a place that is written to be preserved:
-	// it takes memory, too, and is as long as the names above it.
+	// placeUnits is the work for each byte of a pointer that is preserved. It also takes memory,
+	// and is as long as the names above it.
 	placeUnits = 4
-	// widthUnits are the bytes of a place that is looked up, for a unit.
+	// widthUnits is the number of bytes of a looked-up pointer per unit.
 	widthUnits = 4
-	// costUnits are the units of an expression's cost, for a unit.
+	// costUnits is the number of CEL cost units per unit.
 	costUnits = 64
-	// workLimit is the most that one object may take. The most elements that an API
-	// server accepts in an object of 3 MiB, a million, take an eighth of it for each
-	// of the two steps from a spoke through the hub to another one.
+	// workLimit is the maximum for one object. A million elements, the most that an API server
+	// accepts in an object of 3 MiB, take an eighth of it in each of the two steps between spokes.
 	workLimit = 128 << 20
-	// stopUnits are the units between two checks whether to stop.
+	// stopUnits is the number of units between two checks whether to stop.
 	stopUnits = 16 << 10
 )
 
-// ErrStopped is the error of a conversion that was told to stop.
+// ErrStopped is returned by a conversion that was told to stop.
 var ErrStopped = errors.New("the conversion was stopped before its end")
 
-// BudgetError refuses an object whose conversion takes more work than an object
-// may. Its text is for the person who asked for the object.
+// BudgetError refuses an object whose conversion takes too much work. Its text is for the user who
+// requested the object.
 type BudgetError struct {
-	// Field is what was being computed by a cel rule, empty where it was not an
-	// expression that took so much.
+	// Field is the field that a cel rule was computing, empty if the limit of work was exceeded
+	// elsewhere.
 	Field string
-	// Cost is what was spent, and Limit what an object may take: units of cost of
-	// expressions, or units of work.
+	// Cost was spent, and Limit is the maximum for an object: in units of CEL cost, or in units of
+	// work.
 	Cost, Limit int64
 }
 
@@ -52,50 +50,49 @@ func (e *BudgetError) Error() string {
 		e.Cost, e.Field, e.Limit)
 }
 
-// meter counts the work of the conversion of one object, whatever is converted on
-// the way, and ends it.
+// meter counts the work for one object, including nested conversions, and stops them.
 type meter struct {
-	// left is the work up to the next look, spent that up to the last one.
-	left, spent int64
-	// stop tells whether to stop. It may be nil.
+	// untilCheck is the work until the next check; spent is the work up to the last one.
+	untilCheck, spent int64
+	// stop reports whether to stop. It may be nil.
 	stop func() bool
-	// expressions is what the expressions have cost.
+	// expressions is the cost of the expressions.
 	expressions expression.Budget
-	// err is why the conversion has ended.
+	// err is the reason why the conversion stopped.
 	err error
 }
 
-// start begins to count.
-func (h *step) start(stop func() bool) {
-	h.own = meter{left: stopUnits, stop: stop}
-	h.meter = &h.own
+// start starts a new meter.
+func (s *step) start(stop func() bool) {
+	s.ownMeter = meter{untilCheck: stopUnits, stop: stop}
+	s.meter = &s.ownMeter
 }
 
-// another is a step for something that is converted on the way, on the same
-// account. It is to be released.
-func (h *step) another() *step {
+// newNested returns a step for a nested conversion, which shares the meter. The caller releases
+// it.
+func (s *step) newNested() *step {
 	other := stepPool.Get().(*step)
-	other.meter, other.whole = h.meter, h.whole
+	other.meter, other.complete = s.meter, s.complete
 	return other
 }
 
-// spend counts work, and reports whether the conversion has ended: what it does
-// from then on is for nothing, and should not be much.
-func (h *step) spend(units int) (ended bool) {
-	m := h.meter
-	if m.left -= int64(units); m.left > 0 {
+// spend counts work and reports whether the conversion has stopped. Then its result is not used,
+// and callers should return soon.
+func (s *step) spend(units int) (ended bool) {
+	m := s.meter
+	if m.untilCheck -= int64(units); m.untilCheck > 0 {
 		return false
 	}
-	return m.look()
+	return m.check()
 }
 
-// look finds out whether the conversion is to end.
-func (m *meter) look() (ended bool) {
+// check reports whether the conversion has to stop.
+func (m *meter) check() (ended bool) {
 	if m.err != nil {
 		return true
 	}
-	m.spent += stopUnits - m.left
-	m.left = stopUnits
+	m.spent += stopUnits - m.untilCheck
+	m.untilCheck = stopUnits
 	switch {
 	case m.spent > workLimit:
 		m.end(&BudgetError{Cost: m.spent, Limit: workLimit})
@@ -105,5 +102,5 @@ func (m *meter) look() (ended bool) {
 	return m.err != nil
 }
 
-// end ends the conversion. Nothing is left, so that whatever is spent meets a look.
-func (m *meter) end(err error) { m.left, m.err = 0, err }
+// end stops the conversion. It sets untilCheck to 0, so that the next spend calls check.
+func (m *meter) end(err error) { m.untilCheck, m.err = 0, err }

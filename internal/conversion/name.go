@@ -8,24 +8,24 @@ import (
 	"slices"
 )
 
-// mark is a part of a name.
-type mark uint64
+// fingerprint summarises a name in one word.
+type fingerprint uint64
 
-// name is the name of a member, prepared for being found and written.
+// name is the name of a member, prepared for lookups and writing.
 type name struct {
 	text string
 	// quoted is the text as a JSON string.
 	quoted []byte
-	// mark is that of the quoted text.
-	mark mark
+	// fingerprint is that of the quoted text.
+	fingerprint fingerprint
 }
 
 func newName(text string) name {
 	quoted := appendQuoted(nil, text)
-	return name{text, quoted, markOf(quoted)}
+	return name{text, quoted, fingerprintOf(quoted)}
 }
 
-// The names that every object has.
+// Names that every object has.
 var (
 	nameAPIVersion  = newName("apiVersion")
 	nameKind        = newName("kind")
@@ -36,26 +36,25 @@ var (
 	nameAnnotations = newName("annotations")
 )
 
-// marked is how long a quoted name may be for its mark and its length to tell it
-// apart from any other.
-const marked = 8
+// fingerprintLen is the length of a quoted name up to which fingerprint and length identify it.
+const fingerprintLen = 8
 
-// markOf tells most names apart at a glance, by how they begin, how they end and
-// how long they are, and orders them by how they begin.
-func markOf(quoted []byte) mark {
-	const half, bits = marked / 2, 8
+// fingerprintOf combines the beginning, the end and the length of a name. Most names differ in it.
+// Its upper half sorts like the names.
+func fingerprintOf(quoted []byte) fingerprint {
+	const half, bits = fingerprintLen / 2, 8
 	length := len(quoted)
 	if length < half {
-		return mark(quoted[1]) << ((2*half - 2) * bits)
+		return fingerprint(quoted[1]) << ((2*half - 2) * bits)
 	}
 	begin, end := binary.BigEndian.Uint32(quoted), binary.LittleEndian.Uint32(quoted[length-half:])
-	return mark(begin)<<(half*bits) | mark(end) ^ mark(length)
+	return fingerprint(begin)<<(half*bits) | fingerprint(end) ^ fingerprint(length)
 }
 
-// before reports whether a name begins with less than another.
-func (m mark) before(other mark) bool { return m>>32 < other>>32 }
+// before reports whether the beginning of a name sorts before that of another name.
+func (f fingerprint) before(other fingerprint) bool { return f>>32 < other>>32 }
 
-// segments is a Path, prepared for being followed.
+// segments is a Path, prepared for lookups.
 type segments []name
 
 func (p Path) segments() segments {
@@ -66,8 +65,8 @@ func (p Path) segments() segments {
 	return prepared
 }
 
-// names are the path.
-func (s segments) names() Path {
+// path returns the Path.
+func (s segments) path() Path {
 	path := make(Path, len(s))
 	for i := range s {
 		path[i] = s[i].text
@@ -75,11 +74,11 @@ func (s segments) names() Path {
 	return path
 }
 
-// split is the path of the object that holds a field, and the field's name.
+// split returns the path of the parent object and the name of the field.
 func (s segments) split() (parent segments, last *name) { return s[:len(s)-1], &s[len(s)-1] }
 
-// has is that of Path.
-func (s segments) has(prefix segments) bool {
+// hasPrefix reports whether s begins with prefix.
+func (s segments) hasPrefix(prefix segments) bool {
 	if len(s) < len(prefix) {
 		return false
 	}
@@ -91,37 +90,36 @@ func (s segments) has(prefix segments) bool {
 	return true
 }
 
-// byName is what belongs to the members of an object. The zero one has nothing.
+// byName maps the names of members to values. The zero value is empty.
 type byName[T any] struct {
-	entries []belonging[T]
-	// index is where the entries are that are many: of a few, it is faster to
-	// compare marks.
+	entries []namedValue[T]
+	// index has the positions of many entries. For a few, comparing fingerprints is faster.
 	index map[string]int
-	// spots has the entries of a few names whose marks tell them apart, each where
-	// its mark times the factor leads to.
+	// spots is a perfect hash table for a few entries with different fingerprints: the upper bits
+	// of fingerprint times factor are the index of a spot, which has the position of the entry.
 	spots  []byte
-	factor mark
+	factor fingerprint
 }
 
-type belonging[T any] struct {
+type namedValue[T any] struct {
 	name
 	value T
 }
 
 const (
-	// fewNames is the most entries that have no index.
+	// fewNames is the maximum number of entries without an index.
 	fewNames = 12
-	// spotBits leave most spots free, so that a factor is soon found.
+	// spotBits leaves most spots free, so that a factor is found soon.
 	spotBits = 6
 )
 
-// set gives a name a value, in the place of the one that it had.
+// set adds or replaces the value of a name.
 func (b *byName[T]) set(text string, value T) {
-	if at := b.position(text); at >= 0 {
-		b.entries[at].value = value
+	if pos := b.position(text); pos >= 0 {
+		b.entries[pos].value = value
 		return
 	}
-	b.entries = append(b.entries, belonging[T]{newName(text), value})
+	b.entries = append(b.entries, namedValue[T]{newName(text), value})
 	switch count := len(b.entries); {
 	case count == fewNames+1:
 		b.index = map[string]int{}
@@ -134,16 +132,16 @@ func (b *byName[T]) set(text string, value T) {
 	b.spread()
 }
 
-// spread looks for a factor that leads each mark to a spot of its own. There is
-// none where two marks are the same.
+// spread searches a factor that gives each fingerprint its own spot. There is none if two
+// fingerprints are the same.
 func (b *byName[T]) spread() {
 	const tries = 100
 	b.spots = nil
 	if len(b.entries) < 2 || b.index != nil {
 		return
 	}
-	for try := range mark(tries) {
-		// The golden ratio, from which factors are in no order.
+	for try := range fingerprint(tries) {
+		// Multiples of the golden ratio are in no order.
 		if b.factor = (2*try + 1) * 0x9e3779b97f4a7c15; b.fits() {
 			return
 		}
@@ -151,13 +149,13 @@ func (b *byName[T]) spread() {
 	b.spots = nil
 }
 
-// fits gives every entry its spot, and reports whether none is taken. At a free
-// one is the first entry, whose mark is another.
+// fits fills in the spots, and returns false if two entries share one. Free spots have the
+// position of the first entry, whose fingerprint differs.
 func (b *byName[T]) fits() bool {
 	b.spots = make([]byte, 1<<spotBits)
 	var taken [1 << spotBits]bool
 	for i := range b.entries {
-		spot := b.spotOf(b.entries[i].mark)
+		spot := b.spotOf(b.entries[i].fingerprint)
 		if taken[spot] {
 			return false
 		}
@@ -166,30 +164,30 @@ func (b *byName[T]) fits() bool {
 	return true
 }
 
-func (b *byName[T]) spotOf(m mark) mark { return m * b.factor >> (64 - spotBits) }
+func (b *byName[T]) spotOf(f fingerprint) fingerprint { return f * b.factor >> (64 - spotBits) }
 
-// position is where the entry of a name is, and negative where there is none.
+// position returns the position of a name's entry, -1 if there is none.
 func (b *byName[T]) position(text string) int {
 	if b.index != nil {
-		at, found := b.index[text]
+		pos, found := b.index[text]
 		if !found {
 			return -1
 		}
-		return at
+		return pos
 	}
-	return slices.IndexFunc(b.entries, func(e belonging[T]) bool { return e.text == text })
+	return slices.IndexFunc(b.entries, func(e namedValue[T]) bool { return e.text == text })
 }
 
-// of is the value of a member's name, and zero where it has none.
-func (b *byName[T]) of(m *node) (value T) {
+// lookup returns the value for a member's name, the zero value if there is none.
+func (b *byName[T]) lookup(m *node) (value T) {
 	if b.spots != nil {
-		if e := &b.entries[b.spots[b.spotOf(m.mark)]]; m.named(&e.name) {
+		if e := &b.entries[b.spots[b.spotOf(m.fingerprint)]]; m.named(&e.name) {
 			return e.value
 		}
 		return value
 	}
 	if b.index != nil {
-		return b.among(m)
+		return b.lookupIndexed(m)
 	}
 	for i := range b.entries {
 		if m.named(&b.entries[i].name) {
@@ -199,27 +197,27 @@ func (b *byName[T]) of(m *node) (value T) {
 	return value
 }
 
-// among is of for many entries.
-func (b *byName[T]) among(m *node) (value T) {
-	at, found := b.index[string(m.key[1:len(m.key)-1])]
+// lookupIndexed is lookup for many entries.
+func (b *byName[T]) lookupIndexed(m *node) (value T) {
+	pos, found := b.index[string(m.key[1:len(m.key)-1])]
 	if m.escaped {
-		at, found = b.index[m.label()]
+		pos, found = b.index[m.decodedName()]
 	}
 	if found {
-		value = b.entries[at].value
+		value = b.entries[pos].value
 	}
 	return value
 }
 
-// get is the value of a name, and zero where it has none.
+// get returns the value for a name, the zero value if there is none.
 func (b *byName[T]) get(text string) (value T) {
-	if at := b.position(text); at >= 0 {
-		value = b.entries[at].value
+	if pos := b.position(text); pos >= 0 {
+		value = b.entries[pos].value
 	}
 	return value
 }
 
-// setOf is nil for nil.
+// setOf returns the set of the names, nil for nil.
 func setOf(names []string) *byName[bool] {
 	if names == nil {
 		return nil

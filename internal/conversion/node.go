@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// kind of a JSON value.
+// kind is the kind of a JSON value.
 type kind byte
 
 const (
@@ -30,22 +30,22 @@ func kindOf(text []byte) kind {
 	return scalar
 }
 
-// node is a JSON value. One that the ruleset does not look into is its text; an
-// open one has members or elements. It is in one list of siblings at most.
+// node is a JSON value. It is only text if the ruleset does not look into it; an open one has
+// members or elements. A node is in at most one list of siblings.
 type node struct {
 	kind kind
-	// open tells that the ruleset looks into the value.
+	// open is true if the members or elements are nodes of their own.
 	open bool
-	// escaped tells that the key has escapes.
+	// escaped is true if the key contains escapes.
 	escaped bool
-	// untouched tells that the value follows the key as it was written, up to the
-	// capacity of the key.
+	// untouched is true if the value still follows the key in the original text, up to the
+	// capacity of key.
 	untouched bool
-	// key is the name of a member as it is written, with its quotes, and mark that
-	// of the name without escapes.
-	key  []byte
-	mark mark
-	// text is the value as it was written. That of an open one may be outdated.
+	// key is the name of a member as it is written, with quotes; fingerprint is that of the name
+	// without escapes.
+	key         []byte
+	fingerprint fingerprint
+	// text is the value as it was written. It may be outdated if the node is open.
 	text              []byte
 	next, first, last *node
 }
@@ -53,29 +53,27 @@ type node struct {
 // isObject reports whether the value is an object that can get members.
 func (n *node) isObject() bool { return n.open && n.kind == object }
 
-// isNull reports whether the value is null.
 func (n *node) isNull() bool { return isNull(n.text) }
 
 func isNull(text []byte) bool { return string(text) == "null" }
 
-// isText reports whether the value is a string.
 func (n *node) isText() bool { return isString(n.text) }
 
 // named reports whether a member has the name.
-func (n *node) named(name *name) bool { return n.mark == name.mark && n.spells(name) }
+func (n *node) named(name *name) bool { return n.fingerprint == name.fingerprint && n.spells(name) }
 
-// spells reports whether a member has the name whose mark it has.
+// spells reports whether a member with the fingerprint of the name has the name.
 func (n *node) spells(name *name) bool {
 	if n.escaped {
 		return decodeString(n.key) == name.text
 	}
-	return len(n.key) == len(name.quoted) && (len(n.key) <= marked || bytes.Equal(n.key, name.quoted))
+	return len(n.key) == len(name.quoted) && (len(n.key) <= fingerprintLen || bytes.Equal(n.key, name.quoted))
 }
 
-// label is the name of a member, decoded.
-func (n *node) label() string { return decodeString(n.key) }
+// decodedName returns the name of a member without escapes.
+func (n *node) decodedName() string { return decodeString(n.key) }
 
-// nameOf is the name of a member, decoded.
+// nameOf is decodedName without an allocation.
 func (a *arena) nameOf(n *node) []byte {
 	if n.escaped {
 		return a.decode(n.key)
@@ -83,7 +81,7 @@ func (a *arena) nameOf(n *node) []byte {
 	return n.key[1 : len(n.key)-1]
 }
 
-// get returns a member, nil where there is none or the value is no open object.
+// get returns a member, nil if there is none or the value is not an open object.
 func (n *node) get(name *name) *node {
 	for m := n.first; m != nil; m = m.next {
 		if m.named(name) {
@@ -93,7 +91,7 @@ func (n *node) get(name *name) *node {
 	return nil
 }
 
-// find follows a path of names.
+// find returns the value at a path, nil if there is none.
 func (n *node) find(path segments) *node {
 	for i := range path {
 		if n == nil {
@@ -104,8 +102,8 @@ func (n *node) find(path segments) *node {
 	return n
 }
 
-// holds reports whether there is an object at a path that can get new members.
-func (n *node) holds(path segments) bool {
+// hasObject reports whether the value at a path is an object that can get members.
+func (n *node) hasObject(path segments) bool {
 	found := n.find(path)
 	return found != nil && found.isObject()
 }
@@ -121,9 +119,9 @@ func (n *node) add(child *node) {
 	n.last = child
 }
 
-// set replaces a member in its place and returns what it was, or adds one at the end.
+// set replaces a member in its place and returns the previous value, or appends a new member.
 func (n *node) set(name *name, value *node) (old *node) {
-	value.key, value.escaped, value.mark, value.untouched = name.quoted, false, name.mark, false
+	value.key, value.escaped, value.fingerprint, value.untouched = name.quoted, false, name.fingerprint, false
 	before, old := n.lookup(name)
 	if old == nil {
 		n.add(value)
@@ -137,7 +135,7 @@ func (n *node) set(name *name, value *node) (old *node) {
 	return old
 }
 
-// remove takes a member away and returns it, nil where there is none.
+// remove removes and returns a member, nil if there is none.
 func (n *node) remove(name *name) *node {
 	before, old := n.lookup(name)
 	if old == nil {
@@ -151,7 +149,7 @@ func (n *node) remove(name *name) *node {
 	return old
 }
 
-// link makes next follow a child, or the first where before is nil.
+// link makes next the successor of before, or the first child if before is nil.
 func (n *node) link(before, next *node) {
 	if before == nil {
 		n.first = next
@@ -160,7 +158,7 @@ func (n *node) link(before, next *node) {
 	before.next = next
 }
 
-// lookup returns a member and the one before it.
+// lookup returns a member and its predecessor.
 func (n *node) lookup(name *name) (before, found *node) {
 	for m := n.first; m != nil; before, m = m, m.next {
 		if m.named(name) {
@@ -170,8 +168,8 @@ func (n *node) lookup(name *name) (before, found *node) {
 	return before, nil
 }
 
-// keepOnly takes the members away that do not fit. While one is looked at, it and
-// all behind it are still there.
+// keepOnly removes the members that do not fit. During a call of fits, the member and all later
+// ones are still in the list.
 func (n *node) keepOnly(fits func(*node) bool) {
 	var before *node
 	for m := n.first; m != nil; {
@@ -187,7 +185,7 @@ func (n *node) keepOnly(fits func(*node) bool) {
 	n.last = before
 }
 
-// detach takes the value at a path away and returns it, nil where there is none.
+// detach removes and returns the value at a path, nil if there is none.
 func (n *node) detach(path segments) *node {
 	parent, name := path.split()
 	held := n.find(parent)
@@ -197,7 +195,7 @@ func (n *node) detach(path segments) *node {
 	return held.remove(name)
 }
 
-// append writes the value as JSON.
+// append appends the value as JSON.
 func (n *node) append(dst []byte) []byte {
 	switch {
 	case !n.open:
@@ -231,29 +229,28 @@ func (n *node) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// everything looks into all of a value.
-var everything = func() *look {
-	all := &look{}
+// openAll opens all of a value.
+var openAll = func() *projection {
+	all := &projection{}
 	all.each = all
 	return all
 }()
 
-// Canonical writes a JSON text so that equal values have equal texts: the order of
-// members, white space and escapes mean nothing, and numbers are their text. The error
-// says what is wrong with the text, such as a name that is twice in an object.
+// Canonical returns a normal form of a JSON text, the same for equal values: the order of members,
+// white space and escapes do not matter. Numbers are compared by their text. It fails for text
+// that is not valid, or has a duplicate name in an object.
 func Canonical(text []byte) (string, error) {
-	value, err := parse(text, everything)
+	value, err := parse(text, openAll)
 	if err != nil {
 		return "", err
 	}
 	return canonical(value), nil
 }
 
-// canonical writes a value so that equal values have equal texts: the order of
-// members, white space and escapes mean nothing, and numbers are their text.
+// canonical is Canonical for a parsed value.
 func canonical(n *node) string { return new(arena).canonical(n) }
 
-// canonical uses the memory of an arena.
+// canonical uses the memory of the arena.
 func (a *arena) canonical(n *node) string {
 	if n.isText() {
 		return string(appendQuoted(nil, decodeString(n.text)))
@@ -261,15 +258,15 @@ func (a *arena) canonical(n *node) string {
 	if n.kind == scalar {
 		return string(n.text)
 	}
-	all, err := a.parse(n.append(nil), everything)
+	all, err := a.parse(n.append(nil), openAll)
 	if err != nil {
-		return string(n.append(nil)) // a name is twice in it: only its bytes tell
+		return string(n.append(nil)) // it has a duplicate name: compare its bytes
 	}
 	all.sort()
 	return string(all.append(nil))
 }
 
-// sort orders all members by the bytes of their names, and writes all text in one way.
+// sort sorts all members by the bytes of their names, and normalises escapes.
 func (n *node) sort() {
 	if n.isText() {
 		n.text = appendQuoted(nil, decodeString(n.text))
@@ -282,7 +279,7 @@ func (n *node) sort() {
 	if n.kind == object {
 		names := map[*node]string{}
 		for _, child := range children {
-			names[child] = child.label()
+			names[child] = child.decodedName()
 			child.key, child.untouched = appendQuoted(nil, names[child]), false
 		}
 		slices.SortFunc(children, func(a, b *node) int { return strings.Compare(names[a], names[b]) })

@@ -9,33 +9,34 @@ import (
 	"strings"
 )
 
-// Outcome is the findings about the conversion of one object.
+// Outcome reports on the conversion of one object.
 type Outcome struct {
-	// Read is the number of bytes that the object took of the text.
+	// Read is the number of bytes of the text that the object took.
 	Read int
-	// From is the version that the object was at, empty where that is unknown.
+	// From is the version of the object, empty if unknown.
 	From string
-	// KeptBytes is the size of what was preserved, in bytes of the annotation's text.
+	// KeptBytes is the size of the preserved data, in bytes of the annotation's text.
 	KeptBytes int
-	// DroppedValues counts the values for which the annotation had no room.
+	// DroppedValues is the number of values for which the annotations had no room.
 	DroppedValues int
-	// Omitted is what a truncated form lacks, nil where the object is whole.
+	// Omitted is what a truncated form lacks, nil if the object is complete.
 	Omitted *Omitted
 }
 
-// Omitted is what does not fit into an object's annotations.
+// Omitted describes values that do not fit into an object's annotations.
 type Omitted struct {
-	// Version is the one that most of it belongs to, and At the one without it.
+	// Version is the version that most of the values belong to; At is the version of the truncated
+	// form.
 	Version, At string
-	// Count is how many values are left out.
+	// Count is the number of omitted values.
 	Count int
-	// Bytes is what the annotations would take in which they would be, in bytes.
+	// Bytes is the size of the annotations if they held the values.
 	Bytes int
-	// Fields are the first of them, as in a policy.
+	// Fields are the first of the values, as paths of a policy.
 	Fields []string
 }
 
-// excess says what takes how much.
+// excess says what exceeds the limit, and by how much.
 func (o *Omitted) excess() string {
 	return fmt.Sprintf("the fields that only version %s has take %s, and all annotations together may take %s",
 		o.Version, kibibytes(o.Bytes), kibibytes(MaxAnnotations))
@@ -52,18 +53,18 @@ func (o *Omitted) smaller() string {
 	return strings.Join(o.Fields, ", ")
 }
 
-// kibibytes writes a size for people.
+// kibibytes formats a size for messages.
 func kibibytes(bytes int) string {
 	const kibi = 1 << 10
 	return fmt.Sprintf("%d KiB", (bytes+kibi-1)/kibi)
 }
 
-// TruncatedError refuses a truncated form: it must not be stored in place of the
-// object. Its text is for the person who wrote it.
+// TruncatedError refuses a truncated form: it must not be stored in place of the object. Its text
+// is for the user who wrote it.
 type TruncatedError struct {
-	// Annotation is the one that says so.
+	// Annotation is the annotation that marks the truncated form.
 	Annotation string
-	// Omitted is what it says, nil where that cannot be read.
+	// Omitted is the content of the marker, nil if it cannot be read.
 	*Omitted
 }
 
@@ -75,8 +76,8 @@ func (e *TruncatedError) Error() string {
 		e.At, e.excess(), e.Version, e.Annotation, e.smaller())
 }
 
-// TooLargeError refuses an object that could be read at another version in a
-// truncated form only. Its text is for the person who wrote it.
+// TooLargeError refuses an object that another version could only show in a truncated form. Its
+// text is for the user who wrote it.
 type TooLargeError struct {
 	*Omitted
 }
@@ -85,13 +86,13 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the object cannot be converted to %s as a whole: %s: make %s smaller, or the object's other annotations", e.At, e.excess(), e.smaller())
 }
 
-// OverflowError refuses an object that has more to preserve than its
-// annotations have room for. Its text is for the person who asked for the object.
+// OverflowError refuses an object with more to preserve than its annotations have room for. Its
+// text is for the user who requested the object.
 type OverflowError struct {
-	// Version is the one that the object leaves.
+	// Version is the source version.
 	Version string
-	// Kept is the size of what would be preserved of it, and Others that of all
-	// other annotations, in bytes.
+	// Kept is the size of its preserved values, and Others that of all other annotations, in
+	// bytes.
 	Kept, Others int
 }
 
@@ -100,29 +101,29 @@ func (e *OverflowError) Error() string {
 		e.Version, e.Kept, MaxAnnotations, e.Others)
 }
 
-// Cause says in one word why an object cannot be converted. Status and metrics tell
-// failures apart by it.
+// Cause is the reason why an object cannot be converted, for status and metrics.
 type Cause string
 
 const (
-	// CauseInvalidJSON means: the text is not valid JSON.
+	// CauseInvalidJSON means that the text is not valid JSON.
 	CauseInvalidJSON Cause = "InvalidJSON"
-	// CauseWrongKind means: it is not an object of the kind that the rules are for.
+	// CauseWrongKind means that the object is not of the kind of the ruleset.
 	CauseWrongKind Cause = "WrongKind"
-	// CauseUnknownVersion means: the object has, or is to get, a version that the rules do not have.
+	// CauseUnknownVersion means that the ruleset does not have the source or the target version.
 	CauseUnknownVersion Cause = "UnknownVersion"
-	// CauseAnnotationsTooLarge means: the object's annotations have no room for what is to be preserved.
+	// CauseAnnotationsTooLarge means that the annotations have no room for the values to preserve.
 	CauseAnnotationsTooLarge Cause = "AnnotationsTooLarge"
-	// CauseTruncated means: the object was truncated when it was read, so that writing it would lose data.
+	// CauseTruncated means that the object is a truncated form, so that storing it would lose
+	// data.
 	CauseTruncated Cause = "Truncated"
-	// CauseOverBudget means: the conversion takes more work than one object may.
+	// CauseOverBudget means that the conversion takes more work than one object may.
 	CauseOverBudget Cause = "OverBudget"
-	// CauseOther means: none of the above.
+	// CauseOther means any other reason.
 	CauseOther Cause = "Other"
 )
 
-// CauseOf returns the cause of an error that a Converter returned. It looks at the
-// error's type only, never at its text.
+// CauseOf returns the cause of an error of a Converter. It depends on the error's type only, never
+// on its text.
 func CauseOf(err error) Cause {
 	if failure, ok := errors.AsType[*failure](err); ok {
 		return failure.cause

@@ -3,23 +3,22 @@
 
 package conversion
 
-// parents are the objects of a scope that hold what rules take and give, by their
-// numbers, as far as they were found: many rules share one. The first is the
-// scope's own.
+// parents caches the objects of a scope that hold the fields of rules, by their number: many rules
+// share one. The first is the object of the scope.
 type parents []*node
 
-func (h *step) parents(w *direction, n *node) parents {
-	p := parents(h.lists.take(w.parents))
+func (s *step) parents(d *direction, n *node) parents {
+	p := parents(s.lists.take(d.parents))
 	p[0] = n
 	return p
 }
 
-// take takes the value of a field away and returns it, nil where there is none.
+// take removes a field and returns its value, nil if there is none.
 func (p parents) take(field *slot) *node {
-	above, name := field.path.split()
+	parentPath, name := field.path.split()
 	parent := p[field.parent]
 	if parent == nil {
-		if parent = p[0].find(above); parent == nil {
+		if parent = p[0].find(parentPath); parent == nil {
 			return nil
 		}
 		p[field.parent] = parent
@@ -29,47 +28,46 @@ func (p parents) take(field *slot) *node {
 	return taken
 }
 
-// put sets the value of a field and makes the objects on the way.
-func (p parents) put(h *step, field *slot, value *node) {
-	above, name := field.path.split()
+// put sets a field, and creates its missing parent objects.
+func (p parents) put(s *step, field *slot, value *node) {
+	parentPath, name := field.path.split()
 	if p[field.parent] == nil {
-		p[field.parent] = h.makeObject(p[0], above)
+		p[field.parent] = s.makeObject(p[0], parentPath)
 	}
 	p.lose(p[field.parent].set(name, value))
 }
 
-// lose forgets what was found if an object is gone that may have held it.
-func (p parents) lose(gone *node) {
-	if gone != nil && gone.open {
+// lose drops the cached objects if a removed value may have contained one of them.
+func (p parents) lose(removed *node) {
+	if removed != nil && removed.open {
 		clear(p[1:])
 	}
 }
 
-// shared is a shared object before a step has changed it.
-type shared struct {
-	*sharing
-	// bare is the text of one that was there with nothing in it.
-	bare []byte
-	// borrowed is one that had nothing but values that have their place elsewhere on
-	// the other side.
-	borrowed bool
+// sharedObject is the state of a shared object before a step changes it.
+type sharedObject struct {
+	*sharedRule
+	// emptyText is the text of an object that was empty, nil if it was not.
+	emptyText []byte
+	// onlyOutgoing is true if the object had nothing but values that rules take out of it.
+	onlyOutgoing bool
 }
 
-// shared looks at the shared objects of a scope before they change.
-func (h *step) shared(w *direction, n *node) []shared {
-	all := h.sharings.take(len(w.shared))
-	for i := range w.shared {
-		all[i].sharing = &w.shared[i]
-		if found := n.find(w.shared[i].path); found != nil {
-			if all[i].borrowed = found.holdsOnlyShared(w.shared[i].leaving); found.first == nil {
-				all[i].bare = h.bytes(found)
+// findShared records the shared objects of a scope before they change.
+func (s *step) findShared(d *direction, n *node) []sharedObject {
+	all := s.sharedObjects.take(len(d.shared))
+	for i := range d.shared {
+		all[i].sharedRule = &d.shared[i]
+		if found := n.find(d.shared[i].path); found != nil {
+			if all[i].onlyOutgoing = found.holdsOnlyShared(d.shared[i].outgoing); found.first == nil {
+				all[i].emptyText = s.bytes(found)
 			}
 		}
 	}
 	return all
 }
 
-// borrowed reports whether an object has something, and nothing but values at the paths.
+// holdsOnlyShared reports whether an object is not empty, and has nothing but values at the paths.
 func (n *node) holdsOnlyShared(paths *trie) bool {
 	if !n.isObject() {
 		return false
@@ -87,35 +85,36 @@ func (t *trie) member(m *node) *trie {
 	if t == nil {
 		return nil
 	}
-	return t.members.of(m)
+	return t.members.lookup(m)
 }
 
-// tidy takes an object away that was there for values alone that are elsewhere
-// now, and preserves one that this would take away on the way back. Deeper objects
-// come first. Since counts the entries before those of the scope.
-func (s *shared) tidy(h *step, n *node, at *pathContext, since int) {
-	now := n.find(s.path)
+// removeEmptied removes an object that existed only for values that have now moved elsewhere. It
+// preserves an empty object that the way back would remove. Deeper objects come first. since is
+// the number of entries before those of the scope.
+func (o *sharedObject) removeEmptied(s *step, n *node, pc *pathContext, since int) {
+	now := n.find(o.path)
 	if now == nil || !now.isObject() {
 		return
 	}
-	if s.borrowed && now.first == nil && !h.holdsPlace(at, s.pointer, since) {
-		n.detach(s.path)
-		if e := h.preserved(at, s.pointer, aValue); e != nil && isBare(e.value) {
-			e.fate = consumed
-			bare := h.raw(e.value)
-			bare.open = bare.kind == object // a default may have its place in it
-			h.put(n, s.path, bare)
+	if o.onlyOutgoing && now.first == nil && !s.hasEntriesBelow(pc, o.pointer, since) {
+		n.detach(o.path)
+		if e := s.preserved(pc, o.pointer, valueEntry); e != nil && isEmptyValue(e.value) {
+			e.state = consumed
+			bare := s.raw(e.value)
+			bare.open = bare.kind == object // a default may be filled into it
+			s.put(n, o.path, bare)
 		}
 	}
-	if s.bare != nil && !h.isOnlyHolder(s.path) && now.holdsOnlyShared(s.entering) {
-		h.keep = append(h.keep, entry{pointer: h.pointer(at, s.pointer), value: s.bare})
+	if o.emptyText != nil && !s.holdsWithoutImage(o.path) && now.holdsOnlyShared(o.incoming) {
+		s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, o.pointer), value: o.emptyText})
 	}
 }
 
-// isOnlyHolder reports whether a value in an object came back without an image.
-func (h *step) isOnlyHolder(path segments) bool {
-	for _, alone := range h.alone {
-		if alone.has(path) {
+// holdsWithoutImage reports whether the object at path contains a value that was restored without
+// an image.
+func (s *step) holdsWithoutImage(path segments) bool {
+	for _, alone := range s.withoutImage {
+		if alone.hasPrefix(path) {
 			return true
 		}
 	}

@@ -9,27 +9,26 @@ import (
 	"slices"
 )
 
-// maxDepth bounds nesting. It is the API server's own limit, which is that of
-// encoding/json: what one accepts is converted.
+// maxDepth limits nesting. It is the limit of encoding/json, and so of the API server.
 const maxDepth = 10_000
 
-// parser reads JSON strictly, RFC 8259, in one pass: each byte is looked at
-// once, and only what a look names becomes a node of its own. What reads a part is
-// told where it begins, and returns where it ends: that stays in a register.
+// parser reads JSON strictly (RFC 8259) in one pass: it reads each byte once, and only makes nodes
+// of what a projection opens. Its functions take a start position and return the end: that stays
+// in a register.
 type parser struct {
 	*arena
 	src   []byte
 	depth int
-	// escaped tells that there was an escape since it was last false.
+	// escaped is set by every escape.
 	escaped bool
 }
 
-// parse reads one JSON value and nothing behind it.
-func parse(src []byte, look *look) (*node, error) { return new(arena).parse(src, look) }
+// parse reads a text that is one JSON value.
+func parse(src []byte, proj *projection) (*node, error) { return new(arena).parse(src, proj) }
 
-// parse reads one JSON value and nothing behind it.
-func (a *arena) parse(src []byte, look *look) (*node, error) {
-	value, end, err := a.parseFirst(src, look)
+// parse reads a text that is one JSON value.
+func (a *arena) parse(src []byte, proj *projection) (*node, error) {
+	value, end, err := a.parseFirst(src, proj)
 	if err == nil {
 		err = onlySpace(src, end)
 	}
@@ -39,64 +38,64 @@ func (a *arena) parse(src []byte, look *look) (*node, error) {
 	return value, nil
 }
 
-// parseFirst reads the JSON value that a text begins with, and returns where it ends.
-func (a *arena) parseFirst(src []byte, look *look) (value *node, end int, err error) {
+// parseFirst reads the JSON value at the beginning of a text, and returns its end.
+func (a *arena) parseFirst(src []byte, proj *projection) (value *node, end int, err error) {
 	p := parser{arena: a, src: src}
 	value = p.node()
-	end, err = p.into(value, skipSpace(src, 0), look)
+	end, err = p.into(value, skipSpace(src, 0), proj)
 	return value, end, err
 }
 
 // into reads a value into a node.
-func (p *parser) into(n *node, at int, look *look) (end int, err error) {
-	switch c := byteAt(p.src, at); {
+func (p *parser) into(n *node, pos int, proj *projection) (end int, err error) {
+	switch c := byteAt(p.src, pos); {
 	case c == '"':
-		end, err = p.textEnd(at)
-	case c == '{' && look != nil:
-		end, err = p.object(n, at, look)
-	case c == '[' && look != nil && look.each != nil:
-		end, err = p.array(n, at, look)
+		end, err = p.textEnd(pos)
+	case c == '{' && proj != nil:
+		end, err = p.object(n, pos, proj)
+	case c == '[' && proj != nil && proj.each != nil:
+		end, err = p.array(n, pos, proj)
 	default:
-		end, err = p.skip(at)
-		n.kind = kindOf(p.src[at:])
+		end, err = p.skip(pos)
+		n.kind = kindOf(p.src[pos:])
 	}
-	n.text = p.src[at:end:end]
+	n.text = p.src[pos:end:end]
 	return end, err
 }
 
-func (p *parser) object(n *node, at int, look *look) (end int, err error) {
+func (p *parser) object(n *node, pos int, proj *projection) (end int, err error) {
 	n.kind, n.open = object, true
 	count, sorted := 0, true
-	at, more, err := p.begin(at, '}')
+	pos, more, err := p.begin(pos, '}')
 	for more && err == nil {
 		before := n.last
-		if at, err = p.member(n, at, look); err != nil {
-			return at, err
+		if pos, err = p.member(n, pos, proj); err != nil {
+			return pos, err
 		}
 		count++
 		sorted = sorted && n.last.follows(before)
-		at, more, err = p.next(at, '}')
+		pos, more, err = p.next(pos, '}')
 	}
 	if err != nil || sorted {
-		return at, err
+		return pos, err
 	}
-	return at, p.unique(n, count, at)
+	return pos, p.unique(n, count, pos)
 }
 
-// follows reports whether the name of a member comes behind that of another in
-// the order of bytes. API servers write names in order, and then none is twice.
+// follows reports whether a member's name sorts after that of another member, by bytes. API
+// servers write names in order, and then there are no duplicates.
 func (n *node) follows(before *node) bool {
 	switch {
 	case n.escaped:
 		return false
-	case before == nil || before.mark.before(n.mark):
+	case before == nil || before.fingerprint.before(n.fingerprint):
 		return true
 	}
-	return !n.mark.before(before.mark) && bytes.Compare(before.key, n.key) < 0
+	return !n.fingerprint.before(before.fingerprint) && bytes.Compare(before.key, n.key) < 0
 }
 
-// member reads a name, the colon behind it, and a value.
-func (p *parser) member(of *node, start int, look *look) (end int, err error) {
+// member reads a name, the colon after it, and a value.
+func (p *parser) member(of *node, start int, proj *projection) (end int, err error) {
 	if byteAt(p.src, start) != '"' {
 		return start, invalid(start, "a name was expected")
 	}
@@ -105,43 +104,42 @@ func (p *parser) member(of *node, start int, look *look) (end int, err error) {
 	if err != nil {
 		return behind, err
 	}
-	at, err := p.colonEnd(behind)
+	pos, err := p.colonEnd(behind)
 	if err != nil {
-		return at, err
+		return pos, err
 	}
 	m, key := p.node(), p.src[start:behind]
-	if m.key, m.mark = key, markOf(key); p.escaped {
-		m.escaped, m.mark = true, markOf(p.quote(p.decode(key)).text)
+	if m.key, m.fingerprint = key, fingerprintOf(key); p.escaped {
+		m.escaped, m.fingerprint = true, fingerprintOf(p.quote(p.decode(key)).text)
 	}
 	of.add(m)
-	next := look.members.of(m)
+	next := proj.members.lookup(m)
 	if next == nil {
-		next = look.each
+		next = proj.each
 	}
-	m.untouched = at == behind+len(":")
-	end, err = p.into(m, at, next)
+	m.untouched = pos == behind+len(":")
+	end, err = p.into(m, pos, next)
 	m.key = p.src[start:behind:end]
 	return end, err
 }
 
-// unique refuses an object with a name that is there twice: which of them counts
-// would depend on who reads it.
-func (p *parser) unique(n *node, count, at int) error {
+// unique refuses an object with a duplicate name: readers differ in which one they use.
+func (p *parser) unique(n *node, count, pos int) error {
 	const few = 24
 	if count > few {
-		return p.uniqueSorted(n, count, at)
+		return p.uniqueSorted(n, count, pos)
 	}
 	for m := n.first; m != nil; m = m.next {
 		for other := n.first; other != m; other = other.next {
-			if m.mark == other.mark && (bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label()) {
-				return twice(m, at)
+			if m.fingerprint == other.fingerprint && (bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.decodedName() == other.decodedName()) {
+				return duplicateName(m, pos)
 			}
 		}
 	}
 	return nil
 }
 
-func (p *parser) uniqueSorted(n *node, count, at int) error {
+func (p *parser) uniqueSorted(n *node, count, pos int) error {
 	members := p.keyed.take(count)[:0]
 	for m := n.first; m != nil; m = m.next {
 		members = append(members, keyed{element: m, text: p.decode(m.key)})
@@ -149,144 +147,142 @@ func (p *parser) uniqueSorted(n *node, count, at int) error {
 	slices.SortFunc(members, keyed.compare)
 	for i := 1; i < len(members); i++ {
 		if bytes.Equal(members[i-1].text, members[i].text) {
-			return twice(members[i].element, at)
+			return duplicateName(members[i].element, pos)
 		}
 	}
 	return nil
 }
 
-func twice(m *node, at int) error {
-	return invalid(at, fmt.Sprintf("the name %q is there twice", m.label()))
+func duplicateName(m *node, pos int) error {
+	return invalid(pos, fmt.Sprintf("the name %q is there twice", m.decodedName()))
 }
 
-func (p *parser) array(n *node, at int, look *look) (end int, err error) {
+func (p *parser) array(n *node, pos int, proj *projection) (end int, err error) {
 	n.kind, n.open = array, true
-	at, more, err := p.begin(at, ']')
+	pos, more, err := p.begin(pos, ']')
 	for more && err == nil {
 		element := p.node()
 		n.add(element)
-		if at, err = p.into(element, at, look.each); err != nil {
-			return at, err
+		if pos, err = p.into(element, pos, proj.each); err != nil {
+			return pos, err
 		}
-		at, more, err = p.next(at, ']')
+		pos, more, err = p.next(pos, ']')
 	}
-	return at, err
+	return pos, err
 }
 
-// begin enters a bracket and reports whether there is anything in it.
-func (p *parser) begin(at int, end byte) (inside int, more bool, err error) {
+// begin enters a bracket and reports whether it has content.
+func (p *parser) begin(pos int, end byte) (inside int, more bool, err error) {
 	if p.depth++; p.depth > maxDepth {
-		return at, false, invalid(at, fmt.Sprintf("nested deeper than %d", maxDepth))
+		return pos, false, invalid(pos, fmt.Sprintf("nested deeper than %d", maxDepth))
 	}
-	if at = skipSpace(p.src, at+1); byteAt(p.src, at) == end {
+	if pos = skipSpace(p.src, pos+1); byteAt(p.src, pos) == end {
 		p.depth--
-		return at + 1, false, nil
+		return pos + 1, false, nil
 	}
-	return at, true, nil
+	return pos, true, nil
 }
 
-// next goes on to what follows in a bracket, or leaves it.
-func (p *parser) next(at int, end byte) (behind int, more bool, err error) {
-	at = skipSpace(p.src, at)
-	switch byteAt(p.src, at) {
+// next moves to the next element, or leaves the bracket.
+func (p *parser) next(pos int, end byte) (behind int, more bool, err error) {
+	pos = skipSpace(p.src, pos)
+	switch byteAt(p.src, pos) {
 	case ',':
-		return skipSpace(p.src, at+1), true, nil
+		return skipSpace(p.src, pos+1), true, nil
 	case end:
 		p.depth--
-		return at + 1, false, nil
+		return pos + 1, false, nil
 	}
-	return at, false, invalid(at, "a comma or an end was expected")
+	return pos, false, invalid(pos, "a comma or an end was expected")
 }
 
-// look is where a ruleset looks into an object. A nil look sees one value of bytes.
-type look struct {
-	members byName[*look]
-	// each looks into the elements of a list, or the values of a map.
-	each *look
+// projection says which objects and lists a parser opens, that is, where it makes a node for each
+// member or element. A nil projection leaves the whole value as text.
+type projection struct {
+	members byName[*projection]
+	// each opens the elements of a list, or the values of a map.
+	each *projection
 }
 
-func newLook() *look { return &look{} }
-
-// addScope looks wherever a scope has something to do.
-func (l *look) addScope(scope *Scope) {
+// addScope opens every path that a scope uses.
+func (p *projection) addScope(scope *Scope) {
 	for _, move := range scope.Moves {
-		l.parent(move.Spoke)
-		l.parent(move.Hub)
+		p.addParent(move.Spoke)
+		p.addParent(move.Hub)
 	}
 	for i := range scope.Exchanges {
 		for _, f := range slices.Concat(scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub) {
-			l.parent(f.Path)
+			p.addParent(f.Path)
 		}
 	}
 	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
-		l.parent(path)
+		p.addParent(path)
 	}
 	for _, d := range scope.Defaults {
-		l.parent(d.Path)
+		p.addParent(d.Path)
 	}
 	for _, leaf := range slices.Concat(scope.OnlySpoke, scope.OnlyHub) {
-		l.parent(leaf.Path)
+		p.addParent(leaf.Path)
 		if leaf.Shell || leaf.Known != nil {
-			l.path(leaf.Path)
+			p.addPath(leaf.Path)
 		}
 	}
 	for i := range scope.Shared {
-		l.path(scope.Shared[i].Path)
+		p.addPath(scope.Shared[i].Path)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		at := l.path(collection.Path)
-		if at.each == nil {
-			at.each = newLook()
+		opened := p.addPath(collection.Path)
+		if opened.each == nil {
+			opened.each = &projection{}
 		}
-		at.each.addScope(&collection.Scope)
+		opened.each.addScope(&collection.Scope)
 	}
 }
 
-// merge makes a look into one element of a map see all that a look into each
-// element sees: another rule, or another spoke, may name one of them.
-func (l *look) merge() {
-	for _, member := range l.members.entries {
-		if l.each != nil {
-			member.value.add(l.each)
+// merge makes the projection of one member of a map include that of all members: another rule, or
+// another spoke, may name the member.
+func (p *projection) merge() {
+	for _, member := range p.members.entries {
+		if p.each != nil {
+			member.value.addAll(p.each)
 		}
 		member.value.merge()
 	}
-	if l.each != nil {
-		l.each.merge()
+	if p.each != nil {
+		p.each.merge()
 	}
 }
 
-func (l *look) add(other *look) {
+func (p *projection) addAll(other *projection) {
 	for _, member := range other.members.entries {
-		l.path(Path{member.text}).add(member.value)
+		p.addPath(Path{member.text}).addAll(member.value)
 	}
 	if other.each != nil {
-		if l.each == nil {
-			l.each = newLook()
+		if p.each == nil {
+			p.each = &projection{}
 		}
-		l.each.add(other.each)
+		p.each.addAll(other.each)
 	}
 }
 
-// parent looks into the object that holds a field.
-func (l *look) parent(path Path) { l.path(path[:max(len(path)-1, 0)]) }
+// addParent opens the object that contains a field.
+func (p *projection) addParent(path Path) { p.addPath(path[:max(len(path)-1, 0)]) }
 
-func (l *look) path(path Path) *look {
+func (p *projection) addPath(path Path) *projection {
 	for _, name := range path {
-		next := l.members.get(name)
+		next := p.members.get(name)
 		if next == nil {
-			next = newLook()
-			l.members.set(name, next)
+			next = &projection{}
+			p.members.set(name, next)
 		}
-		l = next
+		p = next
 	}
-	return l
+	return p
 }
 
-// Valid reports what is wrong with a JSON text, nil where nothing is. It reads
-// every byte once, as Convert does, and looks into nothing: the least that a
-// converter can do, and so the mark that benchmarks hold Convert against.
+// Valid returns an error if the text is not one JSON value. It reads every byte once and makes no
+// nodes: the least work that a converter can do, and so the baseline of benchmarks.
 func Valid(text []byte) error {
 	p := parser{arena: new(arena), src: text}
 	end, err := p.skip(skipSpace(text, 0))

@@ -16,12 +16,11 @@ import (
 // Path leads from an object, or from an element of a list or map, to a field.
 type Path []string
 
-// Each is the segment of a parsed path that goes through all elements.
+// Each is the segment of a parsed path that stands for all elements.
 const Each = "[*]"
 
-// ParsePath reads a path of the API: .spec.ports[*].name, .metadata.labels["a.b/c"].
-// The syntax is that of v1alpha1.Path; Each is a segment of its own. The error says how
-// to write a path.
+// ParsePath parses a path such as .spec.ports[*].name or .metadata.labels["a.b/c"]. The syntax is
+// that of v1alpha1.Path; Each is a segment of its own. The error says how to write a path.
 func ParsePath(text string) (Path, error) {
 	var path Path
 	for rest := text; rest != ""; {
@@ -63,7 +62,7 @@ func nextSegment(text string) (segment, rest string, err error) {
 	return "", "", errors.New("neither a name nor [*]")
 }
 
-// String writes a path as it is written in a policy.
+// String returns the path as it is written in a policy.
 func (p Path) String() string {
 	var text strings.Builder
 	for _, segment := range p {
@@ -79,7 +78,7 @@ func (p Path) String() string {
 	return text.String()
 }
 
-// Pointer writes a path as a JSON Pointer, RFC 6901.
+// Pointer returns the path as a JSON Pointer, RFC 6901.
 func (p Path) Pointer() string {
 	var text strings.Builder
 	for _, segment := range p {
@@ -92,7 +91,7 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(segment string) string { return pointerEscapes.Replace(segment) }
 
-// appendPointerName writes a name as a segment of a JSON Pointer.
+// appendPointerName appends a name as a segment of a JSON Pointer.
 func appendPointerName(dst, name []byte) []byte {
 	if bytes.IndexByte(name, '~') >= 0 || bytes.IndexByte(name, '/') >= 0 {
 		return append(dst, escapePointer(string(name))...)
@@ -104,8 +103,8 @@ var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
 
 func unescapePointer(segment string) string { return pointerNames.Replace(segment) }
 
-// Meets reports whether the paths can lead to the same field, or one of them into
-// the other: [*] leads to all elements, those that are named too.
+// Meets reports whether both paths can lead to the same field, or one of them into the other. [*]
+// stands for any segment.
 func (p Path) Meets(other Path) bool {
 	for i := range min(len(p), len(other)) {
 		if p[i] != other[i] && p[i] != Each && other[i] != Each {
@@ -128,7 +127,7 @@ func (p Path) HasPrefix(prefix Path) bool {
 	return true
 }
 
-// IsEnvelope reports whether a field of an object is the API server's.
+// IsEnvelope reports whether a top-level field belongs to the API server.
 func IsEnvelope(name string) bool {
 	return name == "apiVersion" || name == "kind" || name == "metadata"
 }
@@ -136,9 +135,9 @@ func IsEnvelope(name string) bool {
 // IsLabel reports whether a path leads to a label.
 func (p Path) IsLabel() bool { return len(p) > 1 && p[0] == "metadata" && p[1] == "labels" }
 
-// CheckMetadata says why a rule cannot have a path into the metadata, nil where it can:
-// it allows single labels and annotations. One whose name the API
-// server refuses would make an object unreadable, and ours are not for rules.
+// CheckMetadata returns an error if a rule must not use a path in the metadata. Rules may use
+// single labels and annotations. A name that the API server refuses would make an object
+// unreadable, and our own annotations are reserved.
 func CheckMetadata(path Path) error {
 	if len(path) > 1 && path[1] != "labels" && path[1] != "annotations" {
 		return fmt.Errorf("%s is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert", path)
@@ -151,7 +150,7 @@ func CheckMetadata(path Path) error {
 	}
 	name := path[2]
 	if path[1] == "annotations" {
-		name = strings.ToLower(name) // as the API server does with those alone
+		name = strings.ToLower(name) // the API server does so for annotations only
 	}
 	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 		return fmt.Errorf("%s cannot be: %s: correct the name", path, strings.Join(problems, ", "))
@@ -159,32 +158,32 @@ func CheckMetadata(path Path) error {
 	return nil
 }
 
-// pathContext is where a scope stands in an object: the element of a list or map. The
-// root's is nil. It is written as a JSON Pointer only where something is kept.
+// pathContext is the element of a list or map that is the object of a scope, nil for the root. It
+// becomes a JSON Pointer only if something is preserved.
 type pathContext struct {
-	above *pathContext
-	in    *collection
-	// element is named by its key in a map, and by its keys in a list that has
-	// such. Without an element there is an index.
+	parent     *pathContext
+	collection *collection
+	// element is the element if it has a name: a key in a map, or keys in a list. Otherwise index
+	// is used.
 	element *node
 	index   int
 }
 
-// width is about how long the place of a list or map is, without its elements', as
-// far as places are looked up at all: each element's is as long.
-func (h *step) width(at *pathContext) int {
-	if len(h.restore) == 0 {
+// width estimates the length of the pointer of a list or map. It is 0 if nothing is restored,
+// because then no pointers are looked up.
+func (s *step) width(pc *pathContext) int {
+	if len(s.restore) == 0 {
 		return 0
 	}
-	width := len(at.in.pointer)
-	for above := at.above; above != nil; above = above.above {
-		width += len(above.in.pointer)
+	width := len(pc.collection.pointer)
+	for above := pc.parent; above != nil; above = above.parent {
+		width += len(above.collection.pointer)
 		if above.element == nil {
 			continue
 		}
 		width += len(above.element.key)
-		for i := range above.in.keys {
-			if value := above.element.get(&above.in.keys[i]); value != nil {
+		for i := range above.collection.keys {
+			if value := above.element.get(&above.collection.keys[i]); value != nil {
 				width += len(value.text)
 			}
 		}
@@ -192,23 +191,24 @@ func (h *step) width(at *pathContext) int {
 	return width
 }
 
-// append writes a place as a JSON Pointer.
+// append appends the pointer of the element.
 func (p *pathContext) append(dst []byte) []byte {
 	if p == nil {
 		return dst
 	}
-	dst = append(p.above.append(dst), p.in.pointer...)
+	dst = append(p.parent.append(dst), p.collection.pointer...)
 	dst = append(dst, '/')
 	switch {
 	case p.element == nil:
 		return strconv.AppendInt(dst, int64(p.index), 10)
-	case p.in.isMap:
-		return append(dst, escapePointer(p.element.label())...)
+	case p.collection.isMap:
+		return append(dst, escapePointer(p.element.decodedName())...)
 	}
-	return appendSelector(dst, p.element, p.in.keys)
+	return appendSelector(dst, p.element, p.collection.keys)
 }
 
-// appendSelector names an element of a list by its keys: [name="http",protocol="TCP"].
+// appendSelector appends the selector of an element of a list, such as
+// [name="http",protocol="TCP"].
 func appendSelector(dst []byte, element *node, keys []name) []byte {
 	for i := range keys {
 		dst = append(dst, "[,"[min(i, 1)])

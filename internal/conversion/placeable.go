@@ -10,24 +10,24 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Place says whether what is preserved of a field could be data of an object.
+// Place says whether preserved values of a field could be live data of an object.
 type Place byte
 
 const (
-	// NoPlace means: the rules preserve the field, or the schema does not have it any more.
+	// NoPlace means none: the rules preserve the field, or the schema no longer has it.
 	NoPlace Place = iota
-	// SomePlace means: for some of the values. A rule may not be able to express all of
-	// them, and of the fields of an element some may have a place.
+	// SomePlace means some values: a rule may not be able to express all values, or only some
+	// fields of an element have a place.
 	SomePlace
-	// WholePlace means: for every value that the schema allows.
+	// WholePlace means every value that the schema allows.
 	WholePlace
 )
 
-// maxKnownPlaces bounds what is remembered of paths, which objects can make up.
+// maxKnownPlaces limits the cache: objects can invent any number of paths.
 const maxKnownPlaces = 4096
 
-// Places tell which preserved fields have a place in objects of one version, by the
-// rules and schemas of a ruleset.
+// Places finds out which preserved fields have a place in objects of one version, by the rules and
+// schemas of a ruleset. It is safe for concurrent use.
 type Places struct {
 	versions map[string]*oneSided
 
@@ -35,15 +35,15 @@ type Places struct {
 	known map[string]Place
 }
 
-// oneSided are the fields of a version that have no full counterpart in another.
+// oneSided are the fields of a version without a full counterpart in the stored version.
 type oneSided struct {
-	// shape is nil where the schema is not known.
+	// shape is nil if the schema is unknown.
 	shape *shape.Schema
-	// none have no place, and some have one for some values.
+	// none are fields without a place; some are fields with a place for some values.
 	none, some []LeafField
 }
 
-// NewPlaces returns the places in objects that are stored at a version.
+// NewPlaces returns the places in objects that are stored in a version.
 func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 	p := &Places{versions: map[string]*oneSided{}, known: map[string]Place{}}
 	for _, name := range ruleset.Versions {
@@ -66,12 +66,12 @@ func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 	return p, nil
 }
 
-// addScope adds what one side of a scope has and the other has not.
-func (o *oneSided) addScope(s *Scope, at Path, ofHub bool) {
+// addScope adds the one-sided fields of a scope.
+func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 	_, lacking := ends(ofHub, s.OnlySpoke, s.OnlyHub)
 	_, dropped := ends(ofHub, s.DropSpoke, s.DropHub)
 	for _, leaf := range lacking {
-		leaf.Path = below(at, leaf.Path)
+		leaf.Path = below(base, leaf.Path)
 		if leaf.Null {
 			o.some = append(o.some, leaf)
 		} else {
@@ -79,28 +79,28 @@ func (o *oneSided) addScope(s *Scope, at Path, ofHub bool) {
 		}
 	}
 	for _, path := range dropped {
-		o.none = append(o.none, LeafField{Path: below(at, path)})
+		o.none = append(o.none, LeafField{Path: below(base, path)})
 	}
 	for _, d := range s.Defaults {
 		if d.Hub == ofHub {
-			o.none = append(o.none, LeafField{Path: below(at, d.Path)})
+			o.none = append(o.none, LeafField{Path: below(base, d.Path)})
 		}
 	}
 	for i := range s.Exchanges {
 		_, fields := ends(ofHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
 		for _, f := range fields {
-			o.some = append(o.some, LeafField{Path: below(at, f.Path)})
+			o.some = append(o.some, LeafField{Path: below(base, f.Path)})
 		}
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		o.addScope(&c.Scope, append(below(at, c.Path), Each), ofHub)
+		o.addScope(&c.Scope, append(below(base, c.Path), Each), ofHub)
 	}
 }
 
-func below(at, path Path) Path { return slices.Concat(at, path) }
+func below(base, path Path) Path { return slices.Concat(base, path) }
 
-// Of says whether a field that is preserved of a version has a place.
+// Of returns whether a field that is preserved of a version has a place.
 func (p *Places) Of(version, field string) Place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,8 @@ func (p *Places) Of(version, field string) Place {
 	return place
 }
 
-// Has reports whether the schema of a version has a field, or may hold it. One that is
-// not known may.
+// Has reports whether the schema of a version has, or may have, a field. It is true if the schema
+// is unknown.
 func (p *Places) Has(version, field string) bool {
 	side := p.versions[version]
 	path, err := ParsePath(field)
@@ -146,7 +146,7 @@ func (p *Places) find(version, field string) Place {
 	return place
 }
 
-// has reports whether a path is of what the other side lacks.
+// has reports whether a path is part of the one-sided field.
 func (l *LeafField) has(path Path) bool {
 	switch {
 	case len(path) < len(l.Path) || !path.Meets(l.Path):
@@ -159,7 +159,7 @@ func (l *LeafField) has(path Path) bool {
 	return true
 }
 
-// hasField reports whether a schema has a field, or may hold it.
+// hasField reports whether a schema has, or may have, a field.
 func hasField(s *shape.Schema, path Path) bool {
 	for _, segment := range path {
 		if segment == Each {

@@ -12,60 +12,60 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// ways prepares both directions of a scope: to the hub, and from it. The schemas are
-// those of the scope on either side, nil where they are not known.
-func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *direction) {
-	toHub, fromHub = s.way(true, hub), s.way(false, spoke)
+// directions prepares both directions of a scope: to the hub, and from the hub. The schemas are
+// those of the scope in spoke and hub, nil if unknown.
+func (s *Scope) directions(spoke, hub *shape.Schema) (toHub, fromHub *direction) {
+	toHub, fromHub = s.direction(true, hub), s.direction(false, spoke)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), look: newLook()}
+		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), projection: &projection{}}
 		in.common = s.commonOf(c.Path)
-		in.look.addScope(&c.Scope)
-		in.look.merge()
+		in.projection.addScope(&c.Scope)
+		in.projection.merge()
 		to, from := in, in
-		to.way, from.way = c.Scope.ways(elementShape(spoke, c.Path), elementShape(hub, c.Path))
+		to.direction, from.direction = c.Scope.directions(elementShape(spoke, c.Path), elementShape(hub, c.Path))
 		toHub.collections = append(toHub.collections, to)
-		fromHub.siblings = append(fromHub.siblings, from.way.siblings...)
+		fromHub.siblings = append(fromHub.siblings, from.direction.siblings...)
 		fromHub.collections = append(fromHub.collections, from)
 	}
 	slices.Sort(fromHub.siblings)
 	fromHub.siblings = slices.Compact(fromHub.siblings)
-	toHub.back, fromHub.back = fromHub, toHub
-	keeps := toHub.mayKeep() || fromHub.mayKeep()
-	toHub.keeps, fromHub.keeps = keeps, keeps
-	toHub.tidies, fromHub.tidies = toHub.mayTidy(), fromHub.mayTidy()
+	toHub.reverse, fromHub.reverse = fromHub, toHub
+	preserves := toHub.mayPreserve() || fromHub.mayPreserve()
+	toHub.preserves, fromHub.preserves = preserves, preserves
+	toHub.removesEmptied, fromHub.removesEmptied = toHub.mayRemoveEmptied(), fromHub.mayRemoveEmptied()
 	return toHub, fromHub
 }
 
-// mayTidy reports whether a step may take objects away that rules have emptied.
-func (w *direction) mayTidy() bool {
-	return len(w.shared) > 0 || slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.tidies })
+// mayRemoveEmptied computes removesEmptied.
+func (d *direction) mayRemoveEmptied() bool {
+	return len(d.shared) > 0 || slices.ContainsFunc(d.collections, func(c collection) bool { return c.direction.removesEmptied })
 }
 
-// shapeAt is what a schema says of a field, nil where that is not known.
-func shapeAt(s *shape.Schema, path Path) *shape.Schema {
+// shapeAt returns the schema of the field at path, nil if unknown.
+func shapeAt(schema *shape.Schema, path Path) *shape.Schema {
 	for _, name := range path {
-		if s == nil {
+		if schema == nil {
 			return nil
 		}
-		s = s.Field(name)
+		schema = schema.Field(name)
 	}
-	return s
+	return schema
 }
 
-// elementShape is what a schema says of the elements of a list or map.
-func elementShape(s *shape.Schema, path Path) *shape.Schema {
-	held := shapeAt(s, path)
-	if held == nil {
+// elementShape returns the schema of the elements of the list or map at path, nil if unknown.
+func elementShape(schema *shape.Schema, path Path) *shape.Schema {
+	container := shapeAt(schema, path)
+	if container == nil {
 		return nil
 	}
-	if items := held.Items(); items != nil {
+	if items := container.Items(); items != nil {
 		return items
 	}
-	return held.Field("")
+	return container.Field("")
 }
 
-// commonOf is the one that a list or map must have, nil where it may have any.
+// commonOf returns the shape that the list or map at path must have, nil if it may have any.
 func (s *Scope) commonOf(path Path) *Common {
 	for i := range s.OnlySpoke {
 		if leaf := &s.OnlySpoke[i]; leaf.Common != nil && slices.Equal(leaf.Path, path) {
@@ -75,57 +75,57 @@ func (s *Scope) commonOf(path Path) *Common {
 	return nil
 }
 
-// mayKeep reports whether a step may keep something aside.
-func (w *direction) mayKeep() bool {
-	return len(w.exchanges)+len(w.defaults)+len(w.shells)+len(w.holders)+len(w.shared) > 0 ||
-		slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.keeps })
+// mayPreserve computes preserves.
+func (d *direction) mayPreserve() bool {
+	return len(d.exchanges)+len(d.defaults)+len(d.shells)+len(d.holders)+len(d.shared) > 0 ||
+		slices.ContainsFunc(d.collections, func(c collection) bool { return c.direction.preserves })
 }
 
-// way prepares one direction, without the collections.
-func (s *Scope) way(toHub bool, to *shape.Schema) *direction {
-	w := &direction{shape: to}
+// direction prepares one direction, without the collections.
+func (s *Scope) direction(toHub bool, to *shape.Schema) *direction {
+	d := &direction{shape: to}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
-		w.moves = append(w.moves, move{newSlot(from, 0), newSlot(to, 0)})
+		d.moves = append(d.moves, move{newSlot(from, 0), newSlot(to, 0)})
 	}
 	for i := range s.Exchanges {
-		w.exchanges = append(w.exchanges, newExchange(&s.Exchanges[i], toHub))
-		for j, fields := 0, w.exchanges[i].to; j < len(fields); j++ {
+		d.exchanges = append(d.exchanges, newExchange(&s.Exchanges[i], toHub))
+		for j, fields := 0, d.exchanges[i].to; j < len(fields); j++ {
 			if !fields[j].text {
 				fields[j].shape = shapeAt(to, s.Exchanges[i].fields(toHub)[j].Path)
 			}
 		}
 	}
-	w.numberParents()
-	for _, d := range s.Defaults {
-		f := newSlot(d.Path, d.Anchor)
-		f.nullAnchor, f.shape = d.NullAnchor, shapeAt(to, d.Path)
-		w.defaults = append(w.defaults, filling{slot: f, leaves: d.Hub != toHub, value: d.Value})
+	d.numberParents()
+	for _, rule := range s.Defaults {
+		f := newSlot(rule.Path, rule.Anchor)
+		f.nullAnchor, f.shape = rule.NullAnchor, shapeAt(to, rule.Path)
+		d.defaults = append(d.defaults, defaultRule{slot: f, atSource: rule.Hub != toHub, value: rule.Value})
 	}
 	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
 	for _, path := range drops {
-		w.drops = append(w.drops, path.segments())
+		d.drops = append(d.drops, path.segments())
 	}
-	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
-	w.leave(leaving)
-	for _, leaf := range arriving {
+	sourceOnly, targetOnly := ends(toHub, s.OnlySpoke, s.OnlyHub)
+	d.groupOneSided(sourceOnly)
+	for _, leaf := range targetOnly {
 		f := newSlot(leaf.Path, leaf.Anchor)
 		f.text, f.label = leaf.Text, leaf.Label
 		f.nullAnchor = leaf.NullAnchor
 		if !leaf.Text {
 			f.shape = shapeAt(to, leaf.Path)
 		}
-		w.coming = append(w.coming, coming{slot: f, shell: leaf.Shell, null: leaf.Null, common: leaf.Common, known: setOf(leaf.Known), siblings: leaf.Siblings})
-		w.siblings = append(w.siblings, leaf.Siblings...)
+		d.arriving = append(d.arriving, arrivingField{slot: f, shell: leaf.Shell, null: leaf.Null, common: leaf.Common, named: setOf(leaf.Known), siblings: leaf.Siblings})
+		d.siblings = append(d.siblings, leaf.Siblings...)
 	}
 	for _, shared := range s.Shared {
 		from, to := ends(toHub, shared.Spoke, shared.Hub)
-		w.shared = append(w.shared, sharing{newSlot(shared.Path, 0), trieOf(from, len(shared.Path)), trieOf(to, len(shared.Path))})
+		d.shared = append(d.shared, sharedRule{newSlot(shared.Path, 0), trieOf(from, len(shared.Path)), trieOf(to, len(shared.Path))})
 	}
-	return w
+	return d
 }
 
-// fields are those of the side to which a direction leads.
+// fields returns the target fields of a direction.
 func (e *Exchange) fields(toHub bool) []Field {
 	_, to := ends(toHub, e.Spoke, e.Hub)
 	return to
@@ -134,7 +134,7 @@ func (e *Exchange) fields(toHub bool) []Field {
 func newExchange(e *Exchange, toHub bool) exchange {
 	from, to := ends(toHub, e.Spoke, e.Hub)
 	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to), table: quotedPairs(e.Table)}
-	x.faithful, x.oneToOne = x.isFaithful(), x.isOneToOne()
+	x.roundTrips, x.tableRoundTrips = x.alwaysRoundTrips(), x.isTableOneToOne()
 	x.toPointers = pointers(x.to)
 	if e.Format != nil {
 		x.format = newFormatting(e.Format)
@@ -145,9 +145,9 @@ func newExchange(e *Exchange, toHub bool) exchange {
 	return x
 }
 
-// isFaithful: the holes of a format take all of a text that fits, into fields that
-// accept any value, and a list has the value that was put into it.
-func (e *exchange) isFaithful() bool {
+// alwaysRoundTrips computes roundTrips: the holes of a format take the whole text that matches,
+// into fields that accept any value; and a list contains the value that was put into it.
+func (e *exchange) alwaysRoundTrips() bool {
 	switch {
 	case e.Format != nil:
 		return e.toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
@@ -158,9 +158,9 @@ func (e *exchange) isFaithful() bool {
 	return false
 }
 
-// isOneToOne: no string is in the table twice on a side, and what comes back is
-// accepted there whatever it is.
-func (e *exchange) isOneToOne() bool {
+// isTableOneToOne computes tableRoundTrips: no string is twice on a side of the table, and the
+// source field accepts every string of the table.
+func (e *exchange) isTableOneToOne() bool {
 	if len(e.table) == 0 || e.from[0].label {
 		return false
 	}
@@ -174,7 +174,7 @@ func (e *exchange) isOneToOne() bool {
 	return true
 }
 
-// ends orders what the spoke has and what the hub has in a direction.
+// ends returns the source and the target of a direction.
 func ends[T any](toHub bool, spoke, hub T) (from, to T) {
 	if toHub {
 		return spoke, hub
@@ -191,17 +191,17 @@ func slotsOf(fields []Field) []slot {
 	return prepared
 }
 
-func (w *direction) numberParents() {
+func (d *direction) numberParents() {
 	var slots []*slot
-	for i := range w.moves {
-		slots = append(slots, &w.moves[i].from, &w.moves[i].to)
+	for i := range d.moves {
+		slots = append(slots, &d.moves[i].from, &d.moves[i].to)
 	}
-	for i := range w.exchanges {
-		for j := range w.exchanges[i].from {
-			slots = append(slots, &w.exchanges[i].from[j])
+	for i := range d.exchanges {
+		for j := range d.exchanges[i].from {
+			slots = append(slots, &d.exchanges[i].from[j])
 		}
-		for j := range w.exchanges[i].to {
-			slots = append(slots, &w.exchanges[i].to[j])
+		for j := range d.exchanges[i].to {
+			slots = append(slots, &d.exchanges[i].to[j])
 		}
 	}
 	numbers := map[string]int{"": 0}
@@ -212,46 +212,47 @@ func (w *direction) numberParents() {
 		}
 		s.parent = numbers[parent]
 	}
-	w.parents = len(numbers)
+	d.parents = len(numbers)
 }
 
-// leave groups the one-sided fields by the object that holds them.
-func (w *direction) leave(leaves []LeafField) {
+// groupOneSided groups the one-sided fields by the object that holds them.
+func (d *direction) groupOneSided(leaves []LeafField) {
 	at := map[string]int{}
 	of := func(path Path) *holder {
 		f := newSlot(path, 0)
 		if _, there := at[f.pointer]; !there {
-			at[f.pointer] = len(w.holders)
-			w.holders = append(w.holders, holder{slot: f})
+			at[f.pointer] = len(d.holders)
+			d.holders = append(d.holders, holder{slot: f})
 		}
-		return &w.holders[at[f.pointer]]
+		return &d.holders[at[f.pointer]]
 	}
 	for _, leaf := range leaves {
 		if leaf.Known != nil {
-			held := of(leaf.Path)
-			held.known, held.anchored = setOf(leaf.Known), leaf.Anchor
+			h := of(leaf.Path)
+			h.named, h.unknownAnchor = setOf(leaf.Known), leaf.Anchor
 			continue
 		}
 		last := len(leaf.Path) - 1
-		leaves := always
+		leaves := removeAlways
 		switch {
 		case leaf.Shell:
-			leaves = emptied
+			leaves = removeIfEmpty
 		case leaf.Null:
-			leaves = nulled
+			leaves = removeIfNull
 		case leaf.Common != nil:
-			leaves = unlikeCommon
+			leaves = removeIfUncommon
 			of(leaf.Path[:last]).common.set(leaf.Path[last], leaf.Common)
 		}
-		of(leaf.Path[:last]).members.set(leaf.Path[last], leaver{leaves, leaf.Anchor})
+		of(leaf.Path[:last]).fields.set(leaf.Path[last], removedField{leaves, leaf.Anchor})
 		if leaf.Shell {
-			w.shells = append(w.shells, newSlot(leaf.Path, leaf.Anchor))
+			d.shells = append(d.shells, newSlot(leaf.Path, leaf.Anchor))
 		}
 	}
-	slices.SortStableFunc(w.holders, func(a, b holder) int { return cmp.Compare(len(b.path), len(a.path)) })
+	slices.SortStableFunc(d.holders, func(a, b holder) int { return cmp.Compare(len(b.path), len(a.path)) })
 }
 
-// trieOf holds paths, without the segments that all of them begin with.
+// trieOf returns the set of the paths, without their first skip segments, which they have in
+// common.
 func trieOf(paths []Path, skip int) *trie {
 	var root *trie
 	for _, path := range paths {

@@ -10,76 +10,73 @@ import (
 	"strconv"
 )
 
-// entry is one value of a version, preserved in an annotation while the object is
-// at another version.
+// entry is a value of one version that is preserved in an annotation while the object is in
+// another version.
 type entry struct {
-	// pointer is the place in an object of its version: a JSON Pointer in which an
-	// element of a list with keys is named by them, as in
-	// /spec/ports/[name="http"]/weight.
+	// pointer is the place in the object: a JSON Pointer in which elements of a list with keys are
+	// named by these, such as /spec/ports/[name="http"]/weight.
 	pointer []byte
 	kind    entryKind
-	// value is JSON. That of an absence is empty, and that of an order a list of keys.
+	// value is JSON: nil for an absence, and a list of keys for an order.
 	value []byte
-	// images are the fields of the other version that had an image of the value when
-	// it was preserved, a JSON list of pointers; nil where none had.
+	// images is a JSON list of the pointers of the fields that held an image of the value in the
+	// other version, nil if there were none. For an element without keys, it is a digest.
 	images []byte
-	// anchor is how many segments of the pointer lead to the object without which the
-	// entry does not come back, a number; nil where that is the one directly around it.
+	// anchor is the number of segments of the pointer that lead to the object without which the
+	// entry is not restored, as text. Nil stands for the parent object.
 	anchor []byte
-	fate   fate
+	state  entryState
 }
 
-// entryKind says what an entry is about.
 type entryKind byte
 
 const (
-	// aValue is the value of a field, or of an element without keys.
-	aValue entryKind = iota
-	// anAbsence tells that a field was absent that coming back would fill.
-	anAbsence
-	// anOrder is the order of a list that is a map in the other version.
-	anOrder
+	// valueEntry is the value of a field, or of an element without keys.
+	valueEntry entryKind = iota
+	// absenceEntry records that a field was absent that the way back would fill.
+	absenceEntry
+	// orderEntry is the order of a list that is a map in the other version.
+	orderEntry
 )
 
-// fate is what became of an entry in a conversion to its version.
-type fate byte
+// entryState is what happened to an entry in a conversion to its version.
+type entryState byte
 
 const (
-	// unclaimed is an entry that no rule has looked up.
-	unclaimed fate = iota
-	// consumed is an entry that was restored, or superseded by live data.
+	// notLookedUp: no rule has looked the entry up.
+	notLookedUp entryState = iota
+	// consumed: the entry was restored, or live data superseded it.
 	consumed
-	// refused is an entry whose value is none that its field can have.
+	// refused: the field does not allow the value.
 	refused
-	// deferred is an entry whose counterpart is preserved itself, and so was not removed.
+	// deferred: the counterpart is preserved itself, so it was not deleted.
 	deferred
-	// unmatched is an element of format 1 to which no element converts: one was edited,
-	// or rules have changed.
+	// unmatched: no element converts to this element of format 1, because it was edited or rules
+	// have changed.
 	unmatched
-	// unedited is an element that takes the place of what the rules made: the one that
-	// it became still is what it was then.
+	// unedited: the element replaces the result of the rules, because that was not edited.
 	unedited
 )
 
-// entries are those of one version. They are sorted by pointer and kind once they
-// are read, or about to be written.
+// entries are those of one version. They are sorted by pointer and kind after reading and before
+// writing.
 type entries []entry
 
 func compareEntries(a, b entry) int {
 	return cmp.Or(bytes.Compare(a.pointer, b.pointer), cmp.Compare(a.kind, b.kind))
 }
 
-// find returns an entry of sorted ones, nil where there is none.
+// find returns an entry of sorted entries, nil if there is none.
 func (e entries) find(pointer []byte, kind entryKind) *entry {
-	at, found := slices.BinarySearchFunc(e, entry{pointer: pointer, kind: kind}, compareEntries)
+	pos, found := slices.BinarySearchFunc(e, entry{pointer: pointer, kind: kind}, compareEntries)
 	if !found {
 		return nil
 	}
-	return &e[at]
+	return &e[pos]
 }
 
-// below are the sorted entries whose pointers begin with a prefix.
-func (e entries) below(prefix []byte) entries {
+// withPrefix returns the sorted entries whose pointer begins with the prefix.
+func (e entries) withPrefix(prefix []byte) entries {
 	start, _ := slices.BinarySearchFunc(e, prefix, func(e entry, prefix []byte) int { return bytes.Compare(e.pointer, prefix) })
 	end := start
 	for end < len(e) && bytes.HasPrefix(e[end].pointer, prefix) {
@@ -88,7 +85,7 @@ func (e entries) below(prefix []byte) entries {
 	return e[start:end]
 }
 
-// areSorted reports whether entries are in order, and none is there twice.
+// areSorted reports whether entries are in order and have no duplicates.
 func (e entries) areSorted() bool {
 	for i := 1; i < len(e); i++ {
 		if compareEntries(e[i-1], e[i]) >= 0 {
@@ -98,146 +95,146 @@ func (e entries) areSorted() bool {
 	return true
 }
 
-// sorted orders entries. Of those that were preserved twice, the latter counts.
+// sorted sorts entries. Of duplicates, the last one stays.
 func (e entries) sorted() entries {
 	slices.SortStableFunc(e, compareEntries)
-	kept := e[:0]
+	unique := e[:0]
 	for i, each := range e {
 		if i+1 == len(e) || compareEntries(each, e[i+1]) != 0 {
-			kept = append(kept, each)
+			unique = append(unique, each)
 		}
 	}
-	return kept
+	return unique
 }
 
-// preserve notes a value of a scope that has no image in the other version. Anchor is
-// that of Leaf.
-func (h *step) preserve(at *pathContext, f *slot, value []byte) {
-	h.keep = append(h.keep, entry{pointer: h.pointer(at, f.pointer), value: value, anchor: h.anchorOf(at, f.path, len(f.anchor))})
-	h.spend(placeUnits * len(h.keep[len(h.keep)-1].pointer))
+// preserve preserves a value of a scope that has no image in the other version. Its anchor is that
+// of the slot.
+func (s *step) preserve(pc *pathContext, field *slot, value []byte) {
+	s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, field.pointer), value: value, anchor: s.anchorOf(pc, field.path, len(field.anchor))})
+	s.spend(placeUnits * len(s.preserving[len(s.preserving)-1].pointer))
 }
 
-// anchorOf writes the anchor of an entry, where it is not the object directly around it.
-func (h *step) anchorOf(at *pathContext, path segments, anchor int) []byte {
+// anchorOf returns the anchor of an entry, nil if it is the parent object.
+func (s *step) anchorOf(pc *pathContext, path segments, anchor int) []byte {
 	if anchor >= len(path)-1 {
 		return nil
 	}
-	return h.anchor(at, anchor)
+	return s.anchor(pc, anchor)
 }
 
-// anchor writes how many segments of a pointer lead to a place of a scope.
-func (h *step) anchor(at *pathContext, length int) []byte {
-	start := len(h.text)
-	h.text = at.append(h.text)
-	length += bytes.Count(h.text[start:], []byte("/"))
-	h.text = strconv.AppendInt(h.text[:start], int64(length), 10)
-	return h.since(start)
+// anchor returns the number of segments that lead to the object of the scope, and length more.
+func (s *step) anchor(pc *pathContext, length int) []byte {
+	start := len(s.text)
+	s.text = pc.append(s.text)
+	length += bytes.Count(s.text[start:], []byte("/"))
+	s.text = strconv.AppendInt(s.text[:start], int64(length), 10)
+	return s.textFrom(start)
 }
 
-// pointer writes a place in a scope.
-func (h *step) pointer(at *pathContext, pointer string) []byte {
-	start := len(h.text)
-	h.text = append(at.append(h.text), pointer...)
-	return h.since(start)
+// pointer returns the complete pointer of a place in a scope.
+func (s *step) pointer(pc *pathContext, pointer string) []byte {
+	start := len(s.text)
+	s.text = append(pc.append(s.text), pointer...)
+	return s.textFrom(start)
 }
 
-// preserved looks up what was preserved of a place in a scope, nil where there is nothing.
-func (h *step) preserved(at *pathContext, pointer string, kind entryKind) *entry {
-	if len(h.restore) == 0 {
+// preserved returns the preserved entry of a place in a scope, nil if there is none.
+func (s *step) preserved(pc *pathContext, pointer string, kind entryKind) *entry {
+	if len(s.restore) == 0 {
 		return nil
 	}
-	start := len(h.text)
-	found := h.restore.find(h.pointer(at, pointer), kind)
-	h.text = h.text[:start]
+	start := len(s.text)
+	found := s.restore.find(s.pointer(pc, pointer), kind)
+	s.text = s.text[:start]
 	return found
 }
 
-// holdsPlace reports whether something below an object of a scope is preserved,
-// which comes back only where the object is still there: in this conversion since
-// a count of entries, or of a third version in one before.
-func (h *step) holdsPlace(at *pathContext, pointer string, since int) bool {
-	start := len(h.text)
-	prefix := append(h.pointer(at, pointer), '/')
-	defer func() { h.text = h.text[:start] }()
+// hasEntriesBelow reports whether something is preserved below an object of a scope, and so would
+// not be restored without that object: in this step since a number of entries, or earlier for a
+// third version.
+func (s *step) hasEntriesBelow(pc *pathContext, pointer string, since int) bool {
+	start := len(s.text)
+	prefix := append(s.pointer(pc, pointer), '/')
+	defer func() { s.text = s.text[:start] }()
 	under := func(e entry) bool { return bytes.HasPrefix(e.pointer, prefix) }
-	return slices.ContainsFunc(h.keep[since:], under) || slices.ContainsFunc(h.others, func(other entries) bool { return len(other.below(prefix)) > 0 })
+	return slices.ContainsFunc(s.preserving[since:], under) || slices.ContainsFunc(s.foreignEntries, func(other entries) bool { return len(other.withPrefix(prefix)) > 0 })
 }
 
-// adopt takes the entries of fields that the version to which a step leads has in
-// common with others from their annotations. Its own count more.
-func (c *Converter) adopt(h *step, metadata *node, w *direction, arriving *preserved) error {
+// adoptFromSiblings moves the entries of fields that the target version shares with other spokes
+// out of their annotations. The target's own entries win.
+func (c *Converter) adoptFromSiblings(s *step, metadata *node, d *direction, targetData *preserved) error {
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil {
 		return nil
 	}
-	own := arriving.entries
-	for _, name := range w.siblings {
+	own := targetData.entries
+	for _, name := range d.siblings {
 		sibling := c.version(name)
-		if sibling == nil || !c.holds(h, annotations, sibling, func(e entry) bool { return e.kind == aValue && w.shares(e.pointer, name) }) {
+		if sibling == nil || !c.siblingHolds(s, annotations, sibling, func(e entry) bool { return e.kind == valueEntry && d.shares(e.pointer, name) }) {
 			continue
 		}
-		other := h.take(metadata, sibling, nil)
+		other := s.takePreserved(metadata, sibling, nil)
 		rest := other.entries[:0:0]
 		for _, e := range other.entries {
 			switch {
-			case e.kind != aValue || !w.shares(e.pointer, name):
+			case e.kind != valueEntry || !d.shares(e.pointer, name):
 				rest = append(rest, e)
 			case own.find(e.pointer, e.kind) == nil:
-				arriving.entries = append(arriving.entries, e)
+				targetData.entries = append(targetData.entries, e)
 			}
 		}
-		if err := h.write(metadata, sibling, preserved{rest, other.unreadable}); err != nil {
+		if err := s.writePreserved(metadata, sibling, preserved{rest, other.unreadable}); err != nil {
 			return err
 		}
 	}
-	arriving.entries = arriving.sorted()
+	targetData.entries = targetData.sorted()
 	return nil
 }
 
-// supersede takes from the annotations of others the fields that the version that a step
-// leaves has in common with them, where it had a value of its own.
-func (c *Converter) supersede(h *step, metadata *node, w *direction) error {
+// supersedeInSiblings removes entries of other spokes for fields that they share with the source
+// version, if that has just preserved a value.
+func (c *Converter) supersedeInSiblings(s *step, metadata *node, d *direction) error {
 	annotations := metadata.get(&nameAnnotations)
-	if annotations == nil || len(h.keep) == 0 {
+	if annotations == nil || len(s.preserving) == 0 {
 		return nil
 	}
-	for _, name := range w.back.siblings {
+	for _, name := range d.reverse.siblings {
 		sibling := c.version(name)
-		if sibling == nil || !c.holds(h, annotations, sibling, func(e entry) bool { return h.isLive(w.back, &e, name) }) {
+		if sibling == nil || !c.siblingHolds(s, annotations, sibling, func(e entry) bool { return s.isSuperseded(d.reverse, &e, name) }) {
 			continue
 		}
-		other := h.take(metadata, sibling, nil)
+		other := s.takePreserved(metadata, sibling, nil)
 		other.entries = slices.DeleteFunc(other.entries, func(e entry) bool {
-			return h.isLive(w.back, &e, name)
+			return s.isSuperseded(d.reverse, &e, name)
 		})
-		if err := h.write(metadata, sibling, other); err != nil {
+		if err := s.writePreserved(metadata, sibling, other); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// isLive reports whether an entry of a sibling is of a field of which this conversion
-// has preserved a value.
-func (h *step) isLive(back *direction, e *entry, sibling string) bool {
-	return e.kind == aValue && back.shares(e.pointer, sibling) && h.keep.find(e.pointer, aValue) != nil
+// isSuperseded reports whether an entry of a sibling is for a field of which this conversion has
+// preserved a value.
+func (s *step) isSuperseded(reverse *direction, e *entry, sibling string) bool {
+	return e.kind == valueEntry && reverse.shares(e.pointer, sibling) && s.preserving.find(e.pointer, valueEntry) != nil
 }
 
-// holds reports whether the annotations of a sibling hold one of some entries. If they
-// do not, they stay as they were written.
-func (c *Converter) holds(h *step, annotations *node, sibling *version, one func(entry) bool) bool {
+// siblingHolds reports whether the annotations of a sibling hold one of some entries. If they do
+// not, they stay unchanged.
+func (c *Converter) siblingHolds(s *step, annotations *node, sibling *version, one func(entry) bool) bool {
 	if annotations.get(&sibling.annotation) == nil && annotations.get(&sibling.legacy) == nil {
 		return false
 	}
-	other := h.peek(annotations, sibling)
+	other := s.peekPreserved(annotations, sibling)
 	return slices.ContainsFunc(other.entries, one)
 }
 
-// shares reports whether an entry is of a field that a sibling has, too.
-func (w *direction) shares(pointer []byte, sibling string) bool {
-	for scope, rest := range w.scopesOf(pointer) {
-		for i := range scope.coming {
-			if scope.coming[i].pointer == string(rest) && slices.Contains(scope.coming[i].siblings, sibling) {
+// shares reports whether the sibling has the field of an entry, too.
+func (d *direction) shares(pointer []byte, sibling string) bool {
+	for scope, rest := range d.scopesOf(pointer) {
+		for i := range scope.arriving {
+			if scope.arriving[i].pointer == string(rest) && slices.Contains(scope.arriving[i].siblings, sibling) {
 				return true
 			}
 		}

@@ -13,23 +13,21 @@ import (
 	"slices"
 )
 
-// PreservedPrefix begins the annotations in which a version's values are preserved
-// while the object is in another version.
+// PreservedPrefix is the prefix of annotations with preserved values.
 const PreservedPrefix = "conversion-operator.io/"
 
-// preservedFormat is that of the annotation's value. A higher one was written by a
-// later version of conversion-operator: it is left unchanged.
+// preservedFormat is the current format of the annotation's value. A higher one was written by a
+// later version of conversion-operator, and stays unchanged.
 const preservedFormat = "2"
 
-// maxPreserved bounds what a compressed annotation may grow to, in bytes: an API
-// server accepts no request of more than 3 MiB.
+// maxPreserved limits the size of a decompressed annotation, in bytes: an API server accepts no
+// request of more than 3 MiB.
 const maxPreserved = 4 << 20
 
-// AnnotationName is the name of the annotation in which values of a version of a
-// resource (plural.group) are preserved. The resource is in it, because controllers
-// copy annotations from one kind to another: neither is then taken for the other.
-// The part behind the slash has at most 63 characters, as the API server demands:
-// a longer one ends in the first 16 digits of its SHA-256.
+// AnnotationName returns the name of the annotation with the preserved values of a version of a
+// resource (plural.group). The name contains the resource, because controllers copy annotations
+// between kinds. The part after the slash has at most 63 characters, which is the limit of
+// Kubernetes: a longer one ends in the first 16 digits of its SHA-256.
 func AnnotationName(resource, version string) string {
 	const longest, digits = 63, 16
 	name := version + "." + resource
@@ -40,14 +38,14 @@ func AnnotationName(resource, version string) string {
 	return PreservedPrefix + name
 }
 
-// legacyName is that of format 1, which names no resource.
+// legacyName returns the annotation name of format 1, which did not contain the resource.
 func legacyName(version string) string { return PreservedPrefix + version }
 
-// one looks into the members of an object.
-var one = &look{}
+// openMembers opens an object.
+var openMembers = &projection{}
 
-// members looks into the members of an object, and those of its members.
-var members = &look{each: one}
+// openNestedMembers opens an object and its members.
+var openNestedMembers = &projection{each: openMembers}
 
 var (
 	nameFormat     = newName("format")
@@ -61,29 +59,28 @@ var (
 	nameUnreadable = newName("unreadable")
 )
 
-// preserved is what the annotations of one version hold.
+// preserved is the content of the annotations of one version.
 type preserved struct {
-	// entries are sorted.
 	entries
-	// unreadable is text that was found in the annotation's place and is carried on.
+	// unreadable is other text that was found in the annotation, and stays in it.
 	unreadable []byte
 }
 
-// take takes the annotations of a version away, and returns what they hold. What
-// cannot be read stays unchanged: users can write annotations, other kinds may have
-// one of the former name, and later versions of this program write other formats.
-func (h *step) take(metadata *node, v *version, into entries) preserved {
+// takePreserved removes the annotations of a version and returns their content. It leaves an
+// annotation that it cannot read: users can write annotations, another kind may use the name of
+// format 1, and later versions of this program write other formats.
+func (s *step) takePreserved(metadata *node, v *version, into entries) preserved {
 	p := preserved{entries: into}
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil {
 		return p
 	}
 	found := false
-	if text := h.annotation(annotations, &v.legacy); text != nil && h.readLegacy(text, &p) {
+	if text := s.annotation(annotations, &v.legacy); text != nil && s.readLegacy(text, &p) {
 		annotations.remove(&v.legacy)
 		found = true
 	}
-	if text := h.annotation(annotations, &v.annotation); text != nil && h.read(text, &p) {
+	if text := s.annotation(annotations, &v.annotation); text != nil && s.readAnnotation(text, &p) {
 		annotations.remove(&v.annotation)
 		found = true
 	}
@@ -96,18 +93,18 @@ func (h *step) take(metadata *node, v *version, into entries) preserved {
 	return p
 }
 
-// peek reads what the annotations of a version hold, and leaves them unchanged.
-func (h *step) peek(annotations *node, v *version) (p preserved) {
-	if text := h.annotation(annotations, &v.legacy); text != nil {
-		h.readLegacy(text, &p)
+// peekPreserved returns the content of the annotations of a version.
+func (s *step) peekPreserved(annotations *node, v *version) (p preserved) {
+	if text := s.annotation(annotations, &v.legacy); text != nil {
+		s.readLegacy(text, &p)
 	}
-	if text := h.annotation(annotations, &v.annotation); text != nil {
-		h.read(text, &p)
+	if text := s.annotation(annotations, &v.annotation); text != nil {
+		s.readAnnotation(text, &p)
 	}
 	return p
 }
 
-// annotation is the text of an annotation, nil where there is none.
+// annotation returns the text of an annotation, nil if there is none.
 func (a *arena) annotation(annotations *node, name *name) []byte {
 	value := annotations.get(name)
 	if value == nil || !value.isText() {
@@ -116,15 +113,15 @@ func (a *arena) annotation(annotations *node, name *name) []byte {
 	return a.decode(value.text)
 }
 
-// read reads the value of an annotation of this format, and reports whether it could:
-// all of it must be as this version of the program writes it.
-func (h *step) read(text []byte, into *preserved) bool {
-	value := h.format2(text)
+// readAnnotation reads the value of an annotation in format 2. It returns false if any part is not
+// as this version of the program writes it.
+func (s *step) readAnnotation(text []byte, into *preserved) bool {
+	value := s.format2(text)
 	if packed := value.get(&nameDeflate); packed != nil && value.first.next == value.last {
-		if text = h.inflate(packed); text == nil {
+		if text = s.inflate(packed); text == nil {
 			return false
 		}
-		if value = h.format2(text); value.get(&nameDeflate) != nil {
+		if value = s.format2(text); value.get(&nameDeflate) != nil {
 			return false
 		}
 	}
@@ -133,52 +130,51 @@ func (h *step) read(text []byte, into *preserved) bool {
 	}
 	own, good := into.entries[len(into.entries):], true
 	for m := value.first; m != nil && good; m = m.next {
-		own, good = h.readMember(m, own)
+		own, good = s.readMember(m, own)
 	}
 	if !good {
 		return false
 	}
 	slices.SortStableFunc(own, compareEntries)
-	h.readOf(value.get(&nameImages), own, func(e *entry, images []byte) {
+	s.readAttributes(value.get(&nameImages), own, func(e *entry, images []byte) {
 		switch {
-		case e.kind == anAbsence:
+		case e.kind == absenceEntry:
 		case isString(images):
-			e.images = h.quote(h.decode(images)).text // digests are compared
+			e.images = s.quote(s.decode(images)).text // digests are compared
 		default:
 			e.images = images
 		}
 	})
-	h.readOf(value.get(&nameAnchors), own, func(e *entry, anchor []byte) {
-		if e.kind != anOrder {
+	s.readAttributes(value.get(&nameAnchors), own, func(e *entry, anchor []byte) {
+		if e.kind != orderEntry {
 			e.anchor = anchor
 		}
 	})
 	into.entries = append(into.entries, own...)
-	if carried := value.get(&nameUnreadable); carried != nil {
-		into.unreadable = h.decode(carried.text)
+	if unreadable := value.get(&nameUnreadable); unreadable != nil {
+		into.unreadable = s.decode(unreadable.text)
 	}
 	return true
 }
 
-// format2 parses a text of the format, and returns an object without members for
-// any other one.
-func (h *step) format2(text []byte) *node {
-	value, err := h.parse(text, members)
+// format2 parses a text in format 2. It returns an empty object for any other text.
+func (s *step) format2(text []byte) *node {
+	value, err := s.parse(text, openNestedMembers)
 	if err != nil || !value.isObject() || !isFormat(value.get(&nameFormat)) {
-		return h.newObject()
+		return s.newObject()
 	}
 	return value
 }
 
-// readMember reads a member of the format, and reports whether it knows it.
-func (h *step) readMember(m *node, into entries) (read entries, known bool) {
+// readMember reads a member of format 2, and returns false if it does not know the member.
+func (s *step) readMember(m *node, into entries) (read entries, known bool) {
 	switch {
 	case m.named(&nameFields):
-		return h.readValues(m, aValue, into), m.isObject()
+		return s.readValues(m, valueEntry, into), m.isObject()
 	case m.named(&nameOrders):
-		return h.readValues(m, anOrder, into), m.isObject()
+		return s.readValues(m, orderEntry, into), m.isObject()
 	case m.named(&nameAbsent):
-		return h.readAbsent(m, into)
+		return s.readAbsent(m, into)
 	case m.named(&nameImages), m.named(&nameAnchors):
 		return into, m.isObject()
 	case m.named(&nameUnreadable):
@@ -189,15 +185,15 @@ func (h *step) readMember(m *node, into entries) (read entries, known bool) {
 
 func isFormat(n *node) bool { return n != nil && string(n.text) == preservedFormat }
 
-func (h *step) readValues(of *node, kind entryKind, into entries) entries {
+func (s *step) readValues(of *node, kind entryKind, into entries) entries {
 	for m := of.first; m != nil; m = m.next {
-		into = append(into, entry{pointer: h.nameOf(m), kind: kind, value: m.text})
+		into = append(into, entry{pointer: s.nameOf(m), kind: kind, value: m.text})
 	}
 	return into
 }
 
-func (h *step) readAbsent(list *node, into entries) (read entries, good bool) {
-	pointers, err := h.parse(list.text, elements)
+func (s *step) readAbsent(list *node, into entries) (read entries, good bool) {
+	pointers, err := s.parse(list.text, openElements)
 	if err != nil || pointers.kind != array {
 		return into, false
 	}
@@ -205,13 +201,13 @@ func (h *step) readAbsent(list *node, into entries) (read entries, good bool) {
 		if !m.isText() {
 			return into, false
 		}
-		into = append(into, entry{pointer: h.decode(m.text), kind: anAbsence})
+		into = append(into, entry{pointer: s.decode(m.text), kind: absenceEntry})
 	}
 	return into, true
 }
 
-// readOf reads what an object says of entries, by their pointers. A null says nothing.
-func (h *step) readOf(of *node, sorted entries, set func(*entry, []byte)) {
+// readAttributes reads the attributes of entries, by pointer. Null stands for no attribute.
+func (s *step) readAttributes(of *node, sorted entries, set func(*entry, []byte)) {
 	if of == nil {
 		return
 	}
@@ -219,41 +215,41 @@ func (h *step) readOf(of *node, sorted entries, set func(*entry, []byte)) {
 		if m.isNull() {
 			continue
 		}
-		for _, kind := range [...]entryKind{aValue, anAbsence, anOrder} {
-			if found := sorted.find(h.nameOf(m), kind); found != nil {
+		for _, kind := range [...]entryKind{valueEntry, absenceEntry, orderEntry} {
+			if found := sorted.find(s.nameOf(m), kind); found != nil {
 				set(found, m.text)
 			}
 		}
 	}
 }
 
-// readLegacy reads format 1: an object of values by their pointers, in which a !
-// before a pointer told an absence, and an object with one list called order was
-// the order of a list. It told nothing of images.
-func (h *step) readLegacy(text []byte, into *preserved) bool {
-	values, err := h.parse(text, members)
+// readLegacy reads format 1: an object of values by pointer. A pointer with a ! prefix is an
+// absence, and an object whose only member is a list called order is the order of a list. The
+// format has no images.
+func (s *step) readLegacy(text []byte, into *preserved) bool {
+	values, err := s.parse(text, openNestedMembers)
 	if err != nil || !values.isObject() {
 		return false
 	}
 	for m := values.first; m != nil; m = m.next {
-		e := entry{pointer: h.nameOf(m), value: m.text}
+		e := entry{pointer: s.nameOf(m), value: m.text}
 		if string(e.pointer) == nameDropped.text {
-			continue // the names of what was given up
+			continue // the names of dropped values
 		}
 		if absent, found := bytes.CutPrefix(e.pointer, []byte("!")); found {
-			e = entry{pointer: absent, kind: anAbsence}
+			e = entry{pointer: absent, kind: absenceEntry}
 		}
 		into.entries = append(into.entries, e)
 	}
 	return true
 }
 
-// inflate unpacks what pack has compressed, nil where it is something else.
-func (h *step) inflate(packed *node) []byte {
+// inflate decompresses the output of pack, and returns nil for anything else.
+func (s *step) inflate(packed *node) []byte {
 	if !packed.isText() {
 		return nil
 	}
-	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(h.decode(packed.text))))
+	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(s.decode(packed.text))))
 	var text bytes.Buffer
 	if size, err := text.ReadFrom(io.LimitReader(reader, maxPreserved+1)); err != nil || size > maxPreserved {
 		return nil

@@ -12,114 +12,114 @@ import (
 )
 
 const (
-	// MaxAnnotations is the API server's limit on all annotations of an object
-	// together, names and values, in bytes. It checks the answer of a conversion:
+	// MaxAnnotations is the API server's limit for all annotations of an object together, names
+	// and values, in bytes. The API server checks it in the answer of a conversion:
 	// k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 	MaxAnnotations = 256 << 10
-	// readable is how long an annotation may be that is not compressed, in bytes:
-	// most stay legible, and kubectl apply stores what it is given again.
+	// readable is the size up to which an annotation is not compressed, in bytes, so that most
+	// annotations stay readable.
 	readable = 16 << 10
-	// maxDropped is how many of the values that were given up an annotation names.
+	// maxDropped is the number of dropped values that an annotation names.
 	maxDropped = 20
 )
 
-// write sets the annotation of a version, where there is something to preserve.
-func (h *step) write(metadata *node, v *version, p preserved) error {
+// writePreserved sets the annotation of a version, unless there is nothing to preserve.
+func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
 	if len(p.entries) == 0 && p.unreadable == nil {
 		return nil
 	}
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil || !annotations.isObject() {
-		annotations = h.newObject()
+		annotations = s.newObject()
 		metadata.set(&nameAnnotations, annotations)
 	}
-	if text := h.annotation(annotations, &v.annotation); text != nil {
+	if text := s.annotation(annotations, &v.annotation); text != nil {
 		p.unreadable = text
 		annotations.remove(&v.annotation)
 	}
 	text := p.unreadable
 	if len(p.entries) > 0 {
-		text = h.pack(h.appendPreserved(p, nil))
+		text = s.pack(s.appendPreserved(p, nil))
 	}
-	if !h.truncates && !h.hasRoom(annotations, v, text) {
-		if h.dropsOverflow {
-			text = h.dropLargest(annotations, v, p)
+	if !s.truncates && !s.hasRoom(annotations, v, text) {
+		if s.dropsOverflow {
+			text = s.dropLargest(annotations, v, p)
 		}
-		if !h.dropsOverflow || !h.hasRoom(annotations, v, text) {
+		if !s.dropsOverflow || !s.hasRoom(annotations, v, text) {
 			return &OverflowError{Version: v.name, Kept: len(text), Others: sizeOf(annotations)}
 		}
 	}
-	h.outcome.KeptBytes += len(text)
-	annotations.set(&v.annotation, h.quote(text))
+	s.outcome.KeptBytes += len(text)
+	annotations.set(&v.annotation, s.quote(text))
 	return nil
 }
 
-// hasRoom reports whether the API server accepts a text beside the other annotations.
-func (h *step) hasRoom(annotations *node, v *version, text []byte) bool {
+// hasRoom reports whether the API server accepts the text together with the other annotations.
+func (s *step) hasRoom(annotations *node, v *version, text []byte) bool {
 	room := MaxAnnotations - len(v.annotation.text) - len(text)
 	return room >= 0 && (quotedSizeOf(annotations) <= room || sizeOf(annotations) <= room)
 }
 
-// appendPreserved writes the value of an annotation: format 2.
-func (h *step) appendPreserved(p preserved, dropped entries) []byte {
-	start := len(h.text)
-	h.text = append(h.text, `{"format":`+preservedFormat...)
-	h.appendValues(&nameFields, p.entries, aValue)
-	h.appendList(&nameAbsent, p.entries, anAbsence)
-	h.appendValues(&nameOrders, p.entries, anOrder)
-	h.appendOf(&nameImages, p.entries, func(e *entry) []byte { return e.images })
-	h.appendOf(&nameAnchors, p.entries, func(e *entry) []byte { return e.anchor })
+// appendPreserved returns the value of an annotation, in format 2.
+func (s *step) appendPreserved(p preserved, dropped entries) []byte {
+	start := len(s.text)
+	s.text = append(s.text, `{"format":`+preservedFormat...)
+	s.appendValues(&nameFields, p.entries, valueEntry)
+	s.appendList(&nameAbsent, p.entries, absenceEntry)
+	s.appendValues(&nameOrders, p.entries, orderEntry)
+	s.appendAttributes(&nameImages, p.entries, func(e *entry) []byte { return e.images })
+	s.appendAttributes(&nameAnchors, p.entries, func(e *entry) []byte { return e.anchor })
 	if len(dropped) > 0 {
-		h.appendList(&nameDropped, dropped[:min(len(dropped), maxDropped)], aValue)
+		s.appendList(&nameDropped, dropped[:min(len(dropped), maxDropped)], valueEntry)
 	}
 	if p.unreadable != nil {
-		h.appendName(&nameUnreadable)
-		h.text = appendQuoted(h.text, p.unreadable)
+		s.appendName(&nameUnreadable)
+		s.text = appendQuoted(s.text, p.unreadable)
 	}
-	h.text = append(h.text, '}')
-	return h.since(start)
+	s.text = append(s.text, '}')
+	return s.textFrom(start)
 }
 
-func (h *step) appendName(name *name) {
-	h.text = append(append(append(h.text, ','), name.quoted...), ':')
+func (s *step) appendName(name *name) {
+	s.text = append(append(append(s.text, ','), name.quoted...), ':')
 }
 
-func (h *step) appendValues(name *name, of entries, kind entryKind) {
+func (s *step) appendValues(name *name, of entries, kind entryKind) {
 	separator := byte('{')
 	for _, e := range of {
 		if e.kind != kind {
 			continue
 		}
 		if separator == '{' {
-			h.appendName(name)
+			s.appendName(name)
 		}
-		h.text = append(appendQuoted(append(h.text, separator), e.pointer), ':')
-		h.text, separator = append(h.text, e.value...), ','
+		s.text = append(appendQuoted(append(s.text, separator), e.pointer), ':')
+		s.text, separator = append(s.text, e.value...), ','
 	}
 	if separator == ',' {
-		h.text = append(h.text, '}')
+		s.text = append(s.text, '}')
 	}
 }
 
-func (h *step) appendList(name *name, of entries, kind entryKind) {
+func (s *step) appendList(name *name, of entries, kind entryKind) {
 	separator := byte('[')
 	for _, e := range of {
 		if e.kind != kind {
 			continue
 		}
 		if separator == '[' {
-			h.appendName(name)
+			s.appendName(name)
 		}
-		h.text, separator = appendQuoted(append(h.text, separator), e.pointer), ','
+		s.text, separator = appendQuoted(append(s.text, separator), e.pointer), ','
 	}
 	if separator == ',' {
-		h.text = append(h.text, ']')
+		s.text = append(s.text, ']')
 	}
 }
 
-// appendOf writes the findings about sorted entries, by their pointers: once, where
-// two kinds of entries have the same one.
-func (h *step) appendOf(name *name, of entries, part func(*entry) []byte) {
+// appendAttributes writes an attribute of sorted entries, by pointer: once, if two kinds of
+// entries have the same one.
+func (s *step) appendAttributes(name *name, of entries, part func(*entry) []byte) {
 	separator := byte('{')
 	for i := range of {
 		said := part(&of[i])
@@ -128,18 +128,18 @@ func (h *step) appendOf(name *name, of entries, part func(*entry) []byte) {
 			continue
 		}
 		if separator == '{' {
-			h.appendName(name)
+			s.appendName(name)
 		}
-		h.text = append(appendQuoted(append(h.text, separator), of[i].pointer), ':')
-		h.text, separator = append(h.text, said...), ','
+		s.text = append(appendQuoted(append(s.text, separator), of[i].pointer), ':')
+		s.text, separator = append(s.text, said...), ','
 	}
 	if separator == ',' {
-		h.text = append(h.text, '}')
+		s.text = append(s.text, '}')
 	}
 }
 
-// pack compresses a text that is long, where that makes it shorter.
-func (h *step) pack(text []byte) []byte {
+// pack compresses a long text if that makes it shorter.
+func (s *step) pack(text []byte) []byte {
 	if len(text) <= readable {
 		return text
 	}
@@ -148,9 +148,9 @@ func (h *step) pack(text []byte) []byte {
 	packed.WriteString(`{"format":` + preservedFormat + `,"deflate":"`)
 	writer, err := flate.NewWriter(encoder, flate.DefaultCompression)
 	if err != nil {
-		return text // cannot be: the level is one that there is
+		return text // cannot happen: the level is valid
 	}
-	// A buffer takes all that is written.
+	// A buffer accepts all writes.
 	_, _ = writer.Write(text)
 	_, _ = writer.Close(), encoder.Close()
 	packed.WriteString(`"}`)
@@ -160,9 +160,9 @@ func (h *step) pack(text []byte) []byte {
 	return packed.Bytes()
 }
 
-// dropLargest gives the largest values up until the rest fits, and returns the text
-// of that. The first of them are named in it.
-func (h *step) dropLargest(annotations *node, v *version, p preserved) []byte {
+// dropLargest drops the largest values until the rest fits, and returns the text of the rest,
+// which names the first dropped values.
+func (s *step) dropLargest(annotations *node, v *version, p preserved) []byte {
 	order := make([]int, len(p.entries))
 	for i := range order {
 		order[i] = i
@@ -171,41 +171,41 @@ func (h *step) dropLargest(annotations *node, v *version, p preserved) []byte {
 		return cmp.Compare(len(p.entries[b].value), len(p.entries[a].value))
 	})
 	without := func(count int) []byte {
-		gone := make([]bool, len(p.entries))
+		isDropped := make([]bool, len(p.entries))
 		for _, i := range order[:count] {
-			gone[i] = true
+			isDropped[i] = true
 		}
 		rest, dropped := preserved{unreadable: p.unreadable}, entries{}
 		for i, e := range p.entries {
-			if gone[i] {
-				e.kind = aValue
+			if isDropped[i] {
+				e.kind = valueEntry
 				dropped = append(dropped, e)
 			} else {
 				rest.entries = append(rest.entries, e)
 			}
 		}
-		start := len(h.text)
-		text := bytes.Clone(h.pack(h.appendPreserved(rest, dropped)))
-		h.text = h.text[:start]
+		start := len(s.text)
+		text := bytes.Clone(s.pack(s.appendPreserved(rest, dropped)))
+		s.text = s.text[:start]
 		return text
 	}
-	// The fewest that must go, by halves: the rest shrinks with each that goes.
+	// Find the smallest number of values to drop: the text shrinks with each of them.
 	low, high := 1, len(order)
 	for low < high {
-		if middle := (low + high) / 2; h.hasRoom(annotations, v, without(middle)) {
+		if middle := (low + high) / 2; s.hasRoom(annotations, v, without(middle)) {
 			high = middle
 		} else {
 			low = middle + 1
 		}
 	}
 	if len(order) == 0 {
-		return h.appendPreserved(p, nil)
+		return s.appendPreserved(p, nil)
 	}
-	h.outcome.DroppedValues += low
+	s.outcome.DroppedValues += low
 	return without(low)
 }
 
-// sizeOf is what annotations take, in bytes, as the API server counts them.
+// sizeOf returns the size of annotations in bytes, as the API server counts it.
 func sizeOf(annotations *node) (total int) {
 	for m := annotations.first; m != nil; m = m.next {
 		total += textSize(m.key) + textSize(m.text)
@@ -213,7 +213,7 @@ func sizeOf(annotations *node) (total int) {
 	return total
 }
 
-// quotedSizeOf is never less than sizeOf, and needs no look at the texts.
+// quotedSizeOf is an upper bound of sizeOf that needs no decoding.
 func quotedSizeOf(annotations *node) (total int) {
 	for m := annotations.first; m != nil; m = m.next {
 		total += len(m.key) + len(m.text)
@@ -221,7 +221,7 @@ func quotedSizeOf(annotations *node) (total int) {
 	return total
 }
 
-// textSize is how long a string value is without its escapes.
+// textSize returns the length of a string value without its escapes.
 func textSize(quoted []byte) int {
 	switch {
 	case !isString(quoted):
@@ -232,7 +232,7 @@ func textSize(quoted []byte) int {
 	return len(decodeString(quoted))
 }
 
-// pointers writes the places of fields as a JSON list.
+// pointers returns the pointers of fields as a JSON list.
 func pointers(fields []slot) []byte {
 	list := []byte{'['}
 	for i := range fields {

@@ -15,100 +15,98 @@ import (
 	"strings"
 )
 
-// RulesetFormat is the format of a ruleset. It changes when an older reader would misread a
-// ruleset. One of format 2 has no schemas, and is read unchanged: pods serve it until API
-// servers ask for another.
+// RulesetFormat is the format of a ruleset. It changes if an older reader would misread a ruleset.
+// Format 2 lacks schemas, and can still be read: pods serve such rulesets until API servers
+// request another.
 const RulesetFormat = 3
 
-// Ruleset is what a policy's rules mean for the versions of one kind. It needs no
-// schema any more, and is small: a converter pod mounts it.
+// Ruleset is the compiled form of a policy's rules for the versions of one kind. It is small and
+// needs no other schemas: a converter pod mounts it.
 type Ruleset struct {
 	Format int    `json:"format"`
 	CRD    string `json:"crd"`
 	Group  string `json:"group"`
 	Kind   string `json:"kind"`
-	// Namespaced tells whether objects have a namespace.
+	// Namespaced is true if objects have a namespace.
 	Namespaced bool   `json:"namespaced,omitempty"`
 	Hub        string `json:"hub"`
-	// Versions are those that the ruleset covers, sorted.
+	// Versions are all versions of the ruleset, sorted.
 	Versions []string `json:"versions"`
-	// DropOverflow gives kept values up that have no room, instead of failing.
+	// DropOverflow drops values that annotations have no room for, instead of failing.
 	DropOverflow bool `json:"dropOverflow,omitempty"`
-	// Truncating allows conversions to leave out what annotations have no room for.
-	// Nil fails them instead.
+	// Truncating allows conversions to omit values that annotations have no room for. Nil makes
+	// them fail instead.
 	Truncating *Truncating `json:"truncating,omitempty"`
-	// RefusesStatus keeps what is preserved below .status out of objects: the client that may
-	// write an object may write that, and not its status.
+	// RefusesStatus does not restore preserved values below .status: a client that may write the
+	// annotations of an object may not be allowed to write its status.
 	RefusesStatus bool `json:"refusesStatus,omitempty"`
-	// Schemas are what the versions' schemas say of values (package shape), by
-	// version: what is preserved comes back only as a value that its field can have.
+	// Schemas are the stripped schemas (package shape) by version. A preserved value is only
+	// restored if its field allows it.
 	Schemas map[string]json.RawMessage `json:"schemas,omitempty"`
-	// Spokes are the versions besides the hub, in the order of Versions.
+	// Spokes are the versions other than the hub, in the order of Versions.
 	Spokes []Spoke `json:"spokes,omitempty"`
 }
 
-// Spoke converts one version to and from the hub.
+// Spoke has the rules between one version and the hub.
 type Spoke struct {
 	Version string `json:"version"`
 	Root    Scope  `json:"root"`
 }
 
-// Scope is an object, or each element of a list or map in it, with what is
-// local to it. Paths are relative to it.
+// Scope has the rules for an object, or for each element of a list or map. Paths are relative to
+// it.
 type Scope struct {
 	Moves     []Move     `json:"moves,omitempty"`
 	Exchanges []Exchange `json:"exchanges,omitempty"`
 	Defaults  []Default  `json:"defaults,omitempty"`
-	// DropSpoke and DropHub are the fields that are given up.
+	// DropSpoke and DropHub are the fields that are dropped.
 	DropSpoke []Path `json:"dropSpoke,omitempty"`
 	DropHub   []Path `json:"dropHub,omitempty"`
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
 	OnlySpoke []LeafField `json:"onlySpoke,omitempty"`
 	OnlyHub   []LeafField `json:"onlyHub,omitempty"`
-	// Shared are objects on both sides that values leave or enter.
+	// Shared are objects that both sides have, and that values of rules leave or enter.
 	Shared []Shared `json:"shared,omitempty"`
-	// Lists and maps whose elements are scopes of their own; they have the same
-	// path on both sides.
+	// Collections are the lists and maps whose elements are scopes; they have the same path on
+	// both sides.
 	Collections []Collection `json:"collections,omitempty"`
 }
 
-// LeafField is a field, with all below it, that one side lacks.
+// LeafField is a field, with everything below it, that one side lacks.
 type LeafField struct {
 	Path Path `json:"path"`
-	// Anchor is the number of segments of the object above it that both sides
-	// have. Without that object the leaf field is not restored.
+	// Anchor is the number of leading segments of Path that lead to an object of both sides.
+	// Without that object the field is not restored.
 	Anchor int `json:"anchor"`
-	// Shell marks an object that is kept only where it is empty: its fields have
-	// owners of their own.
+	// Shell marks an object that is only preserved if it is empty: its fields are preserved by
+	// themselves.
 	Shell bool `json:"shell,omitempty"`
-	// Text marks a label or annotation, which is a string or nothing, and Label a
-	// label, whose text the API server limits.
+	// Text marks a label or annotation, which must be a string. Label marks a label, whose text
+	// Kubernetes restricts.
 	Text  bool `json:"text,omitempty"`
 	Label bool `json:"label,omitempty"`
-	// Null marks a field that both sides have, and that may be null on one of them
-	// only: the API server would take the null away on the other.
+	// Null marks a field of both sides that is nullable on one side only: on the other, the API
+	// server would prune the null.
 	Null bool `json:"null,omitempty"`
-	// Common marks a field that both sides have, and of which one side allows more: a
-	// value that is not of this shape is one-sided.
+	// Common marks a field of both sides of which one side allows more: a value without this shape
+	// is one-sided.
 	Common *Common `json:"common,omitempty"`
-	// NullAnchor tells that a null in place of the object above it is one that
-	// a client wrote. Otherwise it is an object that was emptied, as server-side
-	// apply leaves it.
+	// NullAnchor is true if a null in place of the anchor is a value that a client wrote.
+	// Otherwise it is an object without fields, as server-side apply leaves it.
 	NullAnchor bool `json:"nullAnchor,omitempty"`
-	// Siblings are the other spokes that have the same field, where the hub lacks it:
-	// what one of them has preserved is the value of all.
+	// Siblings are the other spokes that have the same field, if the hub lacks it: a value that
+	// one of them has preserved is the value of all.
 	Siblings []string `json:"siblings,omitempty"`
-	// Known marks an object that both sides have and that may hold anything on
-	// one side only: all of its members but these are one-sided.
+	// Known marks an object of both sides that may have any members on one side only: all members
+	// but these are one-sided.
 	Known []string `json:"known,omitzero"`
 }
 
-// Shared is an object or map that both sides have. The values that rules take
-// out of it may be all that it has: then it is there for them alone, and is not
-// there on the other side.
+// Shared is an object or map of both sides. If the values that rules take out of it are all that
+// it has, it exists for these only, and does not exist on the other side.
 type Shared struct {
 	Path Path `json:"path"`
-	// Spoke and Hub are those values, relative to the scope.
+	// Spoke and Hub are the paths of these values, relative to the scope.
 	Spoke []Path `json:"spoke,omitempty"`
 	Hub   []Path `json:"hub,omitempty"`
 }
@@ -116,10 +114,10 @@ type Shared struct {
 // Collection is a list or map.
 type Collection struct {
 	Path Path `json:"path"`
-	// Map tells a map, whose elements are known by their keys.
+	// Map is true for a map, whose elements are identified by their keys.
 	Map bool `json:"map,omitempty"`
-	// Keys are the fields that tell the elements of a list apart. A list without
-	// them has elements that are known by what they are.
+	// Keys are the fields that identify the elements of a list. The elements of a list without
+	// keys are identified by their content.
 	Keys  []string `json:"keys,omitempty"`
 	Scope Scope    `json:"scope"`
 }
@@ -130,9 +128,9 @@ type Move struct {
 	Hub   Path `json:"hub"`
 }
 
-// Exchange is fields of the two sides that are computed from each other. How, one
-// of Format, Table, Wrap, Cast, Index and CEL says; without any, a value is the
-// same on both sides, as far as it is legal there and of the shape Common.
+// Exchange is a group of fields that are computed from each other, by one of Format, Table, Wrap,
+// Cast, Index and CEL. Without any of them, both sides have the same value, if both allow it and
+// it has the shape Common.
 type Exchange struct {
 	Spoke []Field `json:"spoke"`
 	Hub   []Field `json:"hub"`
@@ -144,65 +142,65 @@ type Exchange struct {
 	Cast  *Cast       `json:"cast,omitempty"`
 	Index *Index      `json:"index,omitempty"`
 	CEL   *CEL        `json:"cel,omitempty"`
-	// Common is the shape of the values that both sides can have, where one allows more.
+	// Common is the shape of the values that both sides allow, if one side allows more.
 	Common *Common `json:"common,omitempty"`
 }
 
-// Field is one of an Exchange.
+// Field is a field of an Exchange.
 type Field struct {
 	Path Path `json:"path"`
-	// Anchor is that of Leaf, for a value that was preserved.
+	// Anchor is that of LeafField, for a preserved value.
 	Anchor int `json:"anchor,omitempty"`
-	// Text, Label and NullAnchor are those of Leaf.
+	// Text, Label and NullAnchor are those of LeafField.
 	Text       bool `json:"text,omitempty"`
 	Label      bool `json:"label,omitempty"`
 	NullAnchor bool `json:"nullAnchor,omitempty"`
-	// NotNull marks a field that cannot be null, where one of the other side can.
+	// NotNull marks a field that is not nullable, if a field of the other side is.
 	NotNull bool `json:"notNull,omitempty"`
 }
 
 // Format is one string in the spoke, and several fields in the hub, its holes.
 type Format struct {
-	// Texts stand before, between and behind the holes: one more than there are holes.
+	// Texts are the texts before, between and after the holes: one more than holes.
 	Texts []string `json:"texts"`
-	// Integer tells, for each hole, a field of type integer from one of type string.
+	// Integer is true, for each hole, for a field of type integer, and false for type string.
 	Integer []bool `json:"integer"`
 }
 
-// Wrap is one value on one side, and a list on the other.
+// Wrap is a single value on one side, and a list on the other.
 type Wrap struct {
-	// Hub tells that the list is the hub's.
+	// Hub is true if the hub has the list.
 	Hub bool `json:"hub,omitempty"`
 }
 
 // Cast is an integer on one side, and a string on the other.
 type Cast struct {
-	// Hub tells that the string is the hub's.
+	// Hub is true if the hub has the string.
 	Hub bool `json:"hub,omitempty"`
-	// Seconds tells a duration from a decimal number.
+	// Seconds is true for a duration, and false for a decimal number.
 	Seconds bool `json:"seconds,omitempty"`
 }
 
 // Index is a list of objects on one side, and a map on the other.
 type Index struct {
-	// Hub tells that the list is the hub's.
+	// Hub is true if the hub has the list.
 	Hub bool `json:"hub,omitempty"`
 	// Key is the field of the list's objects that is the key of the map.
 	Key string `json:"key"`
-	// Integer tells a key of type integer from one of type string.
+	// Integer is true if the key is of type integer, and false for type string.
 	Integer bool `json:"integer,omitempty"`
 }
 
-// CEL is a pair of expressions for each field.
+// CEL has an expression for each field.
 type CEL struct {
 	// Spoke and Hub are parallel to those of the Exchange.
 	Spoke []CELField `json:"spoke"`
 	Hub   []CELField `json:"hub"`
 }
 
-// CELField is a field as expressions see it, and the expression that computes it.
+// CELField is a field of expressions, with the expression that computes it.
 type CELField struct {
-	// Name is what expressions call it: self.name.
+	// Name is its name in expressions: self.name.
 	Name string `json:"name"`
 	// Schema is its structural schema, JSONSchemaProps as in a CustomResourceDefinition.
 	Schema json.RawMessage `json:"schema"`
@@ -210,38 +208,39 @@ type CELField struct {
 	Expression string `json:"expression"`
 }
 
-// Default is a field that one side lacks, and the value that it gets there.
+// Default is a field that one side lacks, with its default value there.
 type Default struct {
 	Path Path `json:"path"`
-	// Hub tells a field of the hub from one of the spoke.
+	// Hub is true for a field of the hub.
 	Hub   bool            `json:"hub,omitempty"`
 	Value json.RawMessage `json:"value"`
-	// Anchor is that of Leaf: without that object nothing is filled.
+	// Anchor is that of LeafField: without that object, no default is filled in.
 	Anchor int `json:"anchor,omitempty"`
-	// NullAnchor is that of Leaf.
+	// NullAnchor is that of LeafField.
 	NullAnchor bool `json:"nullAnchor,omitempty"`
 }
 
-// Marshal writes the ruleset; equal rulesets give equal bytes.
+// Marshal returns the JSON form of the ruleset. Equal rulesets give equal bytes.
 func (p *Ruleset) Marshal() ([]byte, error) { return json.Marshal(p) }
 
-// Hash identifies the ruleset: 16 hexadecimal characters.
+// Hash returns the hash of the ruleset: 16 hexadecimal characters.
 func (p *Ruleset) Hash() string {
 	text, err := p.Marshal()
 	if err != nil {
-		return "" // cannot be: a ruleset holds nothing that has no JSON form
+		return "" // cannot happen: everything in a ruleset has a JSON form
 	}
 	return HashOf(text)
 }
 
-// HashOf is the hash of the ruleset that Marshal wrote as text. It stays the same
-// for a program of another version, which would write the ruleset differently.
+// HashOf returns the hash of a ruleset in the form of Marshal. It does not depend on the version
+// of the program, which could write the ruleset differently.
 func HashOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Load reads a ruleset that Marshal wrote.
+// Load reads a ruleset that Marshal wrote. It fails for an unknown format, and for rules that a
+// converter could not follow.
 func Load(data []byte) (*Ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -268,8 +267,8 @@ func Load(data []byte) (*Ruleset, error) {
 	return ruleset, nil
 }
 
-// sound reports whether a converter can follow a scope: a ruleset is a file, which
-// may be cut or edited.
+// sound reports whether a converter can follow the rules: a ruleset is a file, which may be
+// truncated or edited.
 func (s *Scope) sound() bool {
 	for _, move := range s.Moves {
 		if len(move.Spoke) == 0 || len(move.Hub) == 0 {
@@ -320,10 +319,10 @@ func (e *Exchange) sound() bool {
 	return spoke == 1 && hub == 1
 }
 
-// reaches reports whether a path has that many segments.
+// reaches reports whether a path has at least this number of segments.
 func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
 
-// Pairs are the ordered pairs of versions that the ruleset converts.
+// Pairs returns the ordered pairs of versions that the ruleset converts.
 func (p *Ruleset) Pairs() [][2]string {
 	var pairs [][2]string
 	for _, from := range p.Versions {
@@ -344,10 +343,9 @@ func (p *Ruleset) spoke(version string) *Spoke {
 	return &p.Spokes[i]
 }
 
-// Identity reports whether every conversion leaves every object unchanged, its
-// version aside: the versions have the same fields, and no rule touches one.
-// Strategy None gives the same then. What previous rules have preserved in an
-// annotation is not looked at: strategy None leaves it there.
+// Identity reports whether a conversion changes nothing but the version: the versions have the
+// same fields, and no rule changes one. Then strategy None gives the same result. It ignores
+// values that previous rulesets have preserved; strategy None leaves those in their annotation.
 func (p *Ruleset) Identity() bool {
 	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return !spoke.Root.identity() })
 }
@@ -358,8 +356,8 @@ func (s Scope) identity() bool {
 	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool { return !c.Scope.identity() })
 }
 
-// Accepted reports whether a field, or one above it, is among those that a policy
-// without a converter gives up: spec.converter.none.acceptedLosses.
+// Accepted reports whether a field, or one above it, is among the accepted losses of a policy
+// without a converter: spec.converter.none.acceptedLosses.
 func Accepted(losses []string, path string) bool {
 	return slices.ContainsFunc(losses, func(loss string) bool {
 		rest, found := strings.CutPrefix(path, loss)

@@ -11,234 +11,233 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
-// skip reads a value without looking into it, and returns where it ends. All that
-// reads is told where, and returns how far it came: the place stays in a register.
-func (p *parser) skip(at int) (end int, err error) {
-	switch c := byteAt(p.src, at); {
+// skip reads a value without making nodes, and returns its end. All functions take and return
+// positions: these stay in a register.
+func (p *parser) skip(pos int) (end int, err error) {
+	switch c := byteAt(p.src, pos); {
 	case c == '"':
-		return p.textEnd(at)
+		return p.textEnd(pos)
 	case c == '{', c == '[':
-		return p.skipNested(at)
+		return p.skipNested(pos)
 	case c == 't':
-		return p.wordEnd(at, "true")
+		return p.wordEnd(pos, "true")
 	case c == 'f':
-		return p.wordEnd(at, "false")
+		return p.wordEnd(pos, "false")
 	case c == 'n':
-		return p.wordEnd(at, "null")
+		return p.wordEnd(pos, "null")
 	case c == '-' || '0' <= c && c <= '9':
-		return p.numberEnd(at)
+		return p.numberEnd(pos)
 	}
-	return at, invalid(at, "a value was expected")
+	return pos, invalid(pos, "a value was expected")
 }
 
-// skipNested reads an object or a list, and all in it, in one loop. The brackets
-// that close what it is in are memory of the arena, which has as much of it as the
-// deepest value took so far.
-func (p *parser) skipNested(at int) (end int, err error) {
-	src, ends, left := p.src, p.ends[:0], maxDepth-p.depth
+// skipNested reads an object or a list with all its content, in one loop. The stack of closing
+// brackets is memory of the arena, which grows to the deepest value so far.
+func (p *parser) skipNested(pos int) (end int, err error) {
+	src, ends, room := p.src, p.ends[:0], maxDepth-p.depth
 	for {
 		// A value begins here.
-		switch c := byteAt(src, at); c {
+		switch c := byteAt(src, pos); c {
 		case '"':
-			at, err = p.textEnd(at)
+			pos, err = p.textEnd(pos)
 		case '{', '[':
-			if len(ends) >= left {
-				return at, invalid(at, "nested deeper than "+strconv.Itoa(maxDepth))
+			if len(ends) >= room {
+				return pos, invalid(pos, "nested deeper than "+strconv.Itoa(maxDepth))
 			}
 			ends = append(ends, c+2) // the bracket that closes it
-			if at = skipSpace(src, at+1); byteAt(src, at) == c+2 {
+			if pos = skipSpace(src, pos+1); byteAt(src, pos) == c+2 {
 				break
 			}
 			if c == '{' {
-				if at, err = p.keyEnd(at); err != nil {
-					return at, err
+				if pos, err = p.keyEnd(pos); err != nil {
+					return pos, err
 				}
 			}
 			continue
 		default:
-			at, err = p.skip(at)
+			pos, err = p.skip(pos)
 		}
 		if err != nil {
-			return at, err
+			return pos, err
 		}
-		// A value, or what is in the brackets, ends here.
+		// A value, or the content of brackets, ends here.
 		last := len(ends) - 1
-		for at = skipSpace(src, at); byteAt(src, at) != ','; at = skipSpace(src, at) {
-			if byteAt(src, at) != ends[last] {
-				return at, invalid(at, "a comma or an end was expected")
+		for pos = skipSpace(src, pos); byteAt(src, pos) != ','; pos = skipSpace(src, pos) {
+			if byteAt(src, pos) != ends[last] {
+				return pos, invalid(pos, "a comma or an end was expected")
 			}
-			at++
+			pos++
 			if last--; last < 0 {
 				p.ends = ends
-				return at, nil
+				return pos, nil
 			}
 		}
 		ends = ends[:last+1]
-		if at = skipSpace(src, at+1); ends[last] == '}' {
-			if at, err = p.keyEnd(at); err != nil {
-				return at, err
+		if pos = skipSpace(src, pos+1); ends[last] == '}' {
+			if pos, err = p.keyEnd(pos); err != nil {
+				return pos, err
 			}
 		}
 	}
 }
 
-// byteAt is 0 behind the end, which is a byte that nothing begins or ends with.
-func byteAt(src []byte, at int) byte {
-	if at < len(src) {
-		return src[at]
+// byteAt returns the byte at a position, and 0 after the end, which is valid nowhere in JSON.
+func byteAt(src []byte, pos int) byte {
+	if pos < len(src) {
+		return src[pos]
 	}
 	return 0
 }
 
-// onlySpace refuses anything but white space from a place on.
-func onlySpace(src []byte, at int) error {
-	if at = skipSpace(src, at); at < len(src) {
-		return invalid(at, "the end was expected")
+// onlySpace refuses anything but white space from a position on.
+func onlySpace(src []byte, pos int) error {
+	if pos = skipSpace(src, pos); pos < len(src) {
+		return invalid(pos, "the end was expected")
 	}
 	return nil
 }
 
-func skipSpace(src []byte, at int) int {
-	for at < len(src) && src[at] <= ' ' && isSpace(src[at]) {
-		at++
+func skipSpace(src []byte, pos int) int {
+	for pos < len(src) && src[pos] <= ' ' && isSpace(src[pos]) {
+		pos++
 	}
-	return at
+	return pos
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-func invalid(at int, what string) error {
-	return failf(CauseInvalidJSON, "invalid JSON at byte %d: %s", at, what)
+func invalid(pos int, what string) error {
+	return failf(CauseInvalidJSON, "invalid JSON at byte %d: %s", pos, what)
 }
 
-// keyEnd reads a name and the colon behind it, and returns where the value begins.
-func (p *parser) keyEnd(at int) (int, error) {
-	if byteAt(p.src, at) != '"' {
-		return at, invalid(at, "a name was expected")
+// keyEnd reads a name and the colon after it, and returns the start of the value.
+func (p *parser) keyEnd(pos int) (int, error) {
+	if byteAt(p.src, pos) != '"' {
+		return pos, invalid(pos, "a name was expected")
 	}
-	end, err := p.textEnd(at)
+	end, err := p.textEnd(pos)
 	if err != nil {
 		return end, err
 	}
 	return p.colonEnd(end)
 }
 
-// colonEnd reads a colon with the space around it, of which there is none mostly.
-func (p *parser) colonEnd(at int) (int, error) {
-	if next := at + 1; next < len(p.src) && p.src[at] == ':' && p.src[next] > ' ' {
+// colonEnd reads a colon with the white space around it. Mostly there is none.
+func (p *parser) colonEnd(pos int) (int, error) {
+	if next := pos + 1; next < len(p.src) && p.src[pos] == ':' && p.src[next] > ' ' {
 		return next, nil
 	}
-	return p.spacedColon(at)
+	return p.spacedColon(pos)
 }
 
-func (p *parser) spacedColon(at int) (int, error) {
-	if at = skipSpace(p.src, at); byteAt(p.src, at) != ':' {
-		return at, invalid(at, "a colon was expected")
+func (p *parser) spacedColon(pos int) (int, error) {
+	if pos = skipSpace(p.src, pos); byteAt(p.src, pos) != ':' {
+		return pos, invalid(pos, "a colon was expected")
 	}
-	return skipSpace(p.src, at+1), nil
+	return skipSpace(p.src, pos+1), nil
 }
 
-func (p *parser) wordEnd(at int, word string) (int, error) {
-	if !bytes.HasPrefix(p.src[at:], []byte(word)) {
-		return at, invalid(at, word+" was expected")
+func (p *parser) wordEnd(pos int, word string) (int, error) {
+	if !bytes.HasPrefix(p.src[pos:], []byte(word)) {
+		return pos, invalid(pos, word+" was expected")
 	}
-	return at + len(word), nil
+	return pos + len(word), nil
 }
 
-// textEnd reads a string, and returns where it ends: no control characters, valid
-// escapes, valid UTF-8. Most strings are ASCII without escapes.
+// textEnd reads a string and returns its end. It refuses control characters, invalid escapes and
+// invalid UTF-8. Most strings are ASCII without escapes.
 func (p *parser) textEnd(start int) (int, error) {
-	// Said like this, the compiler sees that every word is within the text.
-	at, src := start+1, slices.Clip(p.src)
-	for at >= 0 && at <= len(src)-plain.Word {
-		if marks := plain.Odd(binary.LittleEndian.Uint64(src[at:])); marks != 0 {
-			at += bits.TrailingZeros64(marks) / plain.Word
-			if src[at] == '"' {
-				return at + 1, nil
+	// This form lets the compiler omit the bounds checks.
+	pos, src := start+1, slices.Clip(p.src)
+	for pos >= 0 && pos <= len(src)-jsonascii.WordSize {
+		if marks := jsonascii.Special(binary.LittleEndian.Uint64(src[pos:])); marks != 0 {
+			pos += bits.TrailingZeros64(marks) / jsonascii.WordSize
+			if src[pos] == '"' {
+				return pos + 1, nil
 			}
 			break
 		}
-		at += plain.Word
+		pos += jsonascii.WordSize
 	}
-	return p.escapedText(start+1, at)
+	return p.escapedText(start+1, pos)
 }
 
 // escapedText reads the rest of a string that begins at start.
-func (p *parser) escapedText(start, at int) (end int, err error) {
-	for at < len(p.src) {
-		switch c := p.src[at]; {
+func (p *parser) escapedText(start, pos int) (end int, err error) {
+	for pos < len(p.src) {
+		switch c := p.src[pos]; {
 		case c == '"':
-			if !utf8.Valid(p.src[start:at]) {
-				return at, invalid(at, "the text is not UTF-8")
+			if !utf8.Valid(p.src[start:pos]) {
+				return pos, invalid(pos, "the text is not UTF-8")
 			}
-			return at + 1, nil
+			return pos + 1, nil
 		case c == '\\':
-			if at, err = p.escapeEnd(at + 1); err != nil {
-				return at, err
+			if pos, err = p.escapeEnd(pos + 1); err != nil {
+				return pos, err
 			}
 		case c < ' ':
-			return at, invalid(at, "a control character must be escaped")
+			return pos, invalid(pos, "a control character must be escaped")
 		default:
-			at += plain.LenUnicode(p.src[at:])
+			pos += jsonascii.LenUnicode(p.src[pos:])
 		}
 	}
-	return at, invalid(at, "the text does not end")
+	return pos, invalid(pos, "the text does not end")
 }
 
-// escapeEnd reads an escape behind its backslash.
-func (p *parser) escapeEnd(at int) (int, error) {
+// escapeEnd reads an escape after its backslash.
+func (p *parser) escapeEnd(pos int) (int, error) {
 	p.escaped = true
-	switch byteAt(p.src, at) {
+	switch byteAt(p.src, pos) {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return at + 1, nil
+		return pos + 1, nil
 	case 'u':
 		for range 4 {
-			if at++; !isHex(byteAt(p.src, at)) {
-				return at, invalid(at, "four hexadecimal digits were expected")
+			if pos++; !isHex(byteAt(p.src, pos)) {
+				return pos, invalid(pos, "four hexadecimal digits were expected")
 			}
 		}
-		return at + 1, nil
+		return pos + 1, nil
 	}
-	return at, invalid(at, "there is no such escape")
+	return pos, invalid(pos, "there is no such escape")
 }
 
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-func (p *parser) numberEnd(at int) (end int, err error) {
-	if p.src[at] == '-' {
-		at++
+func (p *parser) numberEnd(pos int) (end int, err error) {
+	if p.src[pos] == '-' {
+		pos++
 	}
-	if byteAt(p.src, at) == '0' {
-		at++
-	} else if at, err = p.digitsEnd(at); err != nil {
-		return at, err
+	if byteAt(p.src, pos) == '0' {
+		pos++
+	} else if pos, err = p.digitsEnd(pos); err != nil {
+		return pos, err
 	}
-	if byteAt(p.src, at) == '.' {
-		if at, err = p.digitsEnd(at + 1); err != nil {
-			return at, err
+	if byteAt(p.src, pos) == '.' {
+		if pos, err = p.digitsEnd(pos + 1); err != nil {
+			return pos, err
 		}
 	}
-	if c := byteAt(p.src, at); c == 'e' || c == 'E' {
-		if c = byteAt(p.src, at+1); c == '+' || c == '-' {
-			at++
+	if c := byteAt(p.src, pos); c == 'e' || c == 'E' {
+		if c = byteAt(p.src, pos+1); c == '+' || c == '-' {
+			pos++
 		}
-		return p.digitsEnd(at + 1)
+		return p.digitsEnd(pos + 1)
 	}
-	return at, nil
+	return pos, nil
 }
 
 func (p *parser) digitsEnd(start int) (int, error) {
-	at := start
-	for at < len(p.src) && '0' <= p.src[at] && p.src[at] <= '9' {
-		at++
+	pos := start
+	for pos < len(p.src) && '0' <= p.src[pos] && p.src[pos] <= '9' {
+		pos++
 	}
-	if at == start {
-		return at, invalid(at, "a digit was expected")
+	if pos == start {
+		return pos, invalid(pos, "a digit was expected")
 	}
-	return at, nil
+	return pos, nil
 }

@@ -9,319 +9,322 @@ import (
 	"sync"
 )
 
-// step is one conversion between a spoke and the hub, and its memory.
+// step is one conversion between a spoke and the hub, with its memory.
 type step struct {
 	arena
-	// whole tells an object from a fragment of one, such as a client applies.
-	whole bool
-	// dropsOverflow is what to do with more than an annotation can hold.
+	// complete is false for a fragment of an object, such as server-side apply sends.
+	complete bool
+	// dropsOverflow drops values that the annotations have no room for, instead of failing.
 	dropsOverflow bool
-	// truncates tells that what annotations have no room for is left out in the end.
+	// truncates omits what annotations have no room for at the end of the conversion.
 	truncates bool
-	// restore is what was preserved when the object left the version that it now
-	// comes back to, sorted; keep is what the other side cannot express this time.
-	restore, keep entries
-	// imaged are the values of a scope that are preserved and have an image all the same.
-	imaged entries
-	// merging are entries of elements without keys that no element converts to any
-	// more, at the indexes of those that still are what they became.
+	// restore are the sorted entries that were preserved when the object left the target version;
+	// preserving are the values that the target version cannot express.
+	restore, preserving entries
+	// withImage are the preserved values of the current scope that have an image, nonetheless, in
+	// the target version.
+	withImage entries
+	// merging are entries of elements without keys to which no element converts any more, with the
+	// indexes of the elements that are still what they had become.
 	merging entries
-	// lenient lets preserved values come back that their fields cannot have, and
-	// stretched tells that there was one.
-	lenient, stretched bool
-	// refusesStatus is that of the Ruleset.
+	// lenient restores values that their fields do not allow; misfitRestored is set if there was
+	// one.
+	lenient, misfitRestored bool
+	// refusesStatus is Ruleset.RefusesStatus.
 	refusesStatus bool
-	// keyless are the pointers of lists whose elements lack the keys that they should
-	// have, and of lists that should be maps, or the other way round.
+	// keyless are the pointers of lists whose elements lack their keys, and of lists where a map
+	// is expected, or maps where a list is.
 	keyless [][]byte
-	// taken are fields that are absent at the version to which the step leads, as it cannot
-	// have what they are at the version that it leaves. They are noted where restoring.
-	taken     []takenField
+	// blocked are fields that are absent in the target version because it does not allow their
+	// value in the source version. They are only recorded if restoring is set.
+	blocked   []blockedField
 	restoring bool
-	// leaving are the sorted entries of the version that the object leaves.
-	leaving entries
-	// others are those, and the sorted entries of third versions.
-	others []entries
-	// alone are the places in a scope of values that came back without an image, or of
-	// what such convert to: they hold the objects around them in place.
-	alone []segments
-	// restorable are the fields of a scope that may come back.
-	restorable []*coming
-	// sharings and defaults are more memory, as that of the arena.
-	sharings bump[shared]
-	defaults bump[defaulted]
-	// meter counts the work, own where the step is not part of another.
-	meter *meter
-	own   meter
+	// sourceEntries are the sorted entries of the source version.
+	sourceEntries entries
+	// foreignEntries are the sorted entries of every version but the target.
+	foreignEntries []entries
+	// withoutImage are the paths, in the current scope, of values that were restored without an
+	// image, or of the values that these convert to. They keep their parent objects from being
+	// removed.
+	withoutImage []segments
+	// restorable are the fields of the current scope that may be restored.
+	restorable []*arrivingField
+	// sharedObjects and defaults are memory like that of the arena.
+	sharedObjects bump[sharedObject]
+	defaults      bump[defaultedField]
+	// meter counts the work. It is ownMeter unless the step is nested in another one.
+	meter    *meter
+	ownMeter meter
 
 	outcome Outcome
 }
 
 var stepPool = sync.Pool{New: func() any { return new(step) }}
 
-func (h *step) release() {
-	h.begin()
-	h.meter, h.own = nil, meter{}
-	h.sharings.reset()
-	h.defaults.reset()
-	if h.reset() {
-		stepPool.Put(h)
+func (s *step) release() {
+	s.clearEntries()
+	s.meter, s.ownMeter = nil, meter{}
+	s.sharedObjects.reset()
+	s.defaults.reset()
+	if s.reset() {
+		stepPool.Put(s)
 	}
 }
 
-// begin forgets what was preserved.
-func (h *step) begin() {
-	h.restore, h.keep, h.imaged, h.alone = h.restore[:0], h.keep[:0], h.imaged[:0], h.alone[:0]
-	h.merging, h.keyless, h.leaving, h.others = h.merging[:0], h.keyless[:0], nil, nil
-	h.taken, h.restoring = h.taken[:0], false
+// clearEntries forgets the entries of the previous step.
+func (s *step) clearEntries() {
+	s.restore, s.preserving, s.withImage, s.withoutImage = s.restore[:0], s.preserving[:0], s.withImage[:0], s.withoutImage[:0]
+	s.merging, s.keyless, s.sourceEntries, s.foreignEntries = s.merging[:0], s.keyless[:0], nil, nil
+	s.blocked, s.restoring = s.blocked[:0], false
 }
 
-// scope converts one object in place. All is read before anything is written, so
-// that rules do not depend on their order. The element of a list of lists is a
-// list: it has collections only.
-func (h *step) scope(w *direction, n *node, at *pathContext) {
-	if h.spend(scopeUnits) {
+// convertScope converts one object in place. It takes all values before it writes any, so that the
+// order of rules does not matter. An element of a list of lists is itself a list: it has
+// collections only.
+func (s *step) convertScope(d *direction, n *node, pc *pathContext) {
+	if s.spend(scopeUnits) {
 		return
 	}
-	since := len(h.keep)
-	for i := range w.collections {
-		h.collection(&w.collections[i], n, at)
+	since := len(s.preserving)
+	for i := range d.collections {
+		s.convertCollection(&d.collections[i], n, pc)
 	}
 	if !n.isObject() {
 		return
 	}
-	for _, path := range w.drops {
+	for _, path := range d.drops {
 		n.detach(path)
 	}
-	if !w.keeps {
-		h.putMoved(w, h.parents(w, n), h.takeMoved(w, h.parents(w, n)))
+	if !d.preserves {
+		s.putMoved(d, s.parents(d, n), s.takeMoved(d, s.parents(d, n)))
 		return
 	}
-	h.openNulls(w, n, at)
-	shared := h.shared(w, n)
-	h.findRestorable(w, n)
-	h.keepShells(w, n, at)
-	from := h.parents(w, n)
-	moved := h.takeMoved(w, from)
-	images := h.exchanges(w, from, at)
-	filled := h.takeDefaults(w, n)
-	for i := range w.holders {
-		h.leave(&w.holders[i], n, at)
+	s.openNulls(d, n, pc)
+	shared := s.findShared(d, n)
+	s.findRestorable(d, n)
+	s.preserveEmptyShells(d, n, pc)
+	from := s.parents(d, n)
+	moved := s.takeMoved(d, from)
+	images := s.runExchanges(d, from, pc)
+	filled := s.takeDefaults(d, n)
+	for i := range d.holders {
+		s.removeOneSided(&d.holders[i], n, pc)
 	}
-	to := h.parents(w, n)
-	h.putMoved(w, to, moved)
-	h.putImages(w, to, images)
-	h.restoreLeaves(n, at)
+	to := s.parents(d, n)
+	s.putMoved(d, to, moved)
+	s.putImages(d, to, images)
+	s.restoreLeaves(n, pc)
 	for i := range filled {
-		filled[i].fill(h, n, at)
+		filled[i].restoreOrFill(s, n, pc)
 	}
 	for i := range shared {
-		shared[i].tidy(h, n, at, since)
+		shared[i].removeEmptied(s, n, pc, since)
 	}
-	h.keep = append(h.keep, h.imaged...)
-	h.imaged, h.alone = h.imaged[:0], h.alone[:0]
+	s.preserving = append(s.preserving, s.withImage...)
+	s.withImage, s.withoutImage = s.withImage[:0], s.withoutImage[:0]
 	for i := range filled {
-		filled[i].keep(h, n, at)
+		filled[i].preserve(s, n, pc)
 	}
 }
 
-func (h *step) takeMoved(w *direction, from parents) []*node {
-	moved := h.lists.take(len(w.moves))
+func (s *step) takeMoved(d *direction, from parents) []*node {
+	moved := s.lists.take(len(d.moves))
 	for i := range moved {
-		moved[i] = from.take(&w.moves[i].from)
+		moved[i] = from.take(&d.moves[i].from)
 	}
 	return moved
 }
 
-func (h *step) putMoved(w *direction, to parents, moved []*node) {
+func (s *step) putMoved(d *direction, to parents, moved []*node) {
 	for i, value := range moved {
 		if value != nil {
-			to.put(h, &w.moves[i].to, value)
+			to.put(s, &d.moves[i].to, value)
 		}
 	}
 }
 
-// keepShells keeps objects that only this side has where they are empty.
-// Otherwise what is in them says that they are there. The outer ones come first.
-func (h *step) keepShells(w *direction, n *node, at *pathContext) {
-	for i := range slices.Backward(w.shells) {
-		shell := n.find(w.shells[i].path)
+// preserveEmptyShells preserves the empty objects that only the source version has. An object that
+// is not empty is implied by its content. Outer objects come first in shells.
+func (s *step) preserveEmptyShells(d *direction, n *node, pc *pathContext) {
+	for i := range slices.Backward(d.shells) {
+		shell := n.find(d.shells[i].path)
 		if shell != nil && shell.first == nil {
-			h.preserve(at, &w.shells[i], h.bytes(n.detach(w.shells[i].path)))
+			s.preserve(pc, &d.shells[i], s.bytes(n.detach(d.shells[i].path)))
 		}
 	}
 }
 
-// leave takes away what the other side lacks, and the shells that are empty now.
-func (h *step) leave(of *holder, n *node, at *pathContext) {
-	held := n.find(of.path)
+// removeOneSided removes the fields that the target version lacks, and the shells that are now
+// empty.
+func (s *step) removeOneSided(h *holder, n *node, pc *pathContext) {
+	held := n.find(h.path)
 	if held == nil || !held.isObject() {
 		return
 	}
 	held.keepOnly(func(m *node) bool {
-		leaves := of.members.of(m)
+		field := h.fields.lookup(m)
 		switch {
-		case leaves.when == 0 && (of.known == nil || of.known.of(m)), leaves.when == nulled && !m.isNull(),
-			leaves.when == unlikeCommon && of.common.of(m).fits(&h.arena, h.bytes(m)):
+		case field.when == 0 && (h.named == nil || h.named.lookup(m)), field.when == removeIfNull && !m.isNull(),
+			field.when == removeIfUncommon && h.common.lookup(m).fits(&s.arena, s.bytes(m)):
 			return true
-		case leaves.when == emptied:
+		case field.when == removeIfEmpty:
 			return m.first != nil
 		}
-		name := h.nameOf(m)
-		start := len(h.text)
-		h.text = append(append(at.append(h.text), of.pointer...), '/')
-		h.text = appendPointerName(h.text, name)
-		pointer := h.since(start)
-		h.spend(placeUnits * len(pointer))
-		anchor := of.anchored
-		if leaves.when != 0 {
-			anchor = leaves.anchor
+		name := s.nameOf(m)
+		start := len(s.text)
+		s.text = append(append(pc.append(s.text), h.pointer...), '/')
+		s.text = appendPointerName(s.text, name)
+		pointer := s.textFrom(start)
+		s.spend(placeUnits * len(pointer))
+		anchor := h.unknownAnchor
+		if field.when != 0 {
+			anchor = field.anchor
 		}
-		e := entry{pointer: pointer, value: h.bytes(m)}
-		if anchor < len(of.path) {
-			e.anchor = h.anchor(at, anchor)
+		e := entry{pointer: pointer, value: s.bytes(m)}
+		if anchor < len(h.path) {
+			e.anchor = s.anchor(pc, anchor)
 		}
-		h.keep = append(h.keep, e)
-		if leaves.when == nulled || leaves.when == unlikeCommon {
-			h.noteTaken(pointer, of.common.of(m))
+		s.preserving = append(s.preserving, e)
+		if field.when == removeIfNull || field.when == removeIfUncommon {
+			s.noteBlocked(pointer, h.common.lookup(m))
 		}
 		return false
 	})
 }
 
-// openNulls makes the nulls objects again that server-side apply leaves of objects
-// without fields, where something comes back into them.
-func (h *step) openNulls(w *direction, n *node, at *pathContext) {
-	if len(h.restore) == 0 {
+// openNulls turns nulls into objects where a value is restored into them: server-side apply leaves
+// null in place of an object without fields.
+func (s *step) openNulls(d *direction, n *node, pc *pathContext) {
+	if len(s.restore) == 0 {
 		return
 	}
-	for i := range w.coming {
-		h.openNull(&w.coming[i].slot, n, at)
+	for i := range d.arriving {
+		s.openNull(&d.arriving[i].slot, n, pc)
 	}
-	for i := range w.exchanges {
-		for j := range w.exchanges[i].to {
-			h.openNull(&w.exchanges[i].to[j], n, at)
+	for i := range d.exchanges {
+		for j := range d.exchanges[i].to {
+			s.openNull(&d.exchanges[i].to[j], n, pc)
 		}
 	}
-	for i := range w.defaults {
-		h.openNull(&w.defaults[i].slot, n, at)
+	for i := range d.defaults {
+		s.openNull(&d.defaults[i].slot, n, pc)
 	}
 }
 
-func (h *step) openNull(s *slot, n *node, at *pathContext) {
-	if s.nullAnchor || len(s.anchor) == 0 {
+func (s *step) openNull(field *slot, n *node, pc *pathContext) {
+	if field.nullAnchor || len(field.anchor) == 0 {
 		return
 	}
-	above := n.find(s.anchor)
-	if above != nil && above.isNull() && h.preserved(at, s.pointer, aValue) != nil {
-		above.kind, above.open, above.text = object, true, []byte("{}")
+	parent := n.find(field.anchor)
+	if parent != nil && parent.isNull() && s.preserved(pc, field.pointer, valueEntry) != nil {
+		parent.kind, parent.open, parent.text = object, true, []byte("{}")
 	}
 }
 
-// findRestorable notes the fields that may come back: the object above them is
-// still there. One that rules make on the way does not count.
-func (h *step) findRestorable(w *direction, n *node) {
-	h.restorable = h.restorable[:0]
-	if len(h.restore) == 0 {
+// findRestorable finds the fields that may be restored: their anchor still exists. It runs before
+// rules create objects, because those do not count.
+func (s *step) findRestorable(d *direction, n *node) {
+	s.restorable = s.restorable[:0]
+	if len(s.restore) == 0 {
 		return
 	}
-	for i := range w.coming {
-		if n.holds(w.coming[i].anchor) {
-			h.restorable = append(h.restorable, &w.coming[i])
+	for i := range d.arriving {
+		if n.hasObject(d.arriving[i].anchor) {
+			s.restorable = append(s.restorable, &d.arriving[i])
 		}
 	}
 }
 
-// restoreLeaves brings back what the other side lacked and has no value now.
-func (h *step) restoreLeaves(n *node, at *pathContext) {
-	for _, leaf := range h.restorable {
-		if leaf.known != nil {
-			h.restoreUnknown(leaf, n, at)
+// restoreLeaves restores the fields that the source version lacks and that have no value.
+func (s *step) restoreLeaves(n *node, pc *pathContext) {
+	for _, leaf := range s.restorable {
+		if leaf.named != nil {
+			s.restoreUnknown(leaf, n, pc)
 			continue
 		}
-		e := h.preserved(at, leaf.pointer, aValue)
+		e := s.preserved(pc, leaf.pointer, valueEntry)
 		switch {
 		case e == nil:
-		case n.find(leaf.path) != nil && leaf.comesAs(e.value):
-			e.fate = consumed
-		case !leaf.comesAs(e.value):
-			// It was preserved when the field was another one (carried.go).
-		case h.fits(&leaf.slot, e.value):
-			e.fate = consumed
-			h.put(n, leaf.path, h.raw(e.value))
+		case n.find(leaf.path) != nil && leaf.accepts(e.value):
+			e.state = consumed
+		case !leaf.accepts(e.value):
+			// The field was another one when it was preserved (unresolved.go).
+		case s.fits(&leaf.slot, e.value):
+			e.state = consumed
+			s.put(n, leaf.path, s.raw(e.value))
 		default:
-			e.fate = refused
+			e.state = refused
 		}
 	}
 }
 
-// restoreUnknown brings the fields back that the schema allows without naming them.
-func (h *step) restoreUnknown(leaf *coming, n *node, at *pathContext) {
+// restoreUnknown restores the fields that the schema allows without naming them.
+func (s *step) restoreUnknown(leaf *arrivingField, n *node, pc *pathContext) {
 	holder := n.find(leaf.path)
-	if holder != nil && !n.holds(leaf.path) {
-		h.noteKeyless(h.pointer(at, leaf.pointer))
+	if holder != nil && !n.hasObject(leaf.path) {
+		s.noteKeyless(s.pointer(pc, leaf.pointer))
 		return
 	}
-	prefix := append(h.pointer(at, leaf.pointer), '/')
-	below := h.restore.below(prefix)
+	prefix := append(s.pointer(pc, leaf.pointer), '/')
+	below := s.restore.withPrefix(prefix)
 	if len(below) == 0 {
 		return
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	if holder != nil {
 		for m := holder.first; m != nil; m = m.next {
-			there[m.label()] = true
+			exists[m.decodedName()] = true
 		}
 	}
 	for i := range below {
 		e, escaped := &below[i], below[i].pointer[len(prefix):]
 		name := unescapePointer(string(escaped))
 		switch {
-		case e.kind != aValue || bytes.IndexByte(escaped, '/') >= 0 || leaf.known.get(name):
-		case there[name]:
-			e.fate = consumed
-		case leaf.shape != nil && (leaf.shape.Field(name) == nil || !h.fitsShape(leaf.shape.Field(name), e.value)):
-			e.fate = refused
+		case e.kind != valueEntry || bytes.IndexByte(escaped, '/') >= 0 || leaf.named.get(name):
+		case exists[name]:
+			e.state = consumed
+		case leaf.shape != nil && (leaf.shape.Field(name) == nil || !s.fitsShape(leaf.shape.Field(name), e.value)):
+			e.state = refused
 		default:
-			e.fate = consumed
+			e.state = consumed
 			if holder == nil {
-				holder = h.makeObject(n, leaf.path)
+				holder = s.makeObject(n, leaf.path)
 			}
-			m := h.raw(e.value)
+			m := s.raw(e.value)
 			key := newName(name)
-			m.key, m.mark = key.quoted, key.mark
+			m.key, m.fingerprint = key.quoted, key.fingerprint
 			holder.add(m)
 		}
 	}
 }
 
-// collection converts the elements of a list or map.
-func (h *step) collection(c *collection, n *node, above *pathContext) {
-	held := n.find(c.path)
-	if held == nil || held.kind == scalar || c.common != nil && !c.common.fits(&h.arena, h.bytes(held)) {
+// convertCollection converts the elements of a list or map.
+func (s *step) convertCollection(c *collection, n *node, parent *pathContext) {
+	container := n.find(c.path)
+	if container == nil || container.kind == scalar || c.common != nil && !c.common.fits(&s.arena, s.bytes(container)) {
 		return
 	}
-	if c.isMap != (held.kind == object) {
-		h.noteKeyless(h.pointer(above, c.pointer))
+	if c.isMap != (container.kind == object) {
+		s.noteKeyless(s.pointer(parent, c.pointer))
 		return
 	}
-	if held.first == nil {
+	if container.first == nil {
 		return
 	}
-	at := h.places.one()
-	at.above, at.in = above, c
-	width := h.width(at)
-	if !c.isMap && c.way.keeps && !h.haveKeys(c.keys, held) {
+	pc := s.pathContexts.one()
+	pc.parent, pc.collection = parent, c
+	width := s.width(pc)
+	if !c.isMap && c.direction.preserves && !s.allHaveKeys(c.keys, container) {
 		if len(c.keys) > 0 {
-			h.noteKeyless(h.pointer(above, c.pointer))
+			s.noteKeyless(s.pointer(parent, c.pointer))
 		}
-		h.anonymous(c, held, at)
+		s.convertUnkeyed(c, container, pc)
 		return
 	}
-	for element := held.first; element != nil; element = element.next {
-		if at.element = element; h.spend(width / widthUnits) {
+	for element := container.first; element != nil; element = element.next {
+		if pc.element = element; s.spend(width / widthUnits) {
 			return
 		}
-		h.scope(c.way, element, at)
+		s.convertScope(c.direction, element, pc)
 	}
 }

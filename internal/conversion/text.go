@@ -9,15 +9,14 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
-// appendQuoted writes text as a JSON string. Unlike encoding/json it leaves
-// <, > and & unchanged: escaping is for HTML, and bytes should stay.
+// appendQuoted appends text as a JSON string. Unlike encoding/json, it does not escape <, > and &.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	for rest := []byte(text); ; {
-		length := plain.LenUnicode(rest)
+		length := jsonascii.LenUnicode(rest)
 		dst = append(dst, rest[:length]...)
 		if length == len(rest) {
 			return append(dst, '"')
@@ -44,7 +43,7 @@ func appendEscape(dst []byte, c byte) []byte {
 // isPlain reports whether text has no escapes.
 func isPlain(text []byte) bool { return bytes.IndexByte(text, '\\') < 0 }
 
-// decodeString returns the text of a JSON string that is known to be valid.
+// decodeString returns the text of a valid JSON string.
 func decodeString(quoted []byte) string {
 	inner := quoted[1 : len(quoted)-1]
 	if isPlain(inner) {
@@ -53,23 +52,24 @@ func decodeString(quoted []byte) string {
 	return string(appendUnquoted(nil, inner))
 }
 
-// appendUnquoted writes what stands between the quotes of a valid JSON string
-// without its escapes. Half a surrogate pair is replaced, as by encoding/json.
+// appendUnquoted appends the content of a valid JSON string without escapes. It replaces unpaired
+// surrogates, as encoding/json does.
 func appendUnquoted(dst, inner []byte) []byte {
 	for {
-		at := bytes.IndexByte(inner, '\\')
-		if at < 0 {
+		pos := bytes.IndexByte(inner, '\\')
+		if pos < 0 {
 			return append(dst, inner...)
 		}
-		dst = append(dst, inner[:at]...)
-		dst, inner = appendUnescaped(dst, inner[at+1:])
+		dst = append(dst, inner[:pos]...)
+		dst, inner = appendUnescaped(dst, inner[pos+1:])
 	}
 }
 
-// escapes pairs the letters of escapes with what they stand for.
+// escapes pairs the letters of escapes with their characters.
 const escapes = "\"\"\\\\//b\bf\fn\nr\rt\t"
 
-// appendUnescaped writes one escape, whose backslash is gone, and returns what follows.
+// appendUnescaped appends the character of an escape, given without its backslash, and returns the
+// rest.
 func appendUnescaped(dst, text []byte) (out, rest []byte) {
 	if text[0] != 'u' {
 		for i := 0; i < len(escapes); i += 2 {
@@ -95,14 +95,14 @@ func appendUnescaped(dst, text []byte) (out, rest []byte) {
 func hexRune(digits []byte) rune {
 	char, err := strconv.ParseUint(string(digits), 16, 16)
 	if err != nil {
-		return utf8.RuneError // cannot be: the parser has accepted it
+		return utf8.RuneError // cannot happen: the parser accepted the escape
 	}
 	return rune(char)
 }
 
 func isString(raw []byte) bool { return len(raw) >= 2 && raw[0] == '"' }
 
-// sameScalar compares two scalars: strings by what they say, numbers by their text.
+// sameScalar reports whether two scalars are equal: strings by content, numbers by text.
 func sameScalar(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

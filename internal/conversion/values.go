@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// translate looks a string up in the table: the first pair that has it counts. A
-// value that is not in the table stays unchanged.
-func translate(h *step, table []quotedPair, value *node, toHub bool) *node {
+// translate translates a string by the first matching pair of the table. A value that is not in
+// the table stays unchanged.
+func translate(s *step, table []quotedPair, value *node, toHub bool) *node {
 	if len(table) == 0 || !value.isText() {
 		return value
 	}
@@ -22,11 +22,11 @@ func translate(h *step, table []quotedPair, value *node, toHub bool) *node {
 	}
 	text := value.text
 	if !isPlain(text) {
-		text = h.quote(h.decode(text)).text
+		text = s.quote(s.decode(text)).text
 	}
 	for i := range table {
 		if bytes.Equal(table[i][from], text) {
-			return h.raw(table[i][to])
+			return s.raw(table[i][to])
 		}
 	}
 	return value
@@ -43,70 +43,70 @@ func quotedPairs(table [][2]string) []quotedPair {
 	return pairs
 }
 
-// elements looks into a list.
-var elements = &look{each: &look{}}
+// openElements opens a list.
+var openElements = &projection{each: &projection{}}
 
-// convert makes a value a list, or takes the first element of one. What is no
-// list where there should be one has no image.
-func (w *Wrap) convert(h *step, value *node, toHub bool) *node {
+// convert puts a value into a list, or returns the first element of a list. It returns nil if a
+// list is expected and the value is none.
+func (w *Wrap) convert(s *step, value *node, toHub bool) *node {
 	if toHub == w.Hub {
-		list := h.node()
+		list := s.node()
 		list.kind, list.open = array, true
 		list.add(value)
 		return list
 	}
-	list, err := h.parse(h.bytes(value), elements)
+	list, err := s.parse(s.bytes(value), openElements)
 	if err != nil || list.kind != array {
 		return nil
 	}
 	return list.first
 }
 
-// MaxCastSeconds is the longest duration that Go can write, in seconds: a rule casts no
-// larger integer.
+// MaxCastSeconds is the longest duration of package time, in seconds: a rule casts no larger
+// integer.
 const MaxCastSeconds = math.MaxInt64 / int64(time.Second)
 
-// convert reads a string, or writes an integer. What is neither has no image.
-func (c *Cast) convert(h *step, value *node, toHub bool) *node {
+// convert parses a string, or formats an integer. It returns nil for any other value.
+func (c *Cast) convert(s *step, value *node, toHub bool) *node {
 	if toHub == c.Hub {
-		return c.write(h, value.text)
+		return c.write(s, value.text)
 	}
 	if !value.isText() {
 		return nil
 	}
-	return c.read(h, h.decode(value.text))
+	return c.read(s, s.decode(value.text))
 }
 
-func (c *Cast) write(h *step, text []byte) *node {
+func (c *Cast) write(s *step, text []byte) *node {
 	number, ok := readInteger(text)
 	switch {
 	case !ok || c.Seconds && (number > MaxCastSeconds || number < -MaxCastSeconds):
 		return nil
 	case c.Seconds:
-		return h.quote([]byte((time.Duration(number) * time.Second).String()))
+		return s.quote([]byte((time.Duration(number) * time.Second).String()))
 	}
-	return h.quote(text)
+	return s.quote(text)
 }
 
-func (c *Cast) read(h *step, text []byte) *node {
+func (c *Cast) read(s *step, text []byte) *node {
 	if c.Seconds {
 		duration, err := time.ParseDuration(string(text))
 		if err != nil || duration%time.Second != 0 {
 			return nil
 		}
-		start := len(h.text)
-		h.text = strconv.AppendInt(h.text, int64(duration/time.Second), 10)
-		return h.raw(h.since(start))
+		start := len(s.text)
+		s.text = strconv.AppendInt(s.text, int64(duration/time.Second), 10)
+		return s.raw(s.textFrom(start))
 	}
 	if !isInteger(text) {
 		return nil
 	}
-	return h.raw(text)
+	return s.raw(text)
 }
 
-// isInteger reports whether text is an integer as it would be printed.
+// isInteger reports whether text is a 64-bit integer in its shortest form: 7, not 007.
 func isInteger(text []byte) bool {
-	const sure = 18 // digits that no integer of 64 bits is too small for
+	const sure = 18 // any integer with this number of digits has 64 bits
 	digits := bytes.TrimPrefix(text, []byte("-"))
 	if len(digits) == 0 || len(digits) > sure || digits[0] == '0' {
 		_, ok := readInteger(text)
@@ -120,17 +120,16 @@ func isInteger(text []byte) bool {
 	return true
 }
 
-// readInteger reads a decimal integer that is as it would be printed: 7, not 007.
+// readInteger parses a decimal integer in its shortest form: 7, not 007.
 func readInteger(text []byte) (int64, bool) {
 	number, err := strconv.ParseInt(string(text), 10, 64)
 	var digits [20]byte
 	return number, err == nil && string(strconv.AppendInt(digits[:0], number, 10)) == string(text)
 }
 
-// formatting is a Format, prepared.
+// formatting is a Format with its texts prepared.
 type formatting struct {
 	*Format
-	// texts are those of the Format.
 	texts [][]byte
 }
 
@@ -142,23 +141,23 @@ func newFormatting(f *Format) *formatting {
 	return x
 }
 
-// parse reads a string by the template: a hole takes what comes before the first
-// place where the next text stands, and the last hole the rest. Nothing is
-// read of a string that does not fit. A hole that takes nothing gives no field.
-func (f *formatting) parse(h *step, value *node) []*node {
-	parts := h.lists.take(len(f.Integer))
+// parse matches a string with the template: a hole takes everything before the first occurrence of
+// the next text, and the last hole takes the rest. All values are nil if the string does not
+// match. The value of an empty hole is nil.
+func (f *formatting) parse(s *step, value *node) []*node {
+	parts := s.lists.take(len(f.Integer))
 	if value == nil || !value.isText() {
 		return parts
 	}
 	plain := isPlain(value.text)
-	rest, fits := bytes.CutPrefix(h.decode(value.text), f.texts[0])
+	rest, fits := bytes.CutPrefix(s.decode(value.text), f.texts[0])
 	for i, integer := range f.Integer {
 		var part []byte
 		if fits {
 			part, rest, fits = cutHole(rest, f.texts[i+1], i == len(f.Integer)-1)
 		}
 		if fits && len(part) > 0 {
-			parts[i], fits = holeValue(h, part, integer, plain)
+			parts[i], fits = holeValue(s, part, integer, plain)
 		}
 	}
 	if !fits {
@@ -167,7 +166,7 @@ func (f *formatting) parse(h *step, value *node) []*node {
 	return parts
 }
 
-// cutHole takes what stands before the next text.
+// cutHole returns the part before the next text.
 func cutHole(text, next []byte, last bool) (part, rest []byte, fits bool) {
 	if last {
 		part, fits = bytes.CutSuffix(text, next)
@@ -176,32 +175,32 @@ func cutHole(text, next []byte, last bool) (part, rest []byte, fits bool) {
 	return bytes.Cut(text, next)
 }
 
-// holeValue writes a part as the hub's field has it. An integer must be as it
-// would be printed: 7, not 007. A part of plain text needs no escapes.
-func holeValue(h *step, part []byte, integer, plain bool) (*node, bool) {
+// holeValue returns a part as the value of the hub's field. An integer must be in its shortest
+// form. plain is true if a string needs no escapes.
+func holeValue(s *step, part []byte, integer, plain bool) (*node, bool) {
 	switch {
 	case !integer && plain:
-		return h.enclose(part), true
+		return s.enclose(part), true
 	case !integer:
-		return h.quote(part), true
+		return s.quote(part), true
 	}
 	if !isInteger(part) {
 		return nil, false
 	}
-	return h.raw(part), true
+	return s.raw(part), true
 }
 
-// write prints the fields by the template, nil where there are none, or where
-// one of them is not of the hole's type.
-func (f *formatting) write(h *step, parts []*node) *node {
-	if !some(parts) {
+// write fills the template. It returns nil if there are no values, or if one does not have the
+// type of its hole.
+func (f *formatting) write(s *step, parts []*node) *node {
+	if !anyValue(parts) {
 		return nil
 	}
 	var buffer [64]byte
 	text := append(buffer[:0], f.texts[0]...)
 	for i, part := range parts {
 		if part != nil {
-			printed, ok := holeText(h, part, f.Integer[i])
+			printed, ok := holeText(s, part, f.Integer[i])
 			if !ok {
 				return nil
 			}
@@ -209,15 +208,15 @@ func (f *formatting) write(h *step, parts []*node) *node {
 		}
 		text = append(text, f.texts[i+1]...)
 	}
-	return h.quote(text)
+	return s.quote(text)
 }
 
-func holeText(h *step, part *node, integer bool) ([]byte, bool) {
+func holeText(s *step, part *node, integer bool) ([]byte, bool) {
 	if integer {
 		return part.text, isInteger(part.text)
 	}
 	if !part.isText() {
 		return nil, false
 	}
-	return h.decode(part.text), true
+	return s.decode(part.text), true
 }

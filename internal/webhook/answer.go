@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
 // retryAfterSeconds is when a call may come again that found the pod busy, or
@@ -41,7 +41,7 @@ func appendFailure(dst []byte, message string) []byte {
 
 // appendText appends text as a JSON string. Bytes that are not UTF-8 are replaced.
 func appendText(dst, text []byte) []byte {
-	if plain.Len(text) == len(text) {
+	if jsonascii.Len(text) == len(text) {
 		dst = append(dst, '"')
 		dst = append(dst, text...)
 		return append(dst, '"')

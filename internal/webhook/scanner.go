@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
 // maxNesting is how deep a value may go that is skipped. The API server decodes
@@ -116,7 +116,7 @@ func (s *scanner) text() []byte {
 		return nil
 	}
 	inner := s.data[s.pos+1:]
-	if length := plain.Len(inner); length < len(inner) && inner[length] == '"' && s.err == nil {
+	if length := jsonascii.Len(inner); length < len(inner) && inner[length] == '"' && s.err == nil {
 		s.pos += length + len(`""`)
 		return inner[:length:length]
 	}

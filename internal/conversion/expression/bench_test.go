@@ -33,11 +33,11 @@ func BenchmarkEvaluate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
+			program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(iterateSorted(compiled.NativeRep())))
 			if err != nil {
 				b.Fatal(err)
 			}
-			self := map[string]any{Self: map[string]any{"a": read([]byte(tc.value), from[0].Schema)}}
+			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema)}}
 			_, details, err := program.Eval(self)
 			if err != nil {
 				b.Fatal(err)

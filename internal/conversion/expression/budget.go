@@ -9,47 +9,46 @@ import (
 )
 
 const (
-	// EvaluationLimit is the most that one evaluation may cost: a tenth of what the
-	// API server allows a validation rule (PerCallLimit). A unit takes about 100 ns,
-	// and several times that in loops over thousands of elements.
+	// EvaluationLimit is the maximum cost of one evaluation: a tenth of what the API server allows
+	// a validation rule (PerCallLimit). A unit takes about 100 ns, and several times that in loops
+	// over thousands of elements.
 	EvaluationLimit = celconfig.PerCallLimit / 10
-	// ObjectLimit is the most that an expression may cost for all elements of one
-	// object: what the API server allows the match conditions of an admission
-	// webhook, for they too are in the way of every request.
+	// ObjectLimit is the maximum cost of an expression for all elements of one object: what the
+	// API server allows the match conditions of an admission webhook, which also delay every
+	// request.
 	ObjectLimit = celconfig.RuntimeCELCostBudgetMatchConditions
-	// BudgetLimit is the most that all evaluations for one object may cost together:
-	// what a rule may by its estimate, there and back. An expression that takes a
-	// text apart, or puts one together, for each element of a list, gets by in any
-	// object that etcd stores. It is one to four seconds of a core at worst, of the
-	// 30 that an API server waits.
+	// BudgetLimit is the maximum cost of all evaluations for one object: the estimate that a rule
+	// may have, for both directions. An expression that splits or joins a string for each element
+	// of a list stays below it for any object that etcd stores. In the worst case, it takes one to
+	// four seconds of a core, of the 30 seconds that an API server waits.
 	BudgetLimit = 2 * ObjectLimit
-	// evaluationCost is what an evaluation costs besides its expression, whose own
-	// cost counts the steps only.
+	// evaluationCost is the cost of an evaluation besides its expression, whose own cost only
+	// counts steps.
 	evaluationCost = 10
-	// bytesPerUnit is how much of a value is read for a unit.
+	// bytesPerUnit is the number of bytes of a value that are read per unit.
 	bytesPerUnit = 16
 )
 
-// Budget is what the expressions of one object have cost. The zero one is full.
-// It counts units of cost, and no time: the same object always costs the same.
+// Budget counts the cost of the expressions of one object, in units and not in time: the same
+// object always costs the same. The zero value is an unused budget.
 type Budget struct{ spent int64 }
 
-// Spent is what was spent, in units of cost.
+// Spent returns the cost so far, in units.
 func (b *Budget) Spent() int64 { return b.spent }
 
-// Exhausted reports whether more was spent than there is.
+// Exhausted reports whether the cost exceeds BudgetLimit.
 func (b *Budget) Exhausted() bool { return b.spent > BudgetLimit }
 
-// read charges what it takes to read the values.
-func (b *Budget) read(values [][]byte) {
+// chargeRead charges for reading the values.
+func (b *Budget) chargeRead(values [][]byte) {
 	for _, value := range values {
 		b.spent += int64(len(value) / bytesPerUnit)
 	}
 }
 
-// evaluated charges an evaluation. One that was stopped does not tell its cost,
-// which is the limit.
-func (b *Budget) evaluated(details *cel.EvalDetails) {
+// chargeEvaluation charges for an evaluation. One that was stopped does not report its cost, which
+// is the limit.
+func (b *Budget) chargeEvaluation(details *cel.EvalDetails) {
 	b.spent += evaluationCost
 	if details == nil || details.ActualCost() == nil {
 		b.spent += EvaluationLimit

@@ -2,26 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package expression computes the fields of one version from those of another
-// by expressions of the Common Expression Language, with the libraries and the
-// rules that the API server has for validation rules. It is pure, and knows
-// values as JSON text only.
+// by expressions of the Common Expression Language (CEL), with the libraries and
+// semantics of the API server's validation rules. It is pure, and its values are JSON text.
 //
-// Both sides of a rule are Fields, each with a Schema (schema.go): the small form
-// that a ruleset has of a definition's schema. New compiles the expressions of
-// one direction over the fields of the other side (env.go, guard.go), and
+// Both sides of a rule are Fields, each with a Schema (schema.go): the part of the
+// CustomResourceDefinition's schema that is in a ruleset. New compiles the expressions of
+// one direction over the fields of the other side (env.go, guard.go).
 // Program.Evaluate (expression.go) reads the values (value.go), evaluates, and writes
 // the results (result.go), within a Budget (budget.go).
 //
-// Converter pods link this package, and no library of schemas with it. What is wrong
-// with an expression, its type or its cost, says the compiler:
-// internal/conversion/compile/celcheck, which compiles it in a Scope of this package
-// too.
+// Converter pods link this package, and no schema library. The compiler checks types and
+// costs of expressions: internal/conversion/compile/celcheck compiles them in a Scope of
+// this package as well.
 //
-// An expression never fails an object. If it has no result, because it reads
-// a field that is missing, overflows, costs too much, or gives what the field
-// cannot hold, its field has no value, and the client that asked keeps the source. So it
-// matters more that it is deterministic: the same values give the same results
-// in every process. The environment has neither clock nor chance; two things
-// remain, and are taken away here: the order of maps (order.go), and time zones
-// by name (env.go), of which a computer has many or none.
+// An expression never fails a conversion. If it has no result, because it reads
+// a missing field, overflows, costs too much, or returns what the field does not allow,
+// its field has no value, and the source fields are preserved. Expressions must be
+// deterministic: the same values give the same results in every process. The
+// environment has no clock and no randomness. Two other sources are removed: the
+// order of maps (order.go), and time zones by name (env.go), which depend on the machine.
 package expression

@@ -18,30 +18,31 @@ import (
 )
 
 const (
-	// Self is the one variable of expressions.
+	// Self is the only variable of expressions.
 	Self = "self"
-	// selfType is the type of self. No expression can write that name.
+	// selfType is the type of self. No expression can name it.
 	selfType = "@self"
 )
 
-// NewExpressions has what the release of Kubernetes before this one had already,
-// so that an operator that is one release older can run what this one accepts.
-// StoredExpressions has all there is. The API server divides them the same way.
+// NewExpressions returns the environment with what the previous release of Kubernetes already had,
+// so that an operator that is one release older can run what this one accepts. The API server has
+// the same two environments.
 func NewExpressions(set *environment.EnvSet) *cel.Env { return set.NewExpressionsEnv() }
 
-// StoredExpressions is the environment in which expressions are evaluated.
+// StoredExpressions returns the environment in which expressions are evaluated, with everything
+// that this release has.
 func StoredExpressions(set *environment.EnvSet) *cel.Env { return set.StoredExpressionsEnv() }
 
-// Scope compiles expressions over the fields of one side. The compiler makes one
-// of its schemas, with all bounds, and a converter pod one of the ruleset's.
+// Scope compiles expressions over the fields of one side. The compiler makes one from its schemas,
+// with all bounds, and a converter pod from those of the ruleset.
 type Scope struct {
 	Env *cel.Env
-	// Self is the type of the variable that has the fields.
+	// Self is the type of the variable self.
 	Self *apiservercel.DeclType
 }
 
-// NewScope extends an environment by self. A field without a type, because its
-// schema does not say what it holds, is not in it.
+// NewScope extends an environment by self. It omits fields without a type, whose schema does not
+// say what they hold.
 func NewScope(fields map[string]*apiservercel.DeclType, choose func(*environment.EnvSet) *cel.Env) (*Scope, error) {
 	set, err := environments()
 	if err != nil {
@@ -71,7 +72,7 @@ func declareSelf(fields map[string]*apiservercel.DeclType) *apiservercel.DeclTyp
 	return apiservercel.NewObjectType(selfType, declared)
 }
 
-// typesOf declares the types of fields.
+// typesOf returns the types of fields.
 func typesOf(fields []Field) map[string]*apiservercel.DeclType {
 	declared := map[string]*apiservercel.DeclType{}
 	for _, field := range fields {
@@ -80,12 +81,12 @@ func typesOf(fields []Field) map[string]*apiservercel.DeclType {
 	return declared
 }
 
-// Declared is an object type below self, by the name that results have; nil where there is none.
+// Declared returns an object type below self by the name that results have, nil if there is none.
 func (s *Scope) Declared(name string) *apiservercel.DeclType {
 	return apiservercel.FieldTypeMap(selfType, s.Self)[name]
 }
 
-// Readable writes a type, or a message with types, as users know them.
+// Readable replaces internal names of types in a text.
 func Readable(text string) string { return strings.ReplaceAll(text, selfType, Self) }
 
 // Compile parses an expression and checks its types. It fails with a *CompileError.
@@ -94,14 +95,14 @@ func (s *Scope) Compile(expression string) (*cel.Ast, error) {
 	if issues != nil && issues.Err() != nil {
 		return nil, s.compileError(issues)
 	}
-	if problem := refused(compiled.NativeRep()); problem != "" {
+	if problem := unsupportedCall(compiled.NativeRep()); problem != "" {
 		return nil, &CompileError{Messages: []string{problem}}
 	}
 	return compiled, nil
 }
 
-// refused says which function an expression may not call this way, if it does.
-func refused(compiled *ast.AST) string {
+// unsupportedCall describes a call that expressions must not make, "" if there is none.
+func unsupportedCall(compiled *ast.AST) string {
 	for _, reference := range compiled.ReferenceMap() {
 		for _, overload := range reference.OverloadIDs {
 			if strings.HasSuffix(overload, "_with_tz") {
@@ -118,14 +119,13 @@ func refused(compiled *ast.AST) string {
 	return problem
 }
 
-// CompileError says that an expression is none, or not one over these fields.
+// CompileError says why an expression is not valid for these fields.
 type CompileError struct {
 	Messages []string
-	// Fields are those that self has, where the expression names another one.
+	// Fields are the fields of self, if the expression names another one.
 	Fields []string
 }
 
-// Error implements error.
 func (e *CompileError) Error() string {
 	text := strings.Join(e.Messages[:min(len(e.Messages), 3)], "; ")
 	if len(e.Fields) > 0 {
@@ -138,7 +138,7 @@ func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	failed := &CompileError{}
 	for _, issue := range issues.Errors() {
 		failed.Messages = append(failed.Messages, fmt.Sprintf("%s (line %d, column %d)%s",
-			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, branches(issue.Message)))
+			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, conditionalHint(issue.Message)))
 		if strings.HasPrefix(issue.Message, "undefined field") {
 			failed.Fields = slices.Sorted(maps.Keys(s.Self.Fields))
 		}
@@ -146,8 +146,8 @@ func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	return failed
 }
 
-// branches says how to write a choice between what CEL does not take for one type.
-func branches(message string) string {
+// conditionalHint says how to write a conditional whose branches have different types.
+func conditionalHint(message string) string {
 	types, found := strings.CutPrefix(message, "found no matching overload for '"+operators.Conditional+"' applied to '")
 	switch {
 	case !found || !strings.HasPrefix(types, "(bool, "):
@@ -158,7 +158,7 @@ func branches(message string) string {
 	return ": where the field can hold both, put each of them in dyn()"
 }
 
-// Program makes a compiled expression ready to run, within the limit of one evaluation.
+// Program prepares a compiled expression for evaluation, within EvaluationLimit.
 func (s *Scope) Program(compiled *cel.Ast) (cel.Program, error) {
-	return s.Env.Program(compiled, cel.CostLimit(EvaluationLimit), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
+	return s.Env.Program(compiled, cel.CostLimit(EvaluationLimit), cel.CustomDecoratorV2(iterateSorted(compiled.NativeRep())))
 }

@@ -11,29 +11,29 @@ import (
 
 // Field is a field of one side.
 type Field struct {
-	// Name is what the expressions of the other side call it: self.name.
+	// Name is its name in the expressions of the other side: self.name.
 	Name string
-	// Schema says what it may hold.
+	// Schema is its schema.
 	Schema *Schema
 	// Expression computes it from the fields of the other side.
 	Expression string
 }
 
-// Program computes the fields of one side from those of the other. It never
-// changes, and any number of goroutines may use it.
+// Program computes the fields of one side from those of the other. It is immutable and safe for
+// concurrent use.
 type Program struct {
 	sources []Field
 	targets []target
 }
 
-// target is a field that is computed.
+// target is a field to compute.
 type target struct {
 	program cel.Program
 	schema  *Schema
 }
 
-// New compiles the expressions of the target fields. It fails only where the
-// compiler found something wrong, or was not asked.
+// New compiles the expressions of the target fields. It fails only if the compiler found an error,
+// or was not run.
 func New(from, to []Field) (*Program, error) {
 	scope, err := NewScope(typesOf(from), StoredExpressions)
 	if err != nil {
@@ -54,19 +54,18 @@ func New(from, to []Field) (*Program, error) {
 	return p, nil
 }
 
-// Evaluate computes the target fields' values from those of the source fields,
-// as JSON texts in the order in which New was given the fields. Nil is a missing
-// value, in both. If all values are missing or null, so are all results: an
-// object that lacks the fields does not get any. It spends of the budget, and has
-// no results once that is exhausted.
+// Evaluate returns the values of the target fields for those of the source fields: JSON texts, in
+// the order of New, nil for a missing value. If all source values are missing or null, so are all
+// results: an object that lacks the fields does not get any. It charges the budget, and has no
+// results once that is exhausted.
 func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
 	results := make([][]byte, len(p.targets))
-	if budget.read(values); budget.Exhausted() {
+	if budget.chargeRead(values); budget.Exhausted() {
 		return results
 	}
 	self := make(map[string]any, len(p.sources))
 	for i, field := range p.sources {
-		if value := read(values[i], field.Schema); value != nil {
+		if value := readValue(values[i], field.Schema); value != nil {
 			self[field.Name] = value
 		}
 	}
@@ -84,12 +83,12 @@ func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
 	return results
 }
 
-// evaluate gives the JSON text of the result, or nil.
+// evaluate returns the JSON text of the result, or nil.
 func (t *target) evaluate(variables map[string]any, budget *Budget) []byte {
 	value, details, err := t.program.Eval(variables)
-	budget.evaluated(details)
+	budget.chargeEvaluation(details)
 	if err != nil {
 		return nil
 	}
-	return write(value, t.schema)
+	return writeResult(value, t.schema)
 }

@@ -223,7 +223,7 @@ func TestEvaluateTooMuch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = program.Eval(map[string]any{Self: map[string]any{"a": read([]byte(tc.value), of)}})
+		_, _, err = program.Eval(map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), of)}})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %s", expression, err, tc.want)
 		}

@@ -18,9 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// environments are those of the API server, with guards. Making them takes a few
-// milliseconds and a megabyte: that is done when the first expression needs it,
-// and once in a process.
+// environments are those of the API server, with guards. They take a few milliseconds and a
+// megabyte, so they are made once per process, when the first expression needs them.
 var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	var guarded []cel.EnvOption
@@ -34,29 +33,28 @@ var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
 	return base.Extend(environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: guarded})
 })
 
-// guard refuses calls of a function that would do too much. What a call costs is
-// charged when it is over, and so is no limit for one whose result, or whose
-// work, is as large as the product of its arguments: a single one could use up
-// the memory, or minutes.
+// guard refuses calls that would take too much work. The cost of a call is charged after it, which
+// is too late if result or work grow with the product of the arguments: one call could use all
+// memory, or minutes.
 type guard struct {
 	function, overload string
-	// work is the size of the result, or what the call costs.
-	work func(args []ref.Val) int
-	most int
+	// work returns the size of the result, or the cost of the call.
+	work  func(args []ref.Val) int
+	limit int
 }
 
 var guards = []guard{
-	{"replace", "string_replace_string_string", replaced, largestResult},
-	{"replace", "string_replace_string_string_int", replaced, largestResult},
-	{"join", "list_join", joined, largestResult},
-	{"join", "list_join_string", joined, largestResult},
-	{"distinct", "list_distinct", compared, EvaluationLimit},
-	{"sets.contains", "list_sets_contains_list", compared, EvaluationLimit},
-	{"sets.equivalent", "list_sets_equivalent_list", compared, EvaluationLimit},
-	{"sets.intersects", "list_sets_intersects_list", compared, EvaluationLimit},
+	{"replace", "string_replace_string_string", replacedSize, maxResultBytes},
+	{"replace", "string_replace_string_string_int", replacedSize, maxResultBytes},
+	{"join", "list_join", joinedSize, maxResultBytes},
+	{"join", "list_join_string", joinedSize, maxResultBytes},
+	{"distinct", "list_distinct", comparisons, EvaluationLimit},
+	{"sets.contains", "list_sets_contains_list", comparisons, EvaluationLimit},
+	{"sets.equivalent", "list_sets_equivalent_list", comparisons, EvaluationLimit},
+	{"sets.intersects", "list_sets_intersects_list", comparisons, EvaluationLimit},
 }
 
-// option declares the function again, with the guard before what it did.
+// option declares the function again, with the guard before it.
 func (g guard) option(env *cel.Env) (cel.EnvOption, error) {
 	function := env.Functions()[g.function]
 	bindings, err := function.Bindings()
@@ -75,7 +73,7 @@ func (g guard) option(env *cel.Env) (cel.EnvOption, error) {
 
 func (g guard) redeclare(declared *decls.OverloadDecl, binding *functions.Overload) cel.FunctionOpt {
 	call := cel.FunctionBinding(func(args ...ref.Val) ref.Val {
-		if g.work(args) > g.most {
+		if g.work(args) > g.limit {
 			return types.NewErr("%s would do too much", g.function)
 		}
 		switch {
@@ -92,14 +90,14 @@ func (g guard) redeclare(declared *decls.OverloadDecl, binding *functions.Overlo
 	return cel.Overload(g.overload, declared.ArgTypes(), declared.ResultType(), call)
 }
 
-// replaced is the size of a text in which all places are replaced.
-func replaced(args []ref.Val) int {
+// replacedSize returns an upper bound for the result of a replacement.
+func replacedSize(args []ref.Val) int {
 	text, old, replacement := textOf(args[0]), textOf(args[1]), textOf(args[2])
 	return len(text) + strings.Count(text, old)*len(replacement)
 }
 
-// joined is the size of a joined list.
-func joined(args []ref.Val) int {
+// joinedSize returns an upper bound for the result of a join.
+func joinedSize(args []ref.Val) int {
 	list, isList := args[0].(traits.Lister)
 	if !isList {
 		return 0
@@ -114,9 +112,9 @@ func joined(args []ref.Val) int {
 	return size
 }
 
-// compared is how often elements are compared where each of a list is compared
-// with each of the other, or of the same one.
-func compared(args []ref.Val) int {
+// comparisons returns the number of comparisons between all elements of two lists, or of one list
+// with itself.
+func comparisons(args []ref.Val) int {
 	return sizeOfList(args[0]) * sizeOfList(args[len(args)-1])
 }
 

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// largestResult is the most that one result may be, in bytes: etcd takes no
-	// larger object than 1.5 MiB, and there is more in an object than one field.
-	largestResult = 1 << 20
-	// deepestResult bounds how lists and maps of a result contain one another.
-	deepestResult = 64
+	// maxResultBytes is the maximum size of one result, in bytes: etcd stores no object of more
+	// than 1.5 MiB, and an object has more than one field.
+	maxResultBytes = 1 << 20
+	// maxResultDepth is the maximum nesting of lists and maps in a result.
+	maxResultDepth = 64
 )
 
-// write gives the JSON text of a result: members sorted by name, integers exact,
-// doubles in the shortest form that is exact, nothing escaped that need not be.
-// A result that the field cannot hold is no value, and so are null and none.
-func write(result ref.Val, s *Schema) []byte {
+// writeResult returns the JSON text of a result, or nil if the field does not allow it, or if it
+// is null or optional.none(). Members are sorted by name, integers are exact, doubles are in their
+// shortest exact form, and only necessary escapes are used.
+func writeResult(result ref.Val, s *Schema) []byte {
 	if optional, is := result.(*types.Optional); is {
 		if !optional.HasValue() {
 			return nil
 		}
 		result = optional.GetValue()
 	}
-	w := writer{left: largestResult}
+	w := writer{remaining: maxResultBytes}
 	value, fits := w.fit(result, s, 0)
 	if !fits || value == nil {
 		return nil
@@ -41,20 +41,19 @@ func write(result ref.Val, s *Schema) []byte {
 	text := &bytes.Buffer{}
 	encoder := json.NewEncoder(text)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil || text.Len() > largestResult {
+	if encoder.Encode(value) != nil || text.Len() > maxResultBytes {
 		return nil
 	}
 	return bytes.TrimRight(text.Bytes(), "\n")
 }
 
-// writer makes values that JSON has of a result.
-type writer struct{ left int }
+// writer turns results into values for encoding/json, within a size limit.
+type writer struct{ remaining int }
 
-// fit gives a value as the field's schema has it. Objects that come from the
-// source as they are hold plain values; what an expression makes holds values of
-// expressions.
+// fit returns a value in the form of the field's schema. Source objects hold plain Go values;
+// results of expressions hold CEL values.
 func (w *writer) fit(value any, s *Schema, depth int) (any, bool) {
-	if w.left--; w.left < 0 || depth > deepestResult {
+	if w.remaining--; w.remaining < 0 || depth > maxResultDepth {
 		return nil, false
 	}
 	switch value := value.(type) {
@@ -83,11 +82,11 @@ func (w *writer) fitScalar(value any, s *Schema) (any, bool) {
 	case float64:
 		return value, !math.IsNaN(value) && !math.IsInf(value, 0) && (s.kind == "number" || s.Untyped())
 	case string:
-		w.left -= len(value)
-		return value, w.left >= 0 && (s.kind == "string" || s.intOrString || s.Untyped())
+		w.remaining -= len(value)
+		return value, w.remaining >= 0 && (s.kind == "string" || s.intOrString || s.Untyped())
 	case []byte:
-		w.left -= len(value)
-		return base64.StdEncoding.EncodeToString(value), w.left >= 0 && (s.Format() == "byte" || s.Untyped())
+		w.remaining -= len(value)
+		return base64.StdEncoding.EncodeToString(value), w.remaining >= 0 && (s.Format() == "byte" || s.Untyped())
 	case time.Duration:
 		return value.String(), s.Format() == "duration" || s.Untyped()
 	case time.Time:
@@ -125,8 +124,8 @@ func (w *writer) fitList(list []any, s *Schema, depth int) (any, bool) {
 	return elements, true
 }
 
-// membersOf a map, nil where a key is no string. Those of an object of the source
-// are taken as they came: its schema need not name them all.
+// membersOf returns the members of a map, nil if a key is not a string. Source objects are used as
+// they are, because their schema need not name all members.
 func membersOf(m traits.Mapper) map[string]any {
 	if plain, is := m.Value().(map[string]any); is {
 		return plain
@@ -149,7 +148,7 @@ func (w *writer) fitMap(m map[string]any, s *Schema, depth int) (any, bool) {
 	}
 	members := make(map[string]any, len(m))
 	for name, value := range m {
-		w.left -= len(name)
+		w.remaining -= len(name)
 		of := s.Member(name)
 		if of == nil {
 			return nil, false

@@ -12,13 +12,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Schema says what a value is made of, and not which values are valid. It is what
-// a ruleset has of a field's schema, so that a converter pod needs no library that
-// reads the schemas of definitions. The library of the API server that declares
-// types, and makes values of expressions, reads it through the methods below.
+// Schema is the part of a field's schema that is in a ruleset: it describes types, and not which
+// values are valid. So a converter pod needs no library for schemas of CustomResourceDefinitions.
+// The CEL library of the API server uses it through common.Schema.
 //
-// Reading is the only way to make one, and the compiler judges what it has read
-// too: what it accepts is what converter pods follow.
+// ReadSchema is the only way to make one. The compiler uses it too, so that converter pods accept
+// what it accepts.
 type Schema struct {
 	kind, format          string
 	nullable, intOrString bool
@@ -31,14 +30,13 @@ type Schema struct {
 	noValidations
 }
 
-// additional are the members of an object that it does not name.
+// additional is additionalProperties: a schema, or whether any members are allowed.
 type additional struct {
-	of     *Schema
+	schema *Schema
 	allows bool
 }
 
-// ReadSchema reads the members of JSONSchemaProps that matter here, and passes
-// over the others.
+// ReadSchema reads the relevant members of JSONSchemaProps, and ignores the others.
 func ReadSchema(text json.RawMessage) (*Schema, error) {
 	s := &Schema{}
 	if err := json.Unmarshal(text, s); err != nil {
@@ -72,7 +70,7 @@ func (s *Schema) UnmarshalJSON(text []byte) error {
 		listType: read.ListType, mapType: read.MapType, listKeys: read.ListMapKeys,
 		items: read.Items, additional: read.AdditionalProperties,
 	}
-	for name, member := range read.Properties { // nil and not empty where there are none: the library tells them apart
+	for name, member := range read.Properties { // keep nil for none: for the CEL library, an empty map differs from nil
 		if s.properties == nil {
 			s.properties = make(map[string]common.Schema, len(read.Properties))
 		}
@@ -81,23 +79,22 @@ func (s *Schema) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler: a schema, or whether there may be any.
+// UnmarshalJSON implements json.Unmarshaler.
 func (a *additional) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		return json.Unmarshal(text, &a.allows)
 	}
-	a.of, a.allows = &Schema{}, true
-	return json.Unmarshal(text, a.of)
+	a.schema, a.allows = &Schema{}, true
+	return json.Unmarshal(text, a.schema)
 }
 
-// Member is the schema of an object's member, nil where it has no such member:
-// the API server would take it away.
+// Member returns the schema of a member, nil if the API server would prune the member.
 func (s *Schema) Member(name string) *Schema {
 	if member, named := s.properties[name]; named {
 		return member.(*Schema)
 	}
-	if s.additional != nil && s.additional.of != nil {
-		return s.additional.of
+	if s.additional != nil && s.additional.schema != nil {
+		return s.additional.schema
 	}
 	if s.preserves || s.additional != nil && s.additional.allows ||
 		s.embedded && (name == "apiVersion" || name == "kind" || name == "metadata") {
@@ -106,28 +103,27 @@ func (s *Schema) Member(name string) *Schema {
 	return nil
 }
 
-// Anything is the schema of what no schema describes.
+// Anything is the schema of values without a schema.
 var Anything = &Schema{preserves: true}
 
-// Untyped reports whether a field may hold whatever JSON has.
+// Untyped reports whether any JSON value is allowed.
 func (s *Schema) Untyped() bool { return s.kind == "" && s.preserves && !s.intOrString }
 
-// Element is the schema of a list's elements, nil where it says nothing of them.
+// Element returns the schema of the elements of a list, nil if there is none.
 func (s *Schema) Element() *Schema { return s.items }
 
-// Value is the schema of the members that an object does not name, nil where it
-// says nothing of them.
+// Value returns the schema of additional members, nil if there is none.
 func (s *Schema) Value() *Schema {
 	if s.additional == nil {
 		return nil
 	}
-	return s.additional.of
+	return s.additional.schema
 }
 
-// Type implements common.Schema, and so do all methods below.
+// Type implements common.Schema, as do all methods below.
 func (s *Schema) Type() string { return s.kind }
 
-// Format is that of a text. It counts for nothing else.
+// Format returns the format of a string. Formats of other types have no effect.
 func (s *Schema) Format() string {
 	if s.kind != "string" {
 		return ""
@@ -135,13 +131,13 @@ func (s *Schema) Format() string {
 	return s.format
 }
 
-// Items are the elements' schema.
-func (s *Schema) Items() common.Schema { return orNone(s.items) }
+// Items returns the schema of the elements.
+func (s *Schema) Items() common.Schema { return orNil(s.items) }
 
-// Properties are the members that an object names.
+// Properties returns the named members.
 func (s *Schema) Properties() map[string]common.Schema { return s.properties }
 
-// AdditionalProperties are the members that an object does not name.
+// AdditionalProperties returns the schema of members that are not named.
 func (s *Schema) AdditionalProperties() common.SchemaOrBool {
 	if s.additional == nil {
 		return nil
@@ -150,41 +146,41 @@ func (s *Schema) AdditionalProperties() common.SchemaOrBool {
 }
 
 // Schema implements common.SchemaOrBool.
-func (a *additional) Schema() common.Schema { return orNone(a.of) }
+func (a *additional) Schema() common.Schema { return orNil(a.schema) }
 
 // Allows implements common.SchemaOrBool.
 func (a *additional) Allows() bool { return a.allows }
 
-func orNone(s *Schema) common.Schema {
+func orNil(s *Schema) common.Schema {
 	if s == nil {
 		return nil
 	}
 	return s
 }
 
-// Nullable reports whether the value may be null.
+// Nullable reports whether null is allowed.
 func (s *Schema) Nullable() bool { return s.nullable }
 
 // IsXIntOrString reports whether the value is an integer or a string.
 func (s *Schema) IsXIntOrString() bool { return s.intOrString }
 
-// IsXEmbeddedResource reports whether the value is an object of Kubernetes.
+// IsXEmbeddedResource reports whether the value is a Kubernetes object.
 func (s *Schema) IsXEmbeddedResource() bool { return s.embedded }
 
-// IsXPreserveUnknownFields reports whether members that are not named stay.
+// IsXPreserveUnknownFields reports whether unknown members are not pruned.
 func (s *Schema) IsXPreserveUnknownFields() bool { return s.preserves }
 
-// XListType says how lists are compared.
+// XListType determines how lists are compared.
 func (s *Schema) XListType() string { return s.listType }
 
-// XListMapKeys are the members that tell elements apart.
+// XListMapKeys returns the members that identify elements.
 func (s *Schema) XListMapKeys() []string { return s.listKeys }
 
-// XMapType says how objects are compared.
+// XMapType determines how objects are compared.
 func (s *Schema) XMapType() string { return s.mapType }
 
-// WithTypeAndObjectMeta gives an object of Kubernetes the members that each has, as
-// apiextensions does it. What it says of metadata it says of no other member.
+// WithTypeAndObjectMeta returns the schema with the members that every Kubernetes object has, as
+// apiextensions does. Of metadata, it only declares name and generateName.
 func (s *Schema) WithTypeAndObjectMeta() common.Schema {
 	text := &Schema{kind: "string"}
 	is := func(s *Schema, name, kind string) bool {
@@ -203,8 +199,8 @@ func (s *Schema) WithTypeAndObjectMeta() common.Schema {
 	return &object
 }
 
-// noValidations are those of a schema that judges no value: whether a value is
-// valid is decided when it is written, and not when it is converted.
+// noValidations implements the validations of common.Schema: values are validated when they are
+// written, and not when they are converted.
 type noValidations struct{}
 
 func (noValidations) Default() any                          { return nil }
@@ -229,12 +225,12 @@ func (noValidations) AnyOf() []common.Schema                { return nil }
 func (noValidations) Not() common.Schema                    { return nil }
 func (noValidations) XValidations() []common.ValidationRule { return nil }
 
-// Sample is the JSON text of a value that the schema allows: the same for the
-// same schema, with something in it wherever something can be.
+// Sample returns the JSON text of a value that the schema allows: always the same, and not empty
+// if possible.
 func (s *Schema) Sample() []byte {
 	text, err := json.Marshal(s.sample())
 	if err != nil {
-		return []byte("null") // cannot be: it is made of what JSON has
+		return []byte("null") // cannot happen: samples consist of JSON types
 	}
 	return text
 }
@@ -256,10 +252,10 @@ func (s *Schema) sample() any {
 	case samples[s.Format()] != "":
 		return samples[s.Format()]
 	case s.kind == "string":
-		return "80" // which many expressions want to read a number of
+		return "80" // many expressions parse a number
 	}
 	return 80
 }
 
-// samples are texts of the formats that make another type of them.
+// samples are strings of the formats with a CEL type of their own.
 var samples = map[string]string{"date": "2006-01-02", "date-time": "2006-01-02T15:04:05Z", "duration": "1m0s", "byte": "ODA="}

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// errUnreadable is what an expression meets that reads a value which is not what
-// the schema says, or a number that has no exact value here.
+// errUnreadable is the result of reading a value that does not have the type of its schema, or a
+// number without an exact CEL value.
 var errUnreadable = errors.New("the value is not of the type that the schema says, or not exact")
 
-// read makes a value of a JSON text, with the meaning that validation rules give
-// it: equality of lists by their keys, dates and durations. Nil is no value; so
-// is null, as a nullable field that is null counts as missing in validation rules.
-func read(text []byte, s *Schema) ref.Val {
+// readValue returns the CEL value of a JSON text, with the semantics of validation rules: equality
+// of lists by their keys, dates and durations. It returns nil for nil and for null, because
+// validation rules treat a nullable field that is null as missing.
+func readValue(text []byte, s *Schema) ref.Val {
 	if text == nil {
 		return nil
 	}
@@ -34,8 +34,8 @@ func read(text []byte, s *Schema) ref.Val {
 	if decoded == nil {
 		return nil
 	}
-	value, exact := withNumbers(decoded)
-	if !exact || !readable(value, s) {
+	value, exact := convertNumbers(decoded)
+	if !exact || !matchesSchema(value, s) {
 		return types.WrapErr(errUnreadable)
 	}
 	return common.UnstructuredToVal(value, s)
@@ -54,23 +54,23 @@ func decode(text []byte) (any, error) {
 	return decoded, err
 }
 
-// withNumbers gives numbers the types that the API server gives them, int64 and
-// float64, in place. An integer that is neither is not rounded.
-func withNumbers(value any) (any, bool) {
+// convertNumbers converts numbers in place to int64 and float64, as the API server does. It
+// returns false instead of rounding an integer.
+func convertNumbers(value any) (any, bool) {
 	switch value := value.(type) {
 	case json.Number:
 		return number(string(value))
 	case []any:
 		for i, element := range value {
 			var exact bool
-			if value[i], exact = withNumbers(element); !exact {
+			if value[i], exact = convertNumbers(element); !exact {
 				return nil, false
 			}
 		}
 	case map[string]any:
 		for name, member := range value {
 			var exact bool
-			if value[name], exact = withNumbers(member); !exact {
+			if value[name], exact = convertNumbers(member); !exact {
 				return nil, false
 			}
 		}
@@ -87,10 +87,10 @@ func number(text string) (any, bool) {
 	return value, err == nil
 }
 
-// readable reports whether a value is what the schema says, all through. The
-// values of validation rules find that out as they are used, and with equality
-// it depends on the order of a map whether they do.
-func readable(value any, s *Schema) bool {
+// matchesSchema reports whether a value and all its content have the types of the schema. CEL
+// values only check that when they are used; for equality, whether they do depends on the order of
+// a map.
+func matchesSchema(value any, s *Schema) bool {
 	switch value := value.(type) {
 	case nil:
 		return s.nullable
@@ -100,41 +100,41 @@ func readable(value any, s *Schema) bool {
 		}
 	case []any:
 		if s.kind == "array" && s.items != nil {
-			return allReadable(value, s.items)
+			return elementsMatch(value, s.items)
 		}
 	case map[string]any:
 		if s.kind == "object" {
-			return readableMembers(value, s)
+			return membersMatch(value, s)
 		}
 	}
 	return !types.IsError(common.UnstructuredToVal(value, s))
 }
 
-func allReadable(elements []any, s *Schema) bool {
+func elementsMatch(elements []any, s *Schema) bool {
 	for _, element := range elements {
-		if !readable(element, s) {
+		if !matchesSchema(element, s) {
 			return false
 		}
 	}
 	return true
 }
 
-// readableMembers passes over null, which is a missing field, and over members
-// that the schema does not name: no expression reads them.
-func readableMembers(members map[string]any, s *Schema) bool {
+// membersMatch ignores null, which is a missing field, and members that the schema does not name,
+// because no expression reads them.
+func membersMatch(members map[string]any, s *Schema) bool {
 	for name, member := range members {
 		if field, named := s.properties[name]; named {
-			if member != nil && !readable(member, field.(*Schema)) {
+			if member != nil && !matchesSchema(member, field.(*Schema)) {
 				return false
 			}
-		} else if s.Value() != nil && !readable(member, s.Value()) {
+		} else if s.Value() != nil && !matchesSchema(member, s.Value()) {
 			return false
 		}
 	}
 	return true
 }
 
-// exactDouble reports whether an integer is one as a double too.
+// exactDouble reports whether a double can represent the integer exactly.
 func exactDouble(value int64) bool {
 	double := float64(value)
 	return double < math.MaxInt64 && int64(double) == value

@@ -22,9 +22,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
 )
 
-// embedded declares the fields that every object of a kind has. What the schema
-// says of them counts, but prunes nothing: the API server knows their fields.
-func embedded(node *form.Node) *form.Node {
+// declareObjectFields declares the fields that every Kubernetes object has. The schema may
+// restrict them further, but not prune them.
+func declareObjectFields(node *form.Node) *form.Node {
 	with := *node
 	with.Required = slices.Concat(node.Required, []string{"apiVersion", "kind"})
 	with.Properties = map[string]*form.Node{}
@@ -41,7 +41,7 @@ func embedded(node *form.Node) *form.Node {
 // checkEmbedded adds the API server's checks of these fields.
 func (s *Schema) checkEmbedded() {
 	for name, check := range map[string]func(any) string{"apiVersion": apiVersion, "kind": kindName, "metadata": objectMeta} {
-		s.properties[name].extra, s.properties[name].limited = check, true
+		s.properties[name].extraCheck, s.properties[name].limited = check, true
 	}
 }
 
@@ -72,16 +72,16 @@ func objectMeta(value any) string {
 		return "is not the metadata of an object"
 	}
 	if meta.Name == "" {
-		meta.Name = "any" // a name is not required here
+		meta.Name = "any" // embedded objects may have no name
 	}
-	problems := metavalidation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, meta.Namespace != "", segment, field.NewPath("metadata"), true)
+	problems := metavalidation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, meta.Namespace != "", pathSegment, field.NewPath("metadata"), true)
 	if len(problems) > 0 {
 		return "does not validate as metadata: " + truncated(problems[0].Field)
 	}
 	return ""
 }
 
-func segment(name string, prefix bool) []string {
+func pathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
 	}

@@ -7,11 +7,11 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// unique refuses a set with an element twice, and a list map with a key twice.
-func (s *Schema) unique(list []any) *MisfitError {
+// checkUnique refuses a set with a duplicate element, and a list map with duplicate keys.
+func (s *Schema) checkUnique(list []any) *MisfitError {
 	switch s.node.ListType {
 	case "set":
-		return distinct(list, "is in the set twice")
+		return checkDistinct(list, "is in the set twice")
 	case "map":
 		return s.uniqueKeys(list)
 	}
@@ -27,19 +27,19 @@ func (s *Schema) uniqueKeys(list []any) *MisfitError {
 		}
 		keys[i] = s.keysOf(object)
 	}
-	return distinct(keys, "has the keys of another element")
+	return checkDistinct(keys, "has the keys of another element")
 }
 
-// absent is the one key of an element that has none.
-type absent struct{}
+// absentKey stands for the key of an element that lacks it.
+type absentKey struct{}
 
-// keysOf are the keys of an element, those that it has.
+// keysOf returns the keys that an element has.
 func (s *Schema) keysOf(element map[string]any) any {
 	if len(s.node.ListKeys) == 1 {
 		if key, found := element[s.node.ListKeys[0]]; found {
 			return key
 		}
-		return absent{}
+		return absentKey{}
 	}
 	keys := make(map[string]any, len(s.node.ListKeys))
 	for _, name := range s.node.ListKeys {
@@ -50,14 +50,14 @@ func (s *Schema) keysOf(element map[string]any) any {
 	return keys
 }
 
-// distinct finds the first of some values that is there before.
-func distinct(values []any, reason string) *MisfitError {
+// checkDistinct refuses the first value that equals a previous one.
+func checkDistinct(values []any, reason string) *MisfitError {
 	if len(values) < 2 {
 		return nil
 	}
 	seen := make(map[any]struct{}, len(values))
 	for i, value := range values {
-		key, err := comparison(value)
+		key, err := comparisonKey(value)
 		if err != nil {
 			return misfit(notJSON).inElement(i)
 		}
@@ -69,11 +69,11 @@ func distinct(values []any, reason string) *MisfitError {
 	return nil
 }
 
-// compound is the text of an object or a list, which is no string's.
+// compound is the text of an object or list. Its type keeps it apart from strings.
 type compound string
 
-// comparison is a value that is the same where the values are.
-func comparison(value any) (any, error) {
+// comparisonKey returns a comparable value that is the same for equal values.
+func comparisonKey(value any) (any, error) {
 	switch value.(type) {
 	case map[string]any, []any:
 		text, err := utiljson.Marshal(value)

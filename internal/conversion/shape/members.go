@@ -9,39 +9,39 @@ import (
 	"slices"
 )
 
-// members looks at the members of an object, which begin at a place.
-func (r *scanner) members(s *Schema, at int) (int, *MisfitError) {
-	if r.byte(at) == '}' {
-		return at + 1, nil
+// members scans the members of an object, the first of which begins at pos.
+func (r *scanner) members(s *Schema, pos int) (int, *MisfitError) {
+	if r.byte(pos) == '}' {
+		return pos + 1, nil
 	}
-	var seen names
+	var seen memberNames
 	for {
-		name, end, m := r.name(at)
+		name, end, m := r.name(pos)
 		if m != nil {
-			return at, m
+			return pos, m
 		}
 		if !seen.add(name) {
-			return at, misfit("is there twice").inMember(name)
+			return pos, misfit("is there twice").inMember(name)
 		}
 		member := s.member(name)
 		if member == nil {
-			return at, misfit("is not in the schema").inMember(name)
+			return pos, misfit("is not in the schema").inMember(name)
 		}
 		if end, m = r.value(member, end); m != nil {
 			return end, m.inMember(name)
 		}
-		switch at = r.space(end); r.byte(at) {
+		switch pos = r.skipSpace(end); r.byte(pos) {
 		case ',':
-			at = r.space(at + 1)
+			pos = r.skipSpace(pos + 1)
 		case '}':
-			return at + 1, nil
+			return pos + 1, nil
 		default:
-			return at, misfit(notJSON)
+			return pos, misfit(notJSON)
 		}
 	}
 }
 
-// member is Field of a name as bytes.
+// member is Field for a name as bytes.
 func (s *Schema) member(name []byte) *Schema {
 	if property, found := s.properties[string(name)]; found {
 		return property
@@ -55,42 +55,42 @@ func (s *Schema) member(name []byte) *Schema {
 	return nil
 }
 
-// name reads the name of a member, and returns where its value begins.
-func (r *scanner) name(at int) (name []byte, end int, m *MisfitError) {
-	if r.byte(at) != '"' {
-		return nil, at, misfit(notJSON)
+// name reads the name of a member, and returns it with the start of the value.
+func (r *scanner) name(pos int) (name []byte, end int, m *MisfitError) {
+	if r.byte(pos) != '"' {
+		return nil, pos, misfit(notJSON)
 	}
-	if end, m = r.text(at); m != nil {
-		return nil, at, m
+	if end, m = r.textEnd(pos); m != nil {
+		return nil, pos, m
 	}
-	quoted := r.src[at:end]
-	if end = r.space(end); r.byte(end) != ':' {
-		return nil, at, misfit(notJSON)
+	quoted := r.src[pos:end]
+	if end = r.skipSpace(end); r.byte(end) != ':' {
+		return nil, pos, misfit(notJSON)
 	}
-	return unquoted(quoted), r.space(end + 1), nil
+	return unquoted(quoted), r.skipSpace(end + 1), nil
 }
 
-// unquoted is what a string says. Escapes in names are rare.
+// unquoted returns the text of a string. Escapes in names are rare.
 func unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
 	var text string
 	if json.Unmarshal(quoted, &text) != nil {
-		return quoted // it was just read, so this does not happen
+		return quoted // cannot happen: the scan accepted the text
 	}
 	return []byte(text)
 }
 
-// names are the members of an object so far. A few are compared one by one.
-type names struct {
+// memberNames is a set of names. It compares a few names one by one, and is a map for many.
+type memberNames struct {
 	few  [8][]byte
 	len  int
 	many map[string]struct{}
 }
 
-// add reports false where a name is there.
-func (n *names) add(name []byte) bool {
+// add returns false if the set already contains the name.
+func (n *memberNames) add(name []byte) bool {
 	if n.many != nil {
 		if _, found := n.many[string(name)]; found {
 			return false

@@ -11,15 +11,14 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// MisfitError says why a value does not fit. It is short whatever the value is.
+// MisfitError says why a value does not fit. Its size does not depend on that of the value.
 type MisfitError struct {
-	// Place is where in the value, as .ports[2].name; empty for the value itself.
+	// Place is the path in the value, such as .ports[2].name; empty for the value itself.
 	Place string
-	// Reason goes on where the place ends: "must be a string, not a list".
+	// Reason continues the sentence that Place begins: "must be a string, not a list".
 	Reason string
 }
 
-// Error names the place and the reason.
 func (m *MisfitError) Error() string {
 	if m.Place == "" {
 		return "the value " + m.Reason
@@ -29,7 +28,7 @@ func (m *MisfitError) Error() string {
 
 const notJSON = "is not valid JSON"
 
-// maxName and maxPlace bound what an error holds of the value.
+// maxName and maxPlace limit the length of names and places in errors.
 const maxName, maxPlace = 64, 256
 
 var kindNames = map[kind]string{
@@ -39,7 +38,7 @@ var kindNames = map[kind]string{
 
 func misfit(reason string) *MisfitError { return &MisfitError{Reason: reason} }
 
-func first(all ...*MisfitError) *MisfitError {
+func firstMisfit(all ...*MisfitError) *MisfitError {
 	for _, m := range all {
 		if m != nil {
 			return m
@@ -48,17 +47,17 @@ func first(all ...*MisfitError) *MisfitError {
 	return nil
 }
 
-func (m *MisfitError) inElement(i int) *MisfitError { return m.in("[" + strconv.Itoa(i) + "]") }
+func (m *MisfitError) inElement(i int) *MisfitError { return m.prefix("[" + strconv.Itoa(i) + "]") }
 
 func (m *MisfitError) inMember(name []byte) *MisfitError {
 	text := truncated(string(name))
 	if text == "" || strings.ContainsFunc(text, needsEscape) {
-		return m.in("[" + strconv.Quote(text) + "]")
+		return m.prefix("[" + strconv.Quote(text) + "]")
 	}
-	return m.in("." + text)
+	return m.prefix("." + text)
 }
 
-// truncated is a text of the value that is short enough for an error.
+// truncated shortens a text of the value for an error.
 func truncated(text string) string {
 	if len(text) <= maxName {
 		return text
@@ -70,13 +69,13 @@ func truncated(text string) string {
 	return text + "…"
 }
 
-// needsEscape characters need quotes in a path.
+// needsEscape reports whether a name with the character needs quotes in a path.
 func needsEscape(c rune) bool {
 	return ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && c != '_' && c != '-' && c != '…'
 }
 
-// in puts a place in front. If it gets long, the middle goes.
-func (m *MisfitError) in(segment string) *MisfitError {
+// prefix prepends a segment to the place. It omits the middle of a long place.
+func (m *MisfitError) prefix(segment string) *MisfitError {
 	if len(m.Place) <= maxPlace {
 		m.Place = segment + m.Place
 	} else if !strings.HasPrefix(m.Place, "…") {
@@ -85,7 +84,7 @@ func (m *MisfitError) in(segment string) *MisfitError {
 	return m
 }
 
-// reasons say in few words what the API server's validator says with the value.
+// reasons replace the messages of the API server's validator, which contain the value.
 var reasons = map[int32]string{
 	errors.InvalidTypeCode:              "is not of the type or format",
 	errors.RequiredFailCode:             "is required",
@@ -104,8 +103,8 @@ var reasons = map[int32]string{
 	errors.TooFewPropertiesCode:         "has too few members",
 }
 
-// refused is the misfit that the API server's validator found first.
-func refused(err error) *MisfitError {
+// misfitOf converts the first error of the API server's validator.
+func misfitOf(err error) *MisfitError {
 	found, ok := err.(*errors.Validation) //nolint:errorlint // the validator wraps nothing
 	if !ok {
 		return misfit("is not within its limits")

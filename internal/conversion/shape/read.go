@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
 )
 
-// Read reads a schema that package strip wrote. It refuses what it does not know:
-// a limit that it ignored would let values back in that do not fit.
+// Read reads a schema that package strip wrote. It refuses unknown fields: ignoring a limit would
+// admit values that do not fit.
 func Read(text json.RawMessage) (*Schema, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -35,7 +35,7 @@ func Read(text json.RawMessage) (*Schema, error) {
 	return newSchema(node), nil
 }
 
-// check refuses a node that would make a schema panic later on.
+// check refuses a node that would make a Schema panic later.
 func check(node *form.Node) error {
 	if _, known := kinds[node.Type]; !known {
 		return fmt.Errorf("the type %q is unknown", node.Type)
@@ -45,7 +45,7 @@ func check(node *form.Node) error {
 			return fmt.Errorf("the field %q has no schema", name)
 		}
 	}
-	for _, node := range below(node) {
+	for _, node := range subschemas(node) {
 		if node == nil {
 			return errors.New("a schema is null")
 		}
@@ -56,8 +56,8 @@ func check(node *form.Node) error {
 	return nil
 }
 
-// below are the schemas inside of one.
-func below(node *form.Node) []*form.Node {
+// subschemas returns the schemas directly inside of a node.
+func subschemas(node *form.Node) []*form.Node {
 	nodes := slices.Concat(node.AllOf, node.AnyOf, node.OneOf)
 	for _, member := range node.Properties {
 		nodes = append(nodes, member)
@@ -72,7 +72,7 @@ func below(node *form.Node) []*form.Node {
 
 func newSchema(node *form.Node) *Schema {
 	if node.Embedded {
-		node = embedded(node)
+		node = declareObjectFields(node)
 	}
 	s := &Schema{node: node, kind: kinds[node.Type], preserve: node.Preserve}
 	if node.IntOrString {
@@ -89,20 +89,20 @@ func newSchema(node *form.Node) *Schema {
 	}
 	if node.Items != nil {
 		s.items = newSchema(node.Items)
-		s.items.ofList(s.preserve)
+		s.items.markElement(s.preserve)
 	}
 	s.allOf, s.anyOf, s.oneOf = newSchemas(node.AllOf), newSchemas(node.AnyOf), newSchemas(node.OneOf)
 	if node.Not != nil {
 		s.not = newSchema(node.Not)
-		s.not.join()
+		s.not.markInJunctor()
 	}
-	s.limited, s.defaulted = limited(node), s.holdsDefault()
+	s.limited, s.defaulted = hasLimits(node), s.holdsDefault()
 	s.validator = sync.OnceValue(s.newValidator)
 	s.pattern = sync.OnceValues(func() (*regexp.Regexp, error) { return regexp.Compile(node.Pattern) })
-	s.initial = sync.OnceValue(s.newDefault)
-	s.part = sync.OnceValue(s.newPart)
+	s.defaultValue = sync.OnceValue(s.newDefault)
+	s.fragment = sync.OnceValue(s.newFragment)
 	if isText(node) {
-		s.words = sync.OnceValue(s.newWords)
+		s.enumTexts = sync.OnceValue(s.newEnumTexts)
 	}
 	if node.Embedded {
 		s.checkEmbedded()
@@ -114,39 +114,39 @@ func newSchemas(nodes []*form.Node) []*Schema {
 	var all []*Schema
 	for _, node := range nodes {
 		joined := newSchema(node)
-		joined.join()
+		joined.markInJunctor()
 		all = append(all, joined)
 	}
 	return all
 }
 
-// join makes a schema, and all in it, that of a junctor.
-func (s *Schema) join() {
-	s.joining = true
+// markInJunctor marks the schema, and all schemas in it, as part of allOf, anyOf, oneOf or not.
+func (s *Schema) markInJunctor() {
+	s.inJunctor = true
 	for _, member := range s.properties {
-		member.join()
+		member.markInJunctor()
 	}
 	for _, single := range []*Schema{s.additional, s.items} {
 		if single != nil {
-			single.join()
+			single.markInJunctor()
 		}
 	}
 }
 
-// ofList makes a schema that of the elements of a list.
-func (s *Schema) ofList(preserve bool) {
+// markElement marks the schema as that of the elements of a list.
+func (s *Schema) markElement(preserve bool) {
 	s.element = true
 	if !preserve || s.preserve {
 		return
 	}
 	s.preserve = true
 	if s.items != nil {
-		s.items.ofList(true)
+		s.items.markElement(true)
 	}
 }
 
-// limited reports whether more than the type decides about a value.
-func limited(n *form.Node) bool {
+// hasLimits reports whether a node restricts values beyond their type.
+func hasLimits(n *form.Node) bool {
 	return n.Enum != nil || n.Pattern != "" || n.Format != "" || n.MultipleOf != nil || n.Unique || n.Embedded ||
 		n.Required != nil || n.ListType != "" || n.Closed ||
 		n.Minimum != nil || n.Maximum != nil || n.MinLength != nil || n.MaxLength != nil ||
@@ -166,7 +166,7 @@ func (s *Schema) holdsDefault() bool {
 	return false
 }
 
-// decoded is a JSON text as the API server decodes it: integers stay integers.
+// decoded decodes JSON like the API server: integers stay integers.
 func decoded(text []byte) (value any, err error) {
 	err = utiljson.Unmarshal(text, &value)
 	return value, err

@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
-	"github.com/conversion-operator/conversion-operator/internal/plain"
+	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
-// maxDepth is how deep the API server lets JSON nest.
+// maxDepth is the maximum nesting that the API server accepts.
 const maxDepth = 10000
 
-// Fits returns nil where the API server would accept these JSON bytes as the value
-// of the schema's field, and would prune nothing of it and replace no null in it.
-// Otherwise the error names the place and the reason; it does not hold the value.
+// Fits returns nil if the API server would accept the JSON value for the field of the schema,
+// would prune nothing of it, and would not replace a null in it. Otherwise the error names the
+// place and the reason, and does not contain the value.
 func (s *Schema) Fits(value []byte) error {
 	r := scanner{src: value}
-	if m := r.whole(s); m != nil {
+	if m := r.scan(s); m != nil {
 		return m
 	}
 	if !r.limited {
@@ -33,58 +33,58 @@ func (s *Schema) Fits(value []byte) error {
 	return nil
 }
 
-// scanner looks at a value's bytes.
+// scanner checks a value without decoding it.
 type scanner struct {
 	src   []byte
 	depth int
-	// limited is true where a schema was passed that limits its value.
+	// limited is set if a schema on the way has limits that need decoding.
 	limited bool
 }
 
-func (r *scanner) whole(s *Schema) *MisfitError {
+func (r *scanner) scan(s *Schema) *MisfitError {
 	if !utf8.Valid(r.src) {
 		return misfit("is not UTF-8")
 	}
-	at, m := r.value(s, r.space(0))
-	if m == nil && r.space(at) != len(r.src) {
+	pos, m := r.value(s, r.skipSpace(0))
+	if m == nil && r.skipSpace(pos) != len(r.src) {
 		m = misfit(notJSON)
 	}
 	return m
 }
 
-// value looks at the value that begins at a place and returns where it ends.
-func (r *scanner) value(s *Schema, at int) (end int, m *MisfitError) {
-	switch c := r.byte(at); c {
+// value scans the value at pos and returns its end.
+func (r *scanner) value(s *Schema, pos int) (end int, m *MisfitError) {
+	switch c := r.byte(pos); c {
 	case '"':
-		if end, m = r.text(at); m == nil {
-			m = r.string(s, r.src[at:end])
+		if end, m = r.textEnd(pos); m == nil {
+			m = r.checkString(s, r.src[pos:end])
 		}
 		return end, m
 	case '{':
-		if m := r.ofKind(s, objectKind); m != nil {
-			return at, m
+		if m := r.checkType(s, objectKind); m != nil {
+			return pos, m
 		}
-		return r.nested(s, at)
+		return r.nested(s, pos)
 	case '[':
-		if m := r.ofKind(s, arrayKind); m != nil {
-			return at, m
+		if m := r.checkType(s, arrayKind); m != nil {
+			return pos, m
 		}
-		return r.nested(s, at)
+		return r.nested(s, pos)
 	case 't':
-		end, m = r.word(at, "true")
-		return end, first(m, r.ofKind(s, booleanKind))
+		end, m = r.literalEnd(pos, "true")
+		return end, firstMisfit(m, r.checkType(s, booleanKind))
 	case 'f':
-		end, m = r.word(at, "false")
-		return end, first(m, r.ofKind(s, booleanKind))
+		end, m = r.literalEnd(pos, "false")
+		return end, firstMisfit(m, r.checkType(s, booleanKind))
 	case 'n':
-		end, m = r.word(at, "null")
-		return end, first(m, r.null(s))
+		end, m = r.literalEnd(pos, "null")
+		return end, firstMisfit(m, r.checkNull(s))
 	}
-	return r.number(s, at)
+	return r.number(s, pos)
 }
 
-// ofKind holds a value's type against the schema's, and takes note of its limits.
-func (r *scanner) ofKind(s *Schema, of kind) *MisfitError {
+// checkType compares the type of a value with the schema.
+func (r *scanner) checkType(s *Schema, of kind) *MisfitError {
 	r.limited = r.limited || s.limited
 	if s.kind == of || s.kind == anyKind || s.kind == intOrStringKind && of == stringKind {
 		return nil
@@ -92,9 +92,9 @@ func (r *scanner) ofKind(s *Schema, of kind) *MisfitError {
 	return misfit("must be " + kindNames[s.kind] + ", not " + kindNames[of])
 }
 
-// null fits where it is allowed. Elsewhere the API server drops it or puts the
-// default in its place, but for elements of a list, of which none is dropped.
-func (r *scanner) null(s *Schema) *MisfitError {
+// checkNull accepts null if the field is nullable. Elsewhere the API server prunes null or
+// replaces it by the default, except for elements of a list, which it never prunes.
+func (r *scanner) checkNull(s *Schema) *MisfitError {
 	r.limited = r.limited || s.limited
 	if s.node.Nullable || s.element && s.kind == anyKind && s.node.Default == nil {
 		return nil
@@ -102,12 +102,12 @@ func (r *scanner) null(s *Schema) *MisfitError {
 	return misfit("must be " + kindNames[s.kind] + ", not null")
 }
 
-// nested looks at what is in brackets, one level deeper.
-func (r *scanner) nested(s *Schema, at int) (end int, m *MisfitError) {
+// nested scans the content of brackets.
+func (r *scanner) nested(s *Schema, pos int) (end int, m *MisfitError) {
 	if r.depth++; r.depth > maxDepth {
-		return at, misfit("is nested deeper than " + strconv.Itoa(maxDepth))
+		return pos, misfit("is nested deeper than " + strconv.Itoa(maxDepth))
 	}
-	if inside := r.space(at + 1); r.src[at] == '{' {
+	if inside := r.skipSpace(pos + 1); r.src[pos] == '{' {
 		end, m = r.members(s, inside)
 	} else {
 		end, m = r.elements(s, inside)
@@ -116,39 +116,39 @@ func (r *scanner) nested(s *Schema, at int) (end int, m *MisfitError) {
 	return end, m
 }
 
-func (r *scanner) elements(s *Schema, at int) (int, *MisfitError) {
-	if r.byte(at) == ']' {
-		return at + 1, nil
+func (r *scanner) elements(s *Schema, pos int) (int, *MisfitError) {
+	if r.byte(pos) == ']' {
+		return pos + 1, nil
 	}
 	items := s.Items()
 	for i := 0; ; i++ {
-		end, m := r.value(items, at)
+		end, m := r.value(items, pos)
 		if m != nil {
 			return end, m.inElement(i)
 		}
-		switch at = r.space(end); r.byte(at) {
+		switch pos = r.skipSpace(end); r.byte(pos) {
 		case ',':
-			at = r.space(at + 1)
+			pos = r.skipSpace(pos + 1)
 		case ']':
-			return at + 1, nil
+			return pos + 1, nil
 		default:
-			return at, misfit(notJSON)
+			return pos, misfit(notJSON)
 		}
 	}
 }
 
-// number looks at a number. What is written as an integer and is short is one. For
-// all else the API server's way to read it decides.
-func (r *scanner) number(s *Schema, at int) (end int, m *MisfitError) {
-	end, integral, m := r.numberEnd(at)
+// number scans a number. A short number in the form of an integer is an integer. For any other
+// number, decoding decides as the API server does.
+func (r *scanner) number(s *Schema, pos int) (end int, m *MisfitError) {
+	end, integral, m := r.numberEnd(pos)
 	if m != nil {
-		return at, m
+		return pos, m
 	}
-	text := r.src[at:end]
+	text := r.src[pos:end]
 	small := integral && len(text) <= 18
 	if !small {
 		if number, err := strconv.ParseFloat(string(text), 64); err != nil || math.IsInf(number, 0) {
-			return at, misfit("is a number that is too large")
+			return pos, misfit("is a number that is too large")
 		}
 	}
 	r.limited = r.limited || s.limited
@@ -162,19 +162,19 @@ func (r *scanner) number(s *Schema, at int) (end int, m *MisfitError) {
 	return end, misfit("must be " + kindNames[s.kind] + ", not a number")
 }
 
-func (r *scanner) numberEnd(at int) (end int, integral bool, m *MisfitError) {
-	end, integral = at, true
+func (r *scanner) numberEnd(pos int) (end int, integral bool, m *MisfitError) {
+	end, integral = pos, true
 	if r.byte(end) == '-' {
 		end++
 	}
 	from := end
-	if end = r.digits(end); end == from || r.src[from] == '0' && end > from+1 {
-		return at, false, misfit(notJSON)
+	if end = r.digitsEnd(end); end == from || r.src[from] == '0' && end > from+1 {
+		return pos, false, misfit(notJSON)
 	}
 	if r.byte(end) == '.' {
 		from, integral = end+1, false
-		if end = r.digits(from); end == from {
-			return at, false, misfit(notJSON)
+		if end = r.digitsEnd(from); end == from {
+			return pos, false, misfit(notJSON)
 		}
 	}
 	if c := r.byte(end); c == 'e' || c == 'E' {
@@ -182,47 +182,47 @@ func (r *scanner) numberEnd(at int) (end int, integral bool, m *MisfitError) {
 		if c := r.byte(from); c == '+' || c == '-' {
 			from++
 		}
-		if end = r.digits(from); end == from {
-			return at, false, misfit(notJSON)
+		if end = r.digitsEnd(from); end == from {
+			return pos, false, misfit(notJSON)
 		}
 	}
 	return end, integral, nil
 }
 
-func (r *scanner) digits(at int) int {
-	for c := r.byte(at); '0' <= c && c <= '9'; c = r.byte(at) {
-		at++
+func (r *scanner) digitsEnd(pos int) int {
+	for c := r.byte(pos); '0' <= c && c <= '9'; c = r.byte(pos) {
+		pos++
 	}
-	return at
+	return pos
 }
 
-// text returns where a string ends.
-func (r *scanner) text(at int) (end int, m *MisfitError) {
-	for at++; ; {
-		at += plain.LenUnicode(r.src[min(at, len(r.src)):])
-		switch c := r.byte(at); {
-		case c == '"' && at < len(r.src):
-			return at + 1, nil
+// textEnd returns the end of a string.
+func (r *scanner) textEnd(pos int) (end int, m *MisfitError) {
+	for pos++; ; {
+		pos += jsonascii.LenUnicode(r.src[min(pos, len(r.src)):])
+		switch c := r.byte(pos); {
+		case c == '"' && pos < len(r.src):
+			return pos + 1, nil
 		case c != '\\':
-			return at, misfit(notJSON)
+			return pos, misfit(notJSON)
 		}
-		switch r.byte(at + 1) {
+		switch r.byte(pos + 1) {
 		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			at += 2
+			pos += 2
 		case 'u':
-			if !r.hex(at + 2) {
-				return at, misfit(notJSON)
+			if !r.hex(pos + 2) {
+				return pos, misfit(notJSON)
 			}
-			at += 6
+			pos += 6
 		default:
-			return at, misfit(notJSON)
+			return pos, misfit(notJSON)
 		}
 	}
 }
 
-func (r *scanner) hex(at int) bool {
+func (r *scanner) hex(pos int) bool {
 	for i := range 4 {
-		c := r.byte(at + i)
+		c := r.byte(pos + i)
 		if ('0' > c || c > '9') && ('a' > c || c > 'f') && ('A' > c || c > 'F') {
 			return false
 		}
@@ -230,35 +230,35 @@ func (r *scanner) hex(at int) bool {
 	return true
 }
 
-func (r *scanner) word(at int, word string) (end int, m *MisfitError) {
-	if !bytes.HasPrefix(r.src[at:], []byte(word)) {
-		return at, misfit(notJSON)
+func (r *scanner) literalEnd(pos int, word string) (end int, m *MisfitError) {
+	if !bytes.HasPrefix(r.src[pos:], []byte(word)) {
+		return pos, misfit(notJSON)
 	}
-	return at + len(word), nil
+	return pos + len(word), nil
 }
 
-func (r *scanner) space(at int) int {
-	for c := r.byte(at); c == ' ' || c == '\n' || c == '\t' || c == '\r'; c = r.byte(at) {
-		at++
+func (r *scanner) skipSpace(pos int) int {
+	for c := r.byte(pos); c == ' ' || c == '\n' || c == '\t' || c == '\r'; c = r.byte(pos) {
+		pos++
 	}
-	return at
+	return pos
 }
 
-// byte is the byte at a place, 0 behind the end.
-func (r *scanner) byte(at int) byte {
-	if at < len(r.src) {
-		return r.src[at]
+// byte returns the byte at pos, and 0 after the end.
+func (r *scanner) byte(pos int) byte {
+	if pos < len(r.src) {
+		return r.src[pos]
 	}
 	return 0
 }
 
-// isText reports whether a schema's limits can be checked on a string's bytes.
+// isText reports whether the limits of a string can be checked without decoding.
 func isText(n *form.Node) bool {
 	return n.Type == "s" && !n.IntOrString && n.Format == "" && n.AllOf == nil && n.AnyOf == nil && n.OneOf == nil && n.Not == nil
 }
 
-// newWords are the strings of an enum.
-func (s *Schema) newWords() map[string]struct{} {
+// newEnumTexts returns the strings of the enum.
+func (s *Schema) newEnumTexts() map[string]struct{} {
 	words := make(map[string]struct{}, len(s.node.Enum))
 	for _, text := range s.node.Enum {
 		if word, err := decoded(text); err == nil {
@@ -270,15 +270,14 @@ func (s *Schema) newWords() map[string]struct{} {
 	return words
 }
 
-// string holds a string against its schema. The usual limits need no decoding where
-// nothing is escaped.
-func (r *scanner) string(s *Schema, quoted []byte) *MisfitError {
-	simple := s.words != nil && s.extra == nil && bytes.IndexByte(quoted, '\\') < 0
+// checkString checks a string. Common limits need no decoding if the string has no escapes.
+func (r *scanner) checkString(s *Schema, quoted []byte) *MisfitError {
+	simple := s.enumTexts != nil && s.extraCheck == nil && bytes.IndexByte(quoted, '\\') < 0
 	if !s.limited || !simple {
-		return r.ofKind(s, stringKind)
+		return r.checkType(s, stringKind)
 	}
 	text, n := quoted[1:len(quoted)-1], s.node
-	if _, allowed := s.words()[string(text)]; !allowed && n.Enum != nil {
+	if _, allowed := s.enumTexts()[string(text)]; !allowed && n.Enum != nil {
 		return misfit("is none of the allowed values")
 	}
 	if n.MaxLength != nil && int64(utf8.RuneCount(text)) > *n.MaxLength {

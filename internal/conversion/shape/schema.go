@@ -25,30 +25,30 @@ type Schema struct {
 	allOf, anyOf, oneOf []*Schema
 	not                 *Schema
 
-	// preserve is true where unknown members stay. The elements of a list that
-	// preserves do, too, whatever their own schema says.
+	// preserve is true if unknown members are not pruned. It extends to the elements of a list,
+	// whatever their own schema says.
 	preserve bool
-	// element is true for the schema of a list's elements, in which null stays.
+	// element is true for the schema of the elements of a list, where null is not pruned.
 	element bool
-	// joining is true inside of allOf, anyOf, oneOf and not, where nothing has been
-	// held against the type before.
-	joining bool
-	// limited is true where more than the type decides about the value itself.
+	// inJunctor is true inside of allOf, anyOf, oneOf and not, where the type has not been checked
+	// before.
+	inJunctor bool
+	// limited is true if more than the type restricts the value itself.
 	limited bool
-	// words are the strings that the enum allows, nil where it has to be decoded.
-	words func() map[string]struct{}
-	// defaulted is true where a default is set for anything in the value.
+	// enumTexts returns the strings of the enum. It is nil if the limits need decoding.
+	enumTexts func() map[string]struct{}
+	// defaulted is true if the schema has a default for any part of the value.
 	defaulted bool
 
-	validator func() *validate.SchemaValidator
-	pattern   func() (*regexp.Regexp, error)
-	initial   func() any
-	part      func() *Schema
-	// extra is what the API server checks besides, nil where nothing.
-	extra func(value any) (reason string)
+	validator    func() *validate.SchemaValidator
+	pattern      func() (*regexp.Regexp, error)
+	defaultValue func() any
+	fragment     func() *Schema
+	// extraCheck is a further check of the API server, nil if there is none.
+	extraCheck func(value any) (reason string)
 }
 
-// kind is a type, of which a value's first byte tells.
+// kind is a type that the first byte of a value reveals.
 type kind byte
 
 const (
@@ -66,17 +66,17 @@ var kinds = map[string]kind{
 	"": anyKind, "s": stringKind, "i": integerKind, "n": numberKind, "b": booleanKind, "o": objectKind, "a": arrayKind,
 }
 
-// anything is the schema of values of which none is known.
+// anything is the schema of values without a known schema.
 var anything = newSchema(&form.Node{Preserve: true, Nullable: true})
 
-// nothing is the schema of values in which nothing is declared: what objects hold
-// there is pruned, and all else stays.
-var nothing = newSchema(&form.Node{Nullable: true})
+// undeclared is the schema of values without declared members: members are pruned, and other
+// values are not.
+var undeclared = newSchema(&form.Node{Nullable: true})
 
-// Field is the schema of a member, nil where the API server would prune it.
+// Field returns the schema of a member, nil if the API server would prune the member.
 func (s *Schema) Field(name string) *Schema { return s.member([]byte(name)) }
 
-// Items is the schema of a list's elements, nil where the value is no list.
+// Items returns the schema of the elements of a list, nil if the value is not a list.
 func (s *Schema) Items() *Schema {
 	switch {
 	case s.kind != arrayKind && s.kind != anyKind:
@@ -86,11 +86,11 @@ func (s *Schema) Items() *Schema {
 	case s.preserve:
 		return anything
 	}
-	return nothing
+	return undeclared
 }
 
-// Keys are the names of the keys of a list map, in the schema's order; nil for
-// every other value.
+// Keys returns the names of the keys of a list map, in the schema's order; nil for any other
+// value.
 func (s *Schema) Keys() []string {
 	if s.node.ListType != "map" {
 		return nil
@@ -98,16 +98,16 @@ func (s *Schema) Keys() []string {
 	return s.node.ListKeys
 }
 
-// IsObject reports whether only objects fit: with declared fields or as a map.
+// IsObject reports whether only objects fit, with declared fields or as a map.
 func (s *Schema) IsObject() bool { return s.kind == objectKind }
 
-// IsMap reports whether only objects fit, all of whose members are of one schema.
+// IsMap reports whether only maps fit: objects whose members all have the same schema.
 func (s *Schema) IsMap() bool { return s.kind == objectKind && s.additional != nil }
 
 // IsList reports whether only lists fit.
 func (s *Schema) IsList() bool { return s.kind == arrayKind }
 
-// IsSet reports whether only lists fit, of which no two elements are the same.
+// IsSet reports whether only lists without duplicate elements fit.
 func (s *Schema) IsSet() bool { return s.kind == arrayKind && s.node.ListType == "set" }
 
 // IsNullable reports whether null fits.
@@ -116,45 +116,46 @@ func (s *Schema) IsNullable() bool { return s.node.Nullable }
 // HoldsAnything reports whether members fit that the schema does not name.
 func (s *Schema) HoldsAnything() bool { return s.preserve }
 
-// Part is the schema of a fragment of the value, such as server-side apply sends:
-// whatever may be missing may be missing. What is there must be as the schema says.
-func (s *Schema) Part() *Schema { return s.part() }
+// Part returns the schema of a fragment of the value, such as server-side apply sends: nothing is
+// required, and all other limits stay.
+func (s *Schema) Part() *Schema { return s.fragment() }
 
-func (s *Schema) newPart() *Schema {
-	part := newSchema(partOf(s.node))
+func (s *Schema) newFragment() *Schema {
+	fragment := newSchema(fragmentOf(s.node))
 	if s.element {
-		part.ofList(s.preserve)
+		fragment.markElement(s.preserve)
 	}
-	return part
+	return fragment
 }
 
-// partOf takes away what a value must have. AnyOf, oneOf and not may ask for it, too.
-func partOf(node *form.Node) *form.Node {
+// fragmentOf removes what a value must have. AnyOf, oneOf and not are removed as well, because
+// they may require something.
+func fragmentOf(node *form.Node) *form.Node {
 	if node == nil {
 		return nil
 	}
 	if node.Embedded {
-		node = embedded(node)
+		node = declareObjectFields(node)
 	}
 	part := *node
 	part.Embedded, part.Required, part.MinItems, part.MinMembers = false, nil, nil, nil
 	part.AnyOf, part.OneOf, part.Not = nil, nil, nil
-	part.Additional, part.Items = partOf(node.Additional), partOf(node.Items)
+	part.Additional, part.Items = fragmentOf(node.Additional), fragmentOf(node.Items)
 	part.AllOf = slices.Clone(node.AllOf)
 	for i, each := range node.AllOf {
-		part.AllOf[i] = partOf(each)
+		part.AllOf[i] = fragmentOf(each)
 	}
 	if node.Properties != nil {
 		part.Properties = make(map[string]*form.Node, len(node.Properties))
 	}
 	for name, member := range node.Properties {
-		part.Properties[name] = partOf(member)
+		part.Properties[name] = fragmentOf(member)
 	}
 	return &part
 }
 
-// Sample is a value that fits: the text as a JSON string if that does, else one that
-// the schema names or its type suggests; nil where none of these fits.
+// Sample returns a value that fits: the text, a JSON string, if it does, or else a value that the
+// schema names or that its type suggests; nil if none of these fits.
 func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
 	candidates := append([]json.RawMessage{text, s.node.Default}, s.node.Enum...)
 	for _, limit := range []*float64{s.node.Minimum, s.node.Maximum} {
@@ -165,9 +166,9 @@ func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
 	for _, usual := range []string{"1", "true", "{}", "[]", `"a"`, `"1"`, `"1s"`, `"2006-01-02T15:04:05Z"`, `"192.0.2.1"`} {
 		candidates = append(candidates, json.RawMessage(usual))
 	}
-	at := slices.IndexFunc(candidates, func(value json.RawMessage) bool { return value != nil && s.Fits(value) == nil })
-	if at < 0 {
+	pos := slices.IndexFunc(candidates, func(value json.RawMessage) bool { return value != nil && s.Fits(value) == nil })
+	if pos < 0 {
 		return nil
 	}
-	return candidates[at]
+	return candidates[pos]
 }

@@ -14,47 +14,47 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
 )
 
-// decodedFits checks the limits of all that is in a value.
+// decodedFits checks the limits that need decoding.
 func (s *Schema) decodedFits(text []byte) *MisfitError {
 	value, err := decoded(text)
 	if err != nil {
 		return misfit(notJSON)
 	}
-	s.fill(value)
-	return s.valid(value)
+	s.fillDefaults(value)
+	return s.validate(value)
 }
 
-// valid checks a decoded value, what is in it, and stops at the first misfit. The
-// API server's validator goes on, and compares each error with all before: with a
-// thousand wrong elements that is slow.
-func (s *Schema) valid(value any) *MisfitError {
-	if s.limited || s.joining || s.kind == integerKind || s.kind == intOrStringKind {
+// validate checks a decoded value and its content, and stops at the first misfit. The API server's
+// validator continues, and compares each error with all previous ones: that is slow for a thousand
+// invalid elements.
+func (s *Schema) validate(value any) *MisfitError {
+	if s.limited || s.inJunctor || s.kind == integerKind || s.kind == intOrStringKind {
 		if result := s.validator().Validate(value); !result.IsValid() {
-			return refused(result.Errors[0])
+			return misfitOf(result.Errors[0])
 		}
 	}
 	if value == nil {
 		return nil
 	}
-	if m := first(s.matches(value), s.joined(value)); m != nil {
+	if m := firstMisfit(s.matchPattern(value), s.validateJunctors(value)); m != nil {
 		return m
 	}
-	if s.extra != nil {
-		if reason := s.extra(value); reason != "" {
+	if s.extraCheck != nil {
+		if reason := s.extraCheck(value); reason != "" {
 			return misfit(reason)
 		}
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		return s.validMembers(value)
+		return s.validateMembers(value)
 	case []any:
-		return s.validElements(value)
+		return s.validateElements(value)
 	}
 	return nil
 }
 
-// newValidator makes the API server's validator of the value alone. Patterns are
-// not its part: it would keep them for good.
+// newValidator returns the API server's validator for the value without its content. Patterns are
+// checked separately, because the validator would cache them for ever.
 func (s *Schema) newValidator() *validate.SchemaValidator {
 	n := s.node
 	alone := &spec.Schema{SchemaProps: spec.SchemaProps{
@@ -72,15 +72,15 @@ func (s *Schema) newValidator() *validate.SchemaValidator {
 	for _, text := range n.Enum {
 		value, err := decoded(text)
 		if err != nil {
-			continue // it was read from JSON, so this does not happen
+			continue // cannot happen: it was read from JSON
 		}
 		alone.Enum = append(alone.Enum, value)
 	}
 	return validate.NewSchemaValidator(alone, nil, "", strfmt.Default)
 }
 
-// matches holds a text against the pattern.
-func (s *Schema) matches(value any) *MisfitError {
+// matchPattern checks the pattern of a string.
+func (s *Schema) matchPattern(value any) *MisfitError {
 	text, isText := value.(string)
 	if !isText || s.node.Pattern == "" {
 		return nil
@@ -91,14 +91,14 @@ func (s *Schema) matches(value any) *MisfitError {
 	return nil
 }
 
-// joined checks allOf, anyOf, oneOf and not.
-func (s *Schema) joined(value any) *MisfitError {
+// validateJunctors checks allOf, anyOf, oneOf and not.
+func (s *Schema) validateJunctors(value any) *MisfitError {
 	for _, each := range s.allOf {
-		if m := each.valid(value); m != nil {
+		if m := each.validate(value); m != nil {
 			return m
 		}
 	}
-	fits := func(other *Schema) bool { return other.valid(value) == nil }
+	fits := func(other *Schema) bool { return other.validate(value) == nil }
 	if len(s.anyOf) > 0 && !slices.ContainsFunc(s.anyOf, fits) {
 		return misfit("fits none of anyOf")
 	}
@@ -119,8 +119,9 @@ func (s *Schema) joined(value any) *MisfitError {
 	return nil
 }
 
-// validMembers goes through the members by name, so that errors stay the same.
-func (s *Schema) validMembers(object map[string]any) *MisfitError {
+// validateMembers checks the members in the order of their names, so that errors are
+// deterministic.
+func (s *Schema) validateMembers(object map[string]any) *MisfitError {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		member, found := s.properties[name]
 		if !found {
@@ -132,39 +133,39 @@ func (s *Schema) validMembers(object map[string]any) *MisfitError {
 		if member == nil {
 			continue
 		}
-		if m := member.valid(object[name]); m != nil {
+		if m := member.validate(object[name]); m != nil {
 			return m.inMember([]byte(name))
 		}
 	}
 	return nil
 }
 
-func (s *Schema) validElements(list []any) *MisfitError {
-	if m := s.unique(list); m != nil || s.items == nil {
+func (s *Schema) validateElements(list []any) *MisfitError {
+	if m := s.checkUnique(list); m != nil || s.items == nil {
 		return m
 	}
 	for i, element := range list {
-		if m := s.items.valid(element); m != nil {
+		if m := s.items.validate(element); m != nil {
 			return m.inElement(i)
 		}
 	}
 	return nil
 }
 
-// newDefault is the schema's default with all defaults in it. Values share it, so
-// it does not grow with them, and must not change it.
+// newDefault returns the default, with all defaults in it filled in. Values share it, and must not
+// change it.
 func (s *Schema) newDefault() any {
 	value, err := decoded(s.node.Default)
 	if err != nil {
-		return nil // it was read from JSON, so this does not happen
+		return nil // cannot happen: it was read from JSON
 	}
-	s.fill(value)
+	s.fillDefaults(value)
 	return value
 }
 
-// fill puts defaults where a value has nothing, as the API server does before it
-// validates. Nulls that a default replaces did not get this far.
-func (s *Schema) fill(value any) {
+// fillDefaults fills in defaults, as the API server does before it validates. The scan has already
+// refused nulls that a default would replace.
+func (s *Schema) fillDefaults(value any) {
 	if !s.defaulted {
 		return
 	}
@@ -172,20 +173,20 @@ func (s *Schema) fill(value any) {
 	case map[string]any:
 		for name, member := range value {
 			if property, found := s.properties[name]; found {
-				property.fill(member)
+				property.fillDefaults(member)
 			} else if s.additional != nil {
-				s.additional.fill(member)
+				s.additional.fillDefaults(member)
 			}
 		}
 		for name, property := range s.properties {
 			if _, found := value[name]; !found && property.node.Default != nil {
-				value[name] = property.initial()
+				value[name] = property.defaultValue()
 			}
 		}
 	case []any:
 		if s.items != nil {
 			for _, element := range value {
-				s.items.fill(element)
+				s.items.fillDefaults(element)
 			}
 		}
 	}

@@ -1,9 +1,9 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strip takes out of a version's schema what package shape needs of it,
-// for the ruleset that a converter reads. It links the types and formats of the
-// API server; package shape, which a converter links, does not.
+// Package strip reduces a version's schema to what package shape needs of it, for the
+// ruleset. It links the types and formats of the API server; package shape, which a
+// converter links, does not.
 package strip
 
 import (
@@ -23,11 +23,10 @@ import (
 // props is the schema of a value.
 type props = apiextensionsv1.JSONSchemaProps
 
-// Of strips a structural schema, as the API server accepted it, of all that does
-// not decide whether a value fits: descriptions, examples, CEL rules. It keeps
-// default values, because the API server fills them in before it validates: they
-// count for required fields and for the keys of list maps. No schema lets every
-// value fit. The bytes are the same for the same schema.
+// Of strips a structural schema of everything that does not decide whether a value fits,
+// such as descriptions, examples and CEL rules. It keeps defaults, because the API server
+// fills them in before it validates, so that they satisfy required fields and the keys of
+// list maps. A nil schema allows every value. Equal schemas give equal bytes.
 func Of(schema *apiextensionsv1.JSONSchemaProps) (json.RawMessage, error) {
 	if schema == nil {
 		return form.Encode(&form.Node{Preserve: true, Nullable: true})
@@ -43,14 +42,14 @@ func strip(s *props) (*form.Node, error) {
 	if err := supported(s); err != nil {
 		return nil, err
 	}
-	node, err := alone(s)
+	node, err := stripValue(s)
 	if err != nil {
 		return nil, err
 	}
-	return node, errors.Join(members(s, node), elements(s, node), junctors(s, node))
+	return node, errors.Join(addMembers(s, node), addElements(s, node), addJunctors(s, node))
 }
 
-// supported refuses what the API server does not accept in a structural schema.
+// supported returns an error for fields that a structural schema must not have.
 func supported(s *props) error {
 	switch {
 	case s.Ref != nil && *s.Ref != "":
@@ -63,8 +62,8 @@ func supported(s *props) error {
 	return nil
 }
 
-// alone is a schema without those of members, elements and junctors.
-func alone(s *props) (*form.Node, error) {
+// stripValue strips a schema without those of members, elements and junctors.
+func stripValue(s *props) (*form.Node, error) {
 	format, err := formatOf(s)
 	if err != nil {
 		return nil, err
@@ -75,8 +74,8 @@ func alone(s *props) (*form.Node, error) {
 		Required: sorted(s.Required), Pattern: s.Pattern, Format: format,
 		Minimum: s.Minimum, Maximum: s.Maximum, MultipleOf: s.MultipleOf,
 		ExclusiveMin: s.ExclusiveMinimum, ExclusiveMax: s.ExclusiveMaximum,
-		MinLength: atLeast(s.MinLength), MaxLength: s.MaxLength, MinItems: atLeast(s.MinItems), MaxItems: s.MaxItems,
-		MinMembers: atLeast(s.MinProperties), MaxMembers: s.MaxProperties, Unique: s.UniqueItems,
+		MinLength: positive(s.MinLength), MaxLength: s.MaxLength, MinItems: positive(s.MinItems), MaxItems: s.MaxItems,
+		MinMembers: positive(s.MinProperties), MaxMembers: s.MaxProperties, Unique: s.UniqueItems,
 	}
 	if s.Type != "" {
 		node.Type = s.Type[:1]
@@ -96,7 +95,7 @@ func alone(s *props) (*form.Node, error) {
 	return node, nil
 }
 
-// formatOf is the format of a value, nothing where the API server ignores it.
+// formatOf returns the format of a value, "" if the API server ignores it.
 func formatOf(s *props) (string, error) {
 	known := &spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format}}
 	switch {
@@ -112,8 +111,8 @@ func formatOf(s *props) (string, error) {
 	return known.Format, nil
 }
 
-// atLeast leaves out a limit that everything meets.
-func atLeast(limit *int64) *int64 {
+// positive drops a limit that every value meets.
+func positive(limit *int64) *int64 {
 	if limit == nil || *limit <= 0 {
 		return nil
 	}
@@ -126,7 +125,7 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-func members(s *props, node *form.Node) (err error) {
+func addMembers(s *props, node *form.Node) (err error) {
 	for name, member := range s.Properties {
 		if node.Properties == nil {
 			node.Properties = make(map[string]*form.Node, len(s.Properties))
@@ -140,7 +139,7 @@ func members(s *props, node *form.Node) (err error) {
 	case additional.Schema != nil:
 		node.Additional, err = strip(additional.Schema)
 	case additional.Allows:
-		// The API server looks for no null there, and prunes what is in objects there.
+		// There, the API server accepts null, and prunes the members of objects.
 		node.Additional = &form.Node{Nullable: true}
 	default:
 		node.Closed = true
@@ -148,21 +147,21 @@ func members(s *props, node *form.Node) (err error) {
 	return err
 }
 
-func elements(s *props, node *form.Node) (err error) {
+func addElements(s *props, node *form.Node) (err error) {
 	if s.Items != nil && s.Items.Schema != nil {
 		node.Items, err = strip(s.Items.Schema)
 	}
 	return err
 }
 
-func junctors(s *props, node *form.Node) (err error) {
-	if node.AllOf, err = all(s.AllOf); err != nil {
+func addJunctors(s *props, node *form.Node) (err error) {
+	if node.AllOf, err = stripAll(s.AllOf); err != nil {
 		return err
 	}
-	if node.AnyOf, err = all(s.AnyOf); err != nil {
+	if node.AnyOf, err = stripAll(s.AnyOf); err != nil {
 		return err
 	}
-	if node.OneOf, err = all(s.OneOf); err != nil {
+	if node.OneOf, err = stripAll(s.OneOf); err != nil {
 		return err
 	}
 	if s.Not != nil {
@@ -171,7 +170,7 @@ func junctors(s *props, node *form.Node) (err error) {
 	return err
 }
 
-func all(schemas []props) ([]*form.Node, error) {
+func stripAll(schemas []props) ([]*form.Node, error) {
 	var nodes []*form.Node
 	for i := range schemas {
 		node, err := strip(&schemas[i])

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package form is how a stripped schema is written: one type that package strip
-// fills and package shape reads. Names are short, as a ruleset holds thousands.
+// Package form is the serialised form of a stripped schema: package strip writes it, and
+// package shape reads it. Names are short, because a ruleset contains thousands of them.
 package form
 
 import (
@@ -10,10 +10,10 @@ import (
 	"encoding/json"
 )
 
-// Node is the rest of the schema of one value. If a ruleset that was
-// written before still has to be read, a field may be added and none renamed.
+// Node is the stripped schema of one value. Fields may be added, but not renamed: older
+// rulesets must stay readable.
 type Node struct {
-	// Type is the first letter of the type, nothing for any type.
+	// Type is the first letter of the type, empty for any type.
 	Type string `json:"t,omitempty"`
 	// Properties are the declared members, and Additional the schema of all others.
 	Properties map[string]*Node `json:"p,omitempty"`
@@ -54,10 +54,10 @@ type Node struct {
 	Not   *Node   `json:"not,omitempty"`
 }
 
-// Types are the types by their letters.
+// Types are the types by their first letter.
 var Types = map[string]string{"s": "string", "i": "integer", "n": "number", "b": "boolean", "o": "object", "a": "array"}
 
-// Encode writes a schema. The same schema is always the same bytes.
+// Encode returns the JSON form of a schema. Equal schemas give equal bytes.
 func Encode(node *Node) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
