@@ -24,9 +24,9 @@ func converterAway() error {
 	return apierrors.NewInternalError(errors.New(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: Post "https://converter.example.svc:443/convert?timeout=30s": no endpoints available for service "converter"`))
 }
 
-// Everything fails for much longer than one object has tries. The run waits,
-// says why, and goes on, and no object has failed.
-func TestOutageCostsNoObjectItsTries(t *testing.T) {
+// Everything fails for much longer than one object is tried. The run waits, says why, and
+// continues, and no object fails.
+func TestOutageFailsNoObject(t *testing.T) {
 	for name, away := range map[string]error{
 		"admission webhook": webhookAway(), "converter": converterAway(),
 		"overloaded": overloaded(1), "etcd": apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
@@ -48,7 +48,7 @@ func TestOutageCostsNoObjectItsTries(t *testing.T) {
 					return away
 				}
 				api.onPatch = trouble
-				api.onTry = func(key string) error {
+				api.onDryRun = func(key string) error {
 					<-shown
 					return trouble(key)
 				}
@@ -65,7 +65,7 @@ func TestOutageCostsNoObjectItsTries(t *testing.T) {
 	}
 }
 
-// One object fails as if something were away, and all others are answered.
+// One object fails with the errors of an outage, and all others succeed.
 func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 	for _, key := range []string{objectKey(0), objectKey(11)} {
 		t.Run(key, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 				}
 				return nil
 			}
-			api.onPatch, api.onTry = refuse, refuse
+			api.onPatch, api.onDryRun = refuse, refuse
 			record := mustRun(t, newTestEngine(api, &fakeStore{}))
 			if record.Failed != 1 || record.Rewritten != 11 || record.Failures[0].Reason != ReasonUnavailable {
 				t.Errorf("record is %+v", record)
@@ -85,10 +85,10 @@ func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 	}
 }
 
-func TestServerThatStaysAwayEndsThePod(t *testing.T) {
+func TestUnavailableServerEndsThePod(t *testing.T) {
 	api := newFakeAPI(2)
 	api.onPatch = func(string) error { return badGateway() }
-	api.onTry = func(string) error { return unreachable() }
+	api.onDryRun = func(string) error { return unreachable() }
 	record, err := newTestEngine(api, &fakeStore{}).Run(t.Context())
 	wantError(t, err, "the API server remains unreachable: dial tcp")
 	if record.Finished() || record.Failed != 0 {
@@ -99,15 +99,15 @@ func TestServerThatStaysAwayEndsThePod(t *testing.T) {
 func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
 	api := newFakeAPI(2)
 	api.onPatch = func(string) error { return webhookAway() }
-	api.onTry = func(string) error { api.definition.Generation++; return webhookAway() }
+	api.onDryRun = func(string) error { api.definition.Generation++; return webhookAway() }
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.State != contract.StateAborted || len(api.tried) != 1 {
-		t.Errorf("record is %+v after %d tries", record, len(api.tried))
+	if record.State != contract.StateAborted || len(api.dryRuns) != 1 {
+		t.Errorf("record is %+v after %d tries", record, len(api.dryRuns))
 	}
 }
 
-// An answer of the outage that arrives after its end costs the object no try.
-func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
+// An error of the outage that arrives after its end does not count as an attempt.
+func TestErrorOfAnEndedOutage(t *testing.T) {
 	api := newFakeAPI(1)
 	engine := newTestEngine(api, &fakeStore{})
 	engine.prepare()
@@ -128,8 +128,7 @@ func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
 	}
 }
 
-// A patch that was in flight when the outage was noticed is answered while the
-// first probe waits.
+// A patch that was in flight when the outage began succeeds while the first probe waits.
 func TestLateAnswerEndsAnOutage(t *testing.T) {
 	api := newFakeAPI(1)
 	engine := newTestEngine(api, &fakeStore{})
@@ -138,7 +137,7 @@ func TestLateAnswerEndsAnOutage(t *testing.T) {
 	for range breakAfter {
 		engine.breaker.record(&object, webhookAway())
 	}
-	api.onLook = func() error {
+	api.onDefinitionRead = func() error {
 		engine.breaker.record(&object, nil)
 		return nil
 	}

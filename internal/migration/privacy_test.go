@@ -26,7 +26,7 @@ const (
 	preservedValue = "a-value-that-is-not-to-be-told"
 )
 
-// logRecorder keeps everything that is logged.
+// logRecorder records all log lines.
 type logRecorder struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -38,8 +38,7 @@ func (d *logRecorder) read() string {
 	return d.text.String()
 }
 
-// logged is what all runs of the tests have logged so far, at their most talkative: by
-// --log-level=debug.
+// logged are the log lines of all runs of the tests at --log-level=debug.
 var logged logRecorder
 
 func logTo(t *testing.T) context.Context {
@@ -51,9 +50,8 @@ func logTo(t *testing.T) context.Context {
 	}, funcr.Options{Verbosity: 1}))
 }
 
-// testNothingTold: of all runs before, among them some with failures of every kind,
-// neither logs nor records have anything of objects but their names, nor of the key
-// with which the API server was asked.
+// testPrivacy checks that logs and records of all previous runs, some of them with failures of
+// every kind, contain nothing of objects but their names, and not the private key of the client.
 func testNothingLeaks(t *testing.T, c *cluster) {
 	told := map[string]string{"the logs": logged.read()}
 	if !strings.Contains(told["the logs"], "Object failed") {

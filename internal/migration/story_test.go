@@ -20,8 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// stage is where one story of a run plays. Its pods run one after the other, and
-// each does what the story made of it.
+// stage is one scenario of a run. Its pods run one after the other.
 type stage struct {
 	api   *fakeAPI
 	store *fakeStore
@@ -29,8 +28,7 @@ type stage struct {
 	pods  []func(*Engine, context.CancelFunc)
 }
 
-// stories are what can happen to a run. What its pods log of each is a file in
-// testdata/stories.
+// stories are scenarios of a run. testdata/stories has the log of the pods of each.
 var stories = map[string]func(s *stage){
 	"complete": func(s *stage) {
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight, e.Verify = 4, v1alpha1.MigrationVerifySample })
@@ -40,7 +38,7 @@ var stories = map[string]func(s *stage){
 	},
 	"refused-by-admission": func(s *stage) {
 		refuse := s.refuse(objectKey(3), forbidden("a003"))
-		s.api.onPatch, s.api.onTry = refuse, refuse
+		s.api.onPatch, s.api.onDryRun = refuse, refuse
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 5 })
 	},
 	"accepted-by-fallback": func(s *stage) {
@@ -67,7 +65,7 @@ var stories = map[string]func(s *stage){
 		s.pod(nil)
 	},
 	"all-refused": func(s *stage) {
-		s.api.onTry = func(key string) error { return invalid(strings.TrimPrefix(key, "ns/")) }
+		s.api.onDryRun = func(key string) error { return invalid(strings.TrimPrefix(key, "ns/")) }
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 4 })
 	},
 	"webhook-away": func(s *stage) {
@@ -78,7 +76,7 @@ var stories = map[string]func(s *stage){
 			}
 			return webhookAway()
 		}
-		s.api.onPatch, s.api.onTry = away, away
+		s.api.onPatch, s.api.onDryRun = away, away
 		s.pod(nil)
 	},
 	"etcd-compacted": func(s *stage) {
@@ -138,7 +136,7 @@ var stories = map[string]func(s *stage){
 
 func (s *stage) pod(prepare func(*Engine, context.CancelFunc)) { s.pods = append(s.pods, prepare) }
 
-// onePerPage has nothing go on beside what the story is about.
+// onePerPage disables concurrency, so that the log is deterministic.
 func onePerPage(e *Engine, _ context.CancelFunc) { e.PageSize = 1 }
 
 func (s *stage) refuse(key string, err error) func(string) error {
@@ -150,7 +148,7 @@ func (s *stage) refuse(key string, err error) func(string) error {
 	}
 }
 
-// once does something at the first patch of the object.
+// once returns a hook that calls do at the first patch of the object.
 func (s *stage) once(key string, do func()) func(string) error {
 	done := false
 	return func(k string) error {
@@ -162,11 +160,11 @@ func (s *stage) once(key string, do func()) func(string) error {
 	}
 }
 
-// varying are the parts of a line that differ from run to run: tries wait for
-// random times.
+// varying matches the parts of a line that vary, because the delays of retries are random.
 var varying = regexp.MustCompile(`"(took|wait|perSecond)"=("[^"]*"|[0-9.]+)`)
 
-// What pods log of a run can be followed by a person. Read the files.
+// TestStories compares the logs with testdata/stories. Read these files: a person must be able to
+// follow them.
 func TestStories(t *testing.T) {
 	for name, play := range stories {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func completedRecord() Record {
 	}
 }
 
-func TestParseRecordReadsWhatWasWritten(t *testing.T) {
+func TestParseRecordRoundTrip(t *testing.T) {
 	want := completedRecord()
 	data, err := json.Marshal(want)
 	if err != nil {
@@ -40,8 +40,8 @@ func TestParseRecordReadsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A record as the version before wrote it.
-func TestParseRecordReadsTheFormatBefore(t *testing.T) {
+// The record of an older version.
+func TestParseRecordReadsThePreviousFormat(t *testing.T) {
 	const counters = `"total":6,"rewritten":3,"current":2,"gone":0,"failed":1`
 	const text = `{"format":1,"run":"run-1","crdUID":"crd-1","crdGeneration":3,"state":"Completed","barrier":"7",` + counters +
 		`,"checkpoint":{"pages":2,` + counters + `},"failures":[{"object":"ns/a","message":"no"}],"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:04:05Z"}`
