@@ -142,7 +142,7 @@ func TestBarrierIsReadAfterPropagation(t *testing.T) {
 	for _, r := range store.records(t) {
 		states = append(states, r.State)
 	}
-	if diff := cmp.Diff([]contract.State{contract.StateSettling, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
+	if diff := cmp.Diff([]contract.State{contract.StatePropagating, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-func webhookAway() error {
+func webhookUnavailable() error {
 	return apierrors.NewInternalError(errors.New(`failed calling webhook "check.example.com": Post "https://check.example.svc:443/": connect: connection refused`))
 }
 
-func converterAway() error {
+func converterUnavailable() error {
 	return apierrors.NewInternalError(errors.New(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: Post "https://converter.example.svc:443/convert?timeout=30s": no endpoints available for service "converter"`))
 }
 
@@ -28,7 +28,7 @@ func converterAway() error {
 // continues, and no object fails.
 func TestOutageFailsNoObject(t *testing.T) {
 	for name, away := range map[string]error{
-		"admission webhook": webhookAway(), "converter": converterAway(),
+		"admission webhook": webhookUnavailable(), "converter": converterUnavailable(),
 		"overloaded": overloaded(1), "etcd": apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
 	} {
 		for _, concurrency := range []int{1, 4} {
@@ -72,7 +72,7 @@ func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 			api := newFakeAPI(12)
 			refuse := func(k string) error {
 				if k == key {
-					return converterAway()
+					return converterUnavailable()
 				}
 				return nil
 			}
@@ -98,8 +98,8 @@ func TestUnavailableServerEndsThePod(t *testing.T) {
 
 func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
 	api := newFakeAPI(2)
-	api.onPatch = func(string) error { return webhookAway() }
-	api.onDryRun = func(string) error { api.definition.Generation++; return webhookAway() }
+	api.onPatch = func(string) error { return webhookUnavailable() }
+	api.onDryRun = func(string) error { api.definition.Generation++; return webhookUnavailable() }
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
 	if record.State != contract.StateAborted || len(api.dryRuns) != 1 {
 		t.Errorf("record is %+v after %d tries", record, len(api.dryRuns))
@@ -117,7 +117,7 @@ func TestErrorOfAnEndedOutage(t *testing.T) {
 			return nil
 		}
 		engine.breaker.close()
-		return webhookAway()
+		return webhookUnavailable()
 	}
 	got, err := engine.attempt(t.Context(), patchOf(&object))
 	if err != nil || got.cause != nil || got.after == nil || len(api.patched) != 2 {
@@ -135,7 +135,7 @@ func TestLateAnswerEndsAnOutage(t *testing.T) {
 	engine.prepare()
 	object := api.metadata(objectKey(0))
 	for range breakAfter {
-		engine.breaker.record(&object, webhookAway())
+		engine.breaker.record(&object, webhookUnavailable())
 	}
 	api.onDefinitionRead = func() error {
 		engine.breaker.record(&object, nil)

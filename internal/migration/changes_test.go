@@ -85,8 +85,8 @@ func (r *resource) repin(t *testing.T) {
 	r.pin.Generation = crd.Generation
 }
 
-// errConverterAway makes the converter close the connection.
-var errConverterAway = errors.New("the converter is away")
+// errConverterUnavailable makes the converter close the connection.
+var errConverterUnavailable = errors.New("the converter is unavailable")
 
 type converter func(*unstructured.Unstructured) error
 
@@ -110,7 +110,7 @@ func (c converter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 		object.SetAPIVersion(review.Request.DesiredAPIVersion)
-		if err := c(object); errors.Is(err, errConverterAway) {
+		if err := c(object); errors.Is(err, errConverterUnavailable) {
 			panic(http.ErrAbortHandler)
 		} else if err != nil {
 			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}

@@ -52,7 +52,7 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 			State: contract.StatePreflight, StartTime: j.now(), Ruleset: ruleset,
 		}
 		if spec.Preflight == 0 {
-			j.record.State = contract.StateSettling
+			j.record.State = contract.StatePropagating
 		}
 		j.progress = newProgress(clock, 0)
 		return j, j.save(ctx)
@@ -195,7 +195,7 @@ func (j *journal) continueFrom(ctx context.Context, previous contract.Record) er
 func (j *journal) repeat(ctx context.Context) error {
 	j.record.RetryOf = ""
 	j.record.Repeats++
-	j.record.State = contract.StateSettling
+	j.record.State = contract.StatePropagating
 	j.record.Barrier = ""
 	return j.restart(ctx)
 }

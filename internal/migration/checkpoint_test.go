@@ -43,7 +43,7 @@ func TestRecordOfEveryPage(t *testing.T) {
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
 	want := []contract.Record{
-		{State: contract.StateSettling},
+		{State: contract.StatePropagating},
 		{State: contract.StateRunning, Barrier: "112"},
 		{State: contract.StateRunning, Barrier: "112", Counters: first, Checkpoint: contract.Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
 		{State: contract.StateRunning, Barrier: "112", Counters: second, Checkpoint: contract.Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
@@ -221,9 +221,9 @@ func TestCheckpointThatCannotBeRead(t *testing.T) {
 		err      error
 		want     string
 	}{
-		"recovers":   {failures: 3, err: unavailable()},
-		"stays away": {failures: 100, err: unreachable(), want: "cannot read the checkpoint"},
-		"gone":       {failures: 100, err: apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), want: `configmaps "run-1" not found`},
+		"recovers":    {failures: 3, err: unavailable()},
+		"unavailable": {failures: 100, err: unreachable(), want: "cannot read the checkpoint"},
+		"gone":        {failures: 100, err: apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), want: `configmaps "run-1" not found`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

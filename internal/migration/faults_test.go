@@ -60,23 +60,23 @@ func testFaulty(t *testing.T, r *resource) {
 // The converter is unavailable until the record says that the run waits. API servers before
 // Kubernetes 1.37 can store objects that they have converted before without it, and drop
 // managedFields: all objects must have managedFields in the end.
-func testAway(t *testing.T, r *resource) {
-	var away atomic.Bool
+func testUnavailable(t *testing.T, r *resource) {
+	var unavailable atomic.Bool
 	r.convertBy(t, func(object *unstructured.Unstructured) error {
-		if away.Load() {
-			return errConverterAway
+		if unavailable.Load() {
+			return errConverterUnavailable
 		}
 		return mark(object)
 	})
-	engine := r.engine(t, "away")
+	engine := r.engine(t, "unavailable")
 	engine.OldVersions = []string{"v1beta1"}
-	engine.Patcher = atPatch(engine.Patcher, 20, func() { away.Store(true) })
+	engine.Patcher = atPatch(engine.Patcher, 20, func() { unavailable.Store(true) })
 	store := engine.Checkpoints
 	waited := ""
 	engine.Checkpoints = storeFunc{store, func(data map[string]string) {
 		if record, err := contract.ParseRecord([]byte(data[contract.RecordKey])); err == nil && record.Waiting != "" {
 			waited = record.Waiting
-			away.Store(false)
+			unavailable.Store(false)
 		}
 	}}
 	record := r.mustRun(t, "rewritten after a wait", engine)

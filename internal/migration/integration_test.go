@@ -25,24 +25,24 @@ import (
 
 func TestIntegration(t *testing.T) {
 	c := startCluster(t)
-	t.Run("an API server that lags behind", func(t *testing.T) { testLag(t, c) })
+	t.Run("a lagging API server", func(t *testing.T) { testLag(t, c) })
 	t.Run("objects that cannot be converted or stored are named", func(t *testing.T) { testFaulty(t, c.newResource(t, "faulties", 60)) })
-	t.Run("a converter that is away is waited for", func(t *testing.T) { testAway(t, c.newResource(t, "aways", 60)) })
+	t.Run("the run waits for an unavailable converter", func(t *testing.T) { testUnavailable(t, c.newResource(t, "unavailables", 60)) })
 	t.Run("a refused object is accepted through its status", func(t *testing.T) { testStatus(t, c.newResource(t, "statuses", 30)) })
 	t.Run("a refused object is accepted at its old version", func(t *testing.T) { testOldVersion(t, c.newResource(t, "oldies", 30)) })
-	t.Run("others write, delete and create meanwhile", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
+	t.Run("other clients write, delete and create concurrently", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
 	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
-	t.Run("preserved data gets its place", func(t *testing.T) { testRestore(t, c.newResource(t, "holders", 20)) })
+	t.Run("preserved data is restored", func(t *testing.T) { testRestore(t, c.newResource(t, "holders", 20)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
 	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
-	t.Run("a conversion that is dropped aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
-	t.Run("a storage version that moves aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
-	t.Run("a definition that is created again aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
-	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
+	t.Run("a removed conversion aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
+	t.Run("a changed storage version aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
+	t.Run("a recreated definition aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
+	t.Run("another storage version aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
 	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
-	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
-	t.Run("nothing of objects was told", func(t *testing.T) { testNothingLeaks(t, c) })
+	t.Run("a version that is no longer served aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
+	t.Run("logs and records contain no object data", func(t *testing.T) { testNothingLeaks(t, c) })
 }
 
 func testRewritten(t *testing.T, r *resource) {
@@ -101,7 +101,7 @@ func testResumed(t *testing.T, r *resource) {
 		t.Errorf("record is %+v", record)
 	}
 	if record.Checkpoint.Pages != 6 {
-		t.Errorf("%d pages, want 6: whole pages are not done again", record.Checkpoint.Pages)
+		t.Errorf("%d pages, want 6: finished pages are not repeated", record.Checkpoint.Pages)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestPageSizeRecoversAfterTheObject(t *testing.T) {
 
 // The converter is unavailable when a page is listed, for longer than other requests are retried.
 func TestListWaitsForTheConverter(t *testing.T) {
-	for name, away := range map[string]error{"converter": converterAway(), "overloaded": overloaded(1), "unavailable": unavailable()} {
+	for name, away := range map[string]error{"converter": converterUnavailable(), "overloaded": overloaded(1), "unavailable": unavailable()} {
 		t.Run(name, func(t *testing.T) {
 			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
 			back := clock.Now().Add(time.Hour)

@@ -46,22 +46,22 @@ func (e *Engine) serves(apiVersion string) bool {
 func (e *Engine) restoreManagedFields(ctx context.Context, object *metav1.PartialObjectMetadata, version string, got patchResult) (result, error) {
 	done := resultOf(object, rewritten)
 	done.edited = true
-	owners, tried := object.ManagedFields, e.newAttempts()
+	owners, attempts := object.ManagedFields, e.newAttempts()
 	for got.cause != nil {
 		if got.after != nil {
 			object = got.after
 		}
-		if !tried.uncounted(got) {
+		if !attempts.uncounted(got) {
 			remedy := remedyFor(got.cause, object.Name)
 			switch {
 			case remedy == stopRun || remedy == restartPod:
 				return result{}, e.runEnds(remedy, object, got.cause)
-			case remedy == giveUp || tried.count == objectAttempts:
+			case remedy == giveUp || attempts.count == objectAttempts:
 				logr.FromContextOrDiscard(ctx).V(1).Info("Object lost its managedFields", "object", done.object, "message", got.cause.Error())
 				done.after = object
 				return done, nil
 			}
-			latest, err := e.prepareRetry(ctx, object, tried.count, remedy, got.cause)
+			latest, err := e.prepareRetry(ctx, object, attempts.count, remedy, got.cause)
 			if err != nil || latest == nil {
 				return resultOf(object, gone), err
 			}

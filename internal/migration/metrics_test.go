@@ -98,7 +98,7 @@ func TestMetricsOfAThrottledRun(t *testing.T) {
 	metrics := measured(engine)
 	mustRun(t, engine)
 	if got, want := scrape(t, metrics), metricsNamespace+`_throttled_seconds_total{crd="crontabs.example.com"} 2`; !strings.Contains(got, want) {
-		t.Errorf("there is no %s", want)
+		t.Errorf("%s is missing", want)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestMetricsOfAResumedRun(t *testing.T) {
 	got := scrape(t, metrics)
 	for _, want := range []string{`objects_done{crd="crontabs.example.com"} 4`, `state{crd="crontabs.example.com",state="Completed"} 1`, `objects_total{crd="crontabs.example.com",outcome="rewritten"} 0`} {
 		if !strings.Contains(got, metricsNamespace+"_"+want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("%s is missing", want)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestAlertsUseExistingLabels(t *testing.T) {
 	scraped := scrape(t, NewMetrics(testPin.Name, "v0.0.0"))
 	for _, pair := range metricstable.Asked(t, "../..", metricsNamespace) {
 		if !strings.Contains(scraped, pair) {
-			t.Errorf("there is no %s", pair)
+			t.Errorf("%s is missing", pair)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (e *Engine) resolve(ctx context.Context, object *metav1.PartialObjectMetada
 // persist patches an object until it has an outcome: at the storage version, or at the version of
 // path. Fallbacks apply to the storage version only.
 func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch, barrier string) (result, error) {
-	tried, atOtherVersion := e.newAttempts(), path.Version != ""
+	attempts, atOtherVersion := e.newAttempts(), path.Version != ""
 	for {
 		patch := patchOf(object)
 		patch.Version = path.Version
@@ -79,10 +79,10 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 		if got.after != nil {
 			return e.restoreManagedFields(ctx, object, path.Version, got)
 		}
-		if tried.uncounted(got) {
+		if attempts.uncounted(got) {
 			continue
 		}
-		cause, last := got.cause, tried.count == objectAttempts
+		cause, last := got.cause, attempts.count == objectAttempts
 		remedy := remedyFor(cause, object.Name)
 		switch {
 		case atOtherVersion && (remedy == stopRun || remedy == giveUp || last):
@@ -94,7 +94,7 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 		case remedy == giveUp || last:
 			return e.fallBack(ctx, object, cause)
 		}
-		latest, err := e.prepareRetry(ctx, object, tried.count, remedy, cause)
+		latest, err := e.prepareRetry(ctx, object, attempts.count, remedy, cause)
 		if err != nil {
 			return result{}, err
 		}

@@ -20,7 +20,7 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 		reads    int
 	}{
 		"recovers":       {err: unreachable(), failures: maxAttempts - 1, reads: maxAttempts},
-		"stays away":     {err: unreachable(), failures: maxAttempts, want: "connection refused", reads: maxAttempts},
+		"unreachable":    {err: unreachable(), failures: maxAttempts, want: "connection refused", reads: maxAttempts},
 		"unavailable":    {err: unavailable(), failures: maxAttempts, want: "etcd is starting", reads: maxAttempts},
 		"may not be got": {err: withoutRight("get", testPin.Name), failures: 1, want: "cannot get resource", reads: 1},
 		"unauthorized":   {err: unauthorized(), failures: 1, want: "token expired", reads: 1},

@@ -37,7 +37,7 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	if len(refused) >= minPreflight && len(refused) == len(sample) && len(e.Fallback) == 0 {
 		return abortf("the API server refuses all %d objects of a sample, nothing was rewritten: %s: %s", len(refused), refused[0].Object, refused[0].Message)
 	}
-	return j.setState(ctx, contract.StateSettling)
+	return j.setState(ctx, contract.StatePropagating)
 }
 
 // preflightSample returns objects spread over the first page.
@@ -69,7 +69,7 @@ func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.Partial
 // It ignores that the object was written or deleted meanwhile, and that a webhook does not support
 // dry runs.
 func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
-	tried := e.newAttempts()
+	attempts := e.newAttempts()
 	for {
 		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), managedFields: object.ManagedFields}
 		got, err := e.attempt(ctx, patch)
@@ -78,7 +78,7 @@ func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMeta
 			return result{}, err
 		case got.cause == nil:
 			return resultOf(object, current), nil
-		case tried.uncounted(got):
+		case attempts.uncounted(got):
 			continue
 		}
 		cause, remedy := got.cause, remedyFor(got.cause, object.Name)
@@ -87,12 +87,12 @@ func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMeta
 			return result{}, e.runEnds(remedy, object, cause)
 		case remedy == refetch || strings.Contains(cause.Error(), "does not support dry run"):
 			return resultOf(object, gone), nil
-		case tried.count == objectAttempts && got.after != nil:
+		case attempts.count == objectAttempts && got.after != nil:
 			return resultOf(object, current), nil
-		case remedy == giveUp || tried.count == objectAttempts:
+		case remedy == giveUp || attempts.count == objectAttempts:
 			return e.failure(object, cause), nil
 		}
-		if err := e.Clock.Sleep(ctx, delay(tried.count, cause)); err != nil {
+		if err := e.Clock.Sleep(ctx, delay(attempts.count, cause)); err != nil {
 			return result{}, err
 		}
 	}

@@ -79,7 +79,7 @@ func TestPreflightWaitsForTheConverter(t *testing.T) {
 	back := clock.Now().Add(time.Hour)
 	api.onDryRun = func(string) error {
 		if clock.Now().Before(back) {
-			return converterAway()
+			return converterUnavailable()
 		}
 		return nil
 	}

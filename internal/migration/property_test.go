@@ -122,7 +122,7 @@ func (m *misbehaviour) trouble(errs ...error) error {
 func (m *misbehaviour) fault() error {
 	terminating := apierrors.NewForbidden(testResource.GroupResource(), "a", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
-	faults := []error{invalid("a"), forbidden("a"), tooLarge(), unconvertible(), terminating, converterAway(), webhookAway(), noDryRun(), conflict("a")}
+	faults := []error{invalid("a"), forbidden("a"), tooLarge(), unconvertible(), terminating, converterUnavailable(), webhookUnavailable(), noDryRun(), conflict("a")}
 	return faults[m.number(len(faults))]
 }
 
@@ -133,7 +133,7 @@ func (m *misbehaviour) onList(metav1.ListOptions) error {
 	if m.roll(30) {
 		return expiredError("")
 	}
-	return m.trouble(unavailable(), unreachable(), overloaded(1), gatewayTimeout(), converterAway())
+	return m.trouble(unavailable(), unreachable(), overloaded(1), gatewayTimeout(), converterUnavailable())
 }
 
 func (m *misbehaviour) onPatch(key string) error {
@@ -159,7 +159,7 @@ func (m *misbehaviour) onPatchOnce(key string) error {
 	if err := m.faults[key]; err != nil {
 		return err
 	}
-	return m.trouble(unavailable(), unreachable(), overloaded(1), badGateway(), webhookAway(), converterAway())
+	return m.trouble(unavailable(), unreachable(), overloaded(1), badGateway(), webhookUnavailable(), converterUnavailable())
 }
 
 // onPath refuses half of the patches of fallbacks.

@@ -22,7 +22,7 @@ func TestRetry(t *testing.T) {
 		"works":               {tries: 1},
 		"recovers":            {err: unavailable(), failures: 3, tries: 4},
 		"recovers at the end": {err: unreachable(), failures: maxAttempts - 1, tries: maxAttempts},
-		"unavailable":         {err: errAway, failures: 100, want: errAway, tries: maxAttempts},
+		"unavailable":         {err: errRefused, failures: 100, want: errRefused, tries: maxAttempts},
 		"not transient":       {err: errForbidden, failures: 100, want: errForbidden, tries: 1},
 		"expired list":        {err: errExpired, failures: 100, want: errExpired, tries: 1},
 	}
@@ -44,7 +44,7 @@ func TestRetry(t *testing.T) {
 }
 
 var (
-	errAway      = errors.New("connection refused")
+	errRefused   = errors.New("connection refused")
 	errForbidden = forbidden("")
 	errExpired   = expiredError("")
 )

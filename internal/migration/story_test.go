@@ -52,7 +52,7 @@ var stories = map[string]func(s *stage){
 		s.api.broken = map[string]string{objectKey(5): "v1 "}
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.OldVersions = []string{"v1beta1"} })
 	},
-	"cannot-be-read-at-all": func(s *stage) {
+	"unreadable": func(s *stage) {
 		s.api.broken = map[string]string{objectKey(5): "v1 v1beta1 "}
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.OldVersions = []string{"v1beta1"} })
 	},
@@ -60,7 +60,7 @@ var stories = map[string]func(s *stage){
 		s.api.onPatch = s.refuse(objectKey(5), tooLarge())
 		s.pod(nil)
 	},
-	"deleted-and-created-anew": func(s *stage) {
+	"recreated": func(s *stage) {
 		s.api.onPatch = s.once(objectKey(5), func() { s.api.recreate(objectKey(5), "v1beta1") })
 		s.pod(nil)
 	},
@@ -68,13 +68,13 @@ var stories = map[string]func(s *stage){
 		s.api.onDryRun = func(key string) error { return invalid(strings.TrimPrefix(key, "ns/")) }
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 4 })
 	},
-	"webhook-away": func(s *stage) {
+	"webhook-unavailable": func(s *stage) {
 		over := s.clock.Now().Add(10 * time.Minute)
 		away := func(string) error {
 			if s.clock.Now().After(over) {
 				return nil
 			}
-			return webhookAway()
+			return webhookUnavailable()
 		}
 		s.api.onPatch, s.api.onDryRun = away, away
 		s.pod(nil)
@@ -94,11 +94,11 @@ var stories = map[string]func(s *stage){
 		})
 		s.pod(nil)
 	},
-	"server-that-lags": func(s *stage) {
+	"lagging-server": func(s *stage) {
 		lagging(s.api, s.clock, 90*time.Second)
 		s.pod(onePerPage)
 	},
-	"servers-that-cannot-be-asked": func(s *stage) {
+	"servers-not-checked": func(s *stage) {
 		s.pod(func(e *Engine, _ context.CancelFunc) {
 			e.Servers = &fakeServers{since: map[string]int{"10.0.0.1:6443": 0}, refuse: unauthorized()}
 		})
@@ -123,7 +123,7 @@ var stories = map[string]func(s *stage){
 		}
 		s.pod(nil)
 	},
-	"failed-objects-tried-again": func(s *stage) {
+	"failed-objects-retried": func(s *stage) {
 		before := &fakeStore{}
 		s.api.onPatch = s.refuse(objectKey(5), invalid("a005"))
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Checkpoints = before })

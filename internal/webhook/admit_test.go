@@ -124,15 +124,15 @@ func countedAdmission(t *testing.T, handler *Handler, result admissionResult) {
 // TestAdmitFails checks that the answer is a Status, so that the API server fails the write.
 func TestAdmitFails(t *testing.T) {
 	for name, test := range map[string]struct {
-		path, body, says string
-		code             int
+		path, body, message string
+		code                int
 	}{
 		"another ruleset":         {"/admit/other", admissionOf(`{}`), "does not have the rules", http.StatusServiceUnavailable},
 		"no JSON":                 {"/admit/abc", `{`, "not a usable AdmissionReview", http.StatusBadRequest},
-		"another review":          {"/admit/abc", v1Review(`{"uid":"u"}`), "not AdmissionReview of admission.k8s.io/v1", http.StatusBadRequest},
+		"a ConversionReview":      {"/admit/abc", v1Review(`{"uid":"u"}`), "not AdmissionReview of admission.k8s.io/v1", http.StatusBadRequest},
 		"no request":              {"/admit/abc", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`, "request.uid is missing", http.StatusBadRequest},
-		"larger than it may be":   {"/admit/abc", admissionOf(`{"name":"` + strings.Repeat("x", 10000) + `"}`), "larger than", http.StatusRequestEntityTooLarge},
-		"the caller has given up": {"/admit/abc", admissionOf(`{"name":"stopped"}`), "gave the call up", http.StatusRequestTimeout},
+		"too large":               {"/admit/abc", admissionOf(`{"name":"` + strings.Repeat("x", 10000) + `"}`), "larger than", http.StatusRequestEntityTooLarge},
+		"the caller has given up": {"/admit/abc", admissionOf(`{"name":"stopped"}`), "gave up on the call", http.StatusRequestTimeout},
 		"a bug":                   {"/admit/abc", admissionOf(`{"name":"panic"}`), "internal error of the converter", http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAdmitFails(t *testing.T) {
 			recorder := postTo(handler, test.path, test.body)
 			wantEqual(t, "status", test.code, recorder.Code)
 			var status metav1.Status
-			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil || !strings.Contains(status.Message, test.says) || strings.Contains(status.Message, "secret") {
+			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil || !strings.Contains(status.Message, test.message) || strings.Contains(status.Message, "secret") {
 				t.Errorf("got %s", recorder.Body)
 			}
 			countedAdmission(t, handler, admissionFailed)

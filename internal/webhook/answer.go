@@ -105,7 +105,7 @@ var (
 	textContent = []string{"text/plain; charset=utf-8"}
 )
 
-// write sends the answer at once with its length, so that the connection is kept alive and the
+// write sends the complete answer with its length, so that the connection is kept alive and the
 // answer is not chunked.
 func write(w http.ResponseWriter, code int, contentType []string, body []byte) {
 	header := w.Header()

@@ -121,7 +121,7 @@ func TestCallerDisconnectsBetweenObjects(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
 	wantEqual(t, "converted", 2, count)
-	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave the call up before it was answered") {
+	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered") {
 		t.Error(got)
 	}
 }

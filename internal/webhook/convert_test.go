@@ -132,7 +132,7 @@ func TestConvert(t *testing.T) {
 			body: v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`),
 			want: strings.Replace(fmt.Sprintf(success, "v1", ``), `"u"`, `"\"u\u0000"`, 1),
 		},
-		"one failure fails all and leaves nothing behind": {
+		"one failure fails all objects": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}]}`),
 			want: fmt.Sprintf(failed, `default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`),
 		},
@@ -148,7 +148,7 @@ func TestConvert(t *testing.T) {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{bad}]}`),
 			want: fmt.Sprintf(failed, `object 0 of the review cannot be converted to v1: invalid character 'b' looking for beginning of object key string`),
 		},
-		"an object that is none": {
+		"null for an object": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},null]}`),
 			want: fmt.Sprintf(failed, `object 1 of the review cannot be converted to v1: it is not a JSON object`),
 		},

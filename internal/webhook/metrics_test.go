@@ -245,7 +245,7 @@ func TestMetricsExistFromTheStart(t *testing.T) {
 	wantEqual(t, "number of series", len(before), len(after))
 	for _, want := range []string{`ruleset_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
 		if !slices.Contains(before, namespace+"_"+want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("%s is missing", want)
 		}
 	}
 	if !strings.Contains(scrape(t, handler), "\ngo_goroutines ") {
@@ -272,7 +272,7 @@ func TestAlertsUseExistingLabels(t *testing.T) {
 	scraped := scrape(t, newMeasured())
 	for _, pair := range metricstable.Asked(t, "../..", namespace) {
 		if !strings.Contains(scraped, pair) {
-			t.Errorf("there is no %s", pair)
+			t.Errorf("%s is missing", pair)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var (
 	errNotAnObject = errors.New("it is not a JSON object")
-	errAbandoned   = errors.New("the API server gave the call up before it was answered")
+	errAbandoned   = errors.New("the API server gave up on the call before it was answered")
 )
 
 // convertObjects converts the list at the position of the scanner, up to the first object that

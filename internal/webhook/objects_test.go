@@ -21,11 +21,11 @@ func TestDescribe(t *testing.T) {
 		"an object":             {`{"apiVersion":"e/v1",` + metadata + `}],"more":1`, "n/a", "e/v1"},
 		"in the cluster":        {`{"metadata":{"name":"a"}}`, "a", ""},
 		"too deep":              {`{"apiVersion":"e/v1",` + metadata + `,"spec":` + closed + `}`, "n/a", "e/v1"},
-		"too deep, in front":    {`{"a":` + closed + `,"apiVersion":"e/v1",` + metadata + `}`, "n/a", "e/v1"},
+		"too deep, before it":   {`{"a":` + closed + `,"apiVersion":"e/v1",` + metadata + `}`, "n/a", "e/v1"},
 		"too deep, in it":       {`{"metadata":{"annotations":` + closed + `,"name":"a"}}`, "a", ""},
 		"it does not end":       {`{"apiVersion":"e/v1",` + metadata + `,"spec":` + deep, "n/a", "e/v1"},
-		"no JSON behind":        {`{` + metadata + `,bad}`, "n/a", ""},
-		"no JSON in front":      {`{bad,` + metadata + `}`, "", ""},
+		"no JSON after it":      {`{` + metadata + `,bad}`, "n/a", ""},
+		"no JSON before it":     {`{bad,` + metadata + `}`, "", ""},
 		"no metadata":           {`{"apiVersion":"e/v1"}`, "", "e/v1"},
 		"metadata is a list":    {`{"metadata":[1],"apiVersion":"e/v1"}`, "", "e/v1"},
 		"the name is an object": {`{"metadata":{"name":{"name":"x"},"namespace":"n"}}`, "", ""},
@@ -60,7 +60,7 @@ func TestFailuresAreSampled(t *testing.T) {
 	lines := map[bool]int{}
 	log := funcr.New(func(_, args string) { lines[strings.Contains(args, `"level"=0`)]++ }, funcr.Options{Verbosity: 1})
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: log})
-	handler.logSampler.level(time.Now().Add(time.Hour)) // the next example is an hour away
+	handler.logSampler.level(time.Now().Add(time.Hour)) // no further line within an hour
 	for range 3 {
 		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`))
 	}

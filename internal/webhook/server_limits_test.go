@@ -103,7 +103,7 @@ func TestHalfSentBodies(t *testing.T) {
 	wantEqual(t, "bytes in flight", 0, server.handler.limiters.used())
 	want := namespace + `_requests_total{crd="",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
-		t.Errorf("there is no %s in %s", want, scraped)
+		t.Errorf("%s is missing in %s", want, scraped)
 	}
 }
 

@@ -39,8 +39,8 @@ type State string
 const (
 	// StatePreflight tries the patch on a few objects as a dry run.
 	StatePreflight State = "Preflight"
-	// StateSettling waits for writes at the old version to drain.
-	StateSettling State = "Propagating"
+	// StatePropagating waits for writes at the old version to drain.
+	StatePropagating State = "Propagating"
 	// StateRunning rewrites objects.
 	StateRunning State = "Running"
 	// StateAuditing patches the objects again that were found current first.
@@ -188,7 +188,7 @@ func (r Record) Finished() bool { return r.State == StateCompleted || r.State ==
 func (r Record) Complete() bool { return r.State == StateCompleted && r.Failed == 0 }
 
 // States are all states, in the order of a run.
-var States = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+var States = []State{StatePreflight, StatePropagating, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
 
 // CountedFrom returns when the count in Preserved began. It may not include what clients wrote
 // after that.
@@ -198,7 +198,7 @@ func (r Record) validate() error {
 	if !slices.Contains(States, r.State) {
 		return fmt.Errorf("state %q is unknown", r.State)
 	}
-	passing := r.State != StatePreflight && r.State != StateSettling && r.State != StateAborted
+	passing := r.State != StatePreflight && r.State != StatePropagating && r.State != StateAborted
 	switch {
 	case r.Format != RecordFormat && r.Format != oldFormat:
 		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, RecordFormat)

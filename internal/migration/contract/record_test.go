@@ -106,7 +106,7 @@ func TestRecordEnd(t *testing.T) {
 		failed             int64
 		finished, complete bool
 	}{
-		"settling":              {state: StateSettling},
+		"settling":              {state: StatePropagating},
 		"running":               {state: StateRunning},
 		"aborted":               {state: StateAborted, finished: true},
 		"completed":             {state: StateCompleted, finished: true, complete: true},

@@ -105,11 +105,11 @@ func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 // steps are what a run is at by the states of its record. A run that has ended is at
 // none.
 var steps = map[contract.State]v1alpha1.MigrationStep{
-	contract.StatePreflight: v1alpha1.MigrationTrying,
-	contract.StateSettling:  v1alpha1.MigrationPropagating,
-	contract.StateRunning:   v1alpha1.MigrationRewriting,
-	contract.StateAuditing:  v1alpha1.MigrationAuditing,
-	contract.StateVerifying: v1alpha1.MigrationVerifying,
+	contract.StatePreflight:   v1alpha1.MigrationTrying,
+	contract.StatePropagating: v1alpha1.MigrationPropagating,
+	contract.StateRunning:     v1alpha1.MigrationRewriting,
+	contract.StateAuditing:    v1alpha1.MigrationAuditing,
+	contract.StateVerifying:   v1alpha1.MigrationVerifying,
 }
 
 // fill writes what is known of a run over what was.

@@ -92,7 +92,7 @@ func TestCheckAnswer(t *testing.T) {
 				t.Errorf("error is %q, want %q", got, c.want)
 			}
 			if !Answered(c.answer) {
-				t.Error("it is taken for an answer of no one")
+				t.Error("it is not recognized as an answer of a converter")
 			}
 		})
 	}
