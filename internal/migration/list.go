@@ -175,14 +175,16 @@ func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) err
 // versions. A token is valid for all versions of a resource: they are stored together.
 func (e *Engine) readAtOtherVersions(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
 	page, err := e.listAtOtherVersions(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
-	if err != nil || page != nil {
-		for i := range itemsOf(page) {
+	if page == nil && err == nil {
+		return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
+			"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
+	}
+	if page != nil {
+		for i := range page.Items {
 			logr.FromContextOrDiscard(ctx).V(1).Info("The list fails because of one object", "object", keyOf(&page.Items[i]), "message", cause.Error())
 		}
-		return page, err
 	}
-	return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
-		"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
+	return page, err
 }
 
 // listAtOtherVersions lists at the first of the other served versions at which the list succeeds,
@@ -214,11 +216,4 @@ func (e *Engine) listAtAnyVersion(ctx context.Context, namespace string, options
 		return otherList, otherErr
 	}
 	return nil, err
-}
-
-func itemsOf(page *metav1.PartialObjectMetadataList) []metav1.PartialObjectMetadata {
-	if page == nil {
-		return nil
-	}
-	return page.Items
 }

@@ -27,12 +27,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// ruled converts like converter pods, by rules that may change.
-type ruled struct {
+// rulesConverter converts like converter pods, by rules that may change.
+type rulesConverter struct {
 	by atomic.Pointer[conversion.Converter]
 }
 
-func (s *ruled) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (s *rulesConverter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -66,7 +66,7 @@ func (r *resource) ruleset(t *testing.T) []byte {
 	return text
 }
 
-func (s *ruled) use(t *testing.T, ruleset []byte) {
+func (s *rulesConverter) use(t *testing.T, ruleset []byte) {
 	t.Helper()
 	plan, err := conversion.Load(ruleset)
 	expect.NoError(t, err)
@@ -106,7 +106,7 @@ func (r *resource) holding(t *testing.T) (annotated, data int) {
 func testRestore(t *testing.T, r *resource) {
 	const notes = 40
 	r.note(t, "0")
-	server := &ruled{}
+	server := &rulesConverter{}
 	server.use(t, r.ruleset(t))
 	r.convertThrough(t, server)
 	for i := range notes {

@@ -104,7 +104,9 @@ func (t *throttle) releaseAfter(began time.Time, err error) {
 	case infrastructure(err):
 		t.limit.failed(now)
 		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
-			t.notBefore = later(t.notBefore, now.Add(time.Duration(seconds)*time.Second))
+			if until := now.Add(time.Duration(seconds) * time.Second); until.After(t.notBefore) {
+				t.notBefore = until
+			}
 		}
 	}
 	t.mu.Unlock()
@@ -118,13 +120,6 @@ func (t *throttle) release() {
 	t.metrics.setInFlight(t.inFlight, t.limit.allowed())
 	close(t.released)
 	t.released = make(chan struct{})
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 const (

@@ -85,7 +85,8 @@ func (x *exchange) reserve(ctx context.Context, l *limiter, bytes int64) *refusa
 	case ctx.Err() != nil:
 		return &refusal{http.StatusRequestTimeout, failureCanceled, errAbandoned.Error()}
 	}
-	return overloaded(x.handler.limiters.limit())
+	return &refusal{http.StatusTooManyRequests, failureOverloaded,
+		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", x.handler.limiters.limit())}
 }
 
 func unsupported(format, value string) *refusal {
@@ -94,11 +95,6 @@ func unsupported(format, value string) *refusal {
 
 func tooLarge(limit int64) *refusal {
 	return &refusal{http.StatusRequestEntityTooLarge, failureBodyTooLarge, fmt.Sprintf("the review is larger than the %d bytes that the converter accepts", limit)}
-}
-
-func overloaded(limit int64) *refusal {
-	return &refusal{http.StatusTooManyRequests, failureOverloaded,
-		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", limit)}
 }
 
 // unreadable returns the refusal for a body that could not be read completely.
