@@ -21,7 +21,7 @@ func expiredError(token string) error {
 	return err
 }
 
-// generic is an answer that is no Status, as client-go reports it.
+// generic is an error without a Status, as client-go reports it.
 func generic(code int, name string) error {
 	return apierrors.NewGenericServerResponse(code, "PATCH", testResource.GroupResource(), name, "404 page not found", 0, true)
 }
@@ -36,7 +36,7 @@ func forbidden(name string) error {
 	return apierrors.NewForbidden(testResource.GroupResource(), name, errors.New("denied by policy"))
 }
 
-// withoutRight is what the API server answers to a user without the right.
+// withoutRight is the error of an API server for a user without the right.
 func withoutRight(verb, name string) error {
 	return apierrors.NewForbidden(testResource.GroupResource(), name, fmt.Errorf(
 		"User %q cannot %s resource \"crontabs\" in API group \"example.com\" in the namespace \"ns\"", "system:serviceaccount:conversion-system:migration-1", verb))

@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ListScope is where objects are listed: at one version, the storage version if it
-// is empty, and in one namespace, or everywhere if that is empty.
+// ListScope selects the objects of a list: an empty Version is the storage version, and an empty
+// Namespace is all namespaces.
 type ListScope struct {
 	Version   string
 	Namespace string
 }
 
-// Lister lists the metadata of the migrated resource. Reads are consistent: the
-// engine never asks for a cached resourceVersion.
+// Lister lists the metadata of the migrated resource. The reads are consistent: the engine never
+// requests a cached resourceVersion.
 type Lister interface {
 	List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
 }
@@ -27,8 +27,7 @@ type Lister interface {
 type Patch struct {
 	Namespace string
 	Name      string
-	// Version is the served version that it is sent to; empty is the storage
-	// version.
+	// Version is the served version that the patch is sent to; empty is the storage version.
 	Version string
 	// Subresource is "status", or empty for the object itself.
 	Subresource string
@@ -36,61 +35,58 @@ type Patch struct {
 	DryRun bool
 	Body   []byte
 
-	// managedFields are what the object has in metadata.managedFields, if that is known: an
-	// answer without any is taken for a refusal.
+	// managedFields are the entries of metadata.managedFields before the patch, if known. An answer
+	// without any is treated as a failure.
 	managedFields []metav1.ManagedFieldsEntry
 }
 
-// Patcher sends a patch once and returns the metadata that the API server
-// answers with.
+// Patcher sends a patch once, and returns the metadata in the answer.
 type Patcher interface {
 	Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error)
 }
 
-// Definition reads the current metadata of the CustomResourceDefinition that the run
-// is pinned to, never from a cache.
+// Definition reads the metadata of the CustomResourceDefinition that the run is pinned to, never
+// from a cache.
 type Definition interface {
 	DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error)
 }
 
-// Discovery reports what the API server shows of the migrated resource at the
-// storage version, its kind and storageVersionHash among it, or nil if it does
-// not serve it.
+// Discovery returns the migrated resource at the storage version from discovery, with its kind and
+// storageVersionHash, or nil if it is not served.
 type Discovery interface {
 	ServedResource(ctx context.Context) (*metav1.APIResource, error)
 }
 
-// Servers knows the API servers one by one.
+// Servers gives access to single API servers.
 type Servers interface {
-	// Addresses are all API servers, as host:port, and how many hold a lease:
-	// more leases than addresses mean that one address stands for several.
+	// Addresses returns the addresses of all API servers, as host:port, and how many API servers
+	// hold a lease. More leases than addresses mean that one address stands for several API
+	// servers.
 	Addresses(ctx context.Context) (addresses []string, leases int, err error)
-	// ServedResourceAt is what one API server shows, as Discovery is for the one
-	// that happens to answer.
+	// ServedResourceAt is Discovery for the API server at one address.
 	ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error)
 }
 
-// Rulesets reads the ConfigMap of compiled rules; nil where it is gone.
+// Rulesets reads the ruleset of a ConfigMap, or nil if the ConfigMap does not exist.
 type Rulesets interface {
 	Ruleset(ctx context.Context, name string) ([]byte, error)
 }
 
-// Checkpoints keeps the run's record and what belongs to it, by key. Load
-// returns nothing when nothing was saved yet. Save writes the keys that it is
-// given, all at once, and leaves the others unchanged.
+// Checkpoints stores the data of the run by key. Load returns an empty map before the first Save.
+// Save writes the given keys in one request, and leaves the others unchanged.
 type Checkpoints interface {
 	Load(ctx context.Context) (map[string]string, error)
 	Save(ctx context.Context, data map[string]string) error
 }
 
-// Clock tells the time and waits. Sleep returns the context's error when the
-// context ends first.
+// Clock returns the time and waits. Sleep returns the error of the context if the context ends
+// first.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, duration time.Duration) error
 }
 
-// SystemClock is the computer's clock.
+// SystemClock is the Clock of the operating system.
 type SystemClock struct{}
 
 // Now returns the current time.

@@ -19,14 +19,13 @@ import (
 const (
 	// discoveryInterval is the time between two reads of discovery.
 	discoveryInterval = time.Second / 2
-	// discoveryReads is how often a run reads discovery, at least, before it concludes
-	// that another version is the storage version: two minutes.
+	// discoveryReads is the minimum number of reads before a run concludes that another version is
+	// the storage version: two minutes.
 	discoveryReads = 240
 )
 
-// passBarrier waits until every new write is stored at the storage version, and
-// records the resourceVersion of that moment. A restarted pod keeps the barrier
-// of the first one: writes have drained since.
+// passBarrier waits until every new write is stored at the storage version, and records the
+// resourceVersion of that moment. A restarted pod keeps the first barrier.
 func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	if j.record.Barrier != "" {
@@ -62,11 +61,10 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	return j.passBarrier(ctx, list.ResourceVersion)
 }
 
-// awaitStorageVersion waits until two reads in a row show the version of the run as
-// the storage version: API servers behind one address agree, as far as a client can
-// see. A server may still encode at the old version for a moment (kubernetes#130235),
-// which the propagation delay covers. Servers that show another version for longer
-// than that do not lag behind.
+// awaitStorageVersion waits until two consecutive reads show the version of the run as the storage
+// version, so that API servers behind one address probably agree. A server may still encode at the
+// old version for a moment (kubernetes#130235), which the propagation delay covers. If servers show
+// another version for longer than that, they do not just lag behind.
 func (e *Engine) awaitStorageVersion(ctx context.Context) error {
 	var shown *metav1.APIResource
 	seen := false
@@ -88,7 +86,7 @@ func (e *Engine) awaitStorageVersion(ctx context.Context) error {
 }
 
 func (e *Engine) servedResource(ctx context.Context) (shown *metav1.APIResource, err error) {
-	err = patiently(ctx, e.Clock, func() error {
+	err = retry(ctx, e.Clock, func() error {
 		shown, err = e.Discovery.ServedResource(ctx)
 		return err
 	})
@@ -113,46 +111,44 @@ func (e *Engine) otherStorageVersion(shown *metav1.APIResource) error {
 		version, resource, shown.StorageVersionHash, e.expectedHash(shown))
 }
 
-// storageVersionHash is how API servers name a storage version in discovery.
-// From k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go, which
-// warns that it may change: nothing is rewritten then, because no hash is the
-// expected one.
+// storageVersionHash computes the hash of a storage version in discovery. From k8s.io/apiserver
+// pkg/endpoints/discovery/storageversionhash.go, which warns that it may change: then no hash
+// matches, and nothing is rewritten.
 func storageVersionHash(group, version, kind string) string {
 	sum := sha256.Sum256([]byte(group + "/" + version + "/" + kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
 const (
-	// serverReads is how often in a row every API server must show the storage
-	// version.
+	// serverReads is how many consecutive reads of every API server must show the storage version.
 	serverReads = 2
-	// serverPatience is how often API servers are asked until the barrier rests on
-	// time: one that has ended stays among the addresses for some seconds.
-	serverPatience = 60
-	// serverTimeout is for one answer: packets to an address that cannot be reached
-	// may vanish.
+	// maxServerChecks is how often the API servers are checked before the barrier relies on the
+	// propagation delay alone. An API server that has ended keeps its address for some seconds.
+	maxServerChecks = 60
+	// serverTimeout is the timeout of one request: packets to an unreachable address may be dropped
+	// silently.
 	serverTimeout = 5 * time.Second
 )
 
-// awaitServers waits until every API server shows the version of the run as the
-// storage version. Where not all can be asked, the barrier is the propagation delay
-// alone, and the record says so.
+// awaitServers waits until every API server shows the version of the run as the storage version. If
+// not all of them can be checked, the barrier is the propagation delay alone, and the record says
+// so.
 func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	seen := map[string]int{}
-	var doubt error
-	for range serverPatience {
+	var problem error
+	for range maxServerChecks {
 		var addresses []string
-		addresses, doubt = e.askServers(ctx, seen)
+		addresses, problem = e.checkServers(ctx, seen)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if doubt == nil {
+		if problem == nil {
 			j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierAllServers, int32(len(addresses)) //nolint:gosec // no cluster has as many
 			log.Info("Every API server shows the storage version", "apiServers", len(addresses))
 			return nil
 		}
-		if permanent(doubt) {
+		if permanent(problem) {
 			break
 		}
 		if err := e.Clock.Sleep(ctx, discoveryInterval); err != nil {
@@ -160,13 +156,13 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 		}
 	}
 	j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierTime, 0
-	log.Info("Not every API server can be asked: the barrier is the propagation delay alone", "cause", doubt.Error())
+	log.Info("Not every API server can be asked: the barrier is the propagation delay alone", "cause", problem.Error())
 	return nil
 }
 
-// askServers asks each API server once, and returns their addresses. An error
-// says which of them does not show the storage version yet, or cannot be asked.
-func (e *Engine) askServers(ctx context.Context, seen map[string]int) ([]string, error) {
+// checkServers checks each API server once, and returns their addresses. The error says which of
+// them does not show the storage version yet, or cannot be checked.
+func (e *Engine) checkServers(ctx context.Context, seen map[string]int) ([]string, error) {
 	addresses, leases, err := e.Servers.Addresses(ctx)
 	switch {
 	case err != nil:
@@ -176,21 +172,21 @@ func (e *Engine) askServers(ctx context.Context, seen map[string]int) ([]string,
 	case leases > len(addresses):
 		return nil, fmt.Errorf("%d API servers hold leases, and there are %d addresses: some are behind another", leases, len(addresses))
 	}
-	var doubt error
+	var problem error
 	for _, address := range addresses {
-		if err := e.askServer(ctx, address); err != nil {
+		if err := e.checkServer(ctx, address); err != nil {
 			seen[address] = 0
-			doubt = err
+			problem = err
 			continue
 		}
-		if seen[address]++; seen[address] < serverReads && doubt == nil {
-			doubt = fmt.Errorf("API server %s shows the storage version for the first time", address)
+		if seen[address]++; seen[address] < serverReads && problem == nil {
+			problem = fmt.Errorf("API server %s shows the storage version for the first time", address)
 		}
 	}
-	return addresses, doubt
+	return addresses, problem
 }
 
-func (e *Engine) askServer(ctx context.Context, address string) error {
+func (e *Engine) checkServer(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	shown, err := e.Servers.ServedResourceAt(ctx, address)
@@ -203,7 +199,7 @@ func (e *Engine) askServer(ctx context.Context, address string) error {
 	return nil
 }
 
-// permanent reports an error that a retry does not change.
+// permanent reports whether a retry would fail with the same error.
 func permanent(err error) bool {
 	status := statusOf(err)
 	return status != nil && !transient(err)

@@ -5,6 +5,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,51 +17,51 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// seen is one answer of discovery.
-type seen struct {
+// discoveryAnswer is one answer of discovery.
+type discoveryAnswer struct {
 	shown *metav1.APIResource
 	err   error
 }
 
-type seeFunc func() seen
+type discoveryFunc func(context.Context) (*metav1.APIResource, error)
 
-func (f seeFunc) ServedResource(context.Context) (*metav1.APIResource, error) {
-	s := f()
-	return s.shown, s.err
+func (f discoveryFunc) ServedResource(ctx context.Context) (*metav1.APIResource, error) {
+	return f(ctx)
 }
 
 func TestAwaitStorageVersion(t *testing.T) {
-	missing := seen{}
-	before := seen{shown: shownWith(storageVersionHash("example.com", "v1beta1", "CronTab"))}
-	after := seen{shown: shownWith(storageVersionHash("example.com", "v1", "CronTab"))}
-	unnamed := seen{shown: shownWith("")}
+	missing := discoveryAnswer{}
+	before := discoveryAnswer{shown: shownWith(storageVersionHash("example.com", "v1beta1", "CronTab"))}
+	after := discoveryAnswer{shown: shownWith(storageVersionHash("example.com", "v1", "CronTab"))}
+	unnamed := discoveryAnswer{shown: shownWith("")}
 	tests := map[string]struct {
-		looks []seen
-		// times that discovery was read; the last look repeats.
+		answers []discoveryAnswer
+		// want is the number of reads; the last answer repeats.
 		want int
 		stop string
 	}{
-		"steady":              {looks: []seen{after}, want: 2},
-		"not served yet":      {looks: []seen{missing, missing, after}, want: 4},
-		"changes":             {looks: []seen{before, after}, want: 3},
-		"servers differ":      {looks: []seen{before, after, before, after}, want: 5},
-		"served, then not":    {looks: []seen{after, missing, after}, want: 4},
-		"hash shown late":     {looks: []seen{unnamed, unnamed, after}, want: 4},
-		"hashes not shown":    {looks: []seen{unnamed}, want: discoveryReads, stop: `its storageVersionHash is "", expected "`},
-		"steady, but the old": {looks: []seen{before}, want: discoveryReads, stop: "does not steadily show v1 as the storage version of crontabs.example.com"},
-		"servers never agree": {looks: flapping(before, after), want: discoveryReads, stop: "does not steadily show"},
-		"recovers":            {looks: []seen{{err: unreachable()}, after, {err: unavailable()}, after}, want: 4},
-		"never served":        {looks: []seen{missing}, want: discoveryReads, stop: "does not show crontabs.example.com at version v1"},
-		"discovery forbidden": {looks: []seen{{err: forbidden("")}}, want: 1, stop: "denied by policy"},
-		"server stays away":   {looks: []seen{{err: unreachable()}}, want: patience, stop: "connection refused"},
+		"steady":              {answers: []discoveryAnswer{after}, want: 2},
+		"not served yet":      {answers: []discoveryAnswer{missing, missing, after}, want: 4},
+		"changes":             {answers: []discoveryAnswer{before, after}, want: 3},
+		"servers differ":      {answers: []discoveryAnswer{before, after, before, after}, want: 5},
+		"served, then not":    {answers: []discoveryAnswer{after, missing, after}, want: 4},
+		"hash shown late":     {answers: []discoveryAnswer{unnamed, unnamed, after}, want: 4},
+		"hashes not shown":    {answers: []discoveryAnswer{unnamed}, want: discoveryReads, stop: `its storageVersionHash is "", expected "`},
+		"steady, but the old": {answers: []discoveryAnswer{before}, want: discoveryReads, stop: "does not steadily show v1 as the storage version of crontabs.example.com"},
+		"servers never agree": {answers: flapping(before, after), want: discoveryReads, stop: "does not steadily show"},
+		"recovers":            {answers: []discoveryAnswer{{err: unreachable()}, after, {err: unavailable()}, after}, want: 4},
+		"never served":        {answers: []discoveryAnswer{missing}, want: discoveryReads, stop: "does not show crontabs.example.com at version v1"},
+		"discovery forbidden": {answers: []discoveryAnswer{{err: forbidden("")}}, want: 1, stop: "denied by policy"},
+		"server unavailable":  {answers: []discoveryAnswer{{err: unreachable()}}, want: maxAttempts, stop: "connection refused"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
 			engine := newTestEngine(newFakeAPI(0), &fakeStore{})
-			engine.Discovery = seeFunc(func() seen {
+			engine.Discovery = discoveryFunc(func(context.Context) (*metav1.APIResource, error) {
 				reads++
-				return tt.looks[min(reads, len(tt.looks))-1]
+				answer := tt.answers[min(reads, len(tt.answers))-1]
+				return answer.shown, answer.err
 			})
 			err := engine.awaitStorageVersion(t.Context())
 			if reads != tt.want {
@@ -75,16 +76,16 @@ func TestAwaitStorageVersion(t *testing.T) {
 	}
 }
 
-// flapping alternates for as long as a run looks.
-func flapping(a, b seen) []seen {
-	var answers []seen
+// flapping alternates between two answers for as long as a run reads discovery.
+func flapping(a, b discoveryAnswer) []discoveryAnswer {
+	var answers []discoveryAnswer
 	for range discoveryReads {
 		answers = append(answers, a, b)
 	}
 	return answers
 }
 
-// As the API server of Kubernetes 1.37 shows them.
+// The hashes are those of an API server of Kubernetes 1.37.
 func TestStorageVersionHash(t *testing.T) {
 	tests := map[string]struct{ group, version, kind, want string }{
 		"Deployment": {"apps", "v1", "Deployment", "8aSe+NMegvE="},
@@ -99,23 +100,23 @@ func TestStorageVersionHash(t *testing.T) {
 	}
 }
 
-func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
+func TestOtherStorageVersionAbortsTheRun(t *testing.T) {
 	api, store := newFakeAPI(3), &fakeStore{}
 	engine := newTestEngine(api, store)
 	engine.PropagationDelay.Duration = 10 * time.Minute
-	looks := 0
-	engine.Discovery = seeFunc(func() seen {
-		looks++
-		return seen{shown: shownWith(storageVersionHash("example.com", "v1beta1", "CronTab"))}
+	reads := 0
+	engine.Discovery = discoveryFunc(func(context.Context) (*metav1.APIResource, error) {
+		reads++
+		return shownWith(storageVersionHash("example.com", "v1beta1", "CronTab")), nil
 	})
 	record := mustRun(t, engine)
-	wantError(t, errorString(record.Message), "does not steadily show v1 as the storage version")
-	if record.State != contract.StateAborted || len(api.patched) != 0 || looks != 1200 {
-		t.Errorf("record is %+v after %d looks, patched %v", record, looks, api.patched)
+	wantError(t, errors.New(record.Message), "does not steadily show v1 as the storage version")
+	if record.State != contract.StateAborted || len(api.patched) != 0 || reads != 1200 {
+		t.Errorf("record is %+v after %d reads, patched %v", record, reads, api.patched)
 	}
 }
 
-func TestBarrierIsReadAfterSettling(t *testing.T) {
+func TestBarrierIsReadAfterPropagation(t *testing.T) {
 	api, store, clock := newFakeAPI(3), &fakeStore{}, newFakeClock()
 	engine := newTestEngine(api, store)
 	engine.Clock = clock
@@ -141,7 +142,7 @@ func TestBarrierIsReadAfterSettling(t *testing.T) {
 	for _, r := range store.records(t) {
 		states = append(states, r.State)
 	}
-	if diff := cmp.Diff([]contract.State{contract.StateSettling, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
+	if diff := cmp.Diff([]contract.State{contract.StatePropagating, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
@@ -158,9 +159,9 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 	api.write("ns/b", "v1beta1")
 
 	engine.Clock = clock
-	engine.Discovery = seeFunc(func() seen {
-		t.Error("a resumed run looked at discovery again")
-		return seen{}
+	engine.Discovery = discoveryFunc(func(context.Context) (*metav1.APIResource, error) {
+		t.Error("a resumed run read discovery again")
+		return nil, nil
 	})
 	record, err := engine.Run(t.Context())
 	if err != nil {
@@ -177,20 +178,16 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 
 func TestBarrierNeedsAResourceVersion(t *testing.T) {
 	engine := newTestEngine(newFakeAPI(1), &fakeStore{})
-	engine.Lister = listFunc(func() (*metav1.PartialObjectMetadataList, error) { return &metav1.PartialObjectMetadataList{}, nil })
+	engine.Lister = listerFunc(func(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		return &metav1.PartialObjectMetadataList{}, nil
+	})
 	record, err := engine.Run(t.Context())
 	if err != nil || record.State != contract.StateAborted {
 		t.Errorf("state is %s, error %v", record.State, err)
 	}
 }
 
-type listFunc func() (*metav1.PartialObjectMetadataList, error)
-
-func (f listFunc) List(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return f()
-}
-
-// fakeServers are API servers that show the storage version from a round on.
+// fakeServers are API servers that show the storage version from some round on.
 type fakeServers struct {
 	// since is the round from which each address shows the storage version.
 	since  map[string]int
@@ -227,13 +224,13 @@ func TestAwaitServers(t *testing.T) {
 		"one":                       {fakeServers{since: map[string]int{"a": 0}, leases: 1}, v1alpha1.BarrierAllServers, 1, 2},
 		"three":                     {fakeServers{since: map[string]int{"a": 0, "b": 0, "c": 0}, leases: 3}, v1alpha1.BarrierAllServers, 3, 2},
 		"one that lags behind":      {fakeServers{since: map[string]int{"a": 0, "b": 7}}, v1alpha1.BarrierAllServers, 2, 8},
-		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, v1alpha1.BarrierTime, 0, serverPatience},
-		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, v1alpha1.BarrierTime, 0, serverPatience},
-		"no addresses":              {fakeServers{}, v1alpha1.BarrierTime, 0, serverPatience},
+		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, v1alpha1.BarrierTime, 0, maxServerChecks},
+		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, v1alpha1.BarrierTime, 0, maxServerChecks},
+		"no addresses":              {fakeServers{}, v1alpha1.BarrierTime, 0, maxServerChecks},
 		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, v1alpha1.BarrierTime, 0, 1},
-		"addresses not readable":    {fakeServers{err: unavailable()}, v1alpha1.BarrierTime, 0, serverPatience},
+		"addresses not readable":    {fakeServers{err: unavailable()}, v1alpha1.BarrierTime, 0, maxServerChecks},
 		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, v1alpha1.BarrierTime, 0, 1},
-		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, v1alpha1.BarrierTime, 0, serverPatience},
+		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, v1alpha1.BarrierTime, 0, maxServerChecks},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,28 +13,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// breakAfter is how many patches in a row, of any object, must fail because of
+// breakAfter is the number of consecutive patches, of any object, that must fail because of
 // infrastructure errors before all patches wait.
 const breakAfter = 5
 
-// breaker stops all patches while a webhook, etcd or the API server is unavailable, so
-// that an outage costs no object its attempts.
+// breaker stops all patches while a webhook, etcd or the API server is unavailable, so that an
+// outage does not use up the attempts of objects.
 type breaker struct {
-	// probing is held by the worker that finds out when the outage is over.
+	// probing is held by the worker that probes whether the outage is over.
 	probing sync.Mutex
 
 	mu    sync.Mutex
 	inRow int
 	cause error
-	// suspects are the objects that failed in that row, with the managedFields that they
-	// lost.
+	// suspects are the objects of the consecutive failures, with the managedFields that they lost.
 	suspects []metav1.PartialObjectMetadata
-	// outages counts those that a probe of another object confirmed, and closed how
-	// often patches were let through after an outage.
+	// outages counts the outages that a probe of another object confirmed. closed counts how often
+	// the breaker closed after an outage.
 	outages, closed int
 }
 
-// record takes the result of a patch, and reports whether all patches wait after it.
+// record records the result of a patch, and reports whether all patches wait now.
 func (b *breaker) record(object *metav1.PartialObjectMetadata, err error) (open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,14 +54,14 @@ func contains(objects []metav1.PartialObjectMetadata, object *metav1.PartialObje
 	return slices.ContainsFunc(objects, func(o metav1.PartialObjectMetadata) bool { return keyOf(&o) == keyOf(object) })
 }
 
-// open returns why all patches wait, or nil if they do not.
+// open returns why all patches wait, or nil.
 func (b *breaker) open() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cause
 }
 
-// outage counts an outage that a probe confirmed.
+// outage records that a probe confirmed the outage.
 func (b *breaker) outage() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,8 +90,8 @@ func (b *breaker) closeCount() int {
 	return b.closed
 }
 
-// awaitBreaker returns when patches may be sent. One worker probes with dry runs, and
-// the others wait for its result.
+// awaitBreaker waits until patches may be sent. One worker probes with dry runs, and the others
+// wait for it.
 func (e *Engine) awaitBreaker(ctx context.Context) error {
 	if e.breaker.open() == nil {
 		return ctx.Err()
@@ -106,14 +105,14 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 	return e.probeUntilAnswered(ctx, cause)
 }
 
-// probeUntilAnswered probes even if a patch that was in flight has ended the outage
-// meanwhile: the first probe then finds the same.
+// probeUntilAnswered probes until the outage is over. It also probes if a patch that was in flight
+// has ended the outage meanwhile: the first probe then succeeds.
 func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
-	log, away := logr.FromContextOrDiscard(ctx), 0
+	log, unreachable := logr.FromContextOrDiscard(ctx), 0
 	log.Info("Waiting: patches fail because of infrastructure errors", "cause", cause.Error())
 	e.waitReason.set("patches wait: " + truncate(cause.Error(), maxMessage))
 	for n := 1; ; n++ {
-		if err := e.Clock.Sleep(ctx, delay(min(n, patience), cause)); err != nil {
+		if err := e.Clock.Sleep(ctx, delay(min(n, maxAttempts), cause)); err != nil {
 			return err
 		}
 		if err := e.awaitPin(ctx); err != nil {
@@ -125,10 +124,10 @@ func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 		if cause == nil || !infrastructure(cause) {
 			break
 		}
-		if away++; statusOf(cause) != nil {
-			away = 0
+		if unreachable++; statusOf(cause) != nil {
+			unreachable = 0
 		}
-		if away == patience {
+		if unreachable == maxAttempts {
 			return fmt.Errorf("the API server remains unreachable: %w", cause)
 		}
 	}
@@ -138,13 +137,13 @@ func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 	return nil
 }
 
-// probe sends a dry run. First it tries the objects that failed: when they succeed,
-// the outage is over. After a while, or when the same object fails each time, it tries
-// another object to tell an outage from a bad object.
+// probe sends a dry run. At first it patches the objects that failed: the outage is over when they
+// succeed. After a while, or if always the same object fails, it patches another object, to
+// distinguish an outage from a bad object.
 func (e *Engine) probe(ctx context.Context, n int) error {
 	suspects := e.breaker.suspectedObjects()
 	object, other := e.probeCandidates.next(suspects), true
-	if n <= patience && len(suspects) > 0 && (len(suspects) > 1 || object == nil) {
+	if n <= maxAttempts && len(suspects) > 0 && (len(suspects) > 1 || object == nil) {
 		object, other = &suspects[n%len(suspects)], false
 	}
 	if object == nil {
@@ -168,8 +167,8 @@ func (b *breaker) suspectedObjects() []metav1.PartialObjectMetadata {
 	return slices.Clone(b.suspects)
 }
 
-// probeCandidates are the objects of the open page. They are used from its end, where
-// objects were not patched yet.
+// probeCandidates are the objects of the current page. They are used from its end, where objects
+// are not patched yet.
 type probeCandidates struct {
 	mu   sync.Mutex
 	page []metav1.PartialObjectMetadata
@@ -182,7 +181,7 @@ func (c *probeCandidates) open(page []metav1.PartialObjectMetadata) {
 	c.page, c.used = page, 0
 }
 
-// next is an object that is not suspected, or nil.
+// next returns an object that is not suspected, or nil.
 func (c *probeCandidates) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +195,8 @@ func (c *probeCandidates) next(suspects []metav1.PartialObjectMetadata) *metav1.
 	return nil
 }
 
-// waitReason passes the reason why the run waits from the workers to the goroutine
-// that writes the record.
+// waitReason passes the reason why the run waits from the workers to the goroutine that writes the
+// record.
 type waitReason struct {
 	mu      sync.Mutex
 	text    string

@@ -16,19 +16,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-func webhookAway() error {
+func webhookUnavailable() error {
 	return apierrors.NewInternalError(errors.New(`failed calling webhook "check.example.com": Post "https://check.example.svc:443/": connect: connection refused`))
 }
 
-func converterAway() error {
+func converterUnavailable() error {
 	return apierrors.NewInternalError(errors.New(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: Post "https://converter.example.svc:443/convert?timeout=30s": no endpoints available for service "converter"`))
 }
 
-// Everything fails for much longer than one object has tries. The run waits,
-// says why, and goes on, and no object has failed.
-func TestOutageCostsNoObjectItsTries(t *testing.T) {
+// Everything fails for much longer than one object is tried. The run waits, says why, and
+// continues, and no object fails.
+func TestOutageFailsNoObject(t *testing.T) {
 	for name, away := range map[string]error{
-		"admission webhook": webhookAway(), "converter": converterAway(),
+		"admission webhook": webhookUnavailable(), "converter": converterUnavailable(),
 		"overloaded": overloaded(1), "etcd": apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
 	} {
 		for _, concurrency := range []int{1, 4} {
@@ -48,7 +48,7 @@ func TestOutageCostsNoObjectItsTries(t *testing.T) {
 					return away
 				}
 				api.onPatch = trouble
-				api.onTry = func(key string) error {
+				api.onDryRun = func(key string) error {
 					<-shown
 					return trouble(key)
 				}
@@ -65,18 +65,18 @@ func TestOutageCostsNoObjectItsTries(t *testing.T) {
 	}
 }
 
-// One object fails as if something were away, and all others are answered.
+// One object fails with the errors of an outage, and all others succeed.
 func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 	for _, key := range []string{objectKey(0), objectKey(11)} {
 		t.Run(key, func(t *testing.T) {
 			api := newFakeAPI(12)
 			refuse := func(k string) error {
 				if k == key {
-					return converterAway()
+					return converterUnavailable()
 				}
 				return nil
 			}
-			api.onPatch, api.onTry = refuse, refuse
+			api.onPatch, api.onDryRun = refuse, refuse
 			record := mustRun(t, newTestEngine(api, &fakeStore{}))
 			if record.Failed != 1 || record.Rewritten != 11 || record.Failures[0].Reason != ReasonUnavailable {
 				t.Errorf("record is %+v", record)
@@ -85,10 +85,10 @@ func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 	}
 }
 
-func TestServerThatStaysAwayEndsThePod(t *testing.T) {
+func TestUnavailableServerEndsThePod(t *testing.T) {
 	api := newFakeAPI(2)
 	api.onPatch = func(string) error { return badGateway() }
-	api.onTry = func(string) error { return unreachable() }
+	api.onDryRun = func(string) error { return unreachable() }
 	record, err := newTestEngine(api, &fakeStore{}).Run(t.Context())
 	wantError(t, err, "the API server remains unreachable: dial tcp")
 	if record.Finished() || record.Failed != 0 {
@@ -98,16 +98,16 @@ func TestServerThatStaysAwayEndsThePod(t *testing.T) {
 
 func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
 	api := newFakeAPI(2)
-	api.onPatch = func(string) error { return webhookAway() }
-	api.onTry = func(string) error { api.definition.Generation++; return webhookAway() }
+	api.onPatch = func(string) error { return webhookUnavailable() }
+	api.onDryRun = func(string) error { api.definition.Generation++; return webhookUnavailable() }
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.State != contract.StateAborted || len(api.tried) != 1 {
-		t.Errorf("record is %+v after %d tries", record, len(api.tried))
+	if record.State != contract.StateAborted || len(api.dryRuns) != 1 {
+		t.Errorf("record is %+v after %d tries", record, len(api.dryRuns))
 	}
 }
 
-// An answer of the outage that arrives after its end costs the object no try.
-func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
+// An error of the outage that arrives after its end does not count as an attempt.
+func TestErrorOfAnEndedOutage(t *testing.T) {
 	api := newFakeAPI(1)
 	engine := newTestEngine(api, &fakeStore{})
 	engine.prepare()
@@ -117,7 +117,7 @@ func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
 			return nil
 		}
 		engine.breaker.close()
-		return webhookAway()
+		return webhookUnavailable()
 	}
 	got, err := engine.attempt(t.Context(), patchOf(&object))
 	if err != nil || got.cause != nil || got.after == nil || len(api.patched) != 2 {
@@ -128,17 +128,16 @@ func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
 	}
 }
 
-// A patch that was in flight when the outage was noticed is answered while the
-// first probe waits.
+// A patch that was in flight when the outage began succeeds while the first probe waits.
 func TestLateAnswerEndsAnOutage(t *testing.T) {
 	api := newFakeAPI(1)
 	engine := newTestEngine(api, &fakeStore{})
 	engine.prepare()
 	object := api.metadata(objectKey(0))
 	for range breakAfter {
-		engine.breaker.record(&object, webhookAway())
+		engine.breaker.record(&object, webhookUnavailable())
 	}
-	api.onLook = func() error {
+	api.onDefinitionRead = func() error {
 		engine.breaker.record(&object, nil)
 		return nil
 	}

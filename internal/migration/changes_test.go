@@ -28,8 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// setVerbs gives the Job these rights to the objects, and returns when the API
-// server has followed.
+// setVerbs sets the rights of the Job to the objects, and waits until the API server uses them.
 func (r *resource) setVerbs(ctx context.Context, run string, as Patcher, verbs ...string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.plural + "-" + run}}
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/rules/0/verbs", "value": verbs}})
@@ -45,7 +44,7 @@ func (r *resource) setVerbs(ctx context.Context, run string, as Patcher, verbs .
 	})
 }
 
-// recreate deletes the definition, its objects with it, and creates it again.
+// recreate deletes the definition with its objects, and creates it again.
 func (r *resource) recreate(ctx context.Context) error {
 	if err := r.client.Delete(ctx, r.definition()); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (r *resource) recreate(ctx context.Context) error {
 	return r.client.Create(ctx, r.definition())
 }
 
-// convertBy has objects converted by a server that changes them.
+// convertBy converts objects by a server that changes them.
 func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructured) error) {
 	t.Helper()
 	server := httptest.NewTLSServer(converter(change))
@@ -78,7 +77,7 @@ func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructure
 	r.repin(t)
 }
 
-// repin makes runs for the definition as it is now.
+// repin pins further runs to the current definition.
 func (r *resource) repin(t *testing.T) {
 	t.Helper()
 	crd := r.definition()
@@ -86,12 +85,12 @@ func (r *resource) repin(t *testing.T) {
 	r.pin.Generation = crd.Generation
 }
 
-// errConverterAway has the converter close the connection.
-var errConverterAway = errors.New("the converter is away")
+// errConverterUnavailable makes the converter close the connection.
+var errConverterUnavailable = errors.New("the converter is unavailable")
 
 type converter func(*unstructured.Unstructured) error
 
-// mark is a change that tells in etcd who converted an object.
+// mark adds a mark to converted objects, which shows in etcd.
 func mark(object *unstructured.Unstructured) error {
 	object.Object["spec"] = map[string]any{"host": "converted"}
 	return nil
@@ -111,7 +110,7 @@ func (c converter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 		object.SetAPIVersion(review.Request.DesiredAPIVersion)
-		if err := c(object); errors.Is(err, errConverterAway) {
+		if err := c(object); errors.Is(err, errConverterUnavailable) {
 			panic(http.ErrAbortHandler)
 		} else if err != nil {
 			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
@@ -130,7 +129,7 @@ func (r *resource) change(ctx context.Context, patch string) error {
 	return r.client.Patch(ctx, r.definition(), client.RawPatch(types.JSONPatchType, []byte(patch)))
 }
 
-// unserve stops serving v1, and returns when the API server has followed.
+// unserve stops serving v1, and waits until the API server does.
 func (r *resource) unserve(ctx context.Context) error {
 	if err := r.change(ctx, `[{"op": "replace", "path": "/spec/versions/1/served", "value": false}]`); err != nil {
 		return err

@@ -16,11 +16,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// saveInterval spaces the writes that only show progress inside a page.
+// saveInterval is the minimum time between two writes that only show progress within a page.
 const saveInterval = time.Second
 
-// journal writes the run's record and what belongs to it: the list of all failures,
-// and the objects to verify again. One goroutine uses it.
+// journal writes the record of the run, the list of all failures, and the objects to verify again.
+// Only one goroutine uses it.
 type journal struct {
 	record   contract.Record
 	failures failureList
@@ -29,8 +29,8 @@ type journal struct {
 	clock    Clock
 	progress *progress
 
-	// page are the results of the open page. The lists above take them when it is
-	// closed, so that a page that is repeated does not enter them twice.
+	// page are the results of the current page. closePage moves them to the lists, so that a
+	// repeated page is not listed twice.
 	page  []result
 	saved time.Time
 }
@@ -39,7 +39,7 @@ type journal struct {
 func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
 	j := &journal{store: store, clock: clock}
 	var data map[string]string
-	err := patiently(ctx, clock, func() (err error) {
+	err := retry(ctx, clock, func() (err error) {
 		data, err = store.Load(ctx)
 		return err
 	})
@@ -52,7 +52,7 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 			State: contract.StatePreflight, StartTime: j.now(), Ruleset: ruleset,
 		}
 		if spec.Preflight == 0 {
-			j.record.State = contract.StateSettling
+			j.record.State = contract.StatePropagating
 		}
 		j.progress = newProgress(clock, 0)
 		return j, j.save(ctx)
@@ -60,13 +60,13 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 	return j, j.resume(spec, data)
 }
 
-// resume continues what an earlier pod saved. A record of the previous format becomes
-// one of this format with the next write.
+// resume continues from the data of an earlier pod. The next write upgrades a record of the
+// previous format.
 func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error) {
 	if j.record, err = contract.ParseRecord([]byte(data[contract.RecordKey])); err != nil {
 		return err
 	}
-	if err = belongsTo(j.record, spec); err != nil {
+	if err = checkRecordRun(j.record, spec); err != nil {
 		return err
 	}
 	if j.failures, err = openFailures(data); err != nil {
@@ -85,28 +85,28 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 	return nil
 }
 
-// setState records that the run is in another state.
+// setState saves the state of the run.
 func (j *journal) setState(ctx context.Context, state contract.State) error {
 	j.record.State = state
 	return j.save(ctx)
 }
 
-// passBarrier records the barrier, which a restarted pod keeps.
+// passBarrier saves the barrier. A restarted pod keeps it.
 func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	j.record.Barrier = barrier
 	j.progress = newProgress(j.clock, 0)
 	return j.setState(ctx, contract.StateRunning)
 }
 
-// resetPage drops the counts of a page that was not finished: the lists have nothing
-// of it. The total stays, as an estimate.
+// resetPage drops the counts of an unfinished page, which the lists do not include. The total
+// remains as an estimate.
 func (j *journal) resetPage() {
 	total := j.record.Total
 	j.record.Counters = j.record.Checkpoint.Counters
 	j.record.Total = total
 }
 
-// openPage starts counting a page, from where the last whole page ended.
+// openPage starts to count a page, from the end of the last finished page.
 func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 	j.resetPage()
 	known := j.record.Done() + int64(len(page.Items))
@@ -134,7 +134,7 @@ func (j *journal) saveProgress(ctx context.Context) error {
 	return j.save(ctx)
 }
 
-// setWaiting records why the run waits, or, with an empty text, that it continues.
+// setWaiting saves why the run waits. An empty text means that it continues.
 func (j *journal) setWaiting(ctx context.Context, text string) error {
 	if j.record.Waiting == text {
 		return nil
@@ -143,7 +143,7 @@ func (j *journal) setWaiting(ctx context.Context, text string) error {
 	return j.save(ctx)
 }
 
-// closePage makes a finished page the base that a restarted pod starts from.
+// closePage saves a finished page as the checkpoint that a restarted pod continues from.
 func (j *journal) closePage(ctx context.Context, token string) error {
 	data, err := j.flushPage()
 	if err != nil {
@@ -153,15 +153,15 @@ func (j *journal) closePage(ctx context.Context, token string) error {
 	return j.saveWith(ctx, data)
 }
 
-// endPass closes the last page and the pass in one write, so that no record in
-// between looks like the start of a pass.
+// endPass closes the last page and ends the pass in one write. Otherwise a record between the two
+// would look like the start of a pass.
 func (j *journal) endPass(ctx context.Context) error {
 	j.record.Total = j.record.Done()
 	j.record.State = contract.StateAuditing
 	return j.closePage(ctx, "")
 }
 
-// restart forgets all pages: the pass starts again and meets every object again.
+// restart discards all pages: the pass starts again with every object.
 func (j *journal) restart(ctx context.Context) error {
 	data := map[string]string{}
 	j.failures.clear(data)
@@ -173,30 +173,29 @@ func (j *journal) restart(ctx context.Context) error {
 	j.record.Checkpoint = contract.Checkpoint{}
 	j.record.Counters = contract.Counters{}
 	j.record.Failures = nil
-	forgetPreserved(&j.record)
+	resetPreserved(&j.record)
 	j.record.Verified, j.record.Verification = 0, ""
 	j.progress = newProgress(j.clock, 0)
 	return j.saveWith(ctx, data)
 }
 
-// continueFrom takes over the counts and the barrier of a previous run.
-func (j *journal) continueFrom(ctx context.Context, before contract.Record) error {
-	j.record.RetryOf = before.Run
-	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
-	j.record.Counters = before.Counters
+// continueFrom copies the counts and the barrier of a previous run.
+func (j *journal) continueFrom(ctx context.Context, previous contract.Record) error {
+	j.record.RetryOf = previous.Run
+	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = previous.Barrier, previous.BarrierKind, previous.APIServers
+	j.record.Counters = previous.Counters
 	j.record.Failed = 0
-	takePreserved(&j.record, &before)
+	continuePreserved(&j.record, &previous)
 	j.record.Checkpoint = contract.Checkpoint{Counters: j.record.Counters}
 	j.progress = newProgress(j.clock, j.record.Done())
 	return j.setState(ctx, contract.StateRunning)
 }
 
-// repeat starts the run again, because writes at the old version came after its
-// barrier.
+// repeat resets the run to before its barrier.
 func (j *journal) repeat(ctx context.Context) error {
 	j.record.RetryOf = ""
 	j.record.Repeats++
-	j.record.State = contract.StateSettling
+	j.record.State = contract.StatePropagating
 	j.record.Barrier = ""
 	return j.restart(ctx)
 }
@@ -244,8 +243,8 @@ func (j *journal) save(ctx context.Context) error {
 	return j.saveWith(ctx, nil)
 }
 
-// saveWith writes the record, and other keys with it. Without it a restarted pod
-// would repeat or miss work unseen, so an error stops the run.
+// saveWith writes the record and other keys. Without the write a restarted pod would repeat or miss
+// work, so an error stops the run.
 func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 	j.record.RatePerSecond, j.record.EstimatedCompletion = j.progress.forecast(j.record)
 	if j.record.Finished() {
@@ -257,23 +256,23 @@ func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 	}
 	all := map[string]string{contract.RecordKey: string(text)}
 	maps.Copy(all, data)
-	if err := patiently(ctx, j.clock, func() error { return j.store.Save(ctx, all) }); err != nil {
+	if err := retry(ctx, j.clock, func() error { return j.store.Save(ctx, all) }); err != nil {
 		return fmt.Errorf("cannot write the checkpoint: %w", err)
 	}
 	j.saved = j.clock.Now()
 	return nil
 }
 
-// now is cut to seconds, as the record's text is.
+// now returns the time in whole seconds, as it is encoded in the record.
 func (j *journal) now() *metav1.Time {
 	now := metav1.NewTime(j.clock.Now()).Rfc3339Copy()
 	return &now
 }
 
-// belongsTo refuses a run that the record is not of. The record of another run
-// may be the only proof of what that run did; the record of another state of the
-// CustomResourceDefinition proves nothing about this one.
-func belongsTo(r contract.Record, spec *contract.Spec) error {
+// checkRecordRun returns an error if the record belongs to another run, or to another state of the
+// CustomResourceDefinition. The record of another run may be its only evidence and must not be
+// overwritten; the record of another state proves nothing about this one.
+func checkRecordRun(r contract.Record, spec *contract.Spec) error {
 	switch {
 	case r.Run != spec.Run:
 		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, spec.Run)
@@ -284,7 +283,7 @@ func belongsTo(r contract.Record, spec *contract.Spec) error {
 	return nil
 }
 
-// count counts one more object.
+// count adds one object to the counters.
 func count(c *contract.Counters, r result) {
 	if r.path != "" {
 		c.ByFallback++

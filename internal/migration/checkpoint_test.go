@@ -43,7 +43,7 @@ func TestRecordOfEveryPage(t *testing.T) {
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
 	want := []contract.Record{
-		{State: contract.StateSettling},
+		{State: contract.StatePropagating},
 		{State: contract.StateRunning, Barrier: "112"},
 		{State: contract.StateRunning, Barrier: "112", Counters: first, Checkpoint: contract.Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
 		{State: contract.StateRunning, Barrier: "112", Counters: second, Checkpoint: contract.Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
@@ -64,14 +64,14 @@ func TestRecordOfEveryPage(t *testing.T) {
 	}
 }
 
-func TestProgressInsideAPage(t *testing.T) {
+func TestProgressWithinAPage(t *testing.T) {
 	tests := map[string]struct {
 		step time.Duration
 		want int
 	}{
-		"a clock that stalls":        {0, 0},
-		"a fifth of a second a look": {200 * time.Millisecond, 1},
-		"a second a look":            {time.Second, 5},
+		"no time passes":          {0, 0},
+		"0.2 seconds per reading": {200 * time.Millisecond, 1},
+		"1 second per reading":    {time.Second, 5},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestOnlyTheLastRecordIsComplete(t *testing.T) {
 	}
 }
 
-func TestFailuresAreKeptToTen(t *testing.T) {
+func TestRecordListsTenFailures(t *testing.T) {
 	api := newFakeAPI(23)
 	api.onPatch = func(string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: strings.Repeat("x", 5000)}, "a", nil)
@@ -153,13 +153,13 @@ func TestCheckpointWriteIsRetried(t *testing.T) {
 	}
 }
 
-// Every save in turn fails for good. The run stops, and the next pod ends it.
+// Every save in turn fails permanently. The run stops, and the next pod completes it.
 func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error
 		tries int
 	}{
-		"unreachable":    {unreachable(), patience},
+		"unreachable":    {unreachable(), maxAttempts},
 		"ConfigMap gone": {apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), 1},
 		"forbidden":      {forbidden("run-1"), 1},
 	} {
@@ -194,7 +194,7 @@ func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
 	}
 }
 
-// The second patch is never answered: the run ends because it is cancelled.
+// The second patch is never answered: it ends because the run cancels it.
 func TestCheckpointWriteThatFailsStopsThePatchesInFlight(t *testing.T) {
 	api, store, saves := newFakeAPI(2), &fakeStore{}, 0
 	store.onSave = func() error {
@@ -221,9 +221,9 @@ func TestCheckpointThatCannotBeRead(t *testing.T) {
 		err      error
 		want     string
 	}{
-		"recovers":   {failures: 3, err: unavailable()},
-		"stays away": {failures: 100, err: unreachable(), want: "cannot read the checkpoint"},
-		"gone":       {failures: 100, err: apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), want: `configmaps "run-1" not found`},
+		"recovers":    {failures: 3, err: unavailable()},
+		"unavailable": {failures: 100, err: unreachable(), want: "cannot read the checkpoint"},
+		"gone":        {failures: 100, err: apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), want: `configmaps "run-1" not found`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestCheckpointThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestRecordThatIsNotOursIsLeftAlone(t *testing.T) {
+func TestForeignRecordIsNotOverwritten(t *testing.T) {
 	another, recreated, changed := completedRecord(), completedRecord(), completedRecord()
 	another.Run = "run-0"
 	recreated.CRDUID = "crd-0"
@@ -271,7 +271,7 @@ func TestRecordThatIsNotOursIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestFinishedRunIsNotRunAgain(t *testing.T) {
+func TestFinishedRunIsNotRepeated(t *testing.T) {
 	withFailed, aborted := completedRecord(), completedRecord()
 	withFailed.Failed, withFailed.Total = 1, 7
 	aborted.State, aborted.Message = contract.StateAborted, "the endpoint is gone"
@@ -283,7 +283,7 @@ func TestFinishedRunIsNotRunAgain(t *testing.T) {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 			if len(store.saved) != 1 || len(api.lists)+len(api.patched) != 0 {
-				t.Error("a finished run asked the API server")
+				t.Error("a finished run sent requests")
 			}
 		})
 	}
@@ -298,9 +298,9 @@ func mustMarshal(t *testing.T, r contract.Record) []byte {
 	return data
 }
 
-// A run that is aborted before it does the open page again tells nothing of it:
-// its failures are counted where they are listed.
-func TestAbortedRunListsWhatItCounts(t *testing.T) {
+// A run that is aborted before it repeats the current page counts nothing of that page: it lists as
+// many failures as it counts.
+func TestAbortedRunListsTheFailuresThatItCounts(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	ctx, kill := context.WithCancel(t.Context())
 	api.onPatch = func(key string) error {
@@ -331,7 +331,7 @@ func TestAbortedRunListsWhatItCounts(t *testing.T) {
 	}
 }
 
-func TestRunOfTheFormatBeforeGoesOn(t *testing.T) {
+func TestPreviousRecordFormatIsContinued(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	ctx, cancel := context.WithCancel(t.Context())
 	api.onPatch = func(key string) error {

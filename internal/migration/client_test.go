@@ -21,9 +21,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// A client that sends the patch again by itself would send it on an old look
-// at the definition.
-func TestPatchIsSentOnceHoweverSoonTheServerAsksForItAgain(t *testing.T) {
+// A retry by the client would be sent without a new check of the definition.
+func TestPatchIsNotRetriedByTheClient(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if want := "PATCH /apis/example.com/v1/namespaces/ns/crontabs/a"; r.Method+" "+r.URL.Path != want {

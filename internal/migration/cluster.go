@@ -29,18 +29,18 @@ import (
 )
 
 const (
-	// userAgent names the migrator in audit logs and managedFields.
+	// userAgent identifies the migration in audit logs and managedFields.
 	userAgent = "conversion-operator-migrate"
-	// requestTimeout is longer than the API server's own, which is a minute, so
-	// that the server's answer is seen.
+	// requestTimeout exceeds the timeout of API servers, which is a minute, so that their answer
+	// arrives.
 	requestTimeout = 75 * time.Second
 )
 
-// definitions is where CustomResourceDefinitions are.
+// definitions is the resource of CustomResourceDefinitions.
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Cluster is the API server as a run sees it: Lister, Patcher, Definition,
-// Discovery, Rulesets and Checkpoints.
+// Cluster implements Lister, Patcher, Definition, Discovery, Rulesets and Checkpoints with
+// client-go.
 type Cluster struct {
 	config     *rest.Config
 	resource   schema.GroupVersionResource
@@ -52,13 +52,12 @@ type Cluster struct {
 	checkpoint string
 }
 
-// Connect makes the clients for the resource, the CustomResourceDefinition and the
-// ConfigMap of a run.
+// Connect returns a Cluster for the resource, the CustomResourceDefinition and the ConfigMap of a
+// run.
 func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
-	// The number of objects in flight is the limit, and the API server's
-	// priority and fairness.
+	// The throttle, and the priority and fairness of the API server, limit the requests.
 	config.QPS = -1
 	config.Timeout = requestTimeout
 	// The API server would repeat its warning about a deprecated version with every object.
@@ -97,7 +96,7 @@ func (c *Cluster) List(ctx context.Context, scope ListScope, options metav1.List
 	return c.metadata.Resource(c.at(scope.Version)).Namespace(scope.Namespace).List(ctx, options)
 }
 
-// at is the resource at a served version; empty is the storage version.
+// at returns the resource at a served version. An empty version is the storage version.
 func (c *Cluster) at(version string) schema.GroupVersionResource {
 	if version == "" {
 		return c.resource
@@ -105,8 +104,7 @@ func (c *Cluster) at(version string) schema.GroupVersionResource {
 	return c.resource.GroupResource().WithVersion(version)
 }
 
-// patchClient is a client like the one for metadata, which has no way to ask
-// for no retries.
+// patchClient returns a REST client for patches. The metadata client cannot disable retries.
 func patchClient(config *rest.Config, version schema.GroupVersion) (rest.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion = &version
@@ -114,10 +112,9 @@ func patchClient(config *rest.Config, version schema.GroupVersion) (rest.Interfa
 	return rest.RESTClientFor(config)
 }
 
-// Patch implements Patcher. It is sent once, however soon the API server asks
-// for it again: the engine looks at the CustomResourceDefinition before it sends
-// a patch. Fields that the schema does not know were stored before; warning
-// about each of them would only slow the API server down.
+// Patch implements Patcher. It sends the patch once, even if the API server asks for a retry: the
+// engine checks the CustomResourceDefinition before every attempt. It ignores unknown fields: they
+// were stored before, and a warning about each of them would only slow the API server down.
 func (c *Cluster) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	request := c.patches.Patch(types.MergePatchType).
 		AbsPath("/apis", c.resource.Group, c.at(patch.Version).Version).
@@ -145,8 +142,8 @@ func (c *Cluster) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	return answer, nil
 }
 
-// DefinitionMetadata implements Definition. Without a resourceVersion the API
-// server reads from etcd.
+// DefinitionMetadata implements Definition. Without a resourceVersion, the API server reads from
+// etcd.
 func (c *Cluster) DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 	return c.metadata.Resource(definitions).Get(ctx, c.definition, metav1.GetOptions{})
 }
@@ -172,7 +169,7 @@ func (c *Cluster) servedResource(ctx context.Context, client *discovery.Discover
 	return nil, nil
 }
 
-// PreviousRun is the checkpoint of a previous run, in the same namespace.
+// PreviousRun returns the checkpoint of a previous run in the same namespace.
 func (c *Cluster) PreviousRun(name string) Checkpoints {
 	other := *c
 	other.checkpoint = name
@@ -213,12 +210,12 @@ func (c *Cluster) Save(ctx context.Context, data map[string]string) error {
 	return err
 }
 
-// serverLeases are those that every API server renews. From k8s.io/kubernetes
-// pkg/controlplane/apiserver, which names the label.
+// serverLeases selects the leases of API servers. From k8s.io/kubernetes
+// pkg/controlplane/apiserver.
 const serverLeases = "apiserver.kubernetes.io/identity=kube-apiserver"
 
-// APIServers implements Servers: it asks each API server behind the kubernetes
-// Service by its own address.
+// APIServers implements Servers: it queries each API server behind the kubernetes Service by its
+// own address.
 type APIServers struct {
 	cluster *Cluster
 	config  *rest.Config
@@ -235,7 +232,7 @@ func (c *Cluster) APIServers() (*APIServers, error) {
 	return &APIServers{cluster: c, config: c.config, client: client, clock: SystemClock{}}, nil
 }
 
-// Addresses implements Servers. The client that may not read the leases knows of none.
+// Addresses implements Servers. It returns 0 leases if it may not read them.
 func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases int, err error) {
 	endpoints, err := s.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=kubernetes",
@@ -243,17 +240,17 @@ func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases 
 	if err != nil {
 		return nil, 0, err
 	}
-	held, err := s.client.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: serverLeases})
+	list, err := s.client.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: serverLeases})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, 0, err
 	}
 	if err == nil {
-		leases = s.activeLeases(held.Items)
+		leases = s.activeLeases(list.Items)
 	}
 	return addressesOf(endpoints.Items), leases, nil
 }
 
-// activeLeases counts the leases that did not expire.
+// activeLeases counts the leases that have not expired.
 func (s *APIServers) activeLeases(leases []coordinationv1.Lease) int {
 	count := 0
 	for _, lease := range leases {
@@ -286,8 +283,8 @@ func addressesOf(endpoints []discoveryv1.EndpointSlice) []string {
 	return slices.Compact(addresses)
 }
 
-// ServedResourceAt implements Servers. The API server is asked with the same
-// credentials, and must prove to be who the configured address belongs to.
+// ServedResourceAt implements Servers. It uses the same credentials, and verifies the certificate
+// for the configured host name.
 func (s *APIServers) ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error) {
 	config := rest.CopyConfig(s.config)
 	if config.ServerName == "" {
@@ -305,7 +302,7 @@ func (s *APIServers) ServedResourceAt(ctx context.Context, address string) (*met
 	return s.cluster.servedResource(ctx, client)
 }
 
-// hostOf is the name or IP of an API server's address, which may be a URL.
+// hostOf returns the host name or IP address of an API server address, which may be a URL.
 func hostOf(address string) (string, error) {
 	parsed, err := url.Parse(address)
 	if err == nil && parsed.Hostname() != "" {

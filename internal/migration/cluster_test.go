@@ -40,12 +40,12 @@ import (
 
 const (
 	testGroup = "migration.example.com"
-	// propagationDelay covers the moment in which an API server encodes at the old
-	// version although it shows the new one.
+	// propagationDelay covers the time in which an API server still encodes at the old version
+	// although it shows the new one.
 	propagationDelay = 2 * time.Second
 )
 
-// cluster is a real API server and the etcd behind it.
+// cluster is a real API server and its etcd.
 type cluster struct {
 	config *rest.Config
 	client client.Client
@@ -55,13 +55,13 @@ type cluster struct {
 	etcdURL *url.URL
 }
 
-// resource is a CustomResourceDefinition whose objects are stored at v1beta1,
-// and whose storage version is v1 by now.
+// resource is a CustomResourceDefinition whose objects are stored at v1beta1, and whose storage
+// version is now v1.
 type resource struct {
 	*cluster
 	plural  string
 	objects int
-	// pin is the definition as it was when the storage version had moved.
+	// pin is the definition after the change of the storage version.
 	pin contract.Pin
 }
 
@@ -80,7 +80,7 @@ func (c *cluster) newResource(t *testing.T, plural string, objects int) *resourc
 	return r
 }
 
-// newStored is a resource whose storage version has not moved yet.
+// newStored creates a resource whose storage version is still v1beta1.
 func (c *cluster) newStored(t *testing.T, plural string, objects int) *resource {
 	t.Helper()
 	r := &resource{cluster: c, plural: plural, objects: objects}
@@ -94,7 +94,7 @@ func (c *cluster) newStored(t *testing.T, plural string, objects int) *resource 
 	return r
 }
 
-// flip moves the storage version to v1.
+// flip changes the storage version to v1.
 func (r *resource) flip(t *testing.T) {
 	t.Helper()
 	crd := r.definition()
@@ -161,8 +161,8 @@ func (r *resource) createObjects(t *testing.T) {
 	expect.NoError(t, workers.Wait())
 }
 
-// engine is what the Job runs, with the rights that the Job has. The same run
-// finds its checkpoint again.
+// engine returns the engine of the Job, with the rights of the Job. The checkpoint of the run is
+// kept.
 func (r *resource) engine(t *testing.T, run string) *Engine {
 	t.Helper()
 	checkpoint := types.NamespacedName{Namespace: "default", Name: r.plural + "-" + run}
@@ -186,7 +186,7 @@ func (r *resource) spec(run string) *contract.Spec {
 	}
 }
 
-// grant creates the checkpoint and the rights of the Job, unless it did before.
+// grant creates the checkpoint and the rights of the Job, unless they exist.
 func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Namespace: checkpoint.Namespace, Name: checkpoint.Name}
@@ -225,8 +225,8 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	}
 }
 
-// refuseUpdates has the API server refuse every update of one object, at these
-// versions, which are all when it is "*".
+// refuseUpdates makes the API server deny every update of one object at a version, or at all
+// versions if it is "*".
 func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: r.plural + ".hold"}
@@ -261,7 +261,7 @@ func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 	})
 }
 
-// stored counts the objects in etcd by the version of their bytes.
+// stored returns the number of objects in etcd by the version of their encoding.
 func (r *resource) stored(t *testing.T) map[string]int {
 	t.Helper()
 	versions := map[string]int{}
@@ -273,7 +273,7 @@ func (r *resource) stored(t *testing.T) map[string]int {
 	return versions
 }
 
-// revision is that of the last write to any object.
+// revision returns the revision of the last write to any object.
 func (r *resource) revision(t *testing.T) int64 {
 	t.Helper()
 	var last int64
@@ -283,7 +283,7 @@ func (r *resource) revision(t *testing.T) int64 {
 	return last
 }
 
-// revisions are those of the last write to each object.
+// revisions returns the revision of the last write to each object.
 func (r *resource) revisions(t *testing.T) map[string]int64 {
 	t.Helper()
 	revisions := map[string]int64{}
@@ -293,7 +293,7 @@ func (r *resource) revisions(t *testing.T) map[string]int64 {
 	return revisions
 }
 
-// raw are the objects in etcd.
+// raw returns the objects in etcd.
 func (r *resource) raw(t *testing.T) []etcd.Entry {
 	t.Helper()
 	entries, _, err := r.etcd.List(t.Context(), path.Join("/registry", testGroup, r.plural)+"/")
@@ -301,7 +301,7 @@ func (r *resource) raw(t *testing.T) []etcd.Entry {
 	return entries
 }
 
-// compact makes etcd forget every earlier revision.
+// compact removes all earlier revisions from etcd.
 func (r *resource) compact(t *testing.T) {
 	t.Helper()
 	_, revision, err := r.etcd.List(t.Context(), path.Join("/registry", testGroup, r.plural)+"/")

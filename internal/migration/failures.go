@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxMessage is in bytes. Validation messages can repeat a whole object,
-	// and ten of them must fit into a status.
+	// maxMessage is the limit of a message in bytes. Validation messages can repeat a whole object,
+	// and ten messages must fit into a status.
 	maxMessage = 1024
-	// maxListedMessage is in bytes, in the list of all failures.
+	// maxListedMessage is the limit of a message in the list of all failures, in bytes.
 	maxListedMessage = 256
-	// chunkBytes is the size from which the list of all failures goes on in
-	// another key, so that a page rewrites the last one only.
+	// chunkBytes is the size of a chunk, which has its own key. A page rewrites only the last
+	// chunk.
 	chunkBytes = 64 << 10
-	// maxChunks bounds the list: a ConfigMap holds a MiB. The log has the rest.
+	// maxChunks bounds the list: a ConfigMap has up to 1 MiB. The log has the remaining failures.
 	maxChunks = 8
 )
 
-// FailuresOf reads the failed objects that the data of a run's ConfigMap lists:
-// all of them, unless they are more than about half a MiB.
+// FailuresOf reads the list of failed objects from the data of a run's ConfigMap. The list is
+// complete up to about half a MiB.
 func FailuresOf(data map[string]string) ([]v1alpha1.MigrationFailure, error) {
 	var all []v1alpha1.MigrationFailure
 	for i := range maxChunks {
@@ -44,15 +44,14 @@ func FailuresOf(data map[string]string) ([]v1alpha1.MigrationFailure, error) {
 
 func chunkKey(i int) string { return fmt.Sprintf("failures-%d.json", i) }
 
-// failureList is the list of all failed objects, of which it holds the last
-// chunk only.
+// failureList is the list of all failed objects. It has only the last chunk in memory.
 type failureList struct {
 	chunk int
 	last  []v1alpha1.MigrationFailure
 	size  int
 }
 
-// openFailures continues a list that was saved.
+// openFailures continues a saved list.
 func openFailures(data map[string]string) (failureList, error) {
 	var l failureList
 	for l.chunk < maxChunks-1 && data[chunkKey(l.chunk+1)] != "" {
@@ -69,7 +68,7 @@ func openFailures(data map[string]string) (failureList, error) {
 	return l, nil
 }
 
-// add lists failures and writes the keys that changed into data, each once.
+// add appends failures, and writes each changed key into data once.
 func (l *failureList) add(failures []v1alpha1.MigrationFailure, data map[string]string) error {
 	written := true
 	for _, f := range failures {
@@ -108,7 +107,7 @@ func (l *failureList) write(data map[string]string) error {
 	return nil
 }
 
-// clear forgets all failures.
+// clear removes all failures.
 func (l *failureList) clear(data map[string]string) {
 	for i := range l.chunk + 1 {
 		data[chunkKey(i)] = ""
@@ -116,11 +115,11 @@ func (l *failureList) clear(data map[string]string) {
 	*l = failureList{}
 }
 
-// truncate cuts a message to at most that many bytes.
-func truncate(message string, most int) string {
-	if len(message) <= most {
+// truncate shortens a message to at most limit bytes.
+func truncate(message string, limit int) string {
+	if len(message) <= limit {
 		return message
 	}
 	const ellipsis = "…"
-	return strings.ToValidUTF8(message[:most-len(ellipsis)], "") + ellipsis
+	return strings.ToValidUTF8(message[:limit-len(ellipsis)], "") + ellipsis
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// All objects but the first fail, and the pod dies at a page in between.
+// All objects but the first fail, and the pod crashes in between.
 func TestAllFailuresAreListed(t *testing.T) {
 	api, store := newFakeAPI(900), &fakeStore{}
 	api.onPatch = func(key string) error {
@@ -74,18 +74,18 @@ func TestListOfFailuresIsBounded(t *testing.T) {
 	l.clear(data)
 	failures, err = FailuresOf(data)
 	if err != nil || len(failures) != 0 {
-		t.Errorf("%d listed after all were forgotten, error %v", len(failures), err)
+		t.Errorf("%d listed after the list was cleared, error %v", len(failures), err)
 	}
 }
 
-func TestListThatIsNotReadable(t *testing.T) {
+func TestUnreadableLists(t *testing.T) {
 	data := map[string]string{chunkKey(0): "{"}
 	wantError(t, second(FailuresOf(data)), "failures-0.json is not readable")
 	wantError(t, second(openFailures(data)), "failures-0.json is not readable")
 	wantError(t, second(openReverifyList(map[string]string{reverifyKey: "{"})), "verify again is not readable")
 }
 
-func TestShortenKeepsWholeCharacters(t *testing.T) {
+func TestTruncateKeepsWholeCharacters(t *testing.T) {
 	for _, text := range []string{"short", strings.Repeat("x", maxMessage), strings.Repeat("ä", maxMessage), "x" + strings.Repeat("ä", maxMessage)} {
 		got := truncate(text, maxMessage)
 		if len(got) > maxMessage || !utf8.ValidString(got) || (len(text) <= maxMessage && got != text) {

@@ -26,7 +26,7 @@ import (
 
 var testResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 
-// testSpec is that of a run without anything that is not necessary.
+// testSpec has only what a run needs.
 var testSpec = contract.Spec{
 	FormatVersion: contract.SpecFormat, Run: "run-1", Resource: metav1.GroupVersionResource(testResource), Pin: testPin,
 	Namespace: "ns", RecordConfigMap: "run-1", PropagationDelay: metav1.Duration{Duration: time.Minute},
@@ -37,21 +37,20 @@ var testKind = schema.GroupKind{Group: "example.com", Kind: "CronTab"}
 
 var testPin = contract.Pin{Name: "crontabs.example.com", UID: "crd-1", Generation: 3}
 
-// stored is one object as etcd holds it.
+// stored is an object in etcd.
 type stored struct {
 	uid      types.UID
 	revision int64
 	version  string
 	edits    string
 	owners   []metav1.ManagedFieldsEntry
-	// held are annotations in which converters preserve data.
-	held map[string]string
+	// preserved are the annotations in which converters preserve data.
+	preserved map[string]string
 }
 
-// fakeAPI keeps objects the way the API server and etcd do: one revision for
-// all, lists that page over a snapshot, and patches that write only if the
-// bytes differ. The hooks make it misbehave; they run before the request, may
-// change the objects, and their error is the answer.
+// fakeAPI behaves like an API server with etcd: it has one revision for all objects, lists that
+// page over a snapshot, and patches that write only if the bytes differ. The hooks run before the
+// request and may change objects. A hook that returns an error fails the request.
 type fakeAPI struct {
 	mu        sync.Mutex
 	objects   map[string]stored
@@ -64,26 +63,26 @@ type fakeAPI struct {
 	lists      []metav1.ListOptions
 	patched    []string
 
-	// broken are objects that fail every list at the version, and are refused there.
+	// broken are objects that fail every list, and every patch, at these versions.
 	broken map[string]string
-	// lags has the API server encode at the old version, and drops has it drop the
-	// owners of an object with every patch.
+	// lags makes the API server encode at the old version. drops makes it drop the managedFields of
+	// an object with every patch.
 	lags  func() bool
 	drops func(key string) bool
-	// onTry runs before a patch that is not written, and onPath before one that is
-	// not sent to the object at the storage version.
-	onTry  func(key string) error
-	tried  []string
-	onPath func(patch Patch) error
-	// restores has a write at another version make data of what an object holds.
+	// onDryRun runs before a dry run, and onPath before a patch at another version or of a
+	// subresource.
+	onDryRun func(key string) error
+	dryRuns  []string
+	onPath   func(patch Patch) error
+	// restores makes a write at another version restore the preserved data of an object.
 	restores bool
 
-	definition metav1.PartialObjectMetadata
-	onLook     func() error
-	looks      int
+	definition       metav1.PartialObjectMetadata
+	onDefinitionRead func() error
+	definitionReads  int
 }
 
-// newFakeAPI holds n objects at v1beta1: ns/a000, ns/a001, …
+// newFakeAPI has n objects at v1beta1: ns/a000, ns/a001, …
 func newFakeAPI(n int) *fakeAPI {
 	api := &fakeAPI{objects: map[string]stored{}, snapshots: map[string][]metav1.PartialObjectMetadata{}, revision: 100}
 	api.definition.UID, api.definition.Generation = testPin.UID, testPin.Generation
@@ -106,7 +105,7 @@ func (f *fakeAPI) write(key, version string) {
 	f.objects[key] = o
 }
 
-// edit changes the object, as an admission webhook does.
+// edit changes the object like an admission webhook.
 func (f *fakeAPI) edit(key string) {
 	f.write(key, f.objects[key].version)
 	o := f.objects[key]
@@ -115,7 +114,7 @@ func (f *fakeAPI) edit(key string) {
 }
 
 func (o stored) annotations() map[string]string {
-	all := maps.Clone(o.held)
+	all := maps.Clone(o.preserved)
 	if o.edits != "" {
 		if all == nil {
 			all = map[string]string{}
@@ -125,10 +124,10 @@ func (o stored) annotations() map[string]string {
 	return all
 }
 
-// hold lets an object hold preserved data, as it was written.
-func (f *fakeAPI) hold(key, annotation, value string) {
+// preserve adds preserved data to an object without a write.
+func (f *fakeAPI) preserve(key, annotation, value string) {
 	o := f.objects[key]
-	o.held = map[string]string{annotation: value}
+	o.preserved = map[string]string{annotation: value}
 	f.objects[key] = o
 }
 
@@ -142,7 +141,7 @@ func (f *fakeAPI) recreate(key, version string) {
 	f.write(key, version)
 }
 
-// expire forgets all snapshots, as a compaction of etcd does.
+// expire removes all snapshots, like a compaction of etcd.
 func (f *fakeAPI) expire() { clear(f.snapshots) }
 
 func (f *fakeAPI) metadata(key string) metav1.PartialObjectMetadata {
@@ -186,7 +185,7 @@ func (f *fakeAPI) List(ctx context.Context, scope ListScope, options metav1.List
 	return f.readable(list, scope.Version)
 }
 
-// readable fails the whole list if an object of it cannot be converted.
+// readable fails the list if one of its objects cannot be converted.
 func (f *fakeAPI) readable(list *metav1.PartialObjectMetadataList, version string) (*metav1.PartialObjectMetadataList, error) {
 	if version == "" {
 		version = "v1"
@@ -243,7 +242,7 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	}
 	key := patch.Namespace + "/" + patch.Name
 	if patch.DryRun {
-		return f.try(key, patch)
+		return f.dryRun(key, patch)
 	}
 	f.patched = append(f.patched, key)
 	if err := f.before(key, patch); err != nil {
@@ -260,9 +259,9 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 		f.own(key, owners)
 		f.write(key, encoding)
 	}
-	if f.restores && patch.Version != "" && f.objects[key].held != nil {
+	if f.restores && patch.Version != "" && f.objects[key].preserved != nil {
 		o := f.objects[key]
-		o.held = nil
+		o.preserved = nil
 		f.objects[key] = o
 		f.write(key, encoding)
 	}
@@ -275,10 +274,10 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	return &answer, nil
 }
 
-func (f *fakeAPI) try(key string, patch Patch) (*metav1.PartialObjectMetadata, error) {
-	f.tried = append(f.tried, key)
-	if f.onTry != nil {
-		if err := f.onTry(key); err != nil {
+func (f *fakeAPI) dryRun(key string, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	f.dryRuns = append(f.dryRuns, key)
+	if f.onDryRun != nil {
+		if err := f.onDryRun(key); err != nil {
 			return nil, err
 		}
 	}
@@ -287,7 +286,7 @@ func (f *fakeAPI) try(key string, patch Patch) (*metav1.PartialObjectMetadata, e
 	return &answer, nil
 }
 
-// ownersAfter are those that an object has after a patch.
+// ownersAfter returns the managedFields after a patch.
 func (f *fakeAPI) ownersAfter(key string, patch Patch) []metav1.ManagedFieldsEntry {
 	var body metav1.PartialObjectMetadata
 	switch err := json.Unmarshal(patch.Body, &body); {
@@ -335,33 +334,33 @@ func (f *fakeAPI) precondition(key string, patch Patch) error {
 	return nil
 }
 
-// DefinitionMetadata shows what the hooks made of the definition.
+// DefinitionMetadata returns the definition as the hooks changed it.
 func (f *fakeAPI) DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	f.looks++
-	if f.onLook != nil {
-		if err := f.onLook(); err != nil {
+	f.definitionReads++
+	if f.onDefinitionRead != nil {
+		if err := f.onDefinitionRead(); err != nil {
 			return nil, err
 		}
 	}
 	return f.definition.DeepCopy(), nil
 }
 
-// ServedResource shows a steady state.
+// ServedResource always shows v1 as the storage version.
 func (f *fakeAPI) ServedResource(context.Context) (*metav1.APIResource, error) {
 	return shownWith(storageVersionHash("example.com", "v1", "CronTab")), nil
 }
 
-// Addresses shows one API server.
+// Addresses returns one API server.
 func (f *fakeAPI) Addresses(context.Context) ([]string, int, error) {
 	return []string{"10.0.0.1:6443"}, 1, nil
 }
 
-// ServedResourceAt shows a steady state.
+// ServedResourceAt always shows v1 as the storage version.
 func (f *fakeAPI) ServedResourceAt(ctx context.Context, _ string) (*metav1.APIResource, error) {
 	return f.ServedResource(ctx)
 }
@@ -370,7 +369,7 @@ func shownWith(hash string) *metav1.APIResource {
 	return &metav1.APIResource{Name: "crontabs", Kind: "CronTab", StorageVersionHash: hash}
 }
 
-// oldKeys are the objects that are not stored at v1.
+// oldKeys returns the objects that are not stored at v1.
 func (f *fakeAPI) oldKeys() []string {
 	var keys []string
 	for key, o := range f.objects {
@@ -382,13 +381,13 @@ func (f *fakeAPI) oldKeys() []string {
 	return keys
 }
 
-// fakeStore keeps every record that was saved, and all keys unchanged.
+// fakeStore records every saved record.
 type fakeStore struct {
 	saved  [][]byte
 	data   map[string]string
 	onSave func() error
 	onLoad func() error
-	// afterSave sees what was saved.
+	// afterSave is called with every saved record.
 	afterSave func(record string)
 }
 
@@ -426,7 +425,7 @@ func (s *fakeStore) Save(ctx context.Context, data map[string]string) error {
 	return nil
 }
 
-// records parses all that was saved, so every test proves that it is readable.
+// records parses all saved records, so that every test checks that they are valid.
 func (s *fakeStore) records(t *testing.T) []contract.Record {
 	t.Helper()
 	var records []contract.Record
@@ -440,7 +439,7 @@ func (s *fakeStore) records(t *testing.T) []contract.Record {
 	return records
 }
 
-// fakeClock moves by what is slept, and by step whenever someone looks.
+// fakeClock advances by the time slept, and by step with every read.
 type fakeClock struct {
 	mu    sync.Mutex
 	now   time.Time

@@ -12,13 +12,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// curable are the refusals that another path may not meet.
-var curable = map[string]bool{ReasonInvalid: true, ReasonAdmissionDenied: true, ReasonRefused: true, ReasonUnavailable: true}
+// fallbackReasons are the refusals that a fallback may avoid.
+var fallbackReasons = map[string]bool{ReasonInvalid: true, ReasonAdmissionDenied: true, ReasonRefused: true, ReasonUnavailable: true}
 
-// fallBack tries the paths that are allowed, in their order, for an object that
-// the API server refuses. The object failed if none of them is open.
+// fallBack tries the allowed fallbacks, in order, for an object that the API server refuses. The
+// object fails if all of them fail.
 func (e *Engine) fallBack(ctx context.Context, object *metav1.PartialObjectMetadata, cause error) (result, error) {
-	if !curable[reasonOf(cause)] {
+	if !fallbackReasons[reasonOf(cause)] {
 		return e.failure(object, cause), nil
 	}
 	for _, fallback := range e.Fallback {
@@ -51,8 +51,8 @@ func (e *Engine) paths(fallback v1alpha1.MigrationFallback) []Patch {
 	return paths
 }
 
-// migrateBy patches one object on another path. Not found means that there is no
-// such path: whether the object is gone, only its own path tells.
+// migrateBy patches one object on a fallback path. Not found means that the path does not exist:
+// only the object's own path shows whether it was deleted.
 func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch) (result, error) {
 	for n := 1; ; n++ {
 		patch := patchOf(object)
@@ -62,7 +62,7 @@ func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMeta
 		case err != nil:
 			return result{}, err
 		case got.cause == nil:
-			return proof(object, got.after), nil
+			return resultOfPatch(object, got.after), nil
 		case got.after != nil:
 			return e.restoreManagedFields(ctx, object, path.Version, got)
 		case n == objectAttempts || reasonOf(got.cause) != ReasonConflict:

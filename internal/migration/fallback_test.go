@@ -13,14 +13,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// The object is refused at the storage version; paths are those that were tried.
+// The API server refuses the object at the storage version; paths are the fallbacks that were
+// tried.
 func TestFallback(t *testing.T) {
 	noSubresource := apierrors.NewNotFound(testResource.GroupResource(), "a000")
 	both := []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion}
 	tests := map[string]struct {
 		refusal  error
 		fallback []v1alpha1.MigrationFallback
-		// answers by path; none accepts.
+		// answers are the errors by path. A path without one accepts the object.
 		answers map[string]error
 		want    contract.Counters
 		paths   []string
@@ -36,8 +37,8 @@ func TestFallback(t *testing.T) {
 			refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource, "v1beta1/": forbidden("a000"), "v1alpha1/": invalid("a000")},
 			want: contract.Counters{Total: 1, Failed: 1}, paths: []string{"v1/status", "v1beta1/", "v1alpha1/"}, reason: ReasonInvalid,
 		},
-		"none helps a conversion":    {refusal: unconvertible(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonConversionFailed},
-		"none helps what is too big": {refusal: tooLarge(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonTooLarge},
+		"a failed conversion":         {refusal: unconvertible(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonConversionFailed},
+		"an object that is too large": {refusal: tooLarge(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonTooLarge},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,16 +69,16 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// Another client writes the object, or deletes it, while the fallback is tried.
-func TestFallbackMeetsOtherWriters(t *testing.T) {
+// Another client writes or deletes the object during the fallback.
+func TestFallbackWithConcurrentWrites(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(*fakeAPI)
 		want      contract.Counters
 	}{
-		"written":            {func(f *fakeAPI) { f.write("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
-		"written, by an old": {func(f *fakeAPI) { f.write("ns/a000", "v1beta1") }, contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
-		"created again":      {func(f *fakeAPI) { f.recreate("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
-		"deleted":            {func(f *fakeAPI) { f.remove("ns/a000") }, contract.Counters{Total: 1, Gone: 1}},
+		"written":                    {func(f *fakeAPI) { f.write("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"written at the old version": {func(f *fakeAPI) { f.write("ns/a000", "v1beta1") }, contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
+		"created again":              {func(f *fakeAPI) { f.recreate("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"deleted":                    {func(f *fakeAPI) { f.remove("ns/a000") }, contract.Counters{Total: 1, Gone: 1}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 )
 
-// One object cannot be converted, and fails every list; another one grows by its
-// conversion to more than etcd takes.
+// One object cannot be converted, and fails every list; the conversion of another one exceeds the
+// size limit of etcd.
 func testFaulty(t *testing.T, r *resource) {
 	r.convertBy(t, func(object *unstructured.Unstructured) error {
 		switch object.GetName() {
@@ -57,26 +57,26 @@ func testFaulty(t *testing.T, r *resource) {
 	}
 }
 
-// The converter is away until the record says that the run waits for it. API
-// servers before Kubernetes 1.37 do not need it to store what they have converted
-// before, and drop managedFields: there, too, all objects have them in the end.
-func testAway(t *testing.T, r *resource) {
-	var away atomic.Bool
+// The converter is unavailable until the record says that the run waits. API servers before
+// Kubernetes 1.37 can store objects that they have converted before without it, and drop
+// managedFields: all objects must have managedFields in the end.
+func testUnavailable(t *testing.T, r *resource) {
+	var unavailable atomic.Bool
 	r.convertBy(t, func(object *unstructured.Unstructured) error {
-		if away.Load() {
-			return errConverterAway
+		if unavailable.Load() {
+			return errConverterUnavailable
 		}
 		return mark(object)
 	})
-	engine := r.engine(t, "away")
+	engine := r.engine(t, "unavailable")
 	engine.OldVersions = []string{"v1beta1"}
-	engine.Patcher = atPatch(engine.Patcher, 20, func() { away.Store(true) })
+	engine.Patcher = atPatch(engine.Patcher, 20, func() { unavailable.Store(true) })
 	store := engine.Checkpoints
 	waited := ""
 	engine.Checkpoints = storeFunc{store, func(data map[string]string) {
 		if record, err := contract.ParseRecord([]byte(data[contract.RecordKey])); err == nil && record.Waiting != "" {
 			waited = record.Waiting
-			away.Store(false)
+			unavailable.Store(false)
 		}
 	}}
 	record := r.mustRun(t, "rewritten after a wait", engine)
@@ -94,7 +94,7 @@ func testAway(t *testing.T, r *resource) {
 	}
 }
 
-// storeFunc sees what is saved.
+// storeFunc calls a function with the data of every save.
 type storeFunc struct {
 	Checkpoints
 	see func(data map[string]string)
@@ -118,8 +118,7 @@ func testOldVersion(t *testing.T, r *resource) {
 	r.byFallback(t, v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion)
 }
 
-// byFallback expects one object to be rewritten on another path, unchanged but
-// for its version.
+// byFallback expects one object to be rewritten by a fallback, with no change but its version.
 func (r *resource) byFallback(t *testing.T, fallback ...v1alpha1.MigrationFallback) {
 	t.Helper()
 	engine := r.engine(t, "fallback")
@@ -137,8 +136,8 @@ func (r *resource) byFallback(t *testing.T, fallback ...v1alpha1.MigrationFallba
 	}
 }
 
-// Several clients update, delete and create objects at both versions, from
-// before the run until after it.
+// Several clients update, delete and create objects at both versions, from before the run until
+// after it.
 func testWriters(t *testing.T, r *resource) {
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -180,7 +179,7 @@ func (r *resource) writeUntil(ctx context.Context, t *testing.T, random *rand.Ra
 	}
 }
 
-// Every pod is killed in its second page, and etcd then forgets all snapshots.
+// Every pod is killed in its second page, and etcd then compacts all snapshots.
 func testChaos(t *testing.T, r *resource) {
 	release.Only(t, "TestIntegration")
 	pods := 0

@@ -25,24 +25,24 @@ import (
 
 func TestIntegration(t *testing.T) {
 	c := startCluster(t)
-	t.Run("an API server that lags behind", func(t *testing.T) { testLag(t, c) })
+	t.Run("a lagging API server", func(t *testing.T) { testLag(t, c) })
 	t.Run("objects that cannot be converted or stored are named", func(t *testing.T) { testFaulty(t, c.newResource(t, "faulties", 60)) })
-	t.Run("a converter that is away is waited for", func(t *testing.T) { testAway(t, c.newResource(t, "aways", 60)) })
+	t.Run("the run waits for an unavailable converter", func(t *testing.T) { testUnavailable(t, c.newResource(t, "unavailables", 60)) })
 	t.Run("a refused object is accepted through its status", func(t *testing.T) { testStatus(t, c.newResource(t, "statuses", 30)) })
 	t.Run("a refused object is accepted at its old version", func(t *testing.T) { testOldVersion(t, c.newResource(t, "oldies", 30)) })
-	t.Run("others write, delete and create meanwhile", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
+	t.Run("other clients write, delete and create concurrently", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
 	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
-	t.Run("preserved data gets its place", func(t *testing.T) { testPlacing(t, c.newResource(t, "holders", 20)) })
+	t.Run("preserved data is restored", func(t *testing.T) { testRestore(t, c.newResource(t, "holders", 20)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
 	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
-	t.Run("a conversion that is dropped aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
-	t.Run("a storage version that moves aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
-	t.Run("a definition that is created again aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
-	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
+	t.Run("a removed conversion aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
+	t.Run("a changed storage version aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
+	t.Run("a recreated definition aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
+	t.Run("another storage version aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
 	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
-	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
-	t.Run("nothing of objects was told", func(t *testing.T) { testNothingLeaks(t, c) })
+	t.Run("a version that is no longer served aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
+	t.Run("logs and records contain no object data", func(t *testing.T) { testNothingLeaks(t, c) })
 }
 
 func testRewritten(t *testing.T, r *resource) {
@@ -76,8 +76,8 @@ func testRefused(t *testing.T, r *resource) {
 	wantError(t, errors.New(record.Failures[0].Message), "is held back")
 }
 
-// The pod is killed in the middle of a page, etcd forgets the list's snapshot,
-// and another pod takes over.
+// The pod is killed in the middle of a page, etcd compacts the snapshot of the list, and another
+// pod continues.
 func testResumed(t *testing.T, r *resource) {
 	ctx, kill := context.WithCancel(logTo(t))
 	defer kill()
@@ -101,7 +101,7 @@ func testResumed(t *testing.T, r *resource) {
 		t.Errorf("record is %+v", record)
 	}
 	if record.Checkpoint.Pages != 6 {
-		t.Errorf("%d pages, want 6: whole pages are not done again", record.Checkpoint.Pages)
+		t.Errorf("%d pages, want 6: finished pages are not repeated", record.Checkpoint.Pages)
 	}
 }
 
@@ -123,8 +123,8 @@ func testRemoved(t *testing.T, r *resource) {
 	}
 }
 
-// The conversion is dropped, as by replacing the definition with one that has
-// none: every object that is rewritten from then on would miss it.
+// The conversion is removed, for example because the definition is replaced by one without it:
+// objects that are rewritten afterwards would not be converted.
 func testConversionDropped(t *testing.T, r *resource) {
 	r.convertBy(t, mark)
 	r.abortsUnder(t, `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
@@ -140,8 +140,8 @@ func testStorageMoved(t *testing.T, r *resource) {
 		{"op": "replace", "path": "/spec/versions/1/storage", "value": false}]`)
 }
 
-// abortsUnder changes the definition under the second page of a hundred, and
-// expects the objects of all later pages in etcd as they were.
+// abortsUnder changes the definition during the second page of 100 objects, and expects all later
+// pages to be unchanged in etcd.
 func (r *resource) abortsUnder(t *testing.T, change string) {
 	t.Helper()
 	engine := r.engine(t, "pinned")
@@ -181,7 +181,7 @@ func testRecreated(t *testing.T, r *resource) {
 	wantError(t, errors.New(record.Message), r.pin.Name)
 }
 
-// The clock of this run does not wait for two minutes.
+// The clock of this run does not really wait for two minutes.
 func testOtherStorage(t *testing.T, r *resource) {
 	engine := r.engine(t, "other")
 	engine.Resource.Version = "v1beta1"
@@ -214,8 +214,7 @@ func testRightsLost(t *testing.T, r *resource) {
 	r.wantStored(t, map[string]int{"v1": r.objects})
 }
 
-// mustRun runs the engine, and tells how fast it was: a figure to read, on a
-// machine that does other things, too.
+// mustRun runs the engine and logs its rate, which depends on the machine.
 func (r *resource) mustRun(t *testing.T, what string, engine *Engine) contract.Record {
 	t.Helper()
 	start := time.Now()
@@ -244,7 +243,7 @@ func (r *resource) wantStored(t *testing.T, want map[string]int) {
 	}
 }
 
-// atPatch does something before the nth patch, and later ones wait for it.
+// atPatch calls do before the nth patch. Later patches wait for it.
 func atPatch(p Patcher, n int, do func()) Patcher {
 	var mu sync.Mutex
 	count := 0

@@ -28,9 +28,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 )
 
-// lateServer is a second API server on the same etcd, which learns of changed
-// definitions only when it is let go. Until then it shows the old storage
-// version, and writes at it.
+// lateServer is a second API server on the same etcd. While it is held, it does not see changed
+// definitions: it shows the old storage version and writes at it.
 type lateServer struct {
 	config *rest.Config
 	held   *hold
@@ -43,7 +42,7 @@ func testLag(t *testing.T, c *cluster) {
 	t.Run("the audit catches it", func(t *testing.T) { testAuditCatches(t, c.newStored(t, "auditeds", 40), late) })
 }
 
-// The run asks both servers, and patches only when both show the storage version.
+// The run checks both servers, and patches only when both show the storage version.
 func testBarrierWaits(t *testing.T, r *resource, late *lateServer) {
 	late.flip(t, r)
 	engine := r.engine(t, "waited")
@@ -66,8 +65,8 @@ func testBarrierWaits(t *testing.T, r *resource, late *lateServer) {
 	r.wantStored(t, map[string]int{"v1": 40})
 }
 
-// The run cannot ask the late server. The server finds nothing to do, because it
-// would write the bytes that are there.
+// The run cannot check the late server. That server changes nothing, because it would write the
+// same bytes.
 func testAuditCatches(t *testing.T, r *resource, late *lateServer) {
 	late.flip(t, r)
 	engine := r.engine(t, "audited")
@@ -96,7 +95,7 @@ func testAuditCatches(t *testing.T, r *resource, late *lateServer) {
 	r.wantStored(t, map[string]int{"v1": 40})
 }
 
-// flip moves the storage version while the late server does not hear of it.
+// flip changes the storage version while the late server is held.
 func (l *lateServer) flip(t *testing.T, r *resource) {
 	t.Helper()
 	crd := r.definition()
@@ -111,13 +110,7 @@ func (l *lateServer) flip(t *testing.T, r *resource) {
 	r.flip(t)
 }
 
-type discoveryFunc func(context.Context) (*metav1.APIResource, error)
-
-func (f discoveryFunc) ServedResource(ctx context.Context) (*metav1.APIResource, error) {
-	return f(ctx)
-}
-
-// serverMap are API servers by name.
+// serverMap implements Servers for API servers by name.
 type serverMap map[string]Discovery
 
 func (s serverMap) Addresses(context.Context) (addresses []string, leases int, err error) {
@@ -134,7 +127,7 @@ func (s serverMap) ServedResourceAt(ctx context.Context, address string) (*metav
 	return s[address].ServedResource(ctx)
 }
 
-// through is the resource as one API server serves it.
+// through returns the resource as one API server serves it.
 func (r *resource) through(t *testing.T, config *rest.Config) *Cluster {
 	t.Helper()
 	c, err := Connect(config, r.spec(""))
@@ -160,7 +153,7 @@ func (c *cluster) startLateServer(t *testing.T) *lateServer {
 	return &lateServer{config: user, held: held}
 }
 
-// hold keeps back what waits for it.
+// hold blocks wait until it is released.
 type hold struct {
 	mu   sync.Mutex
 	free chan struct{}
@@ -192,8 +185,7 @@ func (h *hold) wait() {
 	<-free
 }
 
-// lateEtcd is a proxy to etcd. While it is held, connections that ask for
-// definitions get no answers.
+// lateEtcd is a proxy to etcd. While it is held, connections that read definitions get no answers.
 func lateEtcd(t *testing.T, etcd *url.URL, held *hold) *url.URL {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -226,7 +218,7 @@ func proxy(from net.Conn, address string, held *hold) {
 	_, _ = io.Copy(from, &heldBack{server, late, held})
 }
 
-// spy notes whether definitions are asked for.
+// spy records whether a connection reads definitions.
 type spy struct {
 	io.Reader
 	late *atomic.Bool
@@ -240,7 +232,7 @@ func (s *spy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heldBack passes on what it reads when it may.
+// heldBack forwards what it reads unless it is held.
 type heldBack struct {
 	io.Reader
 	late *atomic.Bool

@@ -15,19 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// list reads metadata, with retries. It aborts the run on answers that another pod
-// would get, too. An expired token, and an object that fails the list, are left to the
-// caller. An API server that remains unavailable, and lost rights, end the pod, so
-// that its successor tries again.
+// list reads metadata, with retries. It aborts the run on errors that another pod would also get.
+// The caller handles expired tokens and objects that fail the list. If the API server remains
+// unavailable or rights are lost, the pod ends, and the next one retries.
 func (e *Engine) list(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return e.listWithin(ctx, patience, scope, options)
+	return e.listWithin(ctx, maxAttempts, scope, options)
 }
 
 // listWithin is list with another number of attempts while the API server, or a
 // converter, answers with errors.
 func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
-	worth := func(n int, err error) bool {
+	retryable := func(n int, err error) bool {
 		switch {
 		case unreadable(err):
 			return n < e.unreadableTries()
@@ -36,9 +35,9 @@ func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, opt
 		case statusOf(err) != nil:
 			return n < tries && transient(err)
 		}
-		return n < patience
+		return n < maxAttempts
 	}
-	err := patientlyWhile(ctx, e.Clock, worth, func() (err error) {
+	err := retryWhile(ctx, e.Clock, retryable, func() (err error) {
 		list, err = e.Lister.List(ctx, scope, options)
 		return err
 	})
@@ -58,9 +57,9 @@ func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, opt
 	return nil, fmt.Errorf("cannot list %s: %w", e.GroupResource(), err)
 }
 
-// getLatest reads one object, and returns nil if it is gone. The Job may list but not
-// get; the API server turns this list into a get. For an object that cannot be read at
-// any version, it returns the object as it was.
+// getLatest reads one object, and returns nil if it was deleted. The Job may list but not get; the
+// API server turns this list into a get. If no version of the object can be read, it returns the
+// object unchanged.
 func (e *Engine) getLatest(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	list, err := e.listAtAnyVersion(ctx, object.Namespace, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
@@ -79,14 +78,14 @@ func (e *Engine) getLatest(ctx context.Context, object *metav1.PartialObjectMeta
 	return nil, nil
 }
 
-// expired reports a continue token that is older than etcd's last compaction.
+// expired reports whether the continue token is older than the last compaction of etcd.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// nextToken is the token that the API server offers instead of an expired one. It
-// continues at the same object in a newer state, and misses only objects written after
-// the first page, hence after the barrier. Empty when the server offers none.
+// nextToken returns the token that the API server offers instead of an expired one, or an empty
+// string. That token continues at the same object in a newer state. It misses only objects that
+// were written after the first page, and therefore after the barrier.
 func nextToken(err error) string {
 	if status := statusOf(err); status != nil {
 		return status.Continue
@@ -94,9 +93,8 @@ func nextToken(err error) string {
 	return ""
 }
 
-// unreadableTries is how often a list is tried that fails because of an object:
-// its converter may have been restarted just then. It is certain once the search
-// for the object has begun.
+// unreadableTries is how often a list that fails because of an object is patchResult, as its
+// converter may just have restarted. Once the bisection has begun, the cause is certain.
 func (e *Engine) unreadableTries() int {
 	if e.pageSize < e.PageSize {
 		return 1
@@ -104,22 +102,21 @@ func (e *Engine) unreadableTries() int {
 	return 3
 }
 
-// pageTries is how often a page is tried before the record says that the run
-// waits: it shows after some seconds.
+// pageTries is the number of attempts for a page before the record says that the run waits, which
+// is after some seconds.
 const pageTries = 5
 
-// unreadable reports a list that fails because one of its objects cannot be
-// converted: the API server then returns none of them.
+// unreadable reports whether a list failed because one of its objects cannot be converted: the API
+// server then returns no objects.
 func unreadable(err error) bool {
 	status := statusOf(err)
 	return status != nil && status.Code == http.StatusInternalServerError && !infrastructure(err)
 }
 
-// readPage lists the page that the token names. If one object fails the whole
-// list, it reads smaller pages until that object is alone, and then reads it at
-// the other versions: the one that it is stored at needs no conversion. What the
-// API server says about the object is left to its patch. While converters are
-// away, it waits for them.
+// readPage lists the page of the token. If one object fails the whole list, readPage bisects until
+// that object is alone, and then reads it at the other versions: the version in which it is stored
+// needs no conversion. The later patch of the object reports its error. While converters are
+// unavailable, readPage waits for them.
 func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav1.PartialObjectMetadataList, error) {
 	for {
 		page, err := e.listPage(ctx, e.pageOptions(token))
@@ -178,18 +175,20 @@ func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) err
 // versions. A token is valid for all versions of a resource: they are stored together.
 func (e *Engine) readAtOtherVersions(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
 	page, err := e.listAtOtherVersions(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
-	if err != nil || page != nil {
-		for i := range itemsOf(page) {
+	if page == nil && err == nil {
+		return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
+			"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
+	}
+	if page != nil {
+		for i := range page.Items {
 			logr.FromContextOrDiscard(ctx).V(1).Info("The list fails because of one object", "object", keyOf(&page.Items[i]), "message", cause.Error())
 		}
-		return page, err
 	}
-	return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
-		"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
+	return page, err
 }
 
-// listAtOtherVersions lists at the first of the other served versions that can, or
-// returns nil.
+// listAtOtherVersions lists at the first of the other served versions at which the list succeeds,
+// or returns nil.
 func (e *Engine) listAtOtherVersions(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	for _, version := range e.OldVersions {
 		page, err := e.list(ctx, ListScope{Version: version, Namespace: namespace}, options)
@@ -200,8 +199,8 @@ func (e *Engine) listAtOtherVersions(ctx context.Context, namespace string, opti
 	return nil, nil
 }
 
-// listAtAnyVersion lists at the storage version, or at another one if an object
-// fails the list there, or is known to.
+// listAtAnyVersion lists at the storage version, or at another one if an object fails the list
+// there, or has failed it before.
 func (e *Engine) listAtAnyVersion(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	if e.unconvertible.Load() {
 		if list, err := e.listAtOtherVersions(ctx, namespace, options); list != nil || err != nil {
@@ -212,16 +211,9 @@ func (e *Engine) listAtAnyVersion(ctx context.Context, namespace string, options
 	if !unreadable(err) {
 		return list, err
 	}
-	elsewhere, otherErr := e.listAtOtherVersions(ctx, namespace, options)
-	if elsewhere != nil || otherErr != nil {
-		return elsewhere, otherErr
+	otherList, otherErr := e.listAtOtherVersions(ctx, namespace, options)
+	if otherList != nil || otherErr != nil {
+		return otherList, otherErr
 	}
 	return nil, err
-}
-
-func itemsOf(page *metav1.PartialObjectMetadataList) []metav1.PartialObjectMetadata {
-	if page == nil {
-		return nil
-	}
-	return page.Items
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// Some objects fail every list that they are part of. They are named, and the
-// others are rewritten, whatever their places.
-func TestListThatFailsIsNarrowed(t *testing.T) {
+// Some objects fail every list that includes them. They are named, and all others are rewritten.
+func TestFailingListIsBisected(t *testing.T) {
 	const atV1, atOld = "v1 ", "v1beta1 "
 	tests := map[string]map[string]string{
 		"the first":               {objectKey(0): atV1},
@@ -62,7 +61,7 @@ func TestListThatFailsIsNarrowed(t *testing.T) {
 	}
 }
 
-func TestObjectThatNoServedVersionReadsIsPlaced(t *testing.T) {
+func TestUnreadableObjectAbortsTheRun(t *testing.T) {
 	tests := map[string]struct {
 		object  int
 		old     []string
@@ -87,8 +86,8 @@ func TestObjectThatNoServedVersionReadsIsPlaced(t *testing.T) {
 	}
 }
 
-// Others write the object that cannot be read, at the version that it has.
-func TestObjectThatCannotBeReadIsWrittenByOthers(t *testing.T) {
+// Other clients write the unreadable object at its old version.
+func TestUnreadableObjectIsWrittenByOthers(t *testing.T) {
 	api := newFakeAPI(12)
 	api.broken = map[string]string{objectKey(7): "v1 "}
 	api.onPatch = func(string) error {
@@ -102,7 +101,7 @@ func TestObjectThatCannotBeReadIsWrittenByOthers(t *testing.T) {
 	}
 }
 
-func TestListIsWideAgainBehindTheObject(t *testing.T) {
+func TestPageSizeRecoversAfterTheObject(t *testing.T) {
 	api := newFakeAPI(400)
 	api.broken = map[string]string{objectKey(3): "v1 "}
 	engine := newTestEngine(api, &fakeStore{})
@@ -113,17 +112,16 @@ func TestListIsWideAgainBehindTheObject(t *testing.T) {
 		last = options
 	}
 	if last.Limit != 64 {
-		t.Errorf("the last page was of %d objects", last.Limit)
+		t.Errorf("the last page had %d objects", last.Limit)
 	}
 	if len(api.lists) > 60 {
 		t.Errorf("%d lists for one object that cannot be read", len(api.lists))
 	}
 }
 
-// The converter is away when a page is to be listed: for longer than any other
-// request is tried.
-func TestConverterThatIsAwayIsWaitedForByLists(t *testing.T) {
-	for name, away := range map[string]error{"converter": converterAway(), "overloaded": overloaded(1), "unavailable": unavailable()} {
+// The converter is unavailable when a page is listed, for longer than other requests are retried.
+func TestListWaitsForTheConverter(t *testing.T) {
+	for name, away := range map[string]error{"converter": converterUnavailable(), "overloaded": overloaded(1), "unavailable": unavailable()} {
 		t.Run(name, func(t *testing.T) {
 			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
 			back := clock.Now().Add(time.Hour)

@@ -15,22 +15,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errManagedFieldsDropped is a patch that was stored without metadata.managedFields.
-// With every patch an API server converts the object to each version that
-// managedFields names. If no converter does that, API servers before Kubernetes
-// 1.37 store the object without managedFields (k8s.io/apimachinery
-// pkg/util/managedfields, UpdateNoErrors). Then no field manager owns its fields, and
-// none can remove one by applying it. API servers also do this without a converter for
-// what is stored, if they have converted the object before.
+// errManagedFieldsDropped is the cause of a patch that was stored without metadata.managedFields.
+// With every patch an API server converts the object to each version that managedFields names. If
+// no converter answers, API servers before Kubernetes 1.37 store the object without managedFields
+// (k8s.io/apimachinery pkg/util/managedfields, UpdateNoErrors). Then no field manager owns its
+// fields, and none can remove a field by server-side apply. API servers also do this for the stored
+// object if they have converted it before.
 var errManagedFieldsDropped = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
 	Message: "the API server stores objects without metadata.managedFields, as no converter converts them to the versions that are named there; they get it back when one does",
 }}
 
-// droppedManagedFields reports whether a patch cost an object its managedFields
-// because no converter answered. An API server also drops them when an entry names a
-// version that the definition no longer has (kubernetes#111937): those cannot be
-// restored.
+// droppedManagedFields reports whether a patch removed managedFields because no converter answered.
+// An API server also drops them if an entry names a version that the definition no longer has
+// (kubernetes#111937): those cannot be restored.
 func (e *Engine) droppedManagedFields(before, after []metav1.ManagedFieldsEntry) bool {
 	return len(before) > 0 && len(after) == 0 &&
 		!slices.ContainsFunc(before, func(owner metav1.ManagedFieldsEntry) bool { return !e.serves(owner.APIVersion) })
@@ -41,29 +39,29 @@ func (e *Engine) serves(apiVersion string) bool {
 	return ofGroup && (version == e.Resource.Version || slices.Contains(e.OldVersions, version))
 }
 
-// restoreManagedFields gives an object the managedFields back that it had before a
-// patch at that version, which got this answer. It is stored at the storage version by
-// now. Entries that were written since stay. It gives up on an object that cannot be
-// converted to the version of an entry: every write drops all of them.
-func (e *Engine) restoreManagedFields(ctx context.Context, object *metav1.PartialObjectMetadata, version string, got attempted) (result, error) {
+// restoreManagedFields restores the managedFields that an object had before the patch at that
+// version with that result. The object is stored at the storage version by now. Entries that were
+// written since then remain. It gives up if the object cannot be converted to the version of an
+// entry: every write would drop all entries.
+func (e *Engine) restoreManagedFields(ctx context.Context, object *metav1.PartialObjectMetadata, version string, got patchResult) (result, error) {
 	done := resultOf(object, rewritten)
 	done.edited = true
-	owners, tried := object.ManagedFields, e.newAttempts()
+	owners, attempts := object.ManagedFields, e.newAttempts()
 	for got.cause != nil {
 		if got.after != nil {
 			object = got.after
 		}
-		if !tried.uncounted(got) {
-			cure := remedyFor(got.cause, object.Name)
+		if !attempts.uncounted(got) {
+			remedy := remedyFor(got.cause, object.Name)
 			switch {
-			case cure == stopRun || cure == restartPod:
-				return result{}, e.runEnds(cure, object, got.cause)
-			case cure == giveUp || tried.count == objectAttempts:
+			case remedy == stopRun || remedy == restartPod:
+				return result{}, e.runEnds(remedy, object, got.cause)
+			case remedy == giveUp || attempts.count == objectAttempts:
 				logr.FromContextOrDiscard(ctx).V(1).Info("Object lost its managedFields", "object", done.object, "message", got.cause.Error())
 				done.after = object
 				return done, nil
 			}
-			latest, err := e.prepareRetry(ctx, object, tried.count, cure, got.cause)
+			latest, err := e.prepareRetry(ctx, object, attempts.count, remedy, got.cause)
 			if err != nil || latest == nil {
 				return resultOf(object, gone), err
 			}
@@ -95,10 +93,10 @@ func sameManager(a, b metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource
 }
 
-// restoringBody is the body that writes the managedFields; with a resourceVersion,
-// only to that state of the object.
+// restoringBody returns a patch body that writes the managedFields. With a resourceVersion, it
+// applies only to that state of the object.
 func (p Patch) restoringBody(resourceVersion string) []byte {
-	// Entries were read as JSON: they can be written as that.
+	// The entries were decoded from JSON, so encoding cannot fail.
 	body, _ := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: resourceVersion, ManagedFields: p.managedFields}})
 	return body
 }

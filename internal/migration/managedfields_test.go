@@ -22,7 +22,7 @@ func owner(manager, version string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// newOwnedAPI holds n objects that a client applies.
+// newOwnedAPI has n objects with fields that a client applied.
 func newOwnedAPI(n int) *fakeAPI {
 	api := newFakeAPI(n)
 	for i := range n {
@@ -31,14 +31,14 @@ func newOwnedAPI(n int) *fakeAPI {
 	return api
 }
 
-// newOwnedEngine knows the version that their owner names.
+// newOwnedEngine returns an engine that knows the version in managedFields.
 func newOwnedEngine(api *fakeAPI, store *fakeStore) *Engine {
 	engine := newTestEngine(api, store)
 	engine.OldVersions = []string{"v1beta1"}
 	return engine
 }
 
-// ownersOf names who owns fields of an object.
+// ownersOf returns the field managers of an object.
 func (f *fakeAPI) ownersOf(i int) string {
 	var names []string
 	for _, entry := range f.objects[objectKey(i)].owners {
@@ -47,9 +47,9 @@ func (f *fakeAPI) ownersOf(i int) string {
 	return strings.Join(names, ", ")
 }
 
-// The converter is away for half an hour, and the API server drops the owners of
-// what is patched meanwhile: the run waits, and gives them back.
-func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
+// The converter is unavailable for half an hour, and the API server drops the managedFields of
+// patched objects meanwhile: the run waits, and restores them.
+func TestDroppedManagedFieldsAreRestored(t *testing.T) {
 	for _, concurrency := range []int{1, 4} {
 		for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifyFull} {
 			t.Run(fmt.Sprintf("%d in flight, verify %s", concurrency, verify), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
 						store.afterSave = nil
 					}
 				}
-				api.onTry = func(string) error { <-shown; return nil }
+				api.onDryRun = func(string) error { <-shown; return nil }
 				engine := newOwnedEngine(api, store)
 				engine.Clock, engine.Concurrency, engine.PageSize, engine.Verify = clock, concurrency, 12, verify
 				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Repeats != 0 {
@@ -85,17 +85,17 @@ func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
 	}
 }
 
-// A client writes an object, or deletes it, before it has its owners again.
-func TestOwnersOfObjectsThatOthersChangeMeanwhile(t *testing.T) {
+// A client writes or deletes an object before its managedFields are restored.
+func TestManagedFieldsWithConcurrentWrites(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(api *fakeAPI)
 		want      string
 	}{
-		"nobody":             {func(*fakeAPI) {}, "argocd at v1beta1"},
-		"somebody else":      {func(api *fakeAPI) { api.takeOver(owner("controller", "v1")) }, "controller at v1, argocd at v1beta1"},
-		"the owner":          {func(api *fakeAPI) { api.takeOver(owner("argocd", "v1beta1")) }, "argocd at v1beta1"},
-		"who drops them all": {func(api *fakeAPI) { api.takeOver() }, "argocd at v1beta1"},
-		"who deletes it":     {func(api *fakeAPI) { api.remove(objectKey(0)) }, ""},
+		"no write":            {func(*fakeAPI) {}, "argocd at v1beta1"},
+		"another manager":     {func(api *fakeAPI) { api.takeOver(owner("controller", "v1")) }, "controller at v1, argocd at v1beta1"},
+		"the same manager":    {func(api *fakeAPI) { api.takeOver(owner("argocd", "v1beta1")) }, "argocd at v1beta1"},
+		"managedFields reset": {func(api *fakeAPI) { api.takeOver() }, "argocd at v1beta1"},
+		"deleted":             {func(api *fakeAPI) { api.remove(objectKey(0)) }, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,15 +119,15 @@ func TestOwnersOfObjectsThatOthersChangeMeanwhile(t *testing.T) {
 	}
 }
 
-// takeOver writes the first object, which has only these owners from then on.
+// takeOver writes the first object and replaces its managedFields.
 func (f *fakeAPI) takeOver(owners ...metav1.ManagedFieldsEntry) {
 	f.own(objectKey(0), owners)
 	f.write(objectKey(0), "v1")
 }
 
-// One object is not convertible to the version that an owner names: whatever is
-// done, the API server drops its owners. The run goes on without them.
-func TestOwnersThatCannotBeKept(t *testing.T) {
+// One object cannot be converted to the version in its managedFields: the API server drops them
+// with every write. The run continues without them.
+func TestManagedFieldsThatCannotBeRestored(t *testing.T) {
 	api := newOwnedAPI(12)
 	api.drops = func(key string) bool { return key == objectKey(7) }
 	engine := newOwnedEngine(api, &fakeStore{})
@@ -141,8 +141,8 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// An object that only another version accepts gets its owners back there.
-func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
+// The managedFields of an object that only another version accepts are restored at that version.
+func TestManagedFieldsAreRestoredByFallback(t *testing.T) {
 	api := newOwnedAPI(1)
 	api.onPatch = func(string) error { return invalid("a000") }
 	var versions []string
@@ -164,9 +164,9 @@ func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
 	}
 }
 
-// No API server has the version any more that all owners name: it drops them with
-// every write, and nothing is away.
-func TestOwnersAtAVersionThatIsGone(t *testing.T) {
+// The definition no longer has a version in the managedFields: the API server drops them with every
+// write, although no converter is unavailable.
+func TestManagedFieldsOfARemovedVersion(t *testing.T) {
 	api := newFakeAPI(12)
 	for i := range 12 {
 		api.own(objectKey(i), []metav1.ManagedFieldsEntry{owner("controller", "v1"), owner("argocd", "v1alpha1")})

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// metricsNamespace begins the names of all metrics that are our own.
+	// metricsNamespace is the prefix of the names of our metrics.
 	metricsNamespace = "conversion_operator_migration"
-	// MetricsPath is where Prometheus asks.
+	// MetricsPath is the path that Prometheus scrapes.
 	MetricsPath = "/metrics"
-	// noCode is that of a patch that no API server answered.
+	// noCode is the code of a patch without an answer.
 	noCode = "none"
 )
 
@@ -34,12 +34,12 @@ var reasons = []string{
 	ReasonConflict, ReasonNotFound, ReasonUnavailable, ReasonUnreadable, ReasonRefused,
 }
 
-// patchBuckets begin with what a small object takes on an idle API server, and
-// end with the time after which it gives up.
+// patchBuckets begin with the time for a small object on an idle API server, and end with the
+// timeout of API servers.
 var patchBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// Metrics are what a migration pod exposes while it lives, which may be for seconds:
-// what outlives it is in the record. A nil Metrics counts nothing.
+// Metrics are the metrics of a migration pod. The pod may exist for seconds only; the record has
+// what must outlive it. A nil Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -51,7 +51,7 @@ type Metrics struct {
 	limit     prometheus.Gauge
 	throttled prometheus.Counter
 
-	// What the record says.
+	// Values of the record.
 	states  map[contract.State]prometheus.Gauge
 	found   prometheus.Gauge
 	done    prometheus.Gauge
@@ -59,7 +59,7 @@ type Metrics struct {
 	started prometheus.Gauge
 }
 
-// NewMetrics registers all that a run of the named CustomResourceDefinition counts.
+// NewMetrics registers the metrics of a run for the named CustomResourceDefinition.
 func NewMetrics(crd, buildVersion string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -117,14 +117,14 @@ func (m *Metrics) gauges(name, help string, crd prometheus.Labels, labels ...str
 	return vector
 }
 
-// Handler answers Prometheus at MetricsPath, and nothing else.
+// Handler serves MetricsPath only.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	return mux
 }
 
-// finished counts an object that came to its end.
+// finished counts an object with its outcome.
 func (m *Metrics) finished(r result) {
 	if m == nil {
 		return
@@ -150,7 +150,7 @@ func (m *Metrics) addThrottled(pause time.Duration) {
 	}
 }
 
-// Checkpoints saves the record of the run, and exposes what it says.
+// Checkpoints returns store with metrics that follow the record.
 func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints {
 	return instrumentedCheckpoints{store, m}
 }
@@ -162,18 +162,18 @@ type instrumentedCheckpoints struct {
 
 func (c instrumentedCheckpoints) Load(ctx context.Context) (map[string]string, error) {
 	data, err := c.Checkpoints.Load(ctx)
-	c.metrics.show(data)
+	c.metrics.expose(data)
 	return data, err
 }
 
 func (c instrumentedCheckpoints) Save(ctx context.Context, data map[string]string) error {
-	c.metrics.show(data)
+	c.metrics.expose(data)
 	return c.Checkpoints.Save(ctx, data)
 }
 
-// show exposes what the record says. A record that cannot be read ends the run, which
-// reports it.
-func (m *Metrics) show(data map[string]string) {
+// expose sets the metrics from the record. It ignores an unreadable record, which ends the run with
+// an error.
+func (m *Metrics) expose(data map[string]string) {
 	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
 		return
@@ -187,14 +187,14 @@ func (m *Metrics) show(data map[string]string) {
 	m.started.Set(float64(record.StartTime.Unix()))
 }
 
-func oneIf(so bool) float64 {
-	if so {
+func oneIf(condition bool) float64 {
+	if condition {
 		return 1
 	}
 	return 0
 }
 
-// Patcher counts the patches that are sent.
+// Patcher returns patcher with metrics of the patches that are sent.
 func (m *Metrics) Patcher(patcher Patcher) Patcher { return instrumentedPatcher{patcher, m} }
 
 type instrumentedPatcher struct {

@@ -32,7 +32,7 @@ var (
 	noise = regexp.MustCompile(`_bucket|_seconds_sum|_info| 0$`)
 )
 
-// counted are our own metrics that are not zero, but for what differs each time.
+// counted returns our metrics that are not zero, without those that vary.
 func counted(scraped string) []string {
 	var lines []string
 	for _, match := range ours.FindAllStringSubmatch(scraped, -1) {
@@ -50,16 +50,16 @@ func measured(engine *Engine) *Metrics {
 	return engine.Metrics
 }
 
-// One object is refused, one is written by others first, one server asks for time.
+// One object is refused, one is written by another client first, and one patch gets a Retry-After.
 func TestMetricsOfARun(t *testing.T) {
 	api := newFakeAPI(6)
-	asked := false
+	throttled := false
 	api.onPatch = func(key string) error {
 		switch {
 		case key == objectKey(1):
 			return forbidden("a001")
-		case key == objectKey(2) && !asked:
-			asked = true
+		case key == objectKey(2) && !throttled:
+			throttled = true
 			return overloaded(7)
 		case key == objectKey(3) && api.objects[key].version != "v1":
 			api.write(key, "v1")
@@ -91,25 +91,25 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 }
 
-// Three patches at one in a second: two of them wait.
-func TestMetricsOfARunThatIsHeldBack(t *testing.T) {
+// Two of three patches wait if one per second is allowed.
+func TestMetricsOfAThrottledRun(t *testing.T) {
 	engine := newTestEngine(newFakeAPI(3), &fakeStore{})
 	engine.MaxWritesPerSecond = 1
 	metrics := measured(engine)
 	mustRun(t, engine)
 	if got, want := scrape(t, metrics), metricsNamespace+`_throttled_seconds_total{crd="crontabs.example.com"} 2`; !strings.Contains(got, want) {
-		t.Errorf("there is no %s", want)
+		t.Errorf("%s is missing", want)
 	}
 }
 
-// What Prometheus sees while all patches wait.
+// Prometheus shows that all patches wait.
 func TestMetricsOfAnOutage(t *testing.T) {
 	api := newFakeAPI(3)
 	engine := newTestEngine(api, &fakeStore{})
 	metrics := measured(engine)
 	var waiting bool
 	api.onPatch = func(string) error { return unavailable() }
-	api.onTry = func(string) error {
+	api.onDryRun = func(string) error {
 		if waiting = strings.Contains(scrape(t, metrics), metricsNamespace+`_waiting{crd="crontabs.example.com"} 1`); waiting {
 			api.onPatch = nil
 			return nil
@@ -125,7 +125,7 @@ func TestMetricsOfAnOutage(t *testing.T) {
 	}
 }
 
-// A pod that goes on shows what previous pods have done before it does anything.
+// A pod that continues a run shows the counts of previous pods from the start.
 func TestMetricsOfAResumedRun(t *testing.T) {
 	store := &fakeStore{}
 	mustRun(t, newTestEngine(newFakeAPI(4), store))
@@ -135,18 +135,18 @@ func TestMetricsOfAResumedRun(t *testing.T) {
 	got := scrape(t, metrics)
 	for _, want := range []string{`objects_done{crd="crontabs.example.com"} 4`, `state{crd="crontabs.example.com",state="Completed"} 1`, `objects_total{crd="crontabs.example.com",outcome="rewritten"} 0`} {
 		if !strings.Contains(got, metricsNamespace+"_"+want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("%s is missing", want)
 		}
 	}
 }
 
-func TestCodeOfAPatchThatNobodyAnswered(t *testing.T) {
+func TestCodeOfAnUnansweredPatch(t *testing.T) {
 	if got := codeOf(errors.New("connection refused")); got != noCode {
 		t.Errorf("code is %q, want %q", got, noCode)
 	}
 }
 
-// It shows neither profiles nor anything of the run but numbers.
+// The port serves nothing but metrics, in particular no profiles.
 func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404} {
 		recorder := httptest.NewRecorder()
@@ -157,18 +157,18 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	}
 }
 
-// TestMetricsAreDocumented compares the table for users with what is served.
+// TestMetricsAreDocumented compares the table in the documentation with the metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "MIGRATION METRICS", Prefix: metricsNamespace}
 	table.Check(t, scrape(t, NewMetrics(testPin.Name, "v0.0.0")))
 }
 
-// TestAlertsAskForValuesThatThereAre from the start.
-func TestAlertsAskForValuesThatThereAre(t *testing.T) {
+// TestAlertsUseExistingLabels checks that the label values in alerts exist from the start.
+func TestAlertsUseExistingLabels(t *testing.T) {
 	scraped := scrape(t, NewMetrics(testPin.Name, "v0.0.0"))
 	for _, pair := range metricstable.Asked(t, "../..", metricsNamespace) {
 		if !strings.Contains(scraped, pair) {
-			t.Errorf("there is no %s", pair)
+			t.Errorf("%s is missing", pair)
 		}
 	}
 }

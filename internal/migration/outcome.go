@@ -20,7 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// outcome is how the run leaves one object.
+// outcome is what the run did with one object.
 type outcome int
 
 const (
@@ -42,17 +42,16 @@ type result struct {
 	// edited is set when the patch changed more than the encoding: an admission
 	// webhook edits objects as they are written.
 	edited bool
-	// after is the object as the API server answered, if it did.
+	// after is the object as the API server returned it, or nil.
 	after *metav1.PartialObjectMetadata
-	// counted tells that held is what the object holds in annotations.
+	// counted is true if preserved has the values that the annotations of the object preserve.
 	counted   bool
 	preserved []conversion.Preserved
-	// placed tells that a value that it held has become data, and refused are the
-	// versions at which that is not possible.
-	placed  bool
-	refused []v1alpha1.MigrationFailure
-	// path is how the API server accepted the object in the end, if it refused it
-	// at the storage version.
+	// restored is true if a preserved value was restored to a field. refused are the versions at
+	// which that failed.
+	restored bool
+	refused  []v1alpha1.MigrationFailure
+	// path is the fallback by which the API server accepted the object, or empty.
 	path v1alpha1.MigrationFallback
 }
 
@@ -68,7 +67,7 @@ func (e *Engine) failure(object *metav1.PartialObjectMetadata, cause error) resu
 	}
 }
 
-// tooLarge is an object that has no whole form at the storage version.
+// tooLarge is the result of an object that does not fit completely into the storage version.
 func (e *Engine) tooLarge(object *metav1.PartialObjectMetadata, cause error) result {
 	return result{object: keyOf(object), outcome: failed, reason: ReasonTooLarge, message: cause.Error(), command: e.suggest(ReasonTooLarge, object)}
 }
@@ -84,10 +83,9 @@ func keyOf(object *metav1.PartialObjectMetadata) string {
 	return object.Namespace + "/" + object.Name
 }
 
-// proof compares an object before and after a patch. The API server stores a
-// patched object only if its bytes differ, and the version that the object is
-// encoded in is among them.
-func proof(before, after *metav1.PartialObjectMetadata) result {
+// resultOfPatch compares an object before and after a patch. The API server stores a patched object
+// only if its bytes differ, and they include the version that the object is encoded in.
+func resultOfPatch(before, after *metav1.PartialObjectMetadata) result {
 	r := resultOf(before, rewritten)
 	if before.ResourceVersion == after.ResourceVersion {
 		r.outcome = current
@@ -96,42 +94,42 @@ func proof(before, after *metav1.PartialObjectMetadata) result {
 	return r
 }
 
-// edited tells from an object's metadata whether its content changed, too. The
-// fields that a webhook sets enter managedFields.
+// edited reports whether more than the encoding of the object changed, by its metadata: fields that
+// a webhook sets are recorded in managedFields.
 func edited(before, after *metav1.PartialObjectMetadata) bool {
 	was, is := before.ObjectMeta.DeepCopy(), after.ObjectMeta.DeepCopy()
 	was.ResourceVersion, is.ResourceVersion = "", ""
 	return !equality.Semantic.DeepEqual(was, is)
 }
 
-// newer reports whether the object was written after the barrier. A
-// resourceVersion that cannot be compared proves nothing.
+// newer reports whether the object was written after the barrier. It is false if the
+// resourceVersion cannot be compared.
 func newer(object *metav1.PartialObjectMetadata, barrier string) bool {
 	order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, barrier)
 	return err == nil && order > 0
 }
 
-// remedy is what a refused patch calls for.
+// remedy is the reaction to a failed patch.
 type remedy int
 
 const (
 	// giveUp lists the object as failed: the API server would refuse it again.
 	giveUp remedy = iota
-	// tryAgain later: a converter or an admission webhook may recover.
+	// tryAgain retries later: a converter or an admission webhook may recover.
 	tryAgain
-	// awaitServer before another try: the fault may not be the object's.
+	// awaitServer waits for the API server before the next attempt: the cause may not be the
+	// object.
 	awaitServer
-	// refetch at the object: it was written or deleted meanwhile.
+	// refetch reads the object again: it was written or deleted meanwhile.
 	refetch
-	// stopRun: no object can be patched this way.
+	// stopRun aborts the run: no object can be patched.
 	stopRun
-	// restartPod: no object can be patched until the pod has its rights back.
+	// restartPod ends the pod: no object can be patched until the pod has its rights back.
 	restartPod
 )
 
-// remedies by HTTP status. A failed conversion is a plain 500, as are admission
-// webhooks that do not answer. 422, 413, a 403 of admission, and all others are
-// the object's.
+// remedies by HTTP status. A failed conversion is a plain 500, like an admission webhook that does
+// not answer. 422, 413, a 403 of admission, and all others concern the object only.
 var remedies = map[int32]remedy{
 	http.StatusUnauthorized:        restartPod,
 	http.StatusNotFound:            refetch,
@@ -145,13 +143,13 @@ var remedies = map[int32]remedy{
 	http.StatusGatewayTimeout:      awaitServer,
 }
 
-// remedyFor says what the error of a patch of the named object calls for.
+// remedyFor returns the reaction to a failed patch of the named object.
 func remedyFor(err error, name string) remedy {
 	status := statusOf(err)
 	switch {
 	case status == nil:
 		return awaitServer
-	case status.Code == http.StatusNotFound && !names(err, status, name):
+	case status.Code == http.StatusNotFound && !isObjectNotFound(err, status, name):
 		return stopRun
 	case status.Code == http.StatusForbidden && withoutRights.MatchString(status.Message):
 		return restartPod
@@ -161,22 +159,21 @@ func remedyFor(err error, name string) remedy {
 	return remedies[status.Code]
 }
 
-// withoutRights matches the API server's answer to a user who may not patch the
-// resource. Admission, which refuses one object, says it in other words. From
-// k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go,
-// forbiddenMessage.
+// withoutRights matches the message for a user who may not patch the resource. Messages of
+// admission, which concern one object, differ. From k8s.io/apiserver
+// pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
 var withoutRights = regexp.MustCompile(`^\S+( "[^"]*")? is forbidden: User "[^"]*" cannot patch resource "`)
 
-// names tells the API server's "object not found" from the 404 of an endpoint
-// that does not exist, which client-go dresses up as a NotFound, too.
-func names(err error, status *metav1.Status, name string) bool {
+// isObjectNotFound distinguishes "object not found" from the 404 of an endpoint that does not
+// exist, which client-go also turns into a NotFound.
+func isObjectNotFound(err error, status *metav1.Status, name string) bool {
 	return status.Reason == metav1.StatusReasonNotFound &&
 		status.Details != nil && status.Details.Name == name &&
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// transient errors may pass by themselves: the connection failed, or the API
-// server is overloaded, starting, or has trouble with etcd or a webhook.
+// transient reports whether an error may pass without a change: the connection failed, or the API
+// server is overloaded, starting, or cannot reach etcd or a webhook.
 func transient(err error) bool {
 	status := statusOf(err)
 	if status == nil {
@@ -186,7 +183,7 @@ func transient(err error) bool {
 	return r == awaitServer || r == tryAgain
 }
 
-// statusOf returns the API server's answer, or nil if there was none.
+// statusOf returns the Status in the error, or nil if no API server answered.
 func statusOf(err error) *metav1.Status {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -196,7 +193,7 @@ func statusOf(err error) *metav1.Status {
 	return &status
 }
 
-// Why an object failed, in one word.
+// Reasons why an object failed.
 const (
 	// ReasonConversionFailed is an object that the converter refuses.
 	ReasonConversionFailed = "ConversionFailed"
@@ -205,28 +202,28 @@ const (
 	// ReasonAdmissionDenied is an object that an admission webhook, an admission
 	// policy, or another admission plugin refuses.
 	ReasonAdmissionDenied = "AdmissionDenied"
-	// ReasonTooLarge is an object that etcd or the API server does not take.
+	// ReasonTooLarge is an object that is too large for etcd or the API server.
 	ReasonTooLarge = "TooLarge"
 	// ReasonNamespaceTerminating is an object whose namespace is being deleted.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonConflict is an object that others wrote at every try.
+	// ReasonConflict is an object that other clients wrote during every attempt.
 	ReasonConflict = "Conflict"
 	// ReasonNotFound is an object that is listed but cannot be patched.
 	ReasonNotFound = "NotFound"
-	// ReasonUnavailable is an object for which a webhook, etcd or the API server
-	// did not answer, while they answered for others.
+	// ReasonUnavailable is an object for which a webhook, etcd or the API server did not answer,
+	// although they answered for other objects.
 	ReasonUnavailable = "Unavailable"
 	// ReasonUnreadable is an object that cannot be listed.
 	ReasonUnreadable = "Unreadable"
 	// ReasonNotServed is preserved data of a version that is not served.
 	ReasonNotServed = "NotServed"
-	// ReasonDoesNotFit is a preserved value that its field may not have.
+	// ReasonDoesNotFit is a preserved value that the schema of its field does not allow.
 	ReasonDoesNotFit = "DoesNotFit"
-	// ReasonRefused is everything else.
+	// ReasonRefused is any other refusal.
 	ReasonRefused = "Refused"
 )
 
-// reasonsByCode are the reasons that follow from the HTTP status alone.
+// reasonsByCode are the reasons that the HTTP status alone determines.
 var reasonsByCode = map[int32]string{
 	http.StatusConflict:              ReasonConflict,
 	http.StatusNotFound:              ReasonNotFound,
@@ -235,9 +232,9 @@ var reasonsByCode = map[int32]string{
 	http.StatusForbidden:             ReasonAdmissionDenied,
 }
 
-// reasonOf reads an answer to a patch. The messages are those of k8s.io/apiserver
-// pkg/admission/plugin/webhook/errors, of etcd, and of
-// k8s.io/apiextensions-apiserver pkg/apiserver/conversion.
+// reasonOf returns the reason for a failed patch. The messages are those of k8s.io/apiserver
+// pkg/admission/plugin/webhook/errors, of etcd, and of k8s.io/apiextensions-apiserver
+// pkg/apiserver/conversion.
 func reasonOf(err error) string {
 	status := statusOf(err)
 	switch {
@@ -259,18 +256,18 @@ func reasonOf(err error) string {
 }
 
 var (
-	// denied matches admission webhooks, and admission policies of which some answer
-	// as the schema does.
+	// denied matches admission webhooks and admission policies. Some of these answer with the
+	// status of a schema violation.
 	denied          = regexp.MustCompile(`denied (the )?request: `)
 	tooLargeForEtcd = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
-	// unanswered matches the 500 of a webhook, or an etcd, that is away. What a
-	// converter itself answers follows on "failed:" without these words.
+	// unanswered matches the 500 of an unavailable webhook or etcd. Errors of the converter itself
+	// follow "failed:" without these words.
 	unanswered = regexp.MustCompile(`failed calling webhook|etcdserver: |` +
 		`conversion webhook for .* failed: (Post "|an error on the server|the server )`)
 )
 
-// infrastructure reports whether an error says nothing about the object: the API
-// server, etcd or a webhook is away or overloaded.
+// infrastructure reports whether an error does not concern the object: the API server, etcd or a
+// webhook is unavailable or overloaded.
 func infrastructure(err error) bool {
 	status := statusOf(err)
 	switch {
@@ -282,7 +279,7 @@ func infrastructure(err error) bool {
 	return remedies[status.Code] == awaitServer
 }
 
-// suggest is a command that shows the fault to a person.
+// suggest returns a command that shows the fault.
 func (e *Engine) suggest(reason string, object *metav1.PartialObjectMetadata) string {
 	target := fmt.Sprintf("%s.%s.%s %s", e.Resource.Resource, e.Resource.Version, e.Resource.Group, object.Name)
 	if object.Namespace != "" {

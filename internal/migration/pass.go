@@ -15,7 +15,7 @@ import (
 // maxExpiries bounds how often in a row the list of one page may expire.
 const maxExpiries = 5
 
-// pass brings every page to its end.
+// pass migrates all pages.
 func (e *Engine) pass(ctx context.Context, j *journal) error {
 	for {
 		if err := e.checkPin(ctx); err != nil {
@@ -37,7 +37,7 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 	}
 }
 
-// nextPage lists the page after the last whole one.
+// nextPage lists the page after the last finished one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
 	if e.previous != nil {
 		return e.previous.page(j.record.Checkpoint.Continue, e.PageSize)
@@ -45,8 +45,8 @@ func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjec
 	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
 }
 
-// pageAfter lists the page that the token names, and begins at the first one
-// when the token has expired and no other is offered.
+// pageAfter lists the page of the token. If the token has expired, it continues with the token that
+// the API server offers instead, or calls restart and begins at the first page.
 func (e *Engine) pageAfter(ctx context.Context, j *journal, token string, restart func() error) (*metav1.PartialObjectMetadataList, error) {
 	log := logr.FromContextOrDiscard(ctx)
 	for range maxExpiries {
@@ -73,7 +73,7 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
 		return e.migrateObject(ctx, object, barrier)
 	}
-	return e.each(ctx, j, page.Items, migrate, func(r result) error {
+	return e.forEach(ctx, j, page.Items, migrate, func(r result) error {
 		report(ctx, r)
 		e.Metrics.finished(r)
 		if r.reason == ReasonConversionFailed {
@@ -87,8 +87,8 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	})
 }
 
-// report logs every failed object, and every object that took a fallback. There may be
-// millions, so it logs at debug level; the record names the first of them.
+// report logs an object that failed or took a fallback. There may be millions, so it logs at debug
+// level; the record names the first of them.
 func report(ctx context.Context, r result) {
 	log := logr.FromContextOrDiscard(ctx).V(1)
 	switch {
@@ -99,18 +99,18 @@ func report(ctx context.Context, r result) {
 	}
 }
 
-// work is what is done to one object.
-type work func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error)
+// objectFunc processes one object.
+type objectFunc func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error)
 
-// each does the work on several objects at a time, and has the results taken by
-// the goroutine that calls it. When it returns, nothing is in flight. An error
-// of a taker goes before those of the work that it ends.
-func (e *Engine) each(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata, do work, take func(result) error) error {
+// forEach calls do for several objects concurrently, and handle for every result in the calling
+// goroutine. Nothing is in flight when it returns. An error of handle cancels the other calls, and
+// takes precedence over their errors.
+func (e *Engine) forEach(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata, do objectFunc, handle func(result) error) error {
 	inFlight, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.probeCandidates.open(objects)
-	results, finished := e.start(inFlight, objects, do)
-	var takeErr error
+	results, finished := e.startWorkers(inFlight, objects, do)
+	var handleErr error
 	for results != nil {
 		var err error
 		select {
@@ -121,25 +121,25 @@ func (e *Engine) each(ctx context.Context, j *journal, objects []metav1.PartialO
 				results = nil
 				break
 			}
-			err = take(r)
+			err = handle(r)
 		}
-		if err != nil && takeErr == nil {
-			takeErr = err
+		if err != nil && handleErr == nil {
+			handleErr = err
 			cancel()
 		}
-		if takeErr != nil {
-			take = func(result) error { return nil }
+		if handleErr != nil {
+			handle = func(result) error { return nil }
 		}
 	}
-	if takeErr != nil {
-		return takeErr
+	if handleErr != nil {
+		return handleErr
 	}
 	return finished()
 }
 
-// start begins the work. Results never block a worker, so an early end needs no
-// draining.
-func (e *Engine) start(ctx context.Context, objects []metav1.PartialObjectMetadata, do work) (<-chan result, func() error) {
+// startWorkers calls do for each object. The channel of results has room for all of them, so that
+// workers never block.
+func (e *Engine) startWorkers(ctx context.Context, objects []metav1.PartialObjectMetadata, do objectFunc) (<-chan result, func() error) {
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(e.Concurrency)
 	results := make(chan result, len(objects))
@@ -160,18 +160,16 @@ func (e *Engine) start(ctx context.Context, objects []metav1.PartialObjectMetada
 	return results, func() error { return workErr }
 }
 
-// prefetch is the page after the one that was read last. It is read while the objects
-// of that page are patched. Errors do not matter: the page is then read again when its
-// turn comes.
+// prefetch is the next page, which is read while the objects of the current page are patched.
+// Errors are ignored: the page is then read again when it is needed.
 type prefetch struct {
 	options metav1.ListOptions
 	page    chan *metav1.PartialObjectMetadataList
 	cancel  context.CancelFunc
 }
 
-// startPrefetch begins to read the page that the token names, unless the throttle
-// allows only one request at a time: a list takes as much of an API server as a
-// hundred patches.
+// startPrefetch starts to read the page of the token, unless the throttle allows only one request
+// at a time: a list costs an API server as much as a hundred patches.
 func (e *Engine) startPrefetch(ctx context.Context, token string) {
 	if token == "" || !e.throttle.allowsSeveral() {
 		return
@@ -188,8 +186,8 @@ func (e *Engine) startPrefetch(ctx context.Context, token string) {
 	}()
 }
 
-// takePrefetched returns the page if it is the one that was read ahead, or nil. When
-// it returns, no page is being read ahead.
+// takePrefetched returns the prefetched page if it has these options, or nil. No prefetch is
+// running when it returns.
 func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
 	next := e.prefetched
 	if next == nil {
@@ -208,5 +206,5 @@ func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjec
 	return page
 }
 
-// cancelPrefetch stops reading ahead.
+// cancelPrefetch cancels the prefetch.
 func (e *Engine) cancelPrefetch() { e.takePrefetched(metav1.ListOptions{}) }

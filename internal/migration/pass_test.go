@@ -48,7 +48,7 @@ func TestPassOverNothing(t *testing.T) {
 	}
 }
 
-func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
+func TestExpiredListContinuesWithTheOfferedToken(t *testing.T) {
 	api := newFakeAPI(12)
 	api.onList = func(options metav1.ListOptions) error {
 		if options.Continue == "112|ns/a004" {
@@ -66,7 +66,7 @@ func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
 	}
 }
 
-func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
+func TestExpiredListWithoutATokenRestartsThePass(t *testing.T) {
 	api := newFakeAPI(12)
 	api.onList = firstPassExpires()
 	api.onPatch = func(key string) error {
@@ -76,7 +76,7 @@ func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 		return nil
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	// The first page is met again: four are stored again by now.
+	// The second pass finds four objects of the first page current.
 	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
@@ -85,7 +85,7 @@ func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 	}
 }
 
-// firstPassExpires refuses the tokens of the first pass, whenever they are used.
+// firstPassExpires rejects the tokens of the first pass.
 func firstPassExpires() func(metav1.ListOptions) error {
 	passes := 0
 	return func(options metav1.ListOptions) error {
@@ -99,7 +99,7 @@ func firstPassExpires() func(metav1.ListOptions) error {
 	}
 }
 
-func TestListThatAlwaysExpiresIsLeftToTheNextPod(t *testing.T) {
+func TestListThatAlwaysExpiresEndsThePod(t *testing.T) {
 	for name, token := range map[string]string{"with a token": "gone|ns/a004", "without one": ""} {
 		t.Run(name, func(t *testing.T) {
 			api, store := newFakeAPI(12), &fakeStore{}
@@ -118,7 +118,7 @@ func TestListThatAlwaysExpiresIsLeftToTheNextPod(t *testing.T) {
 	}
 }
 
-// The page is read ahead, once, and then in its turn.
+// The failing page is listed once as a prefetch, and then again with retries.
 func TestListErrors(t *testing.T) {
 	tests := map[string]struct {
 		err     error
@@ -131,7 +131,7 @@ func TestListErrors(t *testing.T) {
 		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: contract.StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
 		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: contract.StateAborted, message: "not valid", calls: 1},
 		"cannot convert": {err: unconvertible(), want: contract.StateAborted, message: "port is missing", calls: 5},
-		"unreachable":    {err: unreachable(), want: contract.StateRunning, calls: patience},
+		"unreachable":    {err: unreachable(), want: contract.StateRunning, calls: maxAttempts},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestListErrors(t *testing.T) {
 				t.Errorf("state is %s after %d lists, want %s after %d", last.State, calls, tt.want, 1+tt.calls)
 			}
 			if tt.message != "" {
-				wantError(t, errorString(last.Message), tt.message)
+				wantError(t, errors.New(last.Message), tt.message)
 			}
 			if last.Complete() || last.Rewritten != 5 {
 				t.Errorf("record is %+v", last)
@@ -166,12 +166,8 @@ func TestListErrors(t *testing.T) {
 	}
 }
 
-type errorString string
-
-func (e errorString) Error() string { return string(e) }
-
 // Every patch waits until as many as the limit allows are in flight.
-func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
+func TestPatchesInFlightReachTheLimit(t *testing.T) {
 	const want = 4
 	api := newFakeAPI(8)
 	engine := newTestEngine(api, &fakeStore{})
@@ -183,7 +179,7 @@ func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
 		return engine.migrateObject(ctx, object, "108")
 	}
-	expect.NoError(t, engine.each(t.Context(), nil, api.all(), migrate, func(result) error { return nil }))
+	expect.NoError(t, engine.forEach(t.Context(), nil, api.all(), migrate, func(result) error { return nil }))
 	if most := gate.most.Load(); most != want {
 		t.Errorf("%d patches in flight, want %d", most, want)
 	}
@@ -223,7 +219,7 @@ func (g *gatedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialO
 }
 
 // The first patch of each page waits for the list of the next one.
-func TestPagesAreReadAhead(t *testing.T) {
+func TestPagesArePrefetched(t *testing.T) {
 	api := newFakeAPI(12)
 	second, third := make(chan struct{}), make(chan struct{})
 	begun := map[string]chan struct{}{"112|ns/a004": second, "112|ns/a009": third}
@@ -236,7 +232,7 @@ func TestPagesAreReadAhead(t *testing.T) {
 		}
 		return api.List(ctx, scope, options)
 	})
-	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 		switch patch.Name {
 		case "a000":
 			<-second
@@ -259,14 +255,14 @@ func TestPagesAreReadAhead(t *testing.T) {
 	}
 }
 
-// A list beside a patch is as much as two patches: none is read ahead where those are
-// too many.
-func TestNoPageIsReadAheadBesideASinglePatch(t *testing.T) {
+// A list is as expensive as many patches: nothing is prefetched while only one patch may be in
+// flight.
+func TestNoPrefetchWithASinglePatch(t *testing.T) {
 	api := newFakeAPI(12)
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 		if engine.prefetched != nil {
-			t.Errorf("a page is read beside the patch of %s", patch.Name)
+			t.Errorf("a page is prefetched during the patch of %s", patch.Name)
 		}
 		return api.Patch(ctx, patch)
 	})
@@ -275,15 +271,15 @@ func TestNoPageIsReadAheadBesideASinglePatch(t *testing.T) {
 	}
 }
 
-// allowTwo lets two patches be in flight.
+// allowTwo allows two patches in flight.
 func (e *Engine) allowTwo() {
 	e.throttle.mu.Lock()
 	defer e.throttle.mu.Unlock()
 	e.throttle.limit.set(2)
 }
 
-// Nothing reads any more when a run has ended.
-func TestPageAheadEndsWithTheRun(t *testing.T) {
+// The prefetch is cancelled when the run ends.
+func TestPrefetchEndsWithTheRun(t *testing.T) {
 	api := newFakeAPI(12)
 	api.definition.Generation++
 	ended := make(chan error, 1)
@@ -306,7 +302,7 @@ func TestPageAheadEndsWithTheRun(t *testing.T) {
 			t.Errorf("the list ended with %v", err)
 		}
 	default:
-		t.Error("the list goes on")
+		t.Error("the list continues")
 	}
 }
 
@@ -314,10 +310,4 @@ type listerFunc func(context.Context, ListScope, metav1.ListOptions) (*metav1.Pa
 
 func (f listerFunc) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return f(ctx, scope, options)
-}
-
-type patcherFunc func(context.Context, Patch) (*metav1.PartialObjectMetadata, error)
-
-func (f patcherFunc) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
-	return f(ctx, patch)
 }

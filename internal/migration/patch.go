@@ -17,16 +17,15 @@ import (
 // objectAttempts bounds the attempts of one object.
 const objectAttempts = 5
 
-// migrateObject has one object stored at the storage version, or says why it is not.
-// Of the object, its name may be all that is known. An error means that the run cannot
+// migrateObject has one object stored at the storage version, or returns a result that says why it
+// is not. Only the name of the object needs to be known. An error means that the run cannot
 // continue, not that the object failed.
 //
-// Objects newer than the barrier are patched, too: one of them may be a write that
-// began on the old storage and ended late. It costs a request, and a write only if the
-// bytes differ.
+// It also patches objects newer than the barrier: a write that began at the old version may have
+// ended late. That costs a request, and a write only if the bytes differ.
 //
-// An object with preserved values that have a field now is first written at the
-// versions of those values (preserved.go).
+// It first writes an object with preserved values that have a field now at the versions of those
+// values (preserved.go).
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	known, err := e.resolve(ctx, object)
 	if known == nil || err != nil {
@@ -35,7 +34,7 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	if cause := e.Inventory.truncated(known, e.Resource.Version); cause != nil {
 		return e.tooLarge(known, cause), nil
 	}
-	p, err := e.place(ctx, known, barrier)
+	p, err := e.restorePreserved(ctx, known, barrier)
 	if err != nil || p.gone {
 		return resultOf(object, gone), err
 	}
@@ -43,18 +42,19 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	if err != nil {
 		return result{}, err
 	}
-	if p.placed && r.outcome == current {
+	if p.restored && r.outcome == current {
 		r.outcome = rewritten
 	}
 	if r.after != nil {
-		e.noteUnplaced(&p, r.after)
-		p.placed = p.placed && e.Inventory.wasPlaced(known, r.after)
+		e.addNotRestored(&p, r.after)
+		p.restored = p.restored && e.Inventory.wasRestored(known, r.after)
 	}
-	r.placed, r.refused = p.placed, p.refused
-	return e.notePreserved(r, p.object), nil
+	r.restored, r.refused = p.restored, p.refused
+	return e.withPreserved(r, p.object), nil
 }
 
-// resolve reads an object of which only the name is known; nil if it is gone.
+// resolve reads an object of which only the name is known. It returns nil if the object was
+// deleted.
 func (e *Engine) resolve(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	if object.ResourceVersion != "" {
 		return object, nil
@@ -62,10 +62,10 @@ func (e *Engine) resolve(ctx context.Context, object *metav1.PartialObjectMetada
 	return e.getLatest(ctx, object)
 }
 
-// persist patches an object until it has an outcome: at the storage version, or on
-// another path. What is refused on another path has failed there.
+// persist patches an object until it has an outcome: at the storage version, or at the version of
+// path. Fallbacks apply to the storage version only.
 func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch, barrier string) (result, error) {
-	tried, elsewhere := e.newAttempts(), path.Version != ""
+	attempts, atOtherVersion := e.newAttempts(), path.Version != ""
 	for {
 		patch := patchOf(object)
 		patch.Version = path.Version
@@ -74,27 +74,27 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 			return result{}, err
 		}
 		if got.cause == nil {
-			return proof(object, got.after), nil
+			return resultOfPatch(object, got.after), nil
 		}
 		if got.after != nil {
 			return e.restoreManagedFields(ctx, object, path.Version, got)
 		}
-		if tried.uncounted(got) {
+		if attempts.uncounted(got) {
 			continue
 		}
-		cause, last := got.cause, tried.count == objectAttempts
-		cure := remedyFor(cause, object.Name)
+		cause, last := got.cause, attempts.count == objectAttempts
+		remedy := remedyFor(cause, object.Name)
 		switch {
-		case elsewhere && (cure == stopRun || cure == giveUp || last):
+		case atOtherVersion && (remedy == stopRun || remedy == giveUp || last):
 			return e.failure(object, cause), nil
-		case cure == stopRun || cure == restartPod:
-			return result{}, e.runEnds(cure, object, cause)
-		case cure == refetch && last:
+		case remedy == stopRun || remedy == restartPod:
+			return result{}, e.runEnds(remedy, object, cause)
+		case remedy == refetch && last:
 			return e.finalOutcome(ctx, object, barrier, cause)
-		case cure == giveUp || last:
+		case remedy == giveUp || last:
 			return e.fallBack(ctx, object, cause)
 		}
-		latest, err := e.prepareRetry(ctx, object, tried.count, cure, cause)
+		latest, err := e.prepareRetry(ctx, object, attempts.count, remedy, cause)
 		if err != nil {
 			return result{}, err
 		}
@@ -105,15 +105,15 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 	}
 }
 
-// runEnds says why no object can be patched: for good, or by this pod.
-func (e *Engine) runEnds(cure remedy, object *metav1.PartialObjectMetadata, cause error) error {
-	if cure == stopRun {
+// runEnds returns the error that ends the run or the pod because no object can be patched.
+func (e *Engine) runEnds(remedy remedy, object *metav1.PartialObjectMetadata, cause error) error {
+	if remedy == stopRun {
 		return abortf("cannot patch %s %s: %v", e.GroupResource(), keyOf(object), cause)
 	}
 	return fmt.Errorf("not allowed to patch %s %s: %w", e.GroupResource(), keyOf(object), cause)
 }
 
-// attempts counts those of one object.
+// attempts counts the attempts for one object.
 type attempts struct {
 	breaker *breaker
 	count   int
@@ -124,9 +124,9 @@ func (e *Engine) newAttempts() attempts {
 	return attempts{breaker: &e.breaker, outages: e.breaker.outageCount()}
 }
 
-// uncounted reports whether a failed attempt does not count. Attempts from before an
-// outage that has ended no longer count, either.
-func (t *attempts) uncounted(failed attempted) bool {
+// uncounted reports whether a failed attempt does not count. It also resets the count after an
+// outage.
+func (t *attempts) uncounted(failed patchResult) bool {
 	if outages := t.breaker.outageCount(); outages != t.outages {
 		t.count, t.outages = 0, outages
 	}
@@ -146,23 +146,23 @@ func patchOf(object *metav1.PartialObjectMetadata) Patch {
 	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body, managedFields: object.ManagedFields}
 }
 
-// attempted is the result of a patch: the object that the API server returned, or its
-// error, and whether that came during an outage. Both, when the object was stored
-// without its managedFields.
-type attempted struct {
+// patchResult is the result of a patch: the object that the API server returned, or its error, and
+// whether the error came during an outage. It has both if the object was stored without its
+// managedFields.
+type patchResult struct {
 	after  *metav1.PartialObjectMetadata
 	cause  error
 	outage bool
 }
 
-// attempt sends a patch as soon as it may be sent. An error means that the run cannot
-// continue. An error that was on its way while an outage ended belongs to that outage:
+// attempt sends a patch as soon as the breaker allows it. An error means that the run cannot
+// continue. If an outage ended while the patch was in flight, its error belongs to that outage, and
 // the patch is sent again.
-func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
+func (e *Engine) attempt(ctx context.Context, patch Patch) (patchResult, error) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}
 	for {
 		if err := e.awaitBreaker(ctx); err != nil {
-			return attempted{}, err
+			return patchResult{}, err
 		}
 		ended := e.breaker.closeCount()
 		after, cause, err := e.send(ctx, patch)
@@ -170,7 +170,7 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return attempted{}, err
+			return patchResult{}, err
 		}
 		switch {
 		case cause != nil && after != nil:
@@ -178,12 +178,12 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 		case cause != nil && infrastructure(cause) && e.breaker.closeCount() != ended:
 			continue
 		}
-		return attempted{after, cause, e.breaker.record(object, cause)}, nil
+		return patchResult{after, cause, e.breaker.record(object, cause)}, nil
 	}
 }
 
-// send sends a patch through the throttle. The first error is the API server's answer,
-// the second means that the run cannot continue.
+// send sends a patch through the throttle. cause is the error of the API server; err means that the
+// run cannot continue.
 func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialObjectMetadata, cause, err error) {
 	if err := e.throttle.acquire(ctx); err != nil {
 		return nil, nil, err
@@ -194,7 +194,7 @@ func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialOb
 		after, cause = e.patch(ctx, patch)
 	}
 	if failed := errors.Join(cause, err); failed == nil && patch.DryRun {
-		e.throttle.release() // how fast that was says nothing about writes
+		e.throttle.release() // the latency of a dry run says nothing about writes
 	} else {
 		e.throttle.releaseAfter(began, failed)
 	}
@@ -215,22 +215,21 @@ func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectM
 	return after, nil
 }
 
-// errNoVersion is an answer that proves nothing.
+// errNoVersion is an answer from which the outcome cannot be determined.
 var errNoVersion = apierrors.NewGenericServerResponse(http.StatusInternalServerError, "patch", schema.GroupResource{}, "",
 	"the answer to the patch has no resourceVersion, so there is no telling what was stored", 0, false)
 
-// prepareRetry waits before attempt n+1, and returns the object to try, or nil if it
-// is gone. It reads the object after the wait, so that an object that clients write
-// all the time is patched before they write again.
+// prepareRetry waits before attempt n+1, and returns the object to patch, or nil if it was deleted.
+// It reads the object after the wait, to be faster than clients that write it frequently.
 //
-// While the API server fails, it lists one object until that works, so that an outage
-// costs no object its attempts; what fails while the API server answers is the
-// object's fault.
-func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectMetadata, n int, cure remedy, cause error) (*metav1.PartialObjectMetadata, error) {
+// While the API server fails, prepareRetry lists one object until that works, so that an outage
+// does not use up the attempts of an object. What fails while the API server answers is the fault
+// of the object.
+func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectMetadata, n int, remedy remedy, cause error) (*metav1.PartialObjectMetadata, error) {
 	if err := e.Clock.Sleep(ctx, delay(n, cause)); err != nil {
 		return nil, err
 	}
-	switch cure {
+	switch remedy {
 	case refetch:
 		return e.getLatest(ctx, object)
 	case awaitServer:
@@ -241,9 +240,9 @@ func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectM
 	return object, nil
 }
 
-// finalOutcome decides about an object whose last attempt met a conflict, or no
-// object. One that is newer than the barrier and was written again since the last read
-// was written when no server used the old storage.
+// finalOutcome determines the outcome of an object whose last attempt ended in a conflict or with
+// not found. If the object is newer than the barrier and was written again since the last read, it
+// was written when no API server used the old version.
 func (e *Engine) finalOutcome(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string, cause error) (result, error) {
 	latest, err := e.getLatest(ctx, object)
 	switch {

@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answer is what happens at one patch: it may change the objects, and its error
-// is the API server's answer. Nil lets the patch through.
+// answer is the effect of one patch: it may change the objects, and returns the error of the API
+// server, or nil to execute the patch.
 type answer func(*fakeAPI) error
 
 func answers(err error) answer { return func(*fakeAPI) error { return err } }
 
-// always repeats an answer for more tries than any object gets.
+// always repeats an answer more often than any object is tried.
 func always(a answer) []answer {
 	script := make([]answer, 10*objectAttempts)
 	for i := range script {
@@ -30,7 +30,7 @@ func always(a answer) []answer {
 	return script
 }
 
-// The object is written at revision 101, which is the barrier, at v1beta1.
+// The object is written at v1beta1 in revision 101, which is the barrier.
 func TestMigrateObject(t *testing.T) {
 	const key, name = "ns/a000", "a000"
 	group := testResource.GroupResource()
@@ -44,16 +44,16 @@ func TestMigrateObject(t *testing.T) {
 		tries   int
 	}{
 		"rewritten":                        {want: rewritten, tries: 1},
-		"stored at the version already":    {prepare: func(f *fakeAPI) { f.objects[key] = stored{uid: "u", revision: 101, version: "v1"} }, want: current, tries: 1},
+		"already at the storage version":   {prepare: func(f *fakeAPI) { f.objects[key] = stored{uid: "u", revision: 101, version: "v1"} }, want: current, tries: 1},
 		"newer than the barrier":           {prepare: func(f *fakeAPI) { f.write(key, "v1") }, want: current, tries: 1},
-		"newer, but by an old write":       {prepare: func(f *fakeAPI) { f.write(key, "v1beta1") }, want: rewritten, tries: 1},
+		"newer, but at the old version":    {prepare: func(f *fakeAPI) { f.write(key, "v1beta1") }, want: rewritten, tries: 1},
 		"answer without a resourceVersion": {script: always(answers(errNoVersion)), want: failed, message: "no resourceVersion", tries: objectAttempts},
 
-		"conflict, written after the barrier":    {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return nil }}, want: current, tries: 2},
-		"conflict, written late by an old write": {script: []answer{func(f *fakeAPI) error { f.write(key, "v1beta1"); return nil }}, want: rewritten, tries: 2},
-		"conflict, written not after it":         {script: []answer{answers(conflict(name))}, want: rewritten, tries: 2},
-		"conflict, deleted":                      {script: []answer{func(f *fakeAPI) error { f.remove(key); return conflict(name) }}, want: gone, tries: 1},
-		"conflict, deleted and created":          {script: []answer{func(f *fakeAPI) error { f.recreate(key, "v1"); return nil }}, want: current, tries: 2},
+		"conflict, written after the barrier":  {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return nil }}, want: current, tries: 2},
+		"conflict, written at the old version": {script: []answer{func(f *fakeAPI) error { f.write(key, "v1beta1"); return nil }}, want: rewritten, tries: 2},
+		"conflict, written not after it":       {script: []answer{answers(conflict(name))}, want: rewritten, tries: 2},
+		"conflict, deleted":                    {script: []answer{func(f *fakeAPI) error { f.remove(key); return conflict(name) }}, want: gone, tries: 1},
+		"conflict, deleted and created":        {script: []answer{func(f *fakeAPI) error { f.recreate(key, "v1"); return nil }}, want: current, tries: 2},
 		"conflict, created not after it": {script: []answer{func(f *fakeAPI) error {
 			f.objects[key] = stored{uid: "other", revision: 100, version: "v1beta1"}
 			return nil
@@ -68,15 +68,15 @@ func TestMigrateObject(t *testing.T) {
 			script: append(always(answers(conflict(name)))[:objectAttempts-1], func(f *fakeAPI) error { f.remove(key); return conflict(name) }), want: gone, tries: objectAttempts,
 		},
 		"conflict without end":   {script: always(answers(conflict(name))), want: failed, message: "has been modified", tries: objectAttempts},
-		"conflict, look fails":   {script: []answer{answers(conflict(name))}, onList: refuse(unconvertible()), want: rewritten, tries: 2},
-		"conflict, may not look": {script: []answer{answers(conflict(name))}, onList: refuse(withoutRight("list", "")), stop: "not allowed to list", tries: 1},
+		"conflict, read fails":   {script: []answer{answers(conflict(name))}, onList: refuse(unconvertible()), want: rewritten, tries: 2},
+		"conflict, may not read": {script: []answer{answers(conflict(name))}, onList: refuse(withoutRight("list", "")), stop: "not allowed to list", tries: 1},
 
-		"deleted":                           {script: []answer{func(f *fakeAPI) error { f.remove(key); return nil }}, want: gone, tries: 1},
-		"not found, but it is there":        {script: []answer{answers(apierrors.NewNotFound(group, name))}, want: rewritten, tries: 2},
-		"not found, but it is always there": {script: always(answers(apierrors.NewNotFound(group, name))), want: failed, message: "not found", tries: objectAttempts},
-		"not found, endpoint gone":          {script: []answer{answers(apierrors.NewNotFound(group, name))}, onList: refuse(generic(http.StatusNotFound, "")), stop: "does not serve", tries: 1},
-		"not found, another name":           {script: []answer{answers(apierrors.NewNotFound(group, "b"))}, stop: "cannot patch", tries: 1},
-		"not found, no Status":              {script: []answer{answers(generic(http.StatusNotFound, name))}, stop: "cannot patch", tries: 1},
+		"deleted":                         {script: []answer{func(f *fakeAPI) error { f.remove(key); return nil }}, want: gone, tries: 1},
+		"not found, but it exists":        {script: []answer{answers(apierrors.NewNotFound(group, name))}, want: rewritten, tries: 2},
+		"not found, but it always exists": {script: always(answers(apierrors.NewNotFound(group, name))), want: failed, message: "not found", tries: objectAttempts},
+		"not found, endpoint gone":        {script: []answer{answers(apierrors.NewNotFound(group, name))}, onList: refuse(generic(http.StatusNotFound, "")), stop: "does not serve", tries: 1},
+		"not found, another name":         {script: []answer{answers(apierrors.NewNotFound(group, "b"))}, stop: "cannot patch", tries: 1},
+		"not found, no Status":            {script: []answer{answers(generic(http.StatusNotFound, name))}, stop: "cannot patch", tries: 1},
 
 		"cannot convert":             {script: always(answers(unconvertible())), want: failed, message: "port is missing", tries: objectAttempts},
 		"converter recovers":         {script: always(answers(unconvertible()))[:objectAttempts-1], want: rewritten, tries: objectAttempts},
@@ -90,7 +90,7 @@ func TestMigrateObject(t *testing.T) {
 		"timeout after the write":    {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return gatewayTimeout() }}, want: current, tries: 3},
 		"connection lost":            {script: []answer{answers(unreachable())}, want: rewritten, tries: 2},
 		"only this object times out": {script: always(answers(gatewayTimeout())), want: failed, message: "did not complete", tries: objectAttempts + 1},
-		"server stays away":          {script: always(answers(unreachable())), onList: refuse(unreachable()), stop: "connection refused", tries: 1},
+		"server unavailable":         {script: always(answers(unreachable())), onList: refuse(unreachable()), stop: "connection refused", tries: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestPatchSendsOnlyTheResourceVersion(t *testing.T) {
 	}
 }
 
-func TestRetryHonoursRetryAfterBeforeItListsAgain(t *testing.T) {
+func TestRetryAfterIsHonouredBeforeTheNextList(t *testing.T) {
 	api := newFakeAPI(1)
 	listed := api.metadata("ns/a000")
 	clock := newFakeClock()

@@ -20,7 +20,7 @@ import (
 // CustomResourceDefinition.
 const pinInterval = 200 * time.Millisecond
 
-// checkDefinition aborts the run if the definition is not in the state of the pin.
+// checkDefinition returns an abortedError if the definition has changed since the pin.
 func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) error {
 	changed := func(how string) error {
 		return abortf("CustomResourceDefinition %s changed during the run (%s): nothing more was rewritten", p.Name, how)
@@ -36,18 +36,17 @@ func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) e
 	return nil
 }
 
-// pinCache remembers the last read of the CustomResourceDefinition. The workers share
-// it: one of them reads, and the others wait for the result when the last read is too
-// old.
+// pinCache is the last read of the CustomResourceDefinition. The workers share it: if it is too
+// old, one worker reads and the others wait.
 type pinCache struct {
 	// reading is held by the worker that reads.
 	reading sync.Mutex
 
-	// mu guards the fields below, which only the worker that reads writes.
+	// mu guards the fields below. Only the worker that reads writes them.
 	mu sync.Mutex
-	// readTime is when the last read that found the definition unchanged began.
+	// readTime is the start of the last read that found the definition unchanged.
 	readTime time.Time
-	// changed is why the run cannot continue: the definition differs from the pin.
+	// changed is set when the definition differs from the pin.
 	changed error
 }
 
@@ -68,9 +67,9 @@ func (e *Engine) checkPin(ctx context.Context) error {
 	return e.readPin(ctx)
 }
 
-// awaitPin lets a patch pass if the last read began less than pinInterval ago. One
-// worker reads again after half of that, so that the others need not wait for it.
-// While the API server does not answer, all patches wait.
+// awaitPin returns if the last read began less than pinInterval ago. One worker reads again after
+// half of that, so that the others need not wait. While the API server does not answer, all patches
+// wait.
 func (e *Engine) awaitPin(ctx context.Context) error {
 	if e.pinReadWithin(pinInterval / 2) {
 		return ctx.Err()
@@ -88,23 +87,22 @@ func (e *Engine) awaitPin(ctx context.Context) error {
 	return e.readPin(ctx)
 }
 
-// pinReadWithin reports whether a read not older than age found the definition
-// unchanged.
+// pinReadWithin reports whether a read within age found the definition unchanged.
 func (e *Engine) pinReadWithin(age time.Duration) bool {
 	e.pinCache.mu.Lock()
 	defer e.pinCache.mu.Unlock()
 	return e.pinCache.changed == nil && e.Clock.Now().Sub(e.pinCache.readTime) < age
 }
 
-// readPin reads the CustomResourceDefinition, with retries. It reads the metadata
-// only, which shows every change of the spec.
+// readPin reads the CustomResourceDefinition, with retries. It reads only the metadata: its
+// generation shows every change of the spec.
 func (e *Engine) readPin(ctx context.Context) error {
 	if e.pinCache.changed != nil {
 		return e.pinCache.changed
 	}
 	var began time.Time
 	var definition *metav1.PartialObjectMetadata
-	err := patiently(ctx, e.Clock, func() (err error) {
+	err := retry(ctx, e.Clock, func() (err error) {
 		began = e.Clock.Now()
 		definition, err = e.Definition.DefinitionMetadata(ctx)
 		return err
@@ -120,8 +118,7 @@ func (e *Engine) readPin(ctx context.Context) error {
 	return err
 }
 
-// pinReadError says what it means for the run that the CustomResourceDefinition could
-// not be read.
+// pinReadError converts the error of a read: a deleted definition aborts the run.
 func (e *Engine) pinReadError(err error) error {
 	if status := statusOf(err); status != nil && status.Code == http.StatusNotFound {
 		return abortf("CustomResourceDefinition %s does not exist any more: nothing more was rewritten", e.Pin.Name)

@@ -17,27 +17,27 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 		err      error
 		failures int
 		want     string
-		looks    int
+		reads    int
 	}{
-		"recovers":       {err: unreachable(), failures: patience - 1, looks: patience},
-		"stays away":     {err: unreachable(), failures: patience, want: "connection refused", looks: patience},
-		"unavailable":    {err: unavailable(), failures: patience, want: "etcd is starting", looks: patience},
-		"may not be got": {err: withoutRight("get", testPin.Name), failures: 1, want: "cannot get resource", looks: 1},
-		"unauthorized":   {err: unauthorized(), failures: 1, want: "token expired", looks: 1},
+		"recovers":       {err: unreachable(), failures: maxAttempts - 1, reads: maxAttempts},
+		"unreachable":    {err: unreachable(), failures: maxAttempts, want: "connection refused", reads: maxAttempts},
+		"unavailable":    {err: unavailable(), failures: maxAttempts, want: "etcd is starting", reads: maxAttempts},
+		"may not be got": {err: withoutRight("get", testPin.Name), failures: 1, want: "cannot get resource", reads: 1},
+		"unauthorized":   {err: unauthorized(), failures: 1, want: "token expired", reads: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			api, store := newFakeAPI(12), &fakeStore{}
-			looks, from := 0, 0
-			api.onLook = func() error {
+			reads, from := 0, 0
+			api.onDefinitionRead = func() error {
 				if len(api.patched) < 5 {
 					return nil
 				}
 				if from == 0 {
 					from = len(api.patched)
 				}
-				looks++
-				if looks > tt.failures {
+				reads++
+				if reads > tt.failures {
 					return nil
 				}
 				if len(api.patched) != from {
@@ -53,10 +53,10 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 				return
 			}
 			wantError(t, err, tt.want)
-			if record.Finished() || looks != tt.looks || len(api.patched) != 5 {
-				t.Errorf("record is %+v after %d looks, patched %v", record, looks, api.patched)
+			if record.Finished() || reads != tt.reads || len(api.patched) != 5 {
+				t.Errorf("record is %+v after %d reads, patched %v", record, reads, api.patched)
 			}
-			// The next pod goes on.
+			// The next pod continues.
 			if record = mustRun(t, newTestEngine(api, store)); !record.Complete() {
 				t.Errorf("record is %+v", record)
 			}
@@ -64,9 +64,8 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A look is good for its interval from when it began, however long it took, and
-// followed by another one when half of that is over.
-func TestAwaitPinLooksNowAndThen(t *testing.T) {
+// A read is valid for its interval from its start, and is repeated after half of it.
+func TestAwaitPinReadsInIntervals(t *testing.T) {
 	tests := map[string]struct {
 		since time.Duration
 		took  time.Duration
@@ -76,12 +75,12 @@ func TestAwaitPinLooksNowAndThen(t *testing.T) {
 		"just before":            {since: pinInterval/2 - 1, want: 1},
 		"half an interval later": {since: pinInterval / 2, want: 2},
 		"an interval later":      {since: pinInterval, want: 2},
-		"the look took as long":  {took: pinInterval, want: 2},
+		"the read took as long":  {took: pinInterval, want: 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			api, clock := newFakeAPI(0), newFakeClock()
-			api.onLook = func() error { return clock.Sleep(t.Context(), tt.took) }
+			api.onDefinitionRead = func() error { return clock.Sleep(t.Context(), tt.took) }
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Clock = clock
 			for range 2 {
@@ -92,31 +91,30 @@ func TestAwaitPinLooksNowAndThen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if api.looks != tt.want {
-				t.Errorf("%d looks, want %d", api.looks, tt.want)
+			if api.definitionReads != tt.want {
+				t.Errorf("%d reads, want %d", api.definitionReads, tt.want)
 			}
 		})
 	}
 }
 
-// The worker that looks again keeps no other waiting while the last look is good,
-// and every other one when it is not.
-func TestAwaitPinWaitsOnlyForALookThatIsNeeded(t *testing.T) {
+// The worker that reads again blocks the others only if the last read is too old.
+func TestAwaitPinWaitsOnlyIfNeeded(t *testing.T) {
 	api, clock := newFakeAPI(0), newFakeClock()
 	engine := newTestEngine(api, &fakeStore{})
 	engine.Clock = clock
 	expect.NoError(t, engine.awaitPin(t.Context()))
 	expect.NoError(t, clock.Sleep(t.Context(), pinInterval/2))
 
-	asked, answer := make(chan bool), make(chan bool)
-	api.onLook = func() error {
-		asked <- true
+	started, answer := make(chan bool), make(chan bool)
+	api.onDefinitionRead = func() error {
+		started <- true
 		<-answer
 		return nil
 	}
-	looker := make(chan error)
-	go func() { looker <- engine.awaitPin(t.Context()) }()
-	<-asked
+	reader := make(chan error)
+	go func() { reader <- engine.awaitPin(t.Context()) }()
+	<-started
 	expect.NoError(t, engine.awaitPin(t.Context()))
 
 	expect.NoError(t, clock.Sleep(t.Context(), pinInterval/2))
@@ -124,14 +122,14 @@ func TestAwaitPinWaitsOnlyForALookThatIsNeeded(t *testing.T) {
 	go func() { waiting <- engine.awaitPin(t.Context()) }()
 	select {
 	case err := <-waiting:
-		t.Errorf("a worker passed on a look that is good no more: %v", err)
+		t.Errorf("a worker used a read that is too old: %v", err)
 	case <-time.After(50 * time.Millisecond):
 		answer <- true
-		<-asked // what the first look saw is too old for the second worker
+		<-started // the first read is too old for the second worker
 		answer <- true
 		expect.NoError(t, <-waiting)
 	}
-	expect.NoError(t, <-looker)
+	expect.NoError(t, <-reader)
 }
 
 func TestAwaitPinEndsWithTheContext(t *testing.T) {

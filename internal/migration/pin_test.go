@@ -20,7 +20,7 @@ import (
 
 const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed during the run (generation 4, was 3): nothing more was rewritten"
 
-// changes are all ways in which the definition may leave the pin.
+// changes are all ways in which the definition may differ from the pin.
 var changes = map[string]struct {
 	change func(*fakeAPI)
 	want   string
@@ -35,11 +35,11 @@ var changes = map[string]struct {
 		"CustomResourceDefinition crontabs.example.com changed during the run (it is being deleted): nothing more was rewritten",
 	},
 	"deleted": {
-		func(f *fakeAPI) { f.onLook = noDefinition },
+		func(f *fakeAPI) { f.onDefinitionRead = noDefinition },
 		"CustomResourceDefinition crontabs.example.com does not exist any more: nothing more was rewritten",
 	},
 	"its endpoint is gone": {
-		func(f *fakeAPI) { f.onLook = func() error { return generic(http.StatusNotFound, "") } },
+		func(f *fakeAPI) { f.onDefinitionRead = func() error { return generic(http.StatusNotFound, "") } },
 		"CustomResourceDefinition crontabs.example.com does not exist any more: nothing more was rewritten",
 	},
 }
@@ -48,7 +48,7 @@ func noDefinition() error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, testPin.Name)
 }
 
-// wantAborted expects that the run ended, and that another pod leaves it so.
+// wantAborted expects an aborted run, which another pod does not continue.
 func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
 	t.Helper()
 	records := store.records(t)
@@ -62,7 +62,7 @@ func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
 	patches := len(api.patched)
 	mustRun(t, newTestEngine(api, store))
 	if len(api.patched) != patches {
-		t.Error("an aborted run went on")
+		t.Error("an aborted run continued")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestDefinitionThatChangedBeforeTheRun(t *testing.T) {
 	}
 }
 
-// The clock stalls, so that only the looks before pages are made.
+// No time passes, so that the definition is only read before pages.
 func TestDefinitionThatChangesBetweenPages(t *testing.T) {
 	for name, tt := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,6 @@ func TestDefinitionThatChangesInsideAPage(t *testing.T) {
 	}
 }
 
-// Every object is rewritten by then, but with what?
 func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
 	for name, tt := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -150,10 +149,9 @@ func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
 func TestDefinitionThatChangesWhileWritesDrain(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	engine := newTestEngine(api, store)
-	engine.Discovery = seeFunc(func() seen {
+	engine.Discovery = discoveryFunc(func(ctx context.Context) (*metav1.APIResource, error) {
 		api.definition.Generation = 4
-		shown, err := api.ServedResource(t.Context())
-		return seen{shown, err}
+		return api.ServedResource(ctx)
 	})
 	record := mustRun(t, engine)
 	wantAborted(t, api, store, changedByGeneration)
@@ -162,7 +160,7 @@ func TestDefinitionThatChangesWhileWritesDrain(t *testing.T) {
 	}
 }
 
-// A retry may come long after the first try.
+// A retry may be sent long after the first attempt.
 func TestDefinitionThatChangesBetweenTriesOfOneObject(t *testing.T) {
 	api, store := newFakeAPI(1), &fakeStore{}
 	api.onPatch = func(string) error {
@@ -176,8 +174,8 @@ func TestDefinitionThatChangesBetweenTriesOfOneObject(t *testing.T) {
 	}
 }
 
-// The definition is restored before anyone looks again: the run has ended.
-func TestPinThatWasLostStaysLost(t *testing.T) {
+// The definition is restored before the next read, but the run has ended.
+func TestLostPinStaysLost(t *testing.T) {
 	api := newFakeAPI(1)
 	engine := newTestEngine(api, &fakeStore{})
 	if err := engine.checkPin(t.Context()); err != nil {
@@ -191,28 +189,28 @@ func TestPinThatWasLostStaysLost(t *testing.T) {
 	}
 }
 
-// All workers are held back by a look that is not answered, and none of them
-// patches when the answer is that the definition has changed.
+// All workers wait for a read that is not answered, and none of them patches after the answer shows
+// a change.
 func TestNoWorkerPatchesOnAnUnreadPin(t *testing.T) {
 	const workers = 4
 	api, store, clock := newFakeAPI(40), &fakeStore{}, newFakeClock()
 	outage, patches := false, 0
 	api.onPatch = func(string) error {
-		if patches++; patches == 10 { // whichever object a worker is that far with
+		if patches++; patches == 10 { // of any object
 			outage = true
 			return clock.Sleep(t.Context(), pinInterval)
 		}
 		return nil
 	}
 	patchedAtOutage, tries := 0, 0
-	api.onLook = func() error {
+	api.onDefinitionRead = func() error {
 		if !outage {
 			return nil
 		}
 		if tries++; tries == 1 {
 			patchedAtOutage = len(api.patched)
 		}
-		if tries == patience {
+		if tries == maxAttempts {
 			api.definition.Generation = 4
 			return nil
 		}
@@ -222,7 +220,7 @@ func TestNoWorkerPatchesOnAnUnreadPin(t *testing.T) {
 	engine.Clock, engine.Concurrency, engine.PageSize = clock, workers, 40
 	mustRun(t, engine)
 	wantAborted(t, api, store, changedByGeneration)
-	// Patches that had passed before the outage may still arrive.
+	// Patches that were sent before the outage may still arrive.
 	if got := len(api.patched) - patchedAtOutage; got >= workers {
 		t.Errorf("%d patches after the outage began, %d workers", got, workers)
 	}
@@ -231,16 +229,16 @@ func TestNoWorkerPatchesOnAnUnreadPin(t *testing.T) {
 	}
 }
 
-// The definition changes at every patch in turn, and the time between two
-// looks is long or short: no patch is sent after the next look.
+// The definition changes at every patch in turn, with short or long times between reads: no patch
+// is sent after the next read.
 func TestDefinitionThatChangesAtEveryObject(t *testing.T) {
 	for _, step := range []time.Duration{100 * time.Millisecond, time.Second} {
 		for change := range 12 {
 			t.Run(fmt.Sprintf("step %s, object %d", step, change), func(t *testing.T) {
 				api, store := newFakeAPI(12), &fakeStore{}
-				lookedAfter := false
+				changeSeen := false
 				api.onPatch = func(key string) error {
-					if lookedAfter {
+					if changeSeen {
 						t.Errorf("%s was patched after the change was seen", key)
 					}
 					if key == objectKey(change) {
@@ -248,8 +246,8 @@ func TestDefinitionThatChangesAtEveryObject(t *testing.T) {
 					}
 					return nil
 				}
-				api.onLook = func() error {
-					lookedAfter = api.definition.Generation == 4
+				api.onDefinitionRead = func() error {
+					changeSeen = api.definition.Generation == 4
 					return nil
 				}
 				engine := newTestEngine(api, store)

@@ -14,14 +14,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// minPreflight is the least number of refusals that says something about all
-// objects.
+// minPreflight is the number of refusals from which the preflight may abort the run.
 const minPreflight = 3
 
-// preflight tries the patch on a few objects before the first write. What is
-// refused is predicted to fail; a run of which nothing but failures can be
-// expected ends before it begins. While webhooks or the API server are away, it
-// waits for them.
+// preflight tries the patch on a few objects as a dry run, before the first write. Refused objects
+// are predicted to fail. If all objects are refused, it aborts the run. While webhooks or the API
+// server are unavailable, it waits for them.
 func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	if j.record.State != contract.StatePreflight {
 		return nil
@@ -39,10 +37,10 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	if len(refused) >= minPreflight && len(refused) == len(sample) && len(e.Fallback) == 0 {
 		return abortf("the API server refuses all %d objects of a sample, nothing was rewritten: %s: %s", len(refused), refused[0].Object, refused[0].Message)
 	}
-	return j.setState(ctx, contract.StateSettling)
+	return j.setState(ctx, contract.StatePropagating)
 }
 
-// preflightSample spreads over the first page.
+// preflightSample returns objects spread over the first page.
 func (e *Engine) preflightSample(ctx context.Context, j *journal) ([]metav1.PartialObjectMetadata, error) {
 	page, err := e.readPage(ctx, j, "")
 	if err != nil {
@@ -57,7 +55,7 @@ func (e *Engine) preflightSample(ctx context.Context, j *journal) ([]metav1.Part
 
 func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.PartialObjectMetadata) ([]v1alpha1.MigrationFailure, error) {
 	var refused []v1alpha1.MigrationFailure
-	err := e.each(ctx, j, sample, e.tryObject, func(r result) error {
+	err := e.forEach(ctx, j, sample, e.tryObject, func(r result) error {
 		if r.outcome == failed {
 			refused = append(refused, r.failure())
 			logr.FromContextOrDiscard(ctx).V(1).Info("Object is expected to fail", "object", r.object, "reason", r.reason, "message", r.message)
@@ -67,11 +65,11 @@ func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.Partial
 	return refused, err
 }
 
-// tryObject patches one object without writing. Only what the API server says
-// about the object counts: not that it was written or deleted meanwhile, and not
-// that a webhook takes no part in tries.
+// tryObject patches one object as a dry run. Only a refusal of the object itself counts as failed.
+// It ignores that the object was written or deleted meanwhile, and that a webhook does not support
+// dry runs.
 func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
-	tried := e.newAttempts()
+	attempts := e.newAttempts()
 	for {
 		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), managedFields: object.ManagedFields}
 		got, err := e.attempt(ctx, patch)
@@ -80,21 +78,21 @@ func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMeta
 			return result{}, err
 		case got.cause == nil:
 			return resultOf(object, current), nil
-		case tried.uncounted(got):
+		case attempts.uncounted(got):
 			continue
 		}
-		cause, cure := got.cause, remedyFor(got.cause, object.Name)
+		cause, remedy := got.cause, remedyFor(got.cause, object.Name)
 		switch {
-		case cure == stopRun || cure == restartPod:
-			return result{}, e.runEnds(cure, object, cause)
-		case cure == refetch || strings.Contains(cause.Error(), "does not support dry run"):
+		case remedy == stopRun || remedy == restartPod:
+			return result{}, e.runEnds(remedy, object, cause)
+		case remedy == refetch || strings.Contains(cause.Error(), "does not support dry run"):
 			return resultOf(object, gone), nil
-		case tried.count == objectAttempts && got.after != nil:
+		case attempts.count == objectAttempts && got.after != nil:
 			return resultOf(object, current), nil
-		case cure == giveUp || tried.count == objectAttempts:
+		case remedy == giveUp || attempts.count == objectAttempts:
 			return e.failure(object, cause), nil
 		}
-		if err := e.Clock.Sleep(ctx, delay(tried.count, cause)); err != nil {
+		if err := e.Clock.Sleep(ctx, delay(attempts.count, cause)); err != nil {
 			return result{}, err
 		}
 	}

@@ -32,34 +32,34 @@ func TestPreflight(t *testing.T) {
 	all := func(err error) func(string) error { return func(string) error { return err } }
 	tests := map[string]struct {
 		objects   int
-		onTry     func(string) error
+		onDryRun  func(string) error
 		fallback  []v1alpha1.MigrationFallback
 		want      contract.State
 		tried     int
 		predicted int
 		message   string
 	}{
-		"nothing refused":           {objects: 12, want: contract.StateCompleted, tried: 4},
-		"no objects":                {objects: 0, want: contract.StateCompleted},
-		"fewer than a sample":       {objects: 2, want: contract.StateCompleted, tried: 2},
-		"one refused":               {objects: 12, onTry: few(invalid("a003")), want: contract.StateCompleted, tried: 4, predicted: 1},
-		"one cannot be converted":   {objects: 12, onTry: few(unconvertible()), want: contract.StateCompleted, tried: 4 + objectAttempts - 1, predicted: 1},
-		"one is gone":               {objects: 12, onTry: few(apierrors.NewNotFound(testResource.GroupResource(), "a003")), want: contract.StateCompleted, tried: 4},
-		"webhooks take no part":     {objects: 12, onTry: all(noDryRun()), want: contract.StateCompleted, tried: 4},
-		"all refused":               {objects: 12, onTry: all(invalid("x")), want: contract.StateAborted, tried: 4, predicted: 4, message: "refuses all 4 objects of a sample, nothing was rewritten: ns/a000"},
-		"all, but there are two":    {objects: 2, onTry: all(invalid("x")), want: contract.StateCompleted, tried: 2, predicted: 2},
-		"all, but there is a way":   {objects: 12, onTry: all(invalid("x")), fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}, want: contract.StateCompleted, tried: 4, predicted: 4},
-		"the endpoint is not there": {objects: 12, onTry: all(generic(404, "")), want: contract.StateAborted, tried: 1, message: "cannot patch crontabs.example.com ns/a000"},
+		"nothing refused":          {objects: 12, want: contract.StateCompleted, tried: 4},
+		"no objects":               {objects: 0, want: contract.StateCompleted},
+		"fewer than a sample":      {objects: 2, want: contract.StateCompleted, tried: 2},
+		"one refused":              {objects: 12, onDryRun: few(invalid("a003")), want: contract.StateCompleted, tried: 4, predicted: 1},
+		"one cannot be converted":  {objects: 12, onDryRun: few(unconvertible()), want: contract.StateCompleted, tried: 4 + objectAttempts - 1, predicted: 1},
+		"one is gone":              {objects: 12, onDryRun: few(apierrors.NewNotFound(testResource.GroupResource(), "a003")), want: contract.StateCompleted, tried: 4},
+		"webhooks without dry run": {objects: 12, onDryRun: all(noDryRun()), want: contract.StateCompleted, tried: 4},
+		"all refused":              {objects: 12, onDryRun: all(invalid("x")), want: contract.StateAborted, tried: 4, predicted: 4, message: "refuses all 4 objects of a sample, nothing was rewritten: ns/a000"},
+		"all of only two":          {objects: 2, onDryRun: all(invalid("x")), want: contract.StateCompleted, tried: 2, predicted: 2},
+		"all, with a fallback":     {objects: 12, onDryRun: all(invalid("x")), fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}, want: contract.StateCompleted, tried: 4, predicted: 4},
+		"the endpoint is gone":     {objects: 12, onDryRun: all(generic(404, "")), want: contract.StateAborted, tried: 1, message: "cannot patch crontabs.example.com ns/a000"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			api, store := newFakeAPI(tt.objects), &fakeStore{}
-			api.onTry = tt.onTry
+			api.onDryRun = tt.onDryRun
 			engine := newTestEngine(api, store)
 			engine.Preflight, engine.PageSize, engine.Fallback = 4, 12, tt.fallback
 			record := mustRun(t, engine)
-			if record.State != tt.want || len(api.tried) != tt.tried || len(record.Predicted) != tt.predicted {
-				t.Errorf("state is %s after %d tries with %d predicted, want %s, %d, %d", record.State, len(api.tried), len(record.Predicted), tt.want, tt.tried, tt.predicted)
+			if record.State != tt.want || len(api.dryRuns) != tt.tried || len(record.Predicted) != tt.predicted {
+				t.Errorf("state is %s after %d tries with %d predicted, want %s, %d, %d", record.State, len(api.dryRuns), len(record.Predicted), tt.want, tt.tried, tt.predicted)
 			}
 			if tt.message != "" {
 				wantError(t, errors.New(record.Message), tt.message)
@@ -74,12 +74,12 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-func TestPreflightWaitsForWhatIsAway(t *testing.T) {
+func TestPreflightWaitsForTheConverter(t *testing.T) {
 	api, clock := newFakeAPI(12), newFakeClock()
 	back := clock.Now().Add(time.Hour)
-	api.onTry = func(string) error {
+	api.onDryRun = func(string) error {
 		if clock.Now().Before(back) {
-			return converterAway()
+			return converterUnavailable()
 		}
 		return nil
 	}
@@ -91,14 +91,14 @@ func TestPreflightWaitsForWhatIsAway(t *testing.T) {
 	}
 }
 
-func TestPreflightOfAListThatFails(t *testing.T) {
+func TestPreflightOfAFailingList(t *testing.T) {
 	api := newFakeAPI(12)
 	api.broken = map[string]string{objectKey(7): "v1 "}
 	engine := newTestEngine(api, &fakeStore{})
 	engine.Preflight, engine.PageSize, engine.OldVersions = 4, 12, []string{"v1beta1"}
 	record := mustRun(t, engine)
-	if record.Failed != 1 || record.Rewritten != 11 || len(api.tried) != 4 {
-		t.Errorf("record is %+v, tried %v", record, api.tried)
+	if record.Failed != 1 || record.Rewritten != 11 || len(api.dryRuns) != 4 {
+		t.Errorf("record is %+v, tried %v", record, api.dryRuns)
 	}
 }
 
@@ -116,9 +116,9 @@ func TestPreflightIsNotRepeated(t *testing.T) {
 		t.Fatal("the run did not stop")
 	}
 	store.onSave = nil
-	tried := slices.Clone(api.tried)
+	tried := slices.Clone(api.dryRuns)
 	mustRun(t, engine)
-	if diff := cmp.Diff(tried, api.tried); diff != "" {
+	if diff := cmp.Diff(tried, api.dryRuns); diff != "" {
 		t.Errorf("tried (-want +got):\n%s", diff)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// Converters preserve in annotations what a version of an object cannot express. When
-// rules or schemas change so that such a value has a field in the storage version, a
-// write at the version of the value restores it: the API server reads the object at
-// that version, where converters restore preserved values, and stores the result.
+// Converters preserve in annotations what a version of an object cannot express. When rules or
+// schemas change so that such a value has a field in the storage version, a write at the version of
+// the value restores it: the API server reads the object at that version, where converters restore
+// preserved values, and stores the result.
 
 // Inventory reads the values that converters preserved in annotations.
 type Inventory struct {
@@ -30,7 +30,7 @@ type Inventory struct {
 	resource string
 }
 
-// NewInventory reads a ruleset, by which objects that are stored at a version convert.
+// NewInventory returns an Inventory for a ruleset, and objects that are stored at a version.
 func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 	plan, err := conversion.Load(ruleset)
 	if err != nil {
@@ -48,7 +48,7 @@ func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 // it returns nil and logs why: the run continues and does not count preserved values.
 func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string, clock Clock) (*Inventory, error) {
 	var text []byte
-	err := patiently(ctx, clock, func() (err error) {
+	err := retry(ctx, clock, func() (err error) {
 		text, err = rulesets.Ruleset(ctx, name)
 		return err
 	})
@@ -63,7 +63,7 @@ func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string,
 	return inventory, nil
 }
 
-// rulesetHash identifies the ruleset; empty where there is none.
+// rulesetHash returns the hash of the ruleset, or an empty string without one.
 func (i *Inventory) rulesetHash() string {
 	if i == nil {
 		return ""
@@ -71,7 +71,7 @@ func (i *Inventory) rulesetHash() string {
 	return i.ruleset
 }
 
-// preservedIn are the values that the annotations of an object preserve.
+// preservedIn returns the values that the annotations of an object preserve.
 func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversion.Preserved {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
@@ -79,9 +79,9 @@ func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversi
 	return i.converter.PreservedIn(object.Annotations)
 }
 
-// truncated says why an object must not be written at the version at which it was
-// read: it lacks values that had no room in its annotations and are still in etcd. API
-// servers also refuse such a write, unless the check was removed.
+// truncated returns why an object must not be written at the version at which it was read: it lacks
+// values that have no room in its annotations but are still in etcd. API servers refuse such a
+// write too, unless the admission webhook was removed.
 func (i *Inventory) truncated(object *metav1.PartialObjectMetadata, version string) error {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
@@ -92,22 +92,21 @@ func (i *Inventory) truncated(object *metav1.PartialObjectMetadata, version stri
 	return nil
 }
 
-// placeable are the versions of which an object preserves values that have a field
-// now.
-func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
+// restorable returns the versions of the preserved values that have a field now.
+func (i *Inventory) restorable(object *metav1.PartialObjectMetadata) []string {
 	var versions []string
-	for _, held := range i.preservedIn(object) {
-		hasPlace := func(field string) bool { return i.places.Of(held.Version, field) != conversion.NoPlace }
-		if slices.ContainsFunc(held.Values, hasPlace) {
-			versions = append(versions, held.Version)
+	for _, preserved := range i.preservedIn(object) {
+		hasField := func(field string) bool { return i.places.Of(preserved.Version, field) != conversion.NoPlace }
+		if slices.ContainsFunc(preserved.Values, hasField) {
+			versions = append(versions, preserved.Version)
 		}
 	}
 	return versions
 }
 
-// unplaced names a value that has a field and is still in the annotation, though the
-// object was written at its version; empty where there is none.
-func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version string) string {
+// notRestored names a value that has a field and is still in the annotation, although the object
+// was written at its version. It returns an empty string if there is none.
+func (i *Inventory) notRestored(object *metav1.PartialObjectMetadata, version string) string {
 	for _, one := range i.converter.Unplaced(object.Annotations, version) {
 		if i.places.Of(version, one.Field) != conversion.WholePlace {
 			continue
@@ -122,24 +121,23 @@ func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version strin
 	return ""
 }
 
-// placing is the result of restoring the preserved values of an object.
-type placing struct {
-	// object has the resourceVersion that the writes left.
+// restoration is the result of restoring the preserved values of an object.
+type restoration struct {
+	// object has the resourceVersion after the writes.
 	object *metav1.PartialObjectMetadata
-	// placed tells that a write changed what is stored, and gone that the object was
-	// deleted.
-	placed, gone bool
-	// written are the versions at which the API server accepted the object. The values
-	// of the versions in refused stay in the annotations.
+	// restored is true if a write changed the stored object, and gone if the object was deleted.
+	restored, gone bool
+	// written are the versions at which the API server accepted the object. The values of the
+	// versions in refused remain in the annotations.
 	written []string
 	refused []v1alpha1.MigrationFailure
 }
 
-// place writes an object at each version of which it preserves values that have a
-// field.
-func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (placing, error) {
-	p := placing{object: object}
-	for _, version := range e.Inventory.placeable(object) {
+// restorePreserved writes an object at each version of which it preserves values that have a field
+// now.
+func (e *Engine) restorePreserved(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (restoration, error) {
+	p := restoration{object: object}
+	for _, version := range e.Inventory.restorable(object) {
 		at, unserved := e.roundTrip(version)
 		if unserved != nil {
 			unserved.Object, unserved.Version = keyOf(object), version
@@ -160,10 +158,10 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 			p.refused = append(p.refused, failure)
 			continue
 		}
-		p.placed = p.placed || r.outcome == rewritten
+		p.restored = p.restored || r.outcome == rewritten
 		p.written = append(p.written, version)
 		if r.after != nil {
-			// What it is at another version says nothing but how it can be addressed.
+			// The answer is the object at another version. Only what addresses it is used.
 			p.object = object.DeepCopy()
 			p.object.ResourceVersion, p.object.ManagedFields = r.after.ResourceVersion, r.after.ManagedFields
 		}
@@ -171,19 +169,19 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 	return p, nil
 }
 
-// noteUnplaced adds the values that were not restored although the object was written
-// at their version: they do not fit, and the API server does not report that.
-func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) {
+// addNotRestored adds the values that were not restored although the object was written at their
+// version: they violate the schema, and the API server does not report that.
+func (e *Engine) addNotRestored(p *restoration, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
-		if why := e.Inventory.unplaced(object, version); why != "" {
+		if why := e.Inventory.notRestored(object, version); why != "" {
 			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Version: version, Reason: ReasonDoesNotFit,
 				Message: truncate(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
 		}
 	}
 }
 
-// roundTrip is the version at which a write restores values of a version: that one, or
-// any other if objects are stored in it, as only a conversion restores values.
+// roundTrip returns the version at which a write restores the values of a version. Only a
+// conversion restores values, so for the storage version it is any other version.
 func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.MigrationFailure) {
 	switch {
 	case slices.Contains(e.OldVersions, version):
@@ -194,10 +192,9 @@ func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.Migrat
 	return "", &v1alpha1.MigrationFailure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
 }
 
-// notePreserved adds what the annotations of an object preserve after the write, as
-// the API server returned it last at the storage version. For a failed object that is
-// not known: it is not stored there.
-func (e *Engine) notePreserved(r result, object *metav1.PartialObjectMetadata) result {
+// withPreserved adds what the annotations of the object preserve after the write, by the last
+// answer at the storage version. That is unknown for a failed object, which is not stored there.
+func (e *Engine) withPreserved(r result, object *metav1.PartialObjectMetadata) result {
 	if r.after != nil {
 		object, r.after = r.after, nil
 	}
@@ -207,9 +204,9 @@ func (e *Engine) notePreserved(r result, object *metav1.PartialObjectMetadata) r
 	return r
 }
 
-// wasPlaced reports whether values that had a field are no longer preserved. A write
-// that changed what is stored may have done so for the storage version alone.
-func (i *Inventory) wasPlaced(before, after *metav1.PartialObjectMetadata) bool {
+// wasRestored reports whether values that have a field are no longer preserved. A write may have
+// changed the stored object for another reason.
+func (i *Inventory) wasRestored(before, after *metav1.PartialObjectMetadata) bool {
 	left := i.preservedIn(after)
 	return slices.ContainsFunc(i.preservedIn(before), func(of conversion.Preserved) bool {
 		return slices.ContainsFunc(of.Values, func(field string) bool {
@@ -220,7 +217,7 @@ func (i *Inventory) wasPlaced(before, after *metav1.PartialObjectMetadata) bool 
 	})
 }
 
-// countPreserved adds what the objects of a page preserve.
+// countPreserved adds the preserved values of a page to the record.
 func countPreserved(r *contract.Record, page []result) {
 	for i := range page {
 		one := &page[i]
@@ -230,7 +227,7 @@ func countPreserved(r *contract.Record, page []result) {
 			}
 			r.Preserved.Add(one.object, one.preserved)
 		}
-		if one.placed {
+		if one.restored {
 			r.Placed++
 		}
 		if len(one.refused) > 0 {
@@ -241,22 +238,23 @@ func countPreserved(r *contract.Record, page []result) {
 	}
 }
 
-// forgetPreserved sets the count back to zero.
-func forgetPreserved(r *contract.Record) {
+// resetPreserved resets the count.
+func resetPreserved(r *contract.Record) {
 	r.Preserved, r.PreservedSince, r.Placed, r.Unplaced, r.Refused = nil, nil, 0, 0, nil
 }
 
-// takePreserved continues the count of an earlier run.
-func takePreserved(r, earlier *contract.Record) {
+// continuePreserved continues the count of an earlier run.
+func continuePreserved(r, earlier *contract.Record) {
 	r.Preserved, r.Placed, r.Unplaced, r.Refused = earlier.Preserved.Clone(), earlier.Placed, earlier.Unplaced, slices.Clone(earlier.Refused)
 	r.PreservedSince = earlier.CountedFrom()
 }
 
-// matchRuleset makes a run count by one ruleset from beginning to end, or not at all.
+// matchRuleset disables the count if the run started with another ruleset, so that a count is
+// always by one ruleset.
 func (e *Engine) matchRuleset(record *contract.Record) {
 	if record.Ruleset == e.Inventory.rulesetHash() {
 		return
 	}
 	record.Ruleset, e.Inventory = "", nil
-	forgetPreserved(record)
+	resetPreserved(record)
 }

@@ -29,25 +29,25 @@ const (
 	holdsOwn   = `{"format":2,"fields":{"/spec/own":1}}`
 	annotation = "conversion-operator.io/v1beta1.crontabs.example.com"
 
-	placing1 = `{"format":3,"crd":"crontabs.example.com","group":"example.com","kind":"CronTab","hub":"v1","versions":["v1","v1beta1"],` +
+	testRuleset = `{"format":3,"crd":"crontabs.example.com","group":"example.com","kind":"CronTab","hub":"v1","versions":["v1","v1beta1"],` +
 		`"spokes":[{"version":"v1beta1","root":{"onlySpoke":[{"path":["spec","own"],"anchor":1}]}}]}`
 )
 
-// holders are an engine and four objects: two of them hold a value that has a place,
-// and one holds another.
+// holders returns an engine and four objects: two preserve a value that has a field now, and one
+// preserves a value that has none.
 func holders(t *testing.T) (*fakeAPI, *fakeStore, *Engine) {
 	t.Helper()
 	api, store := newFakeAPI(0), &fakeStore{}
 	for i, value := range []string{"", holdsNote, holdsOwn, holdsNote} {
 		api.write(objectKey(i), "v1")
 		if value != "" {
-			api.hold(objectKey(i), annotation, value)
+			api.preserve(objectKey(i), annotation, value)
 		}
 	}
 	api.restores, api.onPath = true, func(Patch) error { return nil }
 	engine := newTestEngine(api, store)
 	engine.OldVersions, engine.PageSize = []string{"v1beta1"}, 3
-	engine.Inventory = inventoryOf(t, placing1)
+	engine.Inventory = inventoryOf(t, testRuleset)
 	return api, store, engine
 }
 
@@ -58,7 +58,7 @@ func inventoryOf(t *testing.T, ruleset string) *Inventory {
 	return inventory
 }
 
-func TestPlacing(t *testing.T) {
+func TestRestore(t *testing.T) {
 	api, _, engine := holders(t)
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
@@ -71,21 +71,22 @@ func TestPlacing(t *testing.T) {
 	if diff := cmp.Diff(want, record.Preserved); diff != "" {
 		t.Errorf("preserved (-want +got):\n%s", diff)
 	}
-	if record.Placed != 2 || record.Unplaced != 0 || record.Ruleset != conversion.HashOf([]byte(placing1)) {
+	if record.Placed != 2 || record.Unplaced != 0 || record.Ruleset != conversion.HashOf([]byte(testRuleset)) {
 		t.Errorf("record is %+v", record)
 	}
 	revision := api.revision
-	again := newTestEngine(api, &fakeStore{})
-	again.OldVersions, again.Inventory = engine.OldVersions, engine.Inventory
-	second, err := again.Run(t.Context())
+	repeated := newTestEngine(api, &fakeStore{})
+	repeated.OldVersions, repeated.Inventory = engine.OldVersions, engine.Inventory
+	second, err := repeated.Run(t.Context())
 	expect.NoError(t, err)
 	if api.revision != revision || second.Rewritten != 0 || second.Placed != 0 {
 		t.Errorf("the second run wrote: %+v", second)
 	}
 }
 
-// TestPlacingOfWhatStays: a write for the storage version alone makes no value data.
-func TestPlacingOfWhatStays(t *testing.T) {
+// TestStorageVersionWriteRestoresNothing checks that a write that only changes the storage version
+// is not counted as a restore.
+func TestStorageVersionWriteRestoresNothing(t *testing.T) {
 	api, _, engine := holders(t)
 	api.restores = false
 	api.write(objectKey(1), "v1beta1")
@@ -96,8 +97,9 @@ func TestPlacingOfWhatStays(t *testing.T) {
 	}
 }
 
-// TestPlacingRefused: an object that its version refuses is migrated all the same.
-func TestPlacingRefused(t *testing.T) {
+// TestRestoreRefused checks that an object is migrated even if a write at the version of its value
+// is refused.
+func TestRestoreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fakeAPI, *Engine)
 		reason string
@@ -138,7 +140,7 @@ func TestPlacingRefused(t *testing.T) {
 	}
 }
 
-func TestPlacingOfUnservedVersion(t *testing.T) {
+func TestRestoreAtUnservedVersion(t *testing.T) {
 	_, _, engine := holders(t)
 	engine.OldVersions = nil
 	record, err := engine.Run(t.Context())
@@ -148,10 +150,11 @@ func TestPlacingOfUnservedVersion(t *testing.T) {
 	}
 }
 
-// TestPlacingOfStorageVersion: a conversion restores it, so another version is written.
-func TestPlacingOfStorageVersion(t *testing.T) {
+// TestRestoreOfStorageVersion checks that values of the storage version are restored by a write at
+// another version.
+func TestRestoreOfStorageVersion(t *testing.T) {
 	api, _, engine := holders(t)
-	api.hold(objectKey(0), "conversion-operator.io/v1.crontabs.example.com", holdsNote)
+	api.preserve(objectKey(0), "conversion-operator.io/v1.crontabs.example.com", holdsNote)
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
 	if record.Placed != 3 || record.Unplaced != 0 {
@@ -159,7 +162,7 @@ func TestPlacingOfStorageVersion(t *testing.T) {
 	}
 }
 
-func TestPlacingOfObjectThatGoes(t *testing.T) {
+func TestRestoreOfDeletedObject(t *testing.T) {
 	api, _, engine := holders(t)
 	api.onPath = func(patch Patch) error {
 		if patch.Name == "a001" {
@@ -174,10 +177,10 @@ func TestPlacingOfObjectThatGoes(t *testing.T) {
 	}
 }
 
-// TestPlacingIsReviewed looks at the objects again without writing them elsewhere.
-func TestPlacingIsReviewed(t *testing.T) {
+// TestRestoreIsVerified checks the objects again without further writes at other versions.
+func TestRestoreIsVerified(t *testing.T) {
 	api, _, engine := holders(t)
-	api.restores = false // what they hold does not fit
+	api.restores = false // the values violate the schema
 	engine.Verify = v1alpha1.MigrationVerifyFull
 	paths := 0
 	api.onPath = func(Patch) error { paths++; return nil }
@@ -191,7 +194,7 @@ func TestPlacingIsReviewed(t *testing.T) {
 	}
 }
 
-// TestCountAfterRestart counts each object once, wherever the pod was killed.
+// TestCountAfterRestart checks that each object is counted once, whenever the pod is killed.
 func TestCountAfterRestart(t *testing.T) {
 	for kill := range 12 {
 		_, store, engine := holders(t)
@@ -204,7 +207,7 @@ func TestCountAfterRestart(t *testing.T) {
 		_, err := engine.Run(ctx)
 		cancel()
 		if err != nil {
-			engine.Inventory = inventoryOf(t, placing1)
+			engine.Inventory = inventoryOf(t, testRuleset)
 			_, err = engine.Run(t.Context())
 			expect.NoError(t, err)
 		}
@@ -215,7 +218,7 @@ func TestCountAfterRestart(t *testing.T) {
 	}
 }
 
-// TestCountByOneRuleset: a run that began without rules does not count half of the objects.
+// TestCountByOneRuleset checks that a run that began without rules counts nothing.
 func TestCountByOneRuleset(t *testing.T) {
 	_, store, engine := holders(t)
 	engine.Inventory = nil
@@ -228,7 +231,7 @@ func TestCountByOneRuleset(t *testing.T) {
 	}
 	_, err := engine.Run(ctx)
 	wantError(t, err, context.Canceled.Error())
-	engine.Inventory = inventoryOf(t, placing1)
+	engine.Inventory = inventoryOf(t, testRuleset)
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
 	if record.Ruleset != "" || record.Preserved != nil || !record.Complete() {
@@ -236,7 +239,7 @@ func TestCountByOneRuleset(t *testing.T) {
 	}
 }
 
-// TestCountOfRetry goes on from what the previous run has counted.
+// TestCountOfRetry checks that a retry continues the count of the previous run.
 func TestCountOfRetry(t *testing.T) {
 	api, store, engine := holders(t)
 	api.onPatch = func(key string) error {
@@ -253,7 +256,7 @@ func TestCountOfRetry(t *testing.T) {
 	api.onPatch = nil
 	retry := newTestEngine(api, &fakeStore{})
 	expect.NoError(t, retry.Clock.Sleep(t.Context(), time.Hour))
-	retry.Spec.Run, retry.PreviousRun, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
+	retry.Spec.Run, retry.PreviousRun, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, testRuleset)
 	record, err := retry.Run(t.Context())
 	expect.NoError(t, err)
 	if from := record.CountedFrom(); !from.Equal(first.StartTime) || !from.Before(record.StartTime) {
@@ -271,7 +274,7 @@ func (r rulesets) Ruleset(_ context.Context, name string) ([]byte, error) {
 }
 
 func TestReadInventory(t *testing.T) {
-	stored := rulesets{"good": placing1, "bad": "{"}
+	stored := rulesets{"good": testRuleset, "bad": "{"}
 	for name, want := range map[string]bool{"good": true, "bad": false, "gone": false} {
 		got, err := ReadInventory(t.Context(), stored, name, "v1", newFakeClock())
 		if err != nil || (got != nil) != want {
@@ -280,10 +283,10 @@ func TestReadInventory(t *testing.T) {
 	}
 }
 
-// TestTruncatedIsNotWritten: an object that was read in a truncated form fails without
-// being written, in the second check too, and the others are migrated.
+// TestTruncatedIsNotWritten checks that an object that was read in a truncated form fails without a
+// write, also during verification, and that the others are migrated.
 func TestTruncatedIsNotWritten(t *testing.T) {
-	ruleset := strings.Replace(placing1, `"hub"`, `"truncating":{"key":"of the test"},"hub"`, 1)
+	ruleset := strings.Replace(testRuleset, `"hub"`, `"truncating":{"key":"of the test"},"hub"`, 1)
 	rules, err := conversion.Load([]byte(ruleset))
 	expect.NoError(t, err)
 	converter, err := conversion.NewConverter(rules)
@@ -294,11 +297,11 @@ func TestTruncatedIsNotWritten(t *testing.T) {
 	var truncated metav1.PartialObjectMetadata
 	expect.NoError(t, json.Unmarshal(converted, &truncated))
 	if omitted := converter.OmittedIn(converted); omitted == nil || omitted.Bytes < 400<<10 {
-		t.Fatalf("it is whole: %+v", omitted)
+		t.Fatalf("it is not truncated: %+v", omitted)
 	}
 
 	api, _, engine := holders(t)
-	api.hold(objectKey(2), annotation, truncated.Annotations[annotation])
+	api.preserve(objectKey(2), annotation, truncated.Annotations[annotation])
 	engine.Inventory, engine.Verify = inventoryOf(t, ruleset), v1alpha1.MigrationVerifyFull
 	written := map[string]int{}
 	api.onPatch = func(key string) error {

@@ -14,16 +14,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// previousRun is what a run of the same state of the definition left to do. API
-// servers stored nothing at an old version since the barrier of that run, because the
-// storage version is the same: its counts are still true.
+// previousRun is a previous run for the same state of the definition. The storage version has not
+// changed since, so API servers stored nothing at an old version after the barrier of that run, and
+// its counts are still valid.
 type previousRun struct {
 	record contract.Record
 	failed []metav1.PartialObjectMetadata
 }
 
-// openPreviousRun reads the data of the ConfigMap of a previous run. The error says
-// why this run cannot continue from there.
+// openPreviousRun reads a previous run from the data of its ConfigMap. The error says why this run
+// cannot continue it.
 func openPreviousRun(data map[string]string, pin contract.Pin) (*previousRun, error) {
 	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
@@ -47,15 +47,15 @@ func openPreviousRun(data map[string]string, pin contract.Pin) (*previousRun, er
 	return &previousRun{record: record, failed: objectsOf(keys)}, nil
 }
 
-// continuePreviousRun takes over what the previous run has done, if the specification
-// names one. If that run cannot be continued, every object is migrated.
+// continuePreviousRun continues the previous run if the specification names one. If that is not
+// possible, the run migrates every object.
 func (e *Engine) continuePreviousRun(ctx context.Context, j *journal) error {
 	fresh := j.record.Barrier == "" && j.record.Repeats == 0
 	if e.PreviousRun == nil || !fresh && j.record.RetryOf == "" {
 		return nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	before, err := e.loadPreviousRun(ctx)
+	previous, err := e.loadPreviousRun(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -65,17 +65,17 @@ func (e *Engine) continuePreviousRun(ctx context.Context, j *journal) error {
 		log.Info("Migrating every object: the previous run cannot be continued", "cause", err.Error())
 		return nil
 	}
-	e.previous = before
-	log.Info("Migrating only the objects that failed in the previous run", "previousRun", before.record.Run, "objects", len(before.failed))
+	e.previous = previous
+	log.Info("Migrating only the objects that failed in the previous run", "previousRun", previous.record.Run, "objects", len(previous.failed))
 	if !fresh {
 		return nil
 	}
-	return j.continueFrom(ctx, before.record)
+	return j.continueFrom(ctx, previous.record)
 }
 
 func (e *Engine) loadPreviousRun(ctx context.Context) (*previousRun, error) {
 	var data map[string]string
-	err := patiently(ctx, e.Clock, func() (err error) {
+	err := retry(ctx, e.Clock, func() (err error) {
 		data, err = e.PreviousRun.Load(ctx)
 		return err
 	})
@@ -85,8 +85,8 @@ func (e *Engine) loadPreviousRun(ctx context.Context) (*previousRun, error) {
 	return openPreviousRun(data, e.Pin)
 }
 
-// page is the part of the failed objects that the token names.
-func (b *previousRun) page(token string, size int64) (*metav1.PartialObjectMetadataList, error) {
+// page returns the failed objects from the index in the token on.
+func (p *previousRun) page(token string, size int64) (*metav1.PartialObjectMetadataList, error) {
 	var from int64
 	if token != "" {
 		var err error
@@ -94,9 +94,9 @@ func (b *previousRun) page(token string, size int64) (*metav1.PartialObjectMetad
 			return nil, fmt.Errorf("the checkpoint of the retried run is not readable: %w", err)
 		}
 	}
-	all := int64(len(b.failed))
+	all := int64(len(p.failed))
 	from, to := min(from, all), min(from+size, all)
-	page := &metav1.PartialObjectMetadataList{Items: b.failed[from:to]}
+	page := &metav1.PartialObjectMetadataList{Items: p.failed[from:to]}
 	if rest := all - to; rest > 0 {
 		page.Continue = strconv.FormatInt(to, 10)
 		page.RemainingItemCount = &rest

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// failedRun is a run of 40 objects of which every third failed.
+// failedRun does a run of 40 objects of which every third fails.
 func failedRun(t *testing.T) (*fakeAPI, *fakeStore) {
 	t.Helper()
 	api, store := newFakeAPI(40), &fakeStore{}
@@ -39,7 +39,7 @@ func retryOf(api *fakeAPI, before, store *fakeStore) *Engine {
 	return engine
 }
 
-func TestRetryPatchesOnlyWhatFailed(t *testing.T) {
+func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	api, before := failedRun(t)
 	api.remove(objectKey(3))
 	api.onPatch = func(key string) error {
@@ -55,7 +55,7 @@ func TestRetryPatchesOnlyWhatFailed(t *testing.T) {
 	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != v1alpha1.BarrierAllServers || record.Verified != 12 {
 		t.Errorf("record is %+v", record)
 	}
-	// Thirteen are there, and twelve of them are verified.
+	// Thirteen objects still exist, and twelve of them are verified.
 	if len(api.patched) != 25 || len(record.Failures) != 1 || record.Failures[0].Object != objectKey(6) {
 		t.Errorf("patched %v, failures %+v", api.patched, record.Failures)
 	}
@@ -88,7 +88,7 @@ func TestRetrySurvivesEveryCrash(t *testing.T) {
 	}
 }
 
-func TestEarlierRunOfNoUseCostsAFullRun(t *testing.T) {
+func TestUnusablePreviousRunIsNotContinued(t *testing.T) {
 	tests := map[string]func(*testing.T, *fakeStore){
 		"gone":               func(_ *testing.T, s *fakeStore) { s.onLoad = func() error { return forbidden("run-1") } },
 		"without a record":   func(_ *testing.T, s *fakeStore) { s.saved = nil; delete(s.data, contract.RecordKey) },
@@ -113,7 +113,7 @@ func TestEarlierRunOfNoUseCostsAFullRun(t *testing.T) {
 	}
 }
 
-func TestEarlierRunThatIsGoneWhenThePodIsRestarted(t *testing.T) {
+func TestPreviousRunIsDeletedBeforeARestart(t *testing.T) {
 	api, before := failedRun(t)
 	api.onPatch = func(string) error { return unauthorized() }
 	store := &fakeStore{}
@@ -125,7 +125,7 @@ func TestEarlierRunThatIsGoneWhenThePodIsRestarted(t *testing.T) {
 	wantError(t, err, "cannot read what run run-1 has left to do: no such ConfigMap")
 }
 
-// edit changes the last record.
+// edit saves a changed copy of the last record.
 func (s *fakeStore) edit(t *testing.T, change func(*contract.Record)) {
 	t.Helper()
 	records := s.records(t)

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// host is in every object, and keptAside in the annotation of what a conversion
-	// has preserved: migrations rewrite them, and no one is to read them elsewhere.
-	host           = "a-host-that-is-not-to-be-told"
-	preservedValue = "a-value-that-is-not-to-be-told"
+	// host is in every object, and preservedValue in an annotation with preserved data. Migrations
+	// rewrite them, and must not show them anywhere.
+	host           = "a-secret-host"
+	preservedValue = "a-secret-preserved-value"
 )
 
-// logRecorder keeps everything that is logged.
+// logRecorder records all log lines.
 type logRecorder struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -38,8 +38,7 @@ func (d *logRecorder) read() string {
 	return d.text.String()
 }
 
-// logged is what all runs of the tests have logged so far, at their most talkative: by
-// --log-level=debug.
+// logged are the log lines of all runs of the tests at --log-level=debug.
 var logged logRecorder
 
 func logTo(t *testing.T) context.Context {
@@ -51,23 +50,22 @@ func logTo(t *testing.T) context.Context {
 	}, funcr.Options{Verbosity: 1}))
 }
 
-// testNothingTold: of all runs before, among them some with failures of every kind,
-// neither logs nor records have anything of objects but their names, nor of the key
-// with which the API server was asked.
+// testNothingLeaks checks that logs and records of all previous runs, some of them with failures of
+// every kind, contain nothing of objects but their names, and not the private key of the client.
 func testNothingLeaks(t *testing.T, c *cluster) {
-	told := map[string]string{"the logs": logged.read()}
-	if !strings.Contains(told["the logs"], "Object failed") {
-		t.Error("the logs are not at their most talkative, or no object has failed")
+	output := map[string]string{"the logs": logged.read()}
+	if !strings.Contains(output["the logs"], "Object failed") {
+		t.Error("the logs are not at debug level, or no object has failed")
 	}
 	records := &corev1.ConfigMapList{}
 	expect.NoError(t, c.client.List(t.Context(), records, client.InNamespace("default")))
 	for i := range records.Items {
 		for key, text := range records.Items[i].Data {
-			told["ConfigMap "+records.Items[i].Name+" "+key] = text
+			output["ConfigMap "+records.Items[i].Name+" "+key] = text
 		}
 	}
-	if len(told) < 4 {
-		t.Errorf("there are only %d records", len(told)-1)
+	if len(output) < 4 {
+		t.Errorf("only %d records", len(output)-1)
 	}
 	secrets := []string{host, preservedValue}
 	for line := range strings.Lines(string(c.config.KeyData)) {
@@ -76,13 +74,13 @@ func testNothingLeaks(t *testing.T, c *cluster) {
 		}
 	}
 	if len(secrets) < 4 {
-		t.Errorf("there are only %d secrets to look for", len(secrets))
+		t.Errorf("only %d secrets", len(secrets))
 	}
-	for where, text := range told {
+	for where, text := range output {
 		for _, secret := range secrets {
 			if at := strings.Index(text, secret); at >= 0 {
 				line := text[strings.LastIndex(text[:at], "\n")+1 : at]
-				t.Errorf("%s have what is not to be told, in: %.300s", where, line)
+				t.Errorf("%s have a secret after: %.300s", where, line)
 			}
 		}
 	}

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// logInterval is the time between two lines of progress in the log. Each tenth
-	// of at least that many objects is a line, too.
+	// logInterval is the time between two progress lines in the log. Each tenth of the objects is
+	// also logged, if there are at least logTenths.
 	logInterval = 10 * time.Second
 	logTenths   = 100
-	// rateWindow is how far back the rate looks.
+	// rateWindow is the time over which the rate is measured.
 	rateWindow = 10 * time.Second
 )
 
-// progress is how fast this pod is.
+// progress measures how fast this pod is.
 type progress struct {
 	clock Clock
-	// began and base are where the rate is measured from: between one window and
-	// two of them ago. next is where it will be measured from.
+	// began and base are the start of the measurement, one to two windows ago. next and nextBase
+	// are the start of the next one.
 	began, next    time.Time
 	base, nextBase int64
 	logged         time.Time
@@ -39,7 +39,7 @@ func newProgress(clock Clock, done int64) *progress {
 	return &progress{clock: clock, began: now, next: now, base: done, nextBase: done, logged: now}
 }
 
-// rate is objects per second; 0 is unknown.
+// rate returns the objects per second, or 0 if unknown.
 func (p *progress) rate(done int64) float64 {
 	now := p.clock.Now()
 	if now.Sub(p.next) >= rateWindow {
@@ -53,7 +53,7 @@ func (p *progress) rate(done int64) float64 {
 	return math.Round(float64(done-p.base)/seconds*10) / 10
 }
 
-// forecast returns the rate, and when the rest is done at that rate; nothing
+// forecast returns the rate, and when all objects are done at that rate. It returns zero values
 // unless objects are being rewritten.
 func (p *progress) forecast(r contract.Record) (float64, *metav1.Time) {
 	if r.State != contract.StateRunning {
@@ -68,7 +68,7 @@ func (p *progress) forecast(r contract.Record) (float64, *metav1.Time) {
 	return rate, &end
 }
 
-// log writes a line of progress when it is time for one.
+// log writes a progress line if one is due.
 func (p *progress) log(ctx context.Context, c contract.Counters) {
 	now := p.clock.Now()
 	tenth := 10 * c.Done() / max(c.Total, 1)

@@ -12,9 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The log of a run is for people: it tells what happens, line by line. Every
-// patch takes two seconds.
-func TestLogTellsTheStory(t *testing.T) {
+// Every patch takes two seconds, so that progress is logged.
+func TestLogShowsProgress(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
 	api, clock := newFakeAPI(8), newFakeClock()

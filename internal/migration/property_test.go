@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,16 +22,55 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// misbehaviour is all that an API server and others do to one run, by a seed.
+// dice is a random source that workers and the goroutine that saves share.
+type dice struct {
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+func newDice(seed uint64) *dice { return &dice{rand: rand.New(rand.NewPCG(seed, seed))} }
+
+// roll returns true once in n times.
+func (d *dice) roll(n int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rand.IntN(n) == 0
+}
+
+func (d *dice) trouble(errs ...error) error {
+	if !d.roll(4) {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errs[d.rand.IntN(len(errs))]
+}
+
+// interfere writes or deletes an object like another client. A write that an API server began at
+// the old version may end late, at v1beta1, but before a second patch.
+func (d *dice) interfere(api *fakeAPI, key string) {
+	switch {
+	case d.roll(3):
+		api.remove(key)
+	case d.roll(2):
+		api.recreate(key, "v1")
+	case d.roll(2) && slices.Index(api.patched, key) == len(api.patched)-1:
+		api.write(key, "v1beta1")
+	default:
+		api.write(key, "v1")
+	}
+}
+
+// misbehaviour is the API server and the other clients of one run, by a seed.
 type misbehaviour struct {
 	*dice
 	seed  uint64
 	api   *fakeAPI
 	store *fakeStore
-	// faults are what some objects are refused with for good.
+	// faults are the permanent errors of some objects.
 	faults map[string]error
-	// change is the number of patches after which the definition changes, pods those
-	// after which a pod is killed.
+	// change is the number of patches after which the definition changes; pods are those after
+	// which a pod is killed.
 	change  int
 	changed int
 	pods    []int
@@ -56,9 +97,9 @@ func misbehave(seed uint64) *misbehaviour {
 	for range m.number(4) {
 		m.pods = append(m.pods, m.number(150))
 	}
-	m.api.onList, m.api.onPatch, m.api.onPath, m.api.onTry = m.onList, m.onPatch, m.onPath, m.onPatchOnce
+	m.api.onList, m.api.onPatch, m.api.onPath, m.api.onDryRun = m.onList, m.onPatch, m.onPath, m.onPatchOnce
 	m.api.afterPatch = func(string) error { return m.trouble(gatewayTimeout(), unreachable()) }
-	m.api.onLook = func() error { return m.trouble(unavailable(), unreachable(), overloaded(1)) }
+	m.api.onDefinitionRead = func() error { return m.trouble(unavailable(), unreachable(), overloaded(1)) }
 	m.store.onSave = func() error { return m.trouble(unavailable(), unreachable()) }
 	return m
 }
@@ -69,7 +110,7 @@ func (m *misbehaviour) number(n int) int {
 	return m.rand.IntN(n)
 }
 
-// trouble is rarer under half of the seeds, so that some runs are complete.
+// trouble is less frequent for half of the seeds, so that some runs complete.
 func (m *misbehaviour) trouble(errs ...error) error {
 	if m.seed%2 == 0 && !m.roll(4) {
 		return nil
@@ -77,11 +118,11 @@ func (m *misbehaviour) trouble(errs ...error) error {
 	return m.dice.trouble(errs...)
 }
 
-// fault is a refusal of one object, as many kinds as there are.
+// fault returns a permanent error of an object, of any kind.
 func (m *misbehaviour) fault() error {
 	terminating := apierrors.NewForbidden(testResource.GroupResource(), "a", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
-	faults := []error{invalid("a"), forbidden("a"), tooLarge(), unconvertible(), terminating, converterAway(), webhookAway(), noDryRun(), conflict("a")}
+	faults := []error{invalid("a"), forbidden("a"), tooLarge(), unconvertible(), terminating, converterUnavailable(), webhookUnavailable(), noDryRun(), conflict("a")}
 	return faults[m.number(len(faults))]
 }
 
@@ -92,7 +133,7 @@ func (m *misbehaviour) onList(metav1.ListOptions) error {
 	if m.roll(30) {
 		return expiredError("")
 	}
-	return m.trouble(unavailable(), unreachable(), overloaded(1), gatewayTimeout(), converterAway())
+	return m.trouble(unavailable(), unreachable(), overloaded(1), gatewayTimeout(), converterUnavailable())
 }
 
 func (m *misbehaviour) onPatch(key string) error {
@@ -118,10 +159,10 @@ func (m *misbehaviour) onPatchOnce(key string) error {
 	if err := m.faults[key]; err != nil {
 		return err
 	}
-	return m.trouble(unavailable(), unreachable(), overloaded(1), badGateway(), webhookAway(), converterAway())
+	return m.trouble(unavailable(), unreachable(), overloaded(1), badGateway(), webhookUnavailable(), converterUnavailable())
 }
 
-// onPath refuses half of what is tried on another path.
+// onPath refuses half of the patches of fallbacks.
 func (m *misbehaviour) onPath(patch Patch) error {
 	if m.roll(2) {
 		return apierrors.NewNotFound(testResource.GroupResource(), patch.Name)
@@ -137,12 +178,12 @@ func (m *misbehaviour) engine() *Engine {
 	if m.seed%4 < 2 {
 		engine.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion}
 	}
-	// Every patch is sent on a new look at the definition.
+	// With this step, every patch needs a new read of the definition.
 	engine.Clock = steppingClock(300 * time.Millisecond)
 	return engine
 }
 
-// run restarts the pod as a Job does, until the run has ended.
+// run restarts the pod like a Job, until the run has ended.
 func (m *misbehaviour) run(t *testing.T) contract.Record {
 	t.Helper()
 	for range 200 {
@@ -159,9 +200,8 @@ func (m *misbehaviour) run(t *testing.T) contract.Record {
 	return contract.Record{}
 }
 
-// However the API server misbehaves, no matter who writes meanwhile, and whenever pods
-// are killed: what a run says of its objects is true.
-func TestWhatARunSaysIsTrue(t *testing.T) {
+// Whatever the API server and other clients do, and whenever pods are killed: the record is true.
+func TestRecordIsTrue(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -173,7 +213,7 @@ func TestWhatARunSaysIsTrue(t *testing.T) {
 	}
 	for _, end := range []string{"Completed, complete true", "Completed, complete false", "Aborted, complete false"} {
 		if ends[end] == 0 {
-			t.Errorf("no run ended %s: the trouble is too little or too much: %v", end, ends)
+			t.Errorf("no run ended %s: there are too few or too many errors: %v", end, ends)
 		}
 	}
 }

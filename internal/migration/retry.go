@@ -16,22 +16,21 @@ const (
 	maxDelay   = 30 * time.Second
 	jitter     = 0.2
 
-	// patience is the number of tries of a request that the run cannot go on
-	// without: with the delays above, the API server may be away for more than
-	// two minutes. client-go has waited for Retry-After before, up to ten times
-	// a request.
-	patience = 12
+	// maxAttempts is the number of attempts for a request that the run needs: with the delays
+	// above, more than two minutes. client-go has already retried up to ten times per request if
+	// the API server sent Retry-After.
+	maxAttempts = 12
 )
 
-// patiently calls try until it succeeds, fails in a way that waiting does not
-// cure, or patience ends. It returns the last error.
-func patiently(ctx context.Context, clock Clock, try func() error) error {
-	return patientlyWhile(ctx, clock, func(n int, err error) bool { return n < patience && transient(err) }, try)
+// retry calls try until it succeeds, fails with an error that is not transient, or has failed
+// maxAttempts times. It returns the last error.
+func retry(ctx context.Context, clock Clock, try func() error) error {
+	return retryWhile(ctx, clock, func(n int, err error) bool { return n < maxAttempts && transient(err) }, try)
 }
 
-// patientlyWhile is patiently for as long as worth accepts the last error and the
-// number of attempts.
-func patientlyWhile(ctx context.Context, clock Clock, worth func(n int, err error) bool, try func() error) error {
+// retryWhile calls try until it succeeds, or until retryable returns false for the number of
+// attempts and the last error.
+func retryWhile(ctx context.Context, clock Clock, retryable func(n int, err error) bool, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
 		switch {
@@ -39,7 +38,7 @@ func patientlyWhile(ctx context.Context, clock Clock, worth func(n int, err erro
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !worth(n, err):
+		case !retryable(n, err):
 			return err
 		}
 		if err := clock.Sleep(ctx, delay(n, err)); err != nil {
@@ -48,8 +47,8 @@ func patientlyWhile(ctx context.Context, clock Clock, worth func(n int, err erro
 	}
 }
 
-// delay before another try, after n tries of which the last failed with err:
-// doubling, with jitter, and never less than the API server asks for.
+// delay returns the wait after n attempts of which the last failed with err: exponential, with
+// jitter, and at least what the API server asked for.
 func delay(n int, err error) time.Duration {
 	backoff := wait.Jitter(min(firstDelay<<(n-1), maxDelay), jitter)
 	seconds, _ := apierrors.SuggestsClientDelay(err)

@@ -12,24 +12,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestPatiently(t *testing.T) {
+func TestRetry(t *testing.T) {
 	tests := map[string]struct {
 		err      error
 		failures int
 		want     error
 		tries    int
 	}{
-		"works":                  {tries: 1},
-		"recovers":               {err: unavailable(), failures: 3, tries: 4},
-		"recovers at the end":    {err: unreachable(), failures: patience - 1, tries: patience},
-		"stays away":             {err: errAway, failures: 100, want: errAway, tries: patience},
-		"waiting does not help":  {err: errForbidden, failures: 100, want: errForbidden, tries: 1},
-		"expired lists are told": {err: errExpired, failures: 100, want: errExpired, tries: 1},
+		"works":               {tries: 1},
+		"recovers":            {err: unavailable(), failures: 3, tries: 4},
+		"recovers at the end": {err: unreachable(), failures: maxAttempts - 1, tries: maxAttempts},
+		"unavailable":         {err: errRefused, failures: 100, want: errRefused, tries: maxAttempts},
+		"not transient":       {err: errForbidden, failures: 100, want: errForbidden, tries: 1},
+		"expired list":        {err: errExpired, failures: 100, want: errExpired, tries: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			err := patiently(t.Context(), newFakeClock(), func() error {
+			err := retry(t.Context(), newFakeClock(), func() error {
 				tries++
 				if tries <= tt.failures {
 					return tt.err
@@ -44,14 +44,14 @@ func TestPatiently(t *testing.T) {
 }
 
 var (
-	errAway      = errors.New("connection refused")
+	errRefused   = errors.New("connection refused")
 	errForbidden = forbidden("")
 	errExpired   = expiredError("")
 )
 
-func TestPatientlyEndsWithTheContext(t *testing.T) {
+func TestRetryEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	err := patiently(ctx, newFakeClock(), func() error {
+	err := retry(ctx, newFakeClock(), func() error {
 		cancel()
 		return unreachable()
 	})
@@ -68,7 +68,7 @@ func TestDelay(t *testing.T) {
 	}{
 		"first":               {n: 1, err: unreachable(), min: 250 * time.Millisecond, max: 300 * time.Millisecond},
 		"doubles":             {n: 3, err: unreachable(), min: time.Second, max: 1200 * time.Millisecond},
-		"ends":                {n: patience, err: unreachable(), min: 30 * time.Second, max: 36 * time.Second},
+		"ends":                {n: maxAttempts, err: unreachable(), min: 30 * time.Second, max: 36 * time.Second},
 		"asks for more":       {n: 1, err: overloaded(7), min: 7 * time.Second, max: 7 * time.Second},
 		"asks for less":       {n: 5, err: overloaded(1), min: 4 * time.Second, max: 4800 * time.Millisecond},
 		"server timeout asks": {n: 1, err: apierrors.NewServerTimeout(testResource.GroupResource(), "patch", 3), min: 3 * time.Second, max: 3 * time.Second},

@@ -18,8 +18,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// Engine does one run. All exported fields but Earlier, Tracer, Metrics and
-// Inventory are required.
+// Engine does one run. All exported fields but PreviousRun, Tracer, Metrics and Inventory are
+// required.
 type Engine struct {
 	contract.Spec
 	Lister      Lister
@@ -29,16 +29,13 @@ type Engine struct {
 	Servers     Servers
 	Checkpoints Checkpoints
 	Clock       Clock
-	// PreviousRun is the checkpoint of a run of which only the failed objects are
-	// migrated, if that is possible.
+	// PreviousRun is the checkpoint of a run whose failed objects are retried, if possible.
 	PreviousRun Checkpoints
 	// Tracer of the run and its phases.
 	Tracer tracing.Tracer
-	// Metrics count every object and the patches in flight. They also wrap Patcher and
-	// Checkpoints.
+	// Metrics count objects and patches in flight. They also wrap Patcher and Checkpoints.
 	Metrics *Metrics
-	// Inventory reads the values that annotations preserve. Without it, they are neither
-	// counted nor restored.
+	// Inventory reads preserved values. If it is nil, they are neither counted nor restored.
 	Inventory *Inventory
 
 	previous        *previousRun
@@ -48,19 +45,19 @@ type Engine struct {
 	throttle        *throttle
 	waitReason      *waitReason
 
-	// unconvertible is set when an object could not be converted to the storage
-	// version: the API server cannot fill its cache of that version any more, and
-	// reads of single objects wait for it.
+	// unconvertible is set after an object could not be converted to the storage version. The API
+	// server can then no longer fill its cache of that version, and reads of single objects would
+	// wait for it.
 	unconvertible atomic.Bool
 
-	// pageSize is the size of the next page, which an object that fails its list
-	// makes smaller, and lastRead is the last object of the page before.
+	// pageSize is the size of the next page, which is reduced to find an object that fails its
+	// list. lastRead is the last object of the previous page.
 	pageSize   int64
 	lastRead   string
 	prefetched *prefetch
 }
 
-// NewEngine connects a run to its cluster.
+// NewEngine returns an Engine that is connected to the cluster.
 func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tracer tracing.Tracer, metrics *Metrics) (*Engine, error) {
 	cluster, err := Connect(config, spec)
 	if err != nil {
@@ -85,9 +82,9 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 	return e, nil
 }
 
-// Run does the run, or the rest of it, and returns its record. It returns no error for
-// a run that ended, however it ended: the record says how. An error means that the run
-// has not ended, and that another attempt continues from the checkpoint.
+// Run does the run, or the rest of it, and returns its record. The error is nil if the run ended,
+// whether it completed or aborted: the record says which. An error means that the run has not
+// ended; the next Run continues from the checkpoint.
 func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Spec.Run)
 	ctx = logr.NewContext(ctx, log)
@@ -111,7 +108,7 @@ func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 	return j.record, err
 }
 
-// prepare makes what the workers share.
+// prepare creates what the workers share.
 func (e *Engine) prepare() {
 	e.throttle = newThrottle(e.Clock, e.Pace, e.Concurrency, e.MaxWritesPerSecond)
 	e.throttle.metrics = e.Metrics
@@ -119,8 +116,8 @@ func (e *Engine) prepare() {
 	e.pageSize = e.PageSize
 }
 
-// migrate checks the pin again at the end, because a record that says Completed is a
-// promise about the definition at that moment.
+// migrate checks the pin also at the end, because a Completed record asserts that the definition
+// has not changed.
 func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
@@ -143,8 +140,7 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	}
 }
 
-// rewrite passes the barrier, rewrites every object, and verifies that, or does the
-// rest of that.
+// rewrite does the remaining steps from the barrier to the verification.
 func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 	if err := phase(ctx, "barrier", j, e.passBarrier); err != nil {
 		return err
@@ -165,8 +161,8 @@ func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 	return e.checkPin(ctx)
 }
 
-// repeat starts the run again after objects were written at the old version behind its
-// barrier, at most maxRepeats times.
+// repeat restarts the run after objects were written at the old version after its barrier, at most
+// maxRepeats times.
 func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	if j.record.Repeats == maxRepeats {
 		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.propagationDelay(j))
@@ -177,7 +173,7 @@ func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	return err
 }
 
-// finish records how the run ended. The record of an interrupted run does not change.
+// finish records how the run ended. It does not change the record of an interrupted run.
 func (e *Engine) finish(ctx context.Context, j *journal, err error) error {
 	var reason abortedError
 	switch {
@@ -195,8 +191,8 @@ func summarize(log logr.Logger, r contract.Record) {
 	if len(r.Failures) > 0 {
 		log = log.WithValues("example", r.Failures[0].Object, "reason", r.Failures[0].Reason, "message", r.Failures[0].Message)
 	}
-	if held := r.Preserved; held != nil {
-		log = log.WithValues("withPreserved", held.Objects, "preservedBytes", held.Bytes, "placed", r.Placed, "notPlaced", r.Unplaced)
+	if preserved := r.Preserved; preserved != nil {
+		log = log.WithValues("withPreserved", preserved.Objects, "preservedBytes", preserved.Bytes, "placed", r.Placed, "notPlaced", r.Unplaced)
 	}
 	switch {
 	case r.State == contract.StateAborted:
@@ -208,21 +204,21 @@ func summarize(log logr.Logger, r contract.Record) {
 	}
 }
 
-// abortedError is why the run cannot continue, now or after a restart of the pod.
+// abortedError is the reason why neither this pod nor another one can continue the run.
 type abortedError string
 
 func (a abortedError) Error() string { return string(a) }
 
 func abortf(format string, args ...any) error { return abortedError(fmt.Sprintf(format, args...)) }
 
-// traced does the rest of the run as one trace.
+// traced runs migrate in a trace.
 func (e *Engine) traced(ctx context.Context, j *journal) error {
 	return e.Tracer.Trace(ctx, "migrate", func(ctx context.Context) error { return e.migrate(ctx, j) },
 		tracing.Policy.String(e.Pin.Name), tracing.Run.String(e.Spec.Run),
 		tracing.CRD.String(e.Pin.Name), tracing.CRDGeneration.Int64(e.Pin.Generation))
 }
 
-// phase does one part of the run as one span of its trace.
+// phase runs one step of the run in a span of its trace.
 func phase(ctx context.Context, name string, j *journal, do func(context.Context, *journal) error) error {
 	return tracing.Span(ctx, name, func(ctx context.Context) error { return do(ctx, j) })
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// stage is where one story of a run plays. Its pods run one after the other, and
-// each does what the story made of it.
+// stage is one scenario of a run. Its pods run one after the other.
 type stage struct {
 	api   *fakeAPI
 	store *fakeStore
@@ -29,8 +28,7 @@ type stage struct {
 	pods  []func(*Engine, context.CancelFunc)
 }
 
-// stories are what can happen to a run. What its pods log of each is a file in
-// testdata/stories.
+// stories are scenarios of a run. testdata/stories has the log of the pods of each.
 var stories = map[string]func(s *stage){
 	"complete": func(s *stage) {
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight, e.Verify = 4, v1alpha1.MigrationVerifySample })
@@ -40,7 +38,7 @@ var stories = map[string]func(s *stage){
 	},
 	"refused-by-admission": func(s *stage) {
 		refuse := s.refuse(objectKey(3), forbidden("a003"))
-		s.api.onPatch, s.api.onTry = refuse, refuse
+		s.api.onPatch, s.api.onDryRun = refuse, refuse
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 5 })
 	},
 	"accepted-by-fallback": func(s *stage) {
@@ -54,7 +52,7 @@ var stories = map[string]func(s *stage){
 		s.api.broken = map[string]string{objectKey(5): "v1 "}
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.OldVersions = []string{"v1beta1"} })
 	},
-	"cannot-be-read-at-all": func(s *stage) {
+	"unreadable": func(s *stage) {
 		s.api.broken = map[string]string{objectKey(5): "v1 v1beta1 "}
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.OldVersions = []string{"v1beta1"} })
 	},
@@ -62,23 +60,23 @@ var stories = map[string]func(s *stage){
 		s.api.onPatch = s.refuse(objectKey(5), tooLarge())
 		s.pod(nil)
 	},
-	"deleted-and-created-anew": func(s *stage) {
+	"recreated": func(s *stage) {
 		s.api.onPatch = s.once(objectKey(5), func() { s.api.recreate(objectKey(5), "v1beta1") })
 		s.pod(nil)
 	},
 	"all-refused": func(s *stage) {
-		s.api.onTry = func(key string) error { return invalid(strings.TrimPrefix(key, "ns/")) }
+		s.api.onDryRun = func(key string) error { return invalid(strings.TrimPrefix(key, "ns/")) }
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 4 })
 	},
-	"webhook-away": func(s *stage) {
+	"webhook-unavailable": func(s *stage) {
 		over := s.clock.Now().Add(10 * time.Minute)
 		away := func(string) error {
 			if s.clock.Now().After(over) {
 				return nil
 			}
-			return webhookAway()
+			return webhookUnavailable()
 		}
-		s.api.onPatch, s.api.onTry = away, away
+		s.api.onPatch, s.api.onDryRun = away, away
 		s.pod(nil)
 	},
 	"etcd-compacted": func(s *stage) {
@@ -96,11 +94,11 @@ var stories = map[string]func(s *stage){
 		})
 		s.pod(nil)
 	},
-	"server-that-lags": func(s *stage) {
+	"lagging-server": func(s *stage) {
 		lagging(s.api, s.clock, 90*time.Second)
 		s.pod(onePerPage)
 	},
-	"servers-that-cannot-be-asked": func(s *stage) {
+	"servers-not-checked": func(s *stage) {
 		s.pod(func(e *Engine, _ context.CancelFunc) {
 			e.Servers = &fakeServers{since: map[string]int{"10.0.0.1:6443": 0}, refuse: unauthorized()}
 		})
@@ -125,7 +123,7 @@ var stories = map[string]func(s *stage){
 		}
 		s.pod(nil)
 	},
-	"failed-objects-tried-again": func(s *stage) {
+	"failed-objects-retried": func(s *stage) {
 		before := &fakeStore{}
 		s.api.onPatch = s.refuse(objectKey(5), invalid("a005"))
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Checkpoints = before })
@@ -138,7 +136,7 @@ var stories = map[string]func(s *stage){
 
 func (s *stage) pod(prepare func(*Engine, context.CancelFunc)) { s.pods = append(s.pods, prepare) }
 
-// onePerPage has nothing go on beside what the story is about.
+// onePerPage disables concurrency, so that the log is deterministic.
 func onePerPage(e *Engine, _ context.CancelFunc) { e.PageSize = 1 }
 
 func (s *stage) refuse(key string, err error) func(string) error {
@@ -150,7 +148,7 @@ func (s *stage) refuse(key string, err error) func(string) error {
 	}
 }
 
-// once does something at the first patch of the object.
+// once returns a hook that calls do at the first patch of the object.
 func (s *stage) once(key string, do func()) func(string) error {
 	done := false
 	return func(k string) error {
@@ -162,11 +160,11 @@ func (s *stage) once(key string, do func()) func(string) error {
 	}
 }
 
-// varying are the parts of a line that differ from run to run: tries wait for
-// random times.
+// varying matches the parts of a line that vary, because the delays of retries are random.
 var varying = regexp.MustCompile(`"(took|wait|perSecond)"=("[^"]*"|[0-9.]+)`)
 
-// What pods log of a run can be followed by a person. Read the files.
+// TestStories compares the logs with testdata/stories. Read these files: a person must be able to
+// follow them.
 func TestStories(t *testing.T) {
 	for name, play := range stories {
 		t.Run(name, func(t *testing.T) {

@@ -15,26 +15,25 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// throttle limits the patches that are sent: no more in flight than concurrencyLimit
-// allows, no more per second than the policy allows, and none before the time that an
-// overloaded API server asked for.
+// throttle limits the patches that are sent: the number in flight, by concurrencyLimit; the number
+// per second, by the policy; and none before the time that an overloaded API server asked for.
 type throttle struct {
 	clock Clock
-	// rate counts every patch that is sent, whatever becomes of it.
+	// rate counts every patch that is sent, also failed ones.
 	rate    *rate.Limiter
 	metrics *Metrics
 
 	mu       sync.Mutex
 	limit    *concurrencyLimit
 	inFlight int
-	// released is closed, and replaced, when there may be room.
+	// released is closed and replaced whenever a patch may be able to start.
 	released chan struct{}
 	// notBefore is the time before which nothing is sent.
 	notBefore time.Time
 }
 
-// newThrottle allows at most that many patches in flight, and per second; perSecond 0
-// means no limit.
+// newThrottle returns a throttle with these limits of patches in flight, and per second; perSecond
+// 0 means no limit.
 func newThrottle(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *throttle {
 	limiter := rate.NewLimiter(rate.Inf, 1)
 	if perSecond > 0 {
@@ -81,7 +80,7 @@ func (t *throttle) tryAcquire() (room bool, freed <-chan struct{}) {
 	return true, nil
 }
 
-// awaitTurn waits for the time that an API server asked for, and for the rate.
+// awaitTurn waits for the rate limit, and until the time that an API server asked for.
 func (t *throttle) awaitTurn(ctx context.Context) error {
 	t.mu.Lock()
 	now := t.clock.Now()
@@ -105,7 +104,9 @@ func (t *throttle) releaseAfter(began time.Time, err error) {
 	case infrastructure(err):
 		t.limit.failed(now)
 		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
-			t.notBefore = later(t.notBefore, now.Add(time.Duration(seconds)*time.Second))
+			if until := now.Add(time.Duration(seconds) * time.Second); until.After(t.notBefore) {
+				t.notBefore = until
+			}
 		}
 	}
 	t.mu.Unlock()
@@ -121,38 +122,30 @@ func (t *throttle) release() {
 	t.released = make(chan struct{})
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 const (
-	// baselineInterval is how often the latency of a single patch in flight is measured:
-	// it changes for other reasons, too.
+	// baselineInterval is how often the latency of a single patch in flight is measured, because it
+	// varies with other load.
 	baselineInterval = 30 * time.Second
-	// minSamples and minWindow bound how soon the limit changes: it follows averages,
-	// and not single patches.
+	// minSamples and minWindow bound how often the limit changes: it follows averages, not single
+	// patches.
 	minSamples = 16
 	minWindow  = 250 * time.Millisecond
-	// tolerance is for latencies that vary by themselves: the baseline is the lowest
-	// average that was measured.
+	// tolerance allows for random variation of latencies: the baseline is the lowest measured
+	// average.
 	tolerance = 1.2
-	// shrink is the most that one window, or an error, takes from the limit.
+	// shrink bounds the reduction of the limit by one window or error.
 	shrink = 0.5
-	// growth is the part that a window adds, at least one.
+	// growth is the fraction that one window adds to the limit, at least one.
 	growth = 1.0 / 8
-	// cooldown is how many windows pass before a limit that has shrunk grows again: each
-	// attempt costs other clients. Each attempt that fails doubles it, up to
-	// maxCooldown.
+	// cooldown is the number of windows before a limit that has shrunk grows again, because each
+	// attempt affects other clients. Each failed attempt doubles it, up to maxCooldown.
 	cooldown    = 8
 	maxCooldown = 128
 )
 
-// requiredGain is what more patches in flight must bring: twice as many in flight must
-// mean that 2^gain as many are done per second. An API server without a free processor
-// gives 0, one with many gives 1.
+// requiredGain is the throughput that more patches in flight must bring: twice as many in flight
+// must mean 2^gain as many per second. An API server without idle processors gives 0, one with many
+// gives 1.
 func requiredGain(pace v1alpha1.MigrationPace) float64 {
 	if pace == v1alpha1.MigrationFast {
 		return 0.1
@@ -160,23 +153,22 @@ func requiredGain(pace v1alpha1.MigrationPace) float64 {
 	return 1
 }
 
-// concurrencyLimit is the number of patches that may be in flight. It grows while more
-// in flight bring the required gain, and shrinks by the ratio of the acceptable
-// latency to that of the last window: the gradient of Netflix's concurrency-limits,
-// with the baseline measurement that Envoy's adaptive concurrency adds. It halves on
-// errors, once per window.
+// concurrencyLimit is the number of patches that may be in flight. It grows while more in flight
+// bring the required gain, and shrinks by the ratio of the acceptable latency to that of the last
+// window. This is the gradient algorithm of Netflix's concurrency-limits, with the baseline
+// measurement of Envoy's adaptive concurrency. The limit halves on errors, once per window.
 //
-// By Little's law n patches in flight of latency r are n/r patches per second: the
-// gain is reached while r is at most n^(1-gain) times the baseline. Patches beyond
-// that only wait in the API server, and delay all other clients.
+// By Little's law, n patches in flight with latency r are n/r patches per second: the gain is
+// reached while r is at most n^(1-gain) times the baseline. Patches beyond that only wait in the
+// API server, and delay all other clients.
 type concurrencyLimit struct {
 	gain    float64
 	maximum float64
 	value   float64
-	// shrunk is set once the limit was too high. Until then it doubles, because it
-	// starts far from where it ends. cooldownLeft is for how many windows it does not
-	// grow, cooldown for how many after the next window that is too slow. probing is set
-	// in the first window of a higher limit, and slow after a window that was too slow.
+	// shrunk is set once the limit was too high. Until then it doubles, because it starts far below
+	// its final value. cooldownLeft is the number of windows before it may grow, and cooldown that
+	// number after the next window that is too slow. probing is set in the first window of a higher
+	// limit, and slow after a window that was too slow.
 	shrunk       bool
 	cooldownLeft int
 	cooldown     int
@@ -185,31 +177,29 @@ type concurrencyLimit struct {
 
 	// baseline is the latency of a single patch in flight, in seconds.
 	baseline float64
-	// measuring is set while the baseline is measured, after which the limit becomes
-	// resumeValue.
+	// measuring is set while the baseline is measured. After that, the limit becomes resumeValue.
 	measuring    bool
 	resumeValue  float64
 	baselineTime time.Time
 
-	// The open window: when it began, the patches that do not count because they
-	// were sent before, and those that do.
+	// The current window: when it began, how many patches to ignore because they were sent before
+	// it, and the samples.
 	windowStart time.Time
 	ignored     int
 	samples     int
 	total       time.Duration
 	peak        int
-	troubled    bool
+	hadErrors   bool
 }
 
 func newConcurrencyLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time) *concurrencyLimit {
 	return &concurrencyLimit{gain: requiredGain(pace), maximum: float64(maximum), value: 1, cooldown: cooldown, measuring: true, resumeValue: 1, windowStart: now}
 }
 
-// allowed is at least 1 and never more than the maximum.
+// allowed returns the limit: at least 1, at most the maximum.
 func (l *concurrencyLimit) allowed() int { return int(l.value) }
 
-// succeeded records a patch that was answered without an error, while that many were in
-// flight.
+// succeeded records a patch that succeeded, and how many were in flight.
 func (l *concurrencyLimit) succeeded(latency time.Duration, inFlight int, now time.Time) {
 	if l.ignored > 0 {
 		l.ignored--
@@ -244,30 +234,30 @@ func (l *concurrencyLimit) measureBaseline() {
 
 // failed records an API server that is overloaded, unreachable, or timing out.
 func (l *concurrencyLimit) failed(now time.Time) {
-	if l.troubled && now.Sub(l.windowStart) < minWindow {
+	if l.hadErrors && now.Sub(l.windowStart) < minWindow {
 		return
 	}
 	l.lower(l.value * shrink)
 	l.resumeValue = l.value
 	l.openWindow(now)
-	l.troubled = true
+	l.hadErrors = true
 }
 
-// adapt changes the limit after a window, unless something else limits the patches.
-// One slow window says little about a limit that was acceptable before: a page was
-// read, or garbage was collected.
+// adapt changes the limit after a window, unless fewer patches were in flight than it allowed. A
+// single slow window is ignored if the limit was acceptable before: a page may have been read, or
+// garbage collected.
 func (l *concurrencyLimit) adapt(average float64) {
 	l.baseline = min(l.baseline, average)
-	bearable := tolerance * l.baseline * math.Pow(float64(l.allowed()), 1-l.gain)
-	slow, tried := average > bearable && l.value >= 2, l.probing
-	if slow && !l.slow && !tried {
+	acceptable := tolerance * l.baseline * math.Pow(float64(l.allowed()), 1-l.gain)
+	slow, wasProbing := average > acceptable && l.value >= 2, l.probing
+	if slow && !l.slow && !wasProbing {
 		l.slow = true
 		return
 	}
 	l.slow, l.probing = false, false
 	switch {
 	case slow:
-		l.lower(min(l.value-1, l.value*max(shrink, bearable/average)))
+		l.lower(min(l.value-1, l.value*max(shrink, acceptable/average)))
 	case l.peak < l.allowed():
 	case l.cooldownLeft > 0:
 		l.cooldownLeft--
@@ -277,9 +267,9 @@ func (l *concurrencyLimit) adapt(average float64) {
 		l.raise(2 * l.value)
 	}
 	switch {
-	case tried && slow:
+	case wasProbing && slow:
 		l.cooldown = min(2*l.cooldown, maxCooldown)
-	case tried:
+	case wasProbing:
 		l.cooldown = cooldown
 	}
 }
@@ -297,5 +287,5 @@ func (l *concurrencyLimit) lower(value float64) {
 func (l *concurrencyLimit) set(value float64) { l.value = min(max(value, 1), l.maximum) }
 
 func (l *concurrencyLimit) openWindow(now time.Time) {
-	l.windowStart, l.ignored, l.samples, l.total, l.peak, l.troubled = now, 0, 0, 0, 0, false
+	l.windowStart, l.ignored, l.samples, l.total, l.peak, l.hadErrors = now, 0, 0, 0, 0, false
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-func TestGateKeepsTheRate(t *testing.T) {
+func TestThrottleKeepsTheRate(t *testing.T) {
 	clock := newFakeClock()
 	g := newThrottle(clock, v1alpha1.MigrationFast, 8, 4)
 	start := clock.Now()
@@ -29,7 +29,7 @@ func TestGateKeepsTheRate(t *testing.T) {
 	}
 }
 
-func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
+func TestThrottleHonoursRetryAfter(t *testing.T) {
 	clock := newFakeClock()
 	g := newThrottle(clock, v1alpha1.MigrationFast, 8, 0)
 	expect.NoError(t, g.acquire(t.Context()))
@@ -40,13 +40,13 @@ func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 	}
 }
 
-func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
+func TestThrottleKeepsTheLimit(t *testing.T) {
 	g := newThrottle(newFakeClock(), v1alpha1.MigrationFast, 2, 0)
 	g.limit.value = 2
 	expect.NoError(t, g.acquire(t.Context()))
 	expect.NoError(t, g.acquire(t.Context()))
 	if room, _ := g.tryAcquire(); room {
-		t.Fatal("a third patch was let in")
+		t.Fatal("a third patch was admitted")
 	}
 	entered := make(chan error)
 	go func() { entered <- g.acquire(t.Context()) }()
@@ -54,7 +54,7 @@ func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
 	expect.NoError(t, <-entered)
 }
 
-func TestGateEndsWithTheContext(t *testing.T) {
+func TestThrottleEndsWithTheContext(t *testing.T) {
 	tests := map[string]func(*throttle) error{
 		"no room": func(g *throttle) error { _, _ = g.tryAcquire(); return nil },
 		"held":    func(g *throttle) error { g.notBefore = g.clock.Now().Add(time.Hour); return nil },
@@ -77,19 +77,19 @@ func TestGateEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// server is an API server that answers at once as many patches as it has hands,
-// and makes the others wait.
+// server is an API server that processes as many patches concurrently as it has processors, and
+// delays the others.
 type server struct {
-	hands   float64
-	latency time.Duration
+	processors float64
+	latency    time.Duration
 }
 
 func (s server) latencyAt(inFlight int) time.Duration {
-	return time.Duration(float64(s.latency) * max(1, float64(inFlight)/s.hands))
+	return time.Duration(float64(s.latency) * max(1, float64(inFlight)/s.processors))
 }
 
-// drive sends patches for as many windows, each with as many in flight as the
-// limit allows, and returns the limit.
+// drive sends patches for some windows, each with as many in flight as the limit allows, and
+// returns the limit.
 func drive(l *concurrencyLimit, now *time.Time, windows int, s server) int {
 	for range windows {
 		*now = now.Add(minWindow)
@@ -101,7 +101,7 @@ func drive(l *concurrencyLimit, now *time.Time, windows int, s server) int {
 	return l.allowed()
 }
 
-// span is from where to where a limit may be.
+// span is the expected range of a limit.
 type span struct{ low, high int }
 
 func TestLimitFollowsTheServer(t *testing.T) {
@@ -111,13 +111,13 @@ func TestLimitFollowsTheServer(t *testing.T) {
 		gentle span
 		fast   span
 	}{
-		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, span{32, 32}, span{32, 32}},
-		"eight hands":                   {server{hands: 8, latency: 5 * time.Millisecond}, 64, span{8, 10}, span{64, 64}},
-		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, span{2, 3}, span{64, 64}},
-		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, span{1, 2}, span{64, 64}},
-		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, span{1, 2}, span{3, 8}},
-		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, span{1, 1}, span{1, 1}},
-		"a clock too coarse to measure": {server{hands: 1000}, 32, span{32, 32}, span{32, 32}},
+		"unlimited":                     {server{processors: 1000, latency: 5 * time.Millisecond}, 32, span{32, 32}, span{32, 32}},
+		"eight processors":              {server{processors: 8, latency: 5 * time.Millisecond}, 64, span{8, 10}, span{64, 64}},
+		"two processors":                {server{processors: 2, latency: 5 * time.Millisecond}, 64, span{2, 3}, span{64, 64}},
+		"one and a half processors":     {server{processors: 1.5, latency: 5 * time.Millisecond}, 64, span{1, 2}, span{64, 64}},
+		"one processor":                 {server{processors: 1, latency: 50 * time.Millisecond}, 64, span{1, 2}, span{3, 8}},
+		"a maximum of one":              {server{processors: 1000, latency: time.Millisecond}, 1, span{1, 1}, span{1, 1}},
+		"a clock too coarse to measure": {server{processors: 1000}, 32, span{32, 32}, span{32, 32}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -132,12 +132,12 @@ func TestLimitFollowsTheServer(t *testing.T) {
 	}
 }
 
-func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
+func TestLimitFallsAndRecoversWithTheServer(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newConcurrencyLimit(v1alpha1.MigrationFast, 32, now)
-	fast := server{hands: 1000, latency: 5 * time.Millisecond}
+	fast := server{processors: 1000, latency: 5 * time.Millisecond}
 	drive(l, &now, 20, fast)
-	if got := drive(l, &now, 5, server{hands: 1, latency: 10 * time.Millisecond}); got > 12 {
+	if got := drive(l, &now, 5, server{processors: 1, latency: 10 * time.Millisecond}); got > 12 {
 		t.Errorf("limit is %d under load, want it to fall", got)
 	}
 	if got := drive(l, &now, 40, fast); got != 32 {
@@ -145,26 +145,26 @@ func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 	}
 }
 
-func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
+func TestLimitHalvesOncePerWindowOnErrors(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newConcurrencyLimit(v1alpha1.MigrationFast, 32, now)
-	drive(l, &now, 20, server{hands: 1000, latency: time.Millisecond})
+	drive(l, &now, 20, server{processors: 1000, latency: time.Millisecond})
 	for range 10 {
 		l.failed(now)
 	}
 	if got := l.allowed(); got != 16 {
-		t.Errorf("limit is %d after trouble, want 16", got)
+		t.Errorf("limit is %d after errors, want 16", got)
 	}
 	for range 10 {
 		now = now.Add(minWindow)
 		l.failed(now)
 	}
 	if got := l.allowed(); got != 1 {
-		t.Errorf("limit is %d after lasting trouble, want 1", got)
+		t.Errorf("limit is %d after continued errors, want 1", got)
 	}
 }
 
-func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
+func TestUnusedLimitDoesNotGrow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newConcurrencyLimit(v1alpha1.MigrationFast, 32, now)
 	for range 1000 {
@@ -179,13 +179,13 @@ func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A limit that was too high is tried again, but not all the time.
-func TestGentleLimitRarelyTriesWhatWasTooMuch(t *testing.T) {
+// A limit that was too high is rarely tried again.
+func TestGentleLimitRarelyExceedsTheServer(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newConcurrencyLimit(v1alpha1.MigrationGentle, 32, now)
 	tooMuch := 0
 	for range 100 {
-		if drive(l, &now, 1, server{hands: 1, latency: 50 * time.Millisecond}) > 1 {
+		if drive(l, &now, 1, server{processors: 1, latency: 50 * time.Millisecond}) > 1 {
 			tooMuch++
 		}
 	}

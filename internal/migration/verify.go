@@ -29,17 +29,16 @@ func (l lagError) Error() string {
 	return fmt.Sprintf("%s was stored at an old version after the barrier: an API server still wrote at that version", string(l))
 }
 
-// audit patches again the objects that were found current first. Their patches may
-// have reached an API server that itself still encoded at the old version; after
-// another propagation delay none does.
+// audit patches the objects again that were found current first. An API server that still encoded
+// at the old version may have answered their patches; after another propagation delay none does.
 func (e *Engine) audit(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	if len(j.reverify.Early) == 0 {
 		return nil
 	}
-	if rest := j.reverify.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
-		log.Info("Waiting before the audit of objects that were found current", "objects", len(j.reverify.Early), "wait", rest.Round(time.Second).String())
-		if err := e.Clock.Sleep(ctx, rest); err != nil {
+	if wait := j.reverify.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); wait > 0 {
+		log.Info("Waiting before the audit of objects that were found current", "objects", len(j.reverify.Early), "wait", wait.Round(time.Second).String())
+		if err := e.Clock.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -50,16 +49,16 @@ func (e *Engine) audit(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// reverify patches objects again, and returns how many did not change. One that
-// changes although only its encoding could is a lagError.
+// reverify patches objects again, and returns how many did not change. It returns a lagError if the
+// encoding of one changed.
 func (e *Engine) reverify(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata) (unchanged int64, err error) {
 	barrier := j.record.Barrier
-	again := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+	patchAgain := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
 		return e.reverifyObject(ctx, object, barrier)
 	}
 	for len(objects) > 0 {
 		n := min(int64(len(objects)), e.PageSize)
-		err := e.each(ctx, j, objects[:n], again, func(r result) error {
+		err := e.forEach(ctx, j, objects[:n], patchAgain, func(r result) error {
 			switch {
 			case r.outcome == rewritten:
 				return lagError(r.object)
@@ -78,9 +77,8 @@ func (e *Engine) reverify(ctx context.Context, j *journal, objects []metav1.Part
 	return unchanged, nil
 }
 
-// reverifyObject patches one object at the storage version, as the pass does. An
-// admission webhook that changes objects at every write changes more than the
-// resourceVersion.
+// reverifyObject patches one object at the storage version. It ignores changes by admission
+// webhooks, which change more than the resourceVersion.
 func (e *Engine) reverifyObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	known, err := e.resolve(ctx, object)
 	if known == nil || err != nil {
@@ -96,12 +94,12 @@ func (e *Engine) reverifyObject(ctx context.Context, object *metav1.PartialObjec
 	return r, err
 }
 
-// propagationDelay doubles with every repeat.
+// propagationDelay returns the propagation delay, which doubles with every repeat.
 func (e *Engine) propagationDelay(j *journal) time.Duration {
 	return e.PropagationDelay.Duration << j.record.Repeats
 }
 
-// verify patches objects again, of which none may change.
+// verify patches objects again. None may change.
 func (e *Engine) verify(ctx context.Context, j *journal) error {
 	if e.Verify == v1alpha1.MigrationVerifyNone {
 		return nil
@@ -123,7 +121,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 	return err
 }
 
-// verifyAll is a second pass. Like the first, it continues after the last whole page.
+// verifyAll patches all objects. Like the pass, it continues after the last finished page.
 func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 	for {
 		if err := e.checkPin(ctx); err != nil {
@@ -152,19 +150,18 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 }
 
 const (
-	// reverifyKey is the key of the objects that are patched again.
+	// reverifyKey is the key of the objects to patch again.
 	reverifyKey = "again.json"
-	// maxEarly and maxSample bound them. A name with its namespace has up to 317
-	// bytes, so all of them leave room in a ConfigMap.
+	// maxEarly and maxSample bound them. A name with its namespace has up to 317 bytes, so both
+	// lists fit into a ConfigMap.
 	maxEarly  = 200
 	maxSample = 300
 )
 
 // reverifyList are the objects that are patched again after the pass.
 type reverifyList struct {
-	// Early are the first that were found current. An API server that still
-	// encoded at the old version would have said the same of objects that are
-	// stored at it.
+	// Early are the first objects that were found current. An API server that still encoded at the
+	// old version would have reported objects at the old version as current.
 	Early []string `json:"early,omitempty"`
 	// Until is when the last of them was found current.
 	Until *metav1.Time `json:"until,omitempty"`
@@ -184,7 +181,7 @@ func openReverifyList(data map[string]string) (reverifyList, error) {
 	return s, nil
 }
 
-// add takes the result of the object with this index in the pass.
+// add adds the result of the object with this index in the pass.
 func (s *reverifyList) add(run string, r result, index int64, now time.Time) {
 	if r.outcome == current && len(s.Early) < maxEarly {
 		s.Early = append(s.Early, r.object)
@@ -199,12 +196,12 @@ func (s *reverifyList) add(run string, r result, index int64, now time.Time) {
 		s.changed = true
 		return
 	}
-	if place := draw(run, index); place < maxSample {
-		s.Sample[place], s.changed = r.object, true
+	if slot := draw(run, index); slot < maxSample {
+		s.Sample[slot], s.changed = r.object, true
 	}
 }
 
-// draw is a number from 0 to index, the same when a page is repeated: with it every
+// draw returns a random number from 0 to index, which is the same when a page is repeated. Every
 // object has the same chance to be in the sample (reservoir sampling).
 func draw(run string, index int64) uint64 {
 	hash := fnv.New64a()
@@ -212,7 +209,7 @@ func draw(run string, index int64) uint64 {
 	return rand.New(rand.NewPCG(hash.Sum64(), uint64(index))).Uint64N(uint64(index + 1))
 }
 
-// write puts what changed since the last write into data.
+// write adds the list to data if it changed since the last write.
 func (s *reverifyList) write(data map[string]string) error {
 	if !s.changed {
 		return nil
@@ -225,7 +222,7 @@ func (s *reverifyList) write(data map[string]string) error {
 	return nil
 }
 
-// objectsOf are objects of which nothing but the name is known.
+// objectsOf returns objects with nothing but their names.
 func objectsOf(keys []string) []metav1.PartialObjectMetadata {
 	objects := make([]metav1.PartialObjectMetadata, len(keys))
 	for i, key := range keys {

@@ -17,14 +17,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// lagging answers patches as a server does that encodes at the old version: it
-// finds nothing to do. It catches up at a time, or never.
+// lagging makes the API server encode at the old version for some time: patches then change
+// nothing.
 func lagging(api *fakeAPI, clock *fakeClock, behind time.Duration) {
 	until := clock.Now().Add(behind)
 	api.lags = func() bool { return clock.Now().Before(until) }
 }
 
-func TestAuditCatchesAServerThatLags(t *testing.T) {
+func TestAuditDetectsALaggingServer(t *testing.T) {
 	tests := map[string]struct {
 		verify  v1alpha1.MigrationVerification
 		behind  time.Duration
@@ -53,8 +53,7 @@ func TestAuditCatchesAServerThatLags(t *testing.T) {
 	}
 }
 
-// A server at which every patch is followed by a write at the old version, as if
-// two took turns, ends the run.
+// Every list is followed by a write at the old version, as if two API servers took turns.
 func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
 	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		t.Run(string(verify), func(t *testing.T) {
@@ -75,8 +74,8 @@ func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
 	}
 }
 
-// The pod dies at every save; the next ones find what the first knew.
-func TestSecondLookSurvivesEveryCrash(t *testing.T) {
+// The pod crashes at every save; the next pod continues with the saved lists.
+func TestReverificationSurvivesEveryCrash(t *testing.T) {
 	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		for save := range 16 {
 			t.Run(fmt.Sprintf("%s, save %d", verify, save), func(t *testing.T) {
@@ -109,7 +108,7 @@ func TestSecondLookSurvivesEveryCrash(t *testing.T) {
 	}
 }
 
-func TestObjectThatAnAdmissionWebhookEditsIsNoLag(t *testing.T) {
+func TestEditByAnAdmissionWebhookIsNoLag(t *testing.T) {
 	api := newFakeAPI(3)
 	api.afterPatch = func(key string) error {
 		api.edit(key)
@@ -140,7 +139,7 @@ func TestObjectThatCannotBeVerifiedAbortsTheRun(t *testing.T) {
 	wantError(t, errors.New(record.Message), "cannot verify ns/a003: ")
 }
 
-func TestWhatFailedIsNotVerified(t *testing.T) {
+func TestFailedObjectsAreNotVerified(t *testing.T) {
 	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		t.Run(string(verify), func(t *testing.T) {
 			api := newFakeAPI(12)
@@ -170,7 +169,8 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 	if len(s.Early) != maxEarly || len(s.Sample) != maxSample {
 		t.Fatalf("%d early and %d in the sample", len(s.Early), len(s.Sample))
 	}
-	// A tenth of the objects holds 30 of 300, give or take six standard deviations.
+	// A tenth of the objects should have 30 of 300 in the sample, plus or minus six standard
+	// deviations.
 	tenths := make([]int, 10)
 	for _, object := range s.Sample {
 		tenths[object[4]-'0']++

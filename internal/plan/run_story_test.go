@@ -89,7 +89,7 @@ func migrationTriggeredAgain(w *world) {
 	w.converge()
 	bad := []v1alpha1.MigrationFailure{{Object: "default/bad", Reason: "Refused", Message: "denied the request: no", Command: "kubectl get crontabs.v1.example.com -n default bad -o yaml"}}
 	w.say("It expects an object to fail.")
-	w.record(contract.Record{State: contract.StateSettling, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}, Predicted: bad})
+	w.record(contract.Record{State: contract.StatePropagating, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}, Predicted: bad})
 	w.converge()
 	w.say("It ends, with that object, and the other run begins.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 989, Current: 10, Failed: 1}, Predicted: bad, Failures: bad})

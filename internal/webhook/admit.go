@@ -20,23 +20,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// AdmitPath is where, with one segment behind it, a pod answers a POST of an AdmissionReview by the
-// ruleset whose hash the segment is: it refuses objects that could not be read as a
-// whole at another version.
+// AdmitPath, followed by the hash of a ruleset as one more segment, answers a POST of an
+// AdmissionReview by that ruleset. It denies objects that could not be read completely at another
+// version.
 const AdmitPath = "/admit"
 
-// Admitter is a Converter that knows which objects must not be stored.
+// Admitter is a Converter that also decides which objects may be stored.
 type Admitter interface {
-	// Admit says why an object must not be stored, nil if it may. Its error is shown
-	// to the client that writes the object. It is called from many goroutines at once. Now and
-	// then it asks whether to stop, and then gives up, with conversion.ErrStopped.
+	// Admit returns why an object must not be stored, or nil. The error is shown to the client that
+	// writes the object. Admit must be safe for concurrent use. A long check calls stop from time
+	// to time; when stop returns true, Admit returns conversion.ErrStopped.
 	Admit(object []byte, stop func() bool) error
-	// AdmitDeletion is Admit for an object that is to be deleted. Waits tells that it
-	// stays until a finalizer is gone that the deletion itself adds.
+	// AdmitDeletion is Admit for the deletion of an object. waits is true if the deletion adds a
+	// finalizer, so that the object remains until that is removed.
 	AdmitDeletion(object []byte, waits bool) error
 }
 
-// admissionReview is what is read of an AdmissionReview.
+// admissionReview has the fields of an AdmissionReview that the server reads.
 type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
@@ -47,13 +47,13 @@ type admissionRequest struct {
 	Operation admissionv1.Operation `json:"operation"`
 	Object    json.RawMessage       `json:"object"`
 	OldObject json.RawMessage       `json:"oldObject"`
-	// Options are DeleteOptions, of a deletion.
+	// Options are the DeleteOptions of a deletion.
 	Options metav1.DeleteOptions `json:"options"`
 }
 
-// ask asks about the object of a request. There may be none: of a collection that is
-// deleted, each object is asked about by itself.
-func (r *admissionRequest) ask(admitter Admitter, stop func() bool) error {
+// admit checks the object of a request. A request may have no object: for the deletion of a
+// collection, API servers send one more request per object.
+func (r *admissionRequest) admit(admitter Admitter, stop func() bool) error {
 	absent := func(object []byte) bool { return len(object) == 0 || bytes.Equal(object, []byte("null")) }
 	switch {
 	case r.Operation == admissionv1.Delete && !absent(r.OldObject):
@@ -65,26 +65,26 @@ func (r *admissionRequest) ask(admitter Admitter, stop func() bool) error {
 	return admitter.Admit(r.Object, stop)
 }
 
-// admission is what an AdmissionReview came to: a label value.
-type admission string
+// admissionResult is the result of an AdmissionReview: a label value.
+type admissionResult string
 
 const (
-	admitted         admission = "admitted"
-	refusedTruncated admission = "refused_shortened"
-	refusedTooLarge  admission = "refused_too_large"
-	refusedOther     admission = "refused_other"
-	admissionFailed  admission = "failed"
+	admitted         admissionResult = "admitted"
+	refusedTruncated admissionResult = "refused_shortened"
+	refusedTooLarge  admissionResult = "refused_too_large"
+	refusedOther     admissionResult = "refused_other"
+	admissionFailed  admissionResult = "failed"
 )
 
-var admissions = []admission{admitted, refusedTruncated, refusedTooLarge, refusedOther, admissionFailed}
+var admissionResults = []admissionResult{admitted, refusedTruncated, refusedTooLarge, refusedOther, admissionFailed}
 
 // admit answers an AdmissionReview.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
 	x := h.newExchange()
 	h.metrics.inFlight.Inc()
 	defer x.release()
-	answer, came, refused := x.admit(r, hash)
-	h.metrics.admissions[came].Inc()
+	answer, result, refused := x.admit(r, hash)
+	h.metrics.admissions[result].Inc()
 	if refused != nil {
 		x.failure = refused.failure
 		refuse(w, refused)
@@ -93,22 +93,22 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-func (x *exchange) admit(r *http.Request, hash string) (answer *admissionv1.AdmissionReview, came admission, refused *refusal) {
-	if refused := x.choose(hash); refused != nil {
+func (x *exchange) admit(r *http.Request, hash string) (answer *admissionv1.AdmissionReview, result admissionResult, refused *refusal) {
+	if refused := x.selectRuleset(hash); refused != nil {
 		return nil, admissionFailed, refused
 	}
-	if refused := x.receive(r); refused != nil {
+	if refused := x.readBody(r); refused != nil {
 		return nil, admissionFailed, refused
 	}
 	review, err := readAdmission(x.in)
 	if err != nil {
 		return nil, admissionFailed, &refusal{http.StatusBadRequest, failureInvalidReview, fmt.Sprintf("not a usable AdmissionReview: %s", err)}
 	}
-	came, err = x.decide(r.Context(), review.Request)
-	if came == admissionFailed {
-		return nil, came, failedAdmission(err)
+	result, err = x.decide(r.Context(), review.Request)
+	if result == admissionFailed {
+		return nil, result, failedAdmission(err)
 	}
-	return answerAdmission(review.Request.UID, err), came, nil
+	return answerAdmission(review.Request.UID, err), result, nil
 }
 
 func readAdmission(body []byte) (*admissionReview, error) {
@@ -116,35 +116,35 @@ func readAdmission(body []byte) (*admissionReview, error) {
 	if err := json.Unmarshal(body, review); err != nil {
 		return nil, err
 	}
-	switch own := admissionv1.SchemeGroupVersion.String(); {
-	case review.Kind != "AdmissionReview" || review.APIVersion != own:
-		return nil, fmt.Errorf("it is %q of %q, not AdmissionReview of %s: correct admissionReviewVersions of the webhook configuration", review.Kind, review.APIVersion, own)
+	switch want := admissionv1.SchemeGroupVersion.String(); {
+	case review.Kind != "AdmissionReview" || review.APIVersion != want:
+		return nil, fmt.Errorf("it is %q of %q, not AdmissionReview of %s: correct admissionReviewVersions of the webhook configuration", review.Kind, review.APIVersion, want)
 	case review.Request == nil || review.Request.UID == "":
 		return nil, errors.New("request.uid is missing")
 	}
 	return review, nil
 }
 
-// decide asks the converter, and tells what it came to.
-func (x *exchange) decide(ctx context.Context, request *admissionRequest) (came admission, err error) {
+// decide asks the converter, and returns the result.
+func (x *exchange) decide(ctx context.Context, request *admissionRequest) (result admissionResult, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.handler.options.Log.Error(fmt.Errorf("panic: %v", cause), "Admission panicked", "stack", string(debug.Stack()))
-			// A converter that panicked may still hold on to what it was given.
-			x.failure, came, err = failurePanic, admissionFailed, errPanic
+			// A converter that panicked may still use the buffers.
+			x.failure, result, err = failurePanic, admissionFailed, errPanic
 		}
 	}()
 	x.ctx = ctx
-	admitter, able := x.converter.(Admitter)
-	if !able {
+	admitter, ok := x.converter.(Admitter)
+	if !ok {
 		return admitted, nil
 	}
-	err = request.ask(admitter, x.stop)
+	err = request.admit(admitter, x.stop)
 	switch {
 	case err == nil:
 		return admitted, nil
-	case errors.Is(err, conversion.ErrStopped) || x.gone():
-		return admissionFailed, errGone
+	case errors.Is(err, conversion.ErrStopped) || x.abandoned():
+		return admissionFailed, errAbandoned
 	}
 	x.handler.options.Log.V(1).Info("Write refused", "error", err.Error())
 	if _, truncated := errors.AsType[*conversion.TruncatedError](err); truncated {

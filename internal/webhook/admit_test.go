@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// admitFunc is a Converter, and an Admitter by a function.
+// admitFunc is an Admitter by a function. It converts nothing.
 type admitFunc func(object string) error
 
 func (f admitFunc) Answer(dst, _ []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
@@ -54,15 +53,6 @@ func admitting() *Handler {
 	})), HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", MaxBodyBytes: 10000, Log: logr.Discard()})
 }
 
-// postTo sends a body as an API server does.
-func postTo(handler http.Handler, path, body string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodPost, path+"?timeout=5s", strings.NewReader(body))
-	request.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, request)
-	return recorder
-}
-
 func admissionOf(object string) string {
 	return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","kind":{"kind":"CronTab"},"operation":"UPDATE","object":` + object + `,"oldObject":{"name":"bad"}}}`
 }
@@ -70,7 +60,7 @@ func admissionOf(object string) string {
 func TestAdmit(t *testing.T) {
 	for name, test := range map[string]struct {
 		object, message string
-		came            admission
+		result          admissionResult
 	}{
 		"fits":                {`{"name":"a"}`, "", admitted},
 		"deleted":             {`null`, "", admitted},
@@ -96,12 +86,13 @@ func TestAdmit(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			countedAdmission(t, handler, test.came)
+			countedAdmission(t, handler, test.result)
 		})
 	}
 }
 
-// TestAdmitDeletion asks about the object as it was read, and says if it will wait.
+// TestAdmitDeletion checks that the old object is checked, and that only a deletion that waits is
+// denied.
 func TestAdmitDeletion(t *testing.T) {
 	for options, admits := range map[string]bool{
 		`null`: true, `{}`: true, `{"kind":"DeleteOptions","propagationPolicy":"Background"}`: true,
@@ -115,11 +106,12 @@ func TestAdmitDeletion(t *testing.T) {
 	}
 }
 
-// countedAdmission: one AdmissionReview was, and no ConversionReview.
-func countedAdmission(t *testing.T, handler *Handler, came admission) {
+// countedAdmission expects one AdmissionReview with this result in the metrics, and no
+// ConversionReview.
+func countedAdmission(t *testing.T, handler *Handler, result admissionResult) {
 	t.Helper()
-	for _, each := range admissions {
-		want := map[bool]string{true: " 1\n", false: " 0\n"}[each == came]
+	for _, each := range admissionResults {
+		want := map[bool]string{true: " 1\n", false: " 0\n"}[each == result]
 		if line := `admission_reviews_total{crd="crontabs.example.com",result="` + string(each) + `"}`; !strings.Contains(scrape(t, handler), line+want) {
 			t.Errorf("%s is not%s", line, want)
 		}
@@ -129,18 +121,18 @@ func countedAdmission(t *testing.T, handler *Handler, came admission) {
 	}
 }
 
-// TestAdmitFails answers with a Status, so that the API server fails the write.
+// TestAdmitFails checks that the answer is a Status, so that the API server fails the write.
 func TestAdmitFails(t *testing.T) {
 	for name, test := range map[string]struct {
-		path, body, says string
-		code             int
+		path, body, message string
+		code                int
 	}{
 		"another ruleset":         {"/admit/other", admissionOf(`{}`), "does not have the rules", http.StatusServiceUnavailable},
 		"no JSON":                 {"/admit/abc", `{`, "not a usable AdmissionReview", http.StatusBadRequest},
-		"another review":          {"/admit/abc", v1Review(`{"uid":"u"}`), "not AdmissionReview of admission.k8s.io/v1", http.StatusBadRequest},
+		"a ConversionReview":      {"/admit/abc", v1Review(`{"uid":"u"}`), "not AdmissionReview of admission.k8s.io/v1", http.StatusBadRequest},
 		"no request":              {"/admit/abc", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`, "request.uid is missing", http.StatusBadRequest},
-		"larger than it may be":   {"/admit/abc", admissionOf(`{"name":"` + strings.Repeat("x", 10000) + `"}`), "larger than", http.StatusRequestEntityTooLarge},
-		"the caller has given up": {"/admit/abc", admissionOf(`{"name":"stopped"}`), "gave the call up", http.StatusRequestTimeout},
+		"too large":               {"/admit/abc", admissionOf(`{"name":"` + strings.Repeat("x", 10000) + `"}`), "larger than", http.StatusRequestEntityTooLarge},
+		"the caller has given up": {"/admit/abc", admissionOf(`{"name":"stopped"}`), "gave up on the call", http.StatusRequestTimeout},
 		"a bug":                   {"/admit/abc", admissionOf(`{"name":"panic"}`), "internal error of the converter", http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +140,7 @@ func TestAdmitFails(t *testing.T) {
 			recorder := postTo(handler, test.path, test.body)
 			wantEqual(t, "status", test.code, recorder.Code)
 			var status metav1.Status
-			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil || !strings.Contains(status.Message, test.says) || strings.Contains(status.Message, "secret") {
+			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil || !strings.Contains(status.Message, test.message) || strings.Contains(status.Message, "secret") {
 				t.Errorf("got %s", recorder.Body)
 			}
 			countedAdmission(t, handler, admissionFailed)
@@ -156,7 +148,7 @@ func TestAdmitFails(t *testing.T) {
 	}
 }
 
-// TestAdmitNothing: a converter that knows nothing of sizes refuses nothing.
+// TestAdmitNothing checks that a converter that is no Admitter denies nothing.
 func TestAdmitNothing(t *testing.T) {
 	recorder := postTo(newTestHandler(), AdmitPath+"/abc", admissionOf(`{"name":"bad"}`))
 	if !strings.Contains(recorder.Body.String(), `"allowed":true`) {

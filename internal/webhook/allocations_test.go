@@ -8,9 +8,8 @@ package webhook
 
 import "testing"
 
-// TestNoMemoryPerObject holds what makes the latency of a call even: an API
-// server's review needs no memory but the buffers that are there already, neither
-// to be converted nor to be counted.
+// TestNoMemoryPerObject checks that the review of an API server is converted and counted without
+// allocations, which keeps latency even.
 func TestNoMemoryPerObject(t *testing.T) {
 	handler := newSample(t)
 	for _, count := range []int{1, 50} {
@@ -18,8 +17,8 @@ func TestNoMemoryPerObject(t *testing.T) {
 		x := handler.newExchange()
 		allocations := testing.AllocsPerRun(200, func() {
 			*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
-			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.count != count {
-				t.Fatalf("%d objects: %v, %v", x.count, refused, x.cause)
+			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.converted != count {
+				t.Fatalf("%d objects: %v, %v", x.converted, refused, x.cause)
 			}
 			handler.metrics.request(x)
 		})

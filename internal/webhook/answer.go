@@ -13,12 +13,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
-// retryAfterSeconds is when a call may come again that found the pod busy, or
-// without the ruleset that it asks for.
-// An API server then repeats even a POST, as long as its own time is not over.
+// retryAfterSeconds is when a caller may retry after the pod was busy, or did not have the
+// requested ruleset. API servers then retry even a POST, until their own timeout.
 const retryAfterSeconds = 1
 
-// appendHead appends the answer up to its first converted object.
+// appendHead appends the answer up to the first converted object.
 func appendHead(dst []byte, r *review) []byte {
 	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`...)
 	dst = append(dst, r.version()...)
@@ -27,19 +26,19 @@ func appendHead(dst []byte, r *review) []byte {
 	return append(dst, `,"convertedObjects":[`...)
 }
 
-// appendSuccess ends an answer behind its last object.
+// appendSuccess completes an answer after its last object.
 func appendSuccess(dst []byte) []byte {
 	return append(dst, `],"result":{"status":"Success"}}}`...)
 }
 
-// appendFailure ends an answer without objects.
+// appendFailure completes an answer without objects.
 func appendFailure(dst []byte, message string) []byte {
 	dst = append(dst, `],"result":{"status":"Failure","message":`...)
 	dst = appendText(dst, []byte(message))
 	return append(dst, `}}}`...)
 }
 
-// appendText appends text as a JSON string. Bytes that are not UTF-8 are replaced.
+// appendText appends text as a JSON string. It replaces invalid UTF-8.
 func appendText(dst, text []byte) []byte {
 	if jsonascii.Len(text) == len(text) {
 		dst = append(dst, '"')
@@ -53,7 +52,7 @@ func appendText(dst, text []byte) []byte {
 	return append(dst, quoted...)
 }
 
-// refusal is an error with an HTTP status of its own.
+// refusal is an error that is answered with an HTTP status.
 type refusal struct {
 	code    int
 	failure failure
@@ -62,7 +61,7 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.message }
 
-var reasons = map[int]metav1.StatusReason{
+var statusReasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest:            metav1.StatusReasonBadRequest,
 	http.StatusRequestTimeout:        metav1.StatusReasonTimeout,
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
@@ -72,47 +71,47 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
 
-// refuse answers a request that is not a review, or cannot be taken now. The body
-// is a Status, out of which an API server takes the message for its user; of
-// plain text it would only say that the request was rejected for an unknown reason.
-func refuse(w http.ResponseWriter, own *refusal) {
+// refuse answers a request that is not a review, or that cannot be served now. The body is a
+// Status: API servers show its message to the user. For plain text they would only report an
+// unknown reason.
+func refuse(w http.ResponseWriter, r *refusal) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure,
-		Message:  own.message,
-		Reason:   reasons[own.code],
-		Code:     int32(own.code),
+		Message:  r.message,
+		Reason:   statusReasons[r.code],
+		Code:     int32(r.code),
 	}
-	if own.failure == failureOverloaded || own.failure == failureUnknownRuleset {
+	if r.failure == failureOverloaded || r.failure == failureUnknownRuleset {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-		// The next connection may lead to a pod that is less busy, or has the ruleset.
+		// The next connection may reach a pod that is less busy, or has the ruleset.
 		w.Header().Set("Connection", "close")
 	}
-	writeJSON(w, own.code, status)
+	writeJSON(w, r.code, status)
 }
 
 func writeJSON(w http.ResponseWriter, code int, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
-		panic(err) // only called with plain structs
+		panic(err) // the structs of this package always marshal
 	}
 	write(w, code, jsonContent, body)
 }
 
-// What answers are, in the form that http.Header holds.
+// Content types, in the form of http.Header values.
 var (
 	jsonContent = []string{"application/json"}
 	textContent = []string{"text/plain; charset=utf-8"}
 )
 
-// write answers in one piece of known length, so that the connection is kept
-// and no chunks are framed.
+// write sends the complete answer with its length, so that the connection is kept alive and the
+// answer is not chunked.
 func write(w http.ResponseWriter, code int, contentType []string, body []byte) {
 	header := w.Header()
 	header["Content-Type"] = contentType
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(code)
-	// The client is gone if this fails; there is no one left to tell.
+	// An error means that the client has disconnected.
 	_, _ = w.Write(body)
 }

@@ -34,8 +34,8 @@ func (e endpoint) ResolveEndpoint(string, string, int32) (*url.URL, error) {
 	return &url.URL{Scheme: "https", Host: string(e)}, nil
 }
 
-// apiServer returns the converter of a real API server for the
-// CustomResourceDefinition of example.com, pointed at handler.
+// apiServer returns the converter of a real API server for a CustomResourceDefinition of
+// example.com, with handler as its webhook.
 func apiServer(t *testing.T, handler http.Handler, reviewVersion string) runtime.ObjectConvertor {
 	t.Helper()
 	authority := testca.New(t)
@@ -48,7 +48,7 @@ func apiServer(t *testing.T, handler http.Handler, reviewVersion string) runtime
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Clients are kept by configuration, and metrics by the name of the definition.
+	// The factory caches clients by configuration, and metrics by the name of the definition.
 	converter, _, err := factory.NewConverter(definition(strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), authority.Bundle, reviewVersion))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAPIServerConverts(t *testing.T) {
 	}
 }
 
-// TestAPIServerShowsFailures proves what a person in front of kubectl reads.
+// TestAPIServerShowsFailures checks the messages that users of kubectl see.
 func TestAPIServerShowsFailures(t *testing.T) {
 	cases := map[string]struct {
 		object  unstructured.Unstructured
@@ -172,11 +172,11 @@ func TestAPIServerShowsFailures(t *testing.T) {
 	}
 }
 
-// TestAPIServerComesBack to a converter that was busy, as it is told to.
-func TestAPIServerComesBack(t *testing.T) {
+// TestAPIServerRetriesBusyConverter checks that an API server follows Retry-After.
+func TestAPIServerRetriesBusyConverter(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 1, Log: logr.Discard()})
-	handler.gates.first.patience = 0
-	held, err := handler.gates.first.enter(t.Context(), 1)
+	handler.limiters.first.maxWait = 0
+	held, err := handler.limiters.first.acquire(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestAPIServerComesBack(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, r)
 		if statuses = append(statuses, recorder.Code); len(statuses) == 1 {
-			handler.gates.first.leave(held)
+			handler.limiters.first.release(held)
 		}
 		maps.Copy(w.Header(), recorder.Header())
 		w.WriteHeader(recorder.Code)

@@ -14,16 +14,16 @@ import (
 	"slices"
 )
 
-// firstBytes is what of a body passes the first limiter. Most reviews are smaller.
+// firstBytes is the part of a body that passes the first limiter. Most reviews are smaller.
 const firstBytes = 64 << 10
 
-// memoryPerByte is what a call holds for each byte of its body: that byte, and
-// one of the answer, which is about as long.
+// memoryPerByte is the memory that a call needs per byte of its body: that byte, and one byte of
+// the answer, which has about the same length.
 const memoryPerByte = 2
 
-// receive fills the exchange with the body of r, within the bounds of the handler.
-func (x *exchange) receive(r *http.Request) *refusal {
-	if refused := acceptable(r.Header); refused != nil {
+// readBody reads the body of r into x.in, within the limits of the handler.
+func (x *exchange) readBody(r *http.Request) *refusal {
+	if refused := checkHeaders(r.Header); refused != nil {
 		return refused
 	}
 	limit := x.handler.options.MaxBodyBytes
@@ -34,11 +34,11 @@ func (x *exchange) receive(r *http.Request) *refusal {
 		limit = r.ContentLength
 	}
 	room := min(limit, firstBytes)
-	if refused := x.pass(r.Context(), x.handler.gates.first, room); refused != nil {
+	if refused := x.reserve(r.Context(), x.handler.limiters.first, room); refused != nil {
 		return refused
 	}
 	for {
-		// One byte more than there may be shows whether there is more.
+		// One more byte than allowed shows whether the body is longer.
 		x.in = slices.Grow(x.in, int(room)+1-len(x.in))
 		n, err := r.Body.Read(x.in[len(x.in) : room+1])
 		x.in = x.in[:len(x.in)+n]
@@ -50,7 +50,7 @@ func (x *exchange) receive(r *http.Request) *refusal {
 		case int64(len(x.in)) > limit:
 			return tooLarge(limit)
 		case int64(len(x.in)) > room:
-			if refused := x.pass(r.Context(), x.handler.gates.second, limit-room); refused != nil {
+			if refused := x.reserve(r.Context(), x.handler.limiters.second, limit-room); refused != nil {
 				return refused
 			}
 			room = limit
@@ -58,9 +58,9 @@ func (x *exchange) receive(r *http.Request) *refusal {
 	}
 }
 
-func acceptable(header http.Header) *refusal {
-	// This is what an API server sends. Only others are worth a closer look.
-	if sent := header["Content-Type"]; len(sent) != 1 || sent[0] != "application/json" {
+func checkHeaders(header http.Header) *refusal {
+	// API servers send exactly this. Other values are parsed.
+	if types := header["Content-Type"]; len(types) != 1 || types[0] != "application/json" {
 		contentType := header.Get("Content-Type")
 		if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
 			return unsupported("Content-Type is %q, not application/json", contentType)
@@ -74,18 +74,19 @@ func acceptable(header http.Header) *refusal {
 	return nil
 }
 
-// pass waits at a limiter until there is room for that many bytes of a body and its
-// answer.
-func (x *exchange) pass(ctx context.Context, g *limiter, bytes int64) *refusal {
-	held, err := g.enter(ctx, memoryPerByte*bytes)
+// reserve waits at a limiter until there is memory for that many bytes of the body, and for as many
+// of the answer.
+func (x *exchange) reserve(ctx context.Context, l *limiter, bytes int64) *refusal {
+	held, err := l.acquire(ctx, memoryPerByte*bytes)
 	switch {
 	case err == nil:
-		x.passed = append(x.passed, passage{g, held})
+		x.reservations = append(x.reservations, reservation{l, held})
 		return nil
 	case ctx.Err() != nil:
-		return &refusal{http.StatusRequestTimeout, failureCanceled, errGone.Error()}
+		return &refusal{http.StatusRequestTimeout, failureCanceled, errAbandoned.Error()}
 	}
-	return overloaded(x.handler.gates.limit())
+	return &refusal{http.StatusTooManyRequests, failureOverloaded,
+		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", x.handler.limiters.limit())}
 }
 
 func unsupported(format, value string) *refusal {
@@ -96,12 +97,7 @@ func tooLarge(limit int64) *refusal {
 	return &refusal{http.StatusRequestEntityTooLarge, failureBodyTooLarge, fmt.Sprintf("the review is larger than the %d bytes that the converter accepts", limit)}
 }
 
-func overloaded(limit int64) *refusal {
-	return &refusal{http.StatusTooManyRequests, failureOverloaded,
-		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", limit)}
-}
-
-// unreadable explains why the rest of a body did not come.
+// unreadable returns the refusal for a body that could not be read completely.
 func unreadable(err error) *refusal {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReceive takes bodies through limiters, part of which others hold. The first
-// has room for the beginnings of two bodies, the second for twice that.
-func TestReceive(t *testing.T) {
+// TestReadBody reads bodies through limiters that other calls hold in part. The first limiter has
+// room for the starts of two bodies, the second for twice that.
+func TestReadBody(t *testing.T) {
 	const unit = memoryPerByte * firstBytes
 	body := func(bytes int) string { return strings.Repeat(" ", bytes) }
 	const busy = "the converter is busy: the reviews that it holds fill the 524288 bytes that it may use for them"
@@ -24,35 +24,35 @@ func TestReceive(t *testing.T) {
 	cases := map[string]struct {
 		body    string
 		chunked bool
-		// others hold something of the two limiters.
+		// others is what other calls hold of the two limiters.
 		others [2]int64
 		want   string
-		// held by the call in the end, of both limiters.
+		// held is what the call holds of both limiters in the end.
 		held int64
 	}{
-		"nothing":                        {body: "", others: [2]int64{2 * unit, 2 * unit}},
-		"small":                          {body: body(100), held: 200},
-		"small, of no length":            {body: body(100), chunked: true, held: unit},
-		"the beginning only":             {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
-		"larger":                         {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
-		"larger, of no length":           {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
-		"larger than the gates, alone":   {body: body(5 * firstBytes), held: 3 * unit},
-		"the limit":                      {body: body(8 * firstBytes), held: 3 * unit},
-		"the limit, of no length":        {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
-		"beyond the limit":               {body: body(8*firstBytes + 1), want: large},
-		"beyond the limit, of no length": {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
-		"beyond the limit, no matter who is there": {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
-		"no room to begin":                         {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
-		"no room to begin one of no length":        {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
-		"no room to go on":                         {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
-		"large bodies do not hinder small ones":    {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
+		"nothing":                               {body: "", others: [2]int64{2 * unit, 2 * unit}},
+		"small":                                 {body: body(100), held: 200},
+		"small, of no length":                   {body: body(100), chunked: true, held: unit},
+		"the beginning only":                    {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
+		"larger":                                {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
+		"larger, of no length":                  {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
+		"larger than the limiters, alone":       {body: body(5 * firstBytes), held: 3 * unit},
+		"the limit":                             {body: body(8 * firstBytes), held: 3 * unit},
+		"the limit, of no length":               {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
+		"beyond the limit":                      {body: body(8*firstBytes + 1), want: large},
+		"beyond the limit, of no length":        {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
+		"beyond the limit, without room":        {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
+		"no room to begin":                      {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to begin one of no length":     {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to go on":                      {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
+		"large bodies do not hinder small ones": {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
-			for i, gate := range []*limiter{handler.gates.first, handler.gates.second} {
-				gate.patience = 0
-				if _, err := gate.enter(t.Context(), tc.others[i]); err != nil {
+			for i, limiter := range []*limiter{handler.limiters.first, handler.limiters.second} {
+				limiter.maxWait = 0
+				if _, err := limiter.acquire(t.Context(), tc.others[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,7 +62,7 @@ func TestReceive(t *testing.T) {
 			}
 			x := handler.newExchange()
 			got := ""
-			if refused := x.receive(request); refused != nil {
+			if refused := x.readBody(request); refused != nil {
 				got = refused.Error()
 			} else if string(x.in) != tc.body {
 				t.Errorf("got %d bytes, want %d", len(x.in), len(tc.body))
@@ -71,17 +71,17 @@ func TestReceive(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			others := tc.others[0] + tc.others[1]
-			wantEqual(t, "held", tc.held, handler.gates.used()-others)
+			wantEqual(t, "held", tc.held, handler.limiters.used()-others)
 			x.release()
-			wantEqual(t, "held in the end", 0, handler.gates.used()-others)
+			wantEqual(t, "held in the end", 0, handler.limiters.used()-others)
 		})
 	}
 }
 
 func TestBusyConverter(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
-	handler.gates.first.patience = 0
-	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
+	handler.limiters.first.maxWait = 0
+	if _, err := handler.limiters.first.acquire(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
 	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd=""} 5`) {
@@ -94,9 +94,9 @@ func TestBusyConverter(t *testing.T) {
 	wantEqual(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
 }
 
-func TestCallerGoesAwayWhileWaiting(t *testing.T) {
+func TestCallerDisconnectsWhileWaiting(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
-	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
+	if _, err := handler.limiters.first.acquire(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -106,8 +106,8 @@ func TestCallerGoesAwayWhileWaiting(t *testing.T) {
 	wantEqual(t, "status", http.StatusRequestTimeout, recorder.Code)
 }
 
-// TestCallerGoesAway stops between two objects of a review that no one waits for.
-func TestCallerGoesAway(t *testing.T) {
+// TestCallerDisconnectsBetweenObjects checks that the conversion stops before the next object.
+func TestCallerDisconnectsBetweenObjects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	count := 0
 	handler := NewHandler(only(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
@@ -121,7 +121,7 @@ func TestCallerGoesAway(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
 	wantEqual(t, "converted", 2, count)
-	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave the call up before it was answered") {
+	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered") {
 		t.Error(got)
 	}
 }

@@ -12,21 +12,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Before a CustomResourceDefinition depends on a converter, a real API server is
-// asked to reach it: for an object of a kind of the operator's own, which every
-// converter pod answers for besides the one that it has rules for. Both versions
-// of that kind are the same, but for a mark of the ruleset that the call named. So
-// the client that asked knows which webhook the API server has called.
+// Before a CustomResourceDefinition depends on a converter, the operator asks a real API server to
+// reach it, with an object of the kind ConversionProbe. Every converter pod converts this kind
+// besides its own. Both versions of it are identical, except that the converter adds the hash of
+// the ruleset in the path of the call. That tells the operator which webhook the API server called.
 const (
-	// ProbeGroup is the API group of the kind.
+	// ProbeGroup is the API group of ConversionProbe.
 	ProbeGroup = "probe.conversion-operator.io"
 	// ProbeKind is the kind.
 	ProbeKind = "ConversionProbe"
-	// ProbeMark is the member of spec that the hash of the ruleset is written to.
+	// ProbeMark is the field of spec that receives the hash of the ruleset.
 	ProbeMark = "converter"
 )
 
-// probeConverter answers for the kind of the operator's own.
+// probeConverter converts ConversionProbes.
 type probeConverter struct{ rulesetHash string }
 
 // Answer implements Converter.
@@ -52,12 +51,12 @@ func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool
 	return append(dst, converted...), outcome, err
 }
 
-// isProbe reports whether a review asks for the kind of the operator's own.
+// isProbe reports whether a review is for ConversionProbes.
 func (r *review) isProbe() bool {
 	return bytes.HasPrefix(r.desired, []byte(ProbeGroup+"/"))
 }
 
-// answerProbe lets the exchange answer for that kind.
+// answerProbe makes the exchange convert ConversionProbes.
 func (x *exchange) answerProbe() {
 	_, version, _ := strings.Cut(string(x.review.desired), "/")
 	x.converter, x.target = probeConverter{x.ruleset}, x.handler.metrics.unknownTarget(version)

@@ -4,8 +4,6 @@
 package webhook
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestConversionProbe: whatever kind a pod has rules for, it answers for that of
-// the operator's own, and leaves the ruleset's mark.
+// TestConversionProbe checks that a pod converts ConversionProbes besides its own kind, and marks
+// them with the hash of the ruleset.
 func TestConversionProbe(t *testing.T) {
 	handler := NewHandler([]Ruleset{labelled("abc")}, HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
 	const (
@@ -37,10 +35,7 @@ func TestConversionProbe(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			body := v1Review(`{"uid":"u","desiredAPIVersion":"` + c.desired + `","objects":[` + c.objects + `]}`)
-			request := httptest.NewRequest(http.MethodPost, ConvertPath+"/"+c.ruleset, strings.NewReader(body))
-			request.Header.Set("Content-Type", "application/json")
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, request)
+			recorder := postTo(handler, ConvertPath+"/"+c.ruleset, body)
 			if recorder.Code != c.code {
 				t.Fatalf("status is %d, want %d: %s", recorder.Code, c.code, recorder.Body)
 			}

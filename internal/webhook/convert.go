@@ -15,71 +15,73 @@ import (
 	"time"
 )
 
-// pooledBytes is the largest buffer that is kept for the next call, enough for a
-// list of 500 objects of 10 KB.
+// pooledBytes is the size of the largest buffer that is pooled: enough for a list of 500 objects of
+// 10 KB.
 const pooledBytes = 8 << 20
 
-// spare is the part of a body's size by which its answer may be longer before it
-// has to move.
-const spare = 8
+// headroomDivisor sets the initial capacity of an answer: the size of the body, plus that size
+// divided by headroomDivisor.
+const headroomDivisor = 8
 
-// callTimeout is when an API server has given a call up, which its connection does
-// not always show: k8s.io/apiserver/pkg/util/webhook waits that long.
+// callTimeout is when an API server has abandoned a call, which its connection does not always
+// show: k8s.io/apiserver/pkg/util/webhook waits that long.
 const callTimeout = 30 * time.Second
 
-// errPanic stands for a panic of the converter. What it was about is in the log only.
+// errPanic replaces the value of a panic of the converter in answers. The value itself is only
+// logged, because it may contain live data.
 var errPanic = errors.New("internal error of the converter, its cause is in the log of the converter pod")
 
-// errStopped ends the walk through a review in which an object failed.
+// errStopped ends the parsing of a review in which an object failed.
 var errStopped = errors.New("stopped")
 
-// exchange is one call: the memory that it uses, and how far it has come.
+// exchange is the state of one call, and its buffers.
 type exchange struct {
 	handler *Handler
-	// ruleset is the hash that the path names, and converter that of the ruleset.
+	// ruleset is the hash in the path, and converter that of the ruleset.
 	ruleset   string
 	converter Converter
-	// agent is what the caller calls itself.
+	// agent is the User-Agent of the caller.
 	agent string
-	// ctx is that of the call, and began is when the call did, by the clock.
+	// ctx is the context of the call, and began its start by clock.
 	ctx   context.Context
 	began time.Duration
-	// stop is gone, made once.
+	// stop is the method abandoned, as a value that is allocated once.
 	stop func() bool
-	// in is the body, and out the answer.
+	// in is the body of the request, and out the answer.
 	in, out []byte
-	// passed are the limiters that the call has passed.
-	passed  []passage
-	scanner scanner
-	review  review
-	// begun tells that the answer was begun, so that objects can be appended.
-	begun bool
-	// target is what is known of the version to convert to.
+	// reservations are the memory that the call has reserved.
+	reservations []reservation
+	scanner      scanner
+	review       review
+	// headWritten reports whether out has the head of the answer, so that objects can be appended.
+	headWritten bool
+	// target is the version to convert to, with its metrics.
 	target *target
-	// count is how many objects were converted, and converting how long that took.
-	count      int
-	converting time.Duration
-	// object begins with what is being converted. It goes on behind it.
+	// converted is the number of converted objects, and convertDuration the time that they took
+	// together.
+	converted       int
+	convertDuration time.Duration
+	// object starts with the object that is being converted. Other data follows it.
 	object []byte
-	// failure and cause tell why the review is answered by a failure, if it is.
+	// failure and cause are set if the review is answered with a failure.
 	failure failure
 	cause   error
 }
 
-// passage is a limiter and what is to be given back there.
-type passage struct {
-	gate *limiter
-	held int64
+// reservation is memory that a limiter has granted.
+type reservation struct {
+	limiter *limiter
+	bytes   int64
 }
 
 var exchanges = sync.Pool{New: func() any {
 	x := new(exchange)
-	x.stop = x.gone
+	x.stop = x.abandoned
 	return x
 }}
 
-// clock tells how long a call takes: the time since the program began. That costs
-// half of what time.Now does, which asks for the time of day as well.
+// clock returns the time since the program started. It takes half the time of time.Now, which also
+// reads the time of day.
 func clock() time.Duration { return time.Since(programBegan) }
 
 var programBegan = time.Now()
@@ -90,33 +92,33 @@ func (h *Handler) newExchange() *exchange {
 	return x
 }
 
-// gone reports whether the caller has stopped waiting for the answer.
-func (x *exchange) gone() bool { return x.ctx.Err() != nil || clock()-x.began > callTimeout }
+// abandoned reports whether the caller no longer waits for the answer.
+func (x *exchange) abandoned() bool { return x.ctx.Err() != nil || clock()-x.began > callTimeout }
 
 func (x *exchange) release() {
-	for _, passage := range x.passed {
-		passage.gate.leave(passage.held)
+	for _, r := range x.reservations {
+		r.limiter.release(r.bytes)
 	}
 	x.handler.metrics.inFlight.Dec()
-	// A converter that panicked may still hold on to what it was given.
+	// A converter that panicked may still use the buffers.
 	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
 		return
 	}
-	*x = exchange{in: x.in[:0], out: x.out[:0], passed: x.passed[:0], stop: x.stop}
+	*x = exchange{in: x.in[:0], out: x.out[:0], reservations: x.reservations[:0], stop: x.stop}
 	exchanges.Put(x)
 }
 
-// convert answers a ConversionReview: all objects or a failure. Only a request
-// that is not a review at all gets an HTTP error.
+// convert answers a ConversionReview, with all objects or with a failure. Only a request that is
+// not a review gets an HTTP error.
 func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 	x := h.newExchange()
 	h.metrics.inFlight.Inc()
 	defer x.release()
 
 	x.agent = r.UserAgent()
-	refused := x.choose(hash)
+	refused := x.selectRuleset(hash)
 	if refused == nil {
-		refused = x.receive(r)
+		refused = x.readBody(r)
 	}
 	if refused == nil {
 		refused = x.respond(r.Context())
@@ -130,9 +132,9 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 	h.metrics.request(x)
 }
 
-// choose takes the ruleset that the path names. A pod that is about to end or to be
-// replaced may lack it while others have it: an API server is told to try again.
-func (x *exchange) choose(hash string) *refusal {
+// selectRuleset selects the ruleset in the path. A pod that is about to end or to be replaced may
+// lack a ruleset that other pods have, so the API server is told to retry.
+func (x *exchange) selectRuleset(hash string) *refusal {
 	var found bool
 	x.ruleset = hash
 	if x.converter, found = x.handler.converters[hash]; found {
@@ -143,9 +145,9 @@ func (x *exchange) choose(hash string) *refusal {
 		hash, strings.Join(x.handler.hashes, " and "), x.handler.options.CRD)}
 }
 
-// respond reads the review that was received and leaves the answer in out. A
-// panic is answered too, so that the answer still carries the uid: without it,
-// the API server would report a mismatch of uids instead of the failure.
+// respond parses the review in x.in and writes the answer to x.out. It also answers after a panic,
+// so that the answer has the uid: without it, the API server would report a mismatch of uids
+// instead of the failure.
 func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -165,10 +167,10 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 	return nil
 }
 
-// begin appends the head of the answer, and reports whether objects can follow.
-func (x *exchange) begin() bool {
-	x.begun = true
-	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/spare), &x.review)
+// beginAnswer appends the head of the answer, and reports whether objects can follow.
+func (x *exchange) beginAnswer() bool {
+	x.headWritten = true
+	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/headroomDivisor), &x.review)
 	x.target = x.handler.targets[string(x.review.desired)]
 	if x.target != nil {
 		return true
@@ -182,12 +184,12 @@ func (x *exchange) begin() bool {
 		x.fail(failureInvalidReview, err)
 		return false
 	}
-	// The converter knows what to say about a version that it does not know.
+	// The converter reports versions that it does not know.
 	x.target = x.handler.metrics.unknownTarget(version)
 	return true
 }
 
-// fail gives the review up.
+// fail records why the review fails, and stops the parsing.
 func (x *exchange) fail(failure failure, cause error) {
 	x.failure, x.cause = failure, cause
 	x.scanner.fail(errStopped)
@@ -195,12 +197,12 @@ func (x *exchange) fail(failure failure, cause error) {
 
 func (x *exchange) answerFailure() {
 	h := x.handler
-	h.options.Log.V(h.examples.level(time.Now())).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
-		"converted", x.count, "error", x.cause.Error())
+	h.options.Log.V(h.logSampler.level(time.Now())).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
+		"converted", x.converted, "error", x.cause.Error())
 	x.out = appendFailure(appendHead(x.out[:0], &x.review), x.cause.Error())
 }
 
-// panicked makes a failure of a panic, or a refusal if the review has no uid yet.
+// panicked turns a panic into a failure, or into a refusal if the review has no uid yet.
 func (x *exchange) panicked(cause any) *refusal {
 	x.handler.options.Log.Error(fmt.Errorf("panic: %v", cause), "Converter panicked",
 		"uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired), "stack", string(debug.Stack()))

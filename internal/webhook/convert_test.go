@@ -23,7 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// convertFunc is a Converter by a function that wants an object alone.
+// convertFunc implements Converter by a function that gets a single object.
 type convertFunc func(dst, object []byte, toVersion string) ([]byte, error)
 
 func (f convertFunc) Answer(dst, text []byte, toVersion string, _ func() bool) ([]byte, conversion.Outcome, error) {
@@ -43,8 +43,8 @@ func (f convertFunc) Answer(dst, text []byte, toVersion string, _ func() bool) (
 	return dst, outcome, err
 }
 
-// rename gives objects of example.com their new version and nothing else. It
-// fails for those with "bad" or "overflow" in them and panics for those with "panic".
+// rename changes the version of objects of example.com, and nothing else. It fails for those that
+// contain "bad" or "overflow", and panics for those that contain "panic".
 func rename(dst, object []byte, toVersion string) ([]byte, error) {
 	if bytes.Contains(object, []byte("bad")) {
 		return append(dst, "half of an obj"...), errors.New(".spec.hostPort: it is bad")
@@ -64,10 +64,10 @@ func rename(dst, object []byte, toVersion string) ([]byte, error) {
 	return dst, errors.New("unknown version")
 }
 
-// testPath is where the ruleset of the tests is asked for.
+// testPath is the path of the ruleset in tests.
 const testPath = ConvertPath + "/abc"
 
-// only is the ruleset of the tests, and no other.
+// only returns the ruleset of tests.
 func only(converter Converter, pairs ...[2]string) []Ruleset {
 	return []Ruleset{{Hash: "abc", Pairs: pairs, Converter: converter}}
 }
@@ -76,9 +76,14 @@ func newTestHandler() *Handler {
 	return NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: logr.Discard()})
 }
 
-// post sends body as an API server does.
+// post sends a body to testPath like an API server.
 func post(handler http.Handler, body string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodPost, testPath+"?timeout=30s", strings.NewReader(body))
+	return postTo(handler, testPath, body)
+}
+
+// postTo sends a body to a path like an API server.
+func postTo(handler http.Handler, path, body string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, path+"?timeout=30s", strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, request)
@@ -127,7 +132,7 @@ func TestConvert(t *testing.T) {
 			body: v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`),
 			want: strings.Replace(fmt.Sprintf(success, "v1", ``), `"u"`, `"\"u\u0000"`, 1),
 		},
-		"one failure fails all and leaves nothing behind": {
+		"one failure fails all objects": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}]}`),
 			want: fmt.Sprintf(failed, `default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`),
 		},
@@ -143,7 +148,7 @@ func TestConvert(t *testing.T) {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{bad}]}`),
 			want: fmt.Sprintf(failed, `object 0 of the review cannot be converted to v1: invalid character 'b' looking for beginning of object key string`),
 		},
-		"an object that is none": {
+		"null for an object": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},null]}`),
 			want: fmt.Sprintf(failed, `object 1 of the review cannot be converted to v1: it is not a JSON object`),
 		},
@@ -229,8 +234,8 @@ func TestConvertRefuses(t *testing.T) {
 	}
 }
 
-// requestWith is a request as a server sees it. The two headers of the body's
-// length act as they do on a connection.
+// requestWith returns a request as a server receives it. Content-Length and Transfer-Encoding have
+// the effect that they have on a connection.
 func requestWith(body string, headers map[string]string) *http.Request {
 	var reader io.Reader = strings.NewReader(body)
 	if headers["Content-Length"] != "" {
@@ -247,7 +252,7 @@ func requestWith(body string, headers map[string]string) *http.Request {
 	return request
 }
 
-// failingReader is the rest of a body whose client went away.
+// failingReader is the rest of a body whose client disconnected.
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -286,7 +291,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 }
 
-// TestBuffersAreNotShared converts at once what must not be mixed up.
+// TestBuffersAreNotShared converts concurrently, so that shared buffers would mix up answers.
 func TestBuffersAreNotShared(t *testing.T) {
 	handler := newTestHandler()
 	t.Run("group", func(t *testing.T) {

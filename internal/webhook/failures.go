@@ -13,128 +13,128 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// A converter pod remembers which conversions failed, so that the manager can tell
-// users of them: the pod knows the object and the cause, and has no access to the API.
+// A converter pod remembers which conversions failed, so that the manager can report them to users:
+// the pod knows the object and the cause, but has no access to the API.
 
-// Causes of failed conversions that are not the rules': the others are those of
-// package conversion.
+// Causes of failed conversions that do not come from the rules. Package conversion has the other
+// causes.
 const (
-	// CauseTooSlow: the API server gave the call up, after a long time.
+	// CauseTooSlow means that the API server abandoned the call after a long time.
 	CauseTooSlow conversion.Cause = "TooSlow"
-	// CausePanic: the converter has a bug, which its log has.
+	// CausePanic means that the converter panicked. Its log has the cause.
 	CausePanic conversion.Cause = "Panic"
 )
 
 const (
-	// maxFailures bounds what a pod remembers. Of a policy with three versions there
-	// are 6 pairs, and most of them fail for one cause.
+	// maxFailures bounds the number of entries. A policy with three versions has 6 pairs, and most
+	// pairs fail for one cause.
 	maxFailures = 64
 	// maxFailureMessage bounds a message, in bytes.
 	maxFailureMessage = 512
-	// exampleLife is how long an object stays the example without failing again. It
-	// changes seldom, so that a condition that names it does.
-	exampleLife = 10 * time.Minute
-	// slowAfter tells a caller that went away from one that gave up: an API server
-	// waits for 30 s at most, and a person for less.
+	// exampleTTL is how long an object remains the example without failing again. The example
+	// changes rarely, so that the condition that names it is stable.
+	exampleTTL = 10 * time.Minute
+	// slowAfter is the age from which a cancelled call counts as too slow. API servers wait for up
+	// to 30 s; users who cancel wait less.
 	slowAfter = 10 * time.Second
 )
 
-// Failures is the answer at FailuresPath.
+// Failures is the response at FailuresPath.
 type Failures struct {
-	// Now is the clock of the pod, by which the other times are to be read.
+	// Now is the time of the pod, to which the other times are relative.
 	Now time.Time `json:"now"`
-	// Since is when the pod began to count.
+	// Since is when the pod started to count.
 	Since time.Time `json:"since"`
-	// Failures are sorted by their rulesets, versions and causes.
+	// Failures are sorted by ruleset, versions and cause.
 	Failures []Failure `json:"failures"`
-	// Oversized are objects that were answered in a truncated form, sorted.
+	// Oversized are objects that were returned in a truncated form, sorted.
 	Oversized []Oversized `json:"oversized,omitempty"`
 }
 
-// Failure is a kind of failed conversion.
+// Failure summarizes the failed conversions of one ruleset, pair of versions, and cause.
 type Failure struct {
-	// Ruleset is the hash of the rules that the API server asked for.
+	// Ruleset is the hash of the ruleset that the API server requested.
 	Ruleset string `json:"ruleset"`
-	// From and To are versions that the pod has rules for, and "other" where either
-	// is another one: callers cannot make up entries.
+	// From and To are versions of the ruleset, or both "other" if either is not: callers cannot
+	// create entries at will.
 	From  string           `json:"from"`
 	To    string           `json:"to"`
 	Cause conversion.Cause `json:"cause"`
-	// Count of failed conversions since the pod began to count.
+	// Count of failed conversions since the pod started to count.
 	Count int64     `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	// Object is one of the objects, as its name or namespace/name, empty where none
-	// had a name, and Message what its reader was told.
+	// Object is an example, as name or namespace/name. It is empty if no failed object had a name.
+	// Message is the error for that object.
 	Object  string `json:"object,omitempty"`
 	Message string `json:"message"`
 }
 
-// failureKey tells kinds of failed conversions apart.
+// failureKey identifies a Failure.
 type failureKey struct {
 	ruleset, from, to string
 	cause             conversion.Cause
 }
 
-// remembered is a kind of failed conversion, and when its example failed last.
-type remembered struct {
+// failureEntry is a Failure, and when its example failed last.
+type failureEntry struct {
 	Failure
 	exampleLast time.Time
 }
 
-// failureLog remembers failed conversions. To convert without a failure costs nothing.
+// failureLog remembers failed conversions. Successful conversions do not use it.
 type failureLog struct {
 	now   func() time.Time
 	since time.Time
 
-	mu    sync.Mutex
-	known map[failureKey]*remembered
-	// oversized are objects that were answered in a truncated form (oversized.go).
+	mu      sync.Mutex
+	entries map[failureKey]*failureEntry
+	// oversized are objects that were returned in a truncated form (oversized.go).
 	oversized map[oversizedKey]Oversized
 }
 
 func newFailureLog(now func() time.Time) *failureLog {
-	return &failureLog{now: now, since: now(), known: map[failureKey]*remembered{}, oversized: map[oversizedKey]Oversized{}}
+	return &failureLog{now: now, since: now(), entries: map[failureKey]*failureEntry{}, oversized: map[oversizedKey]Oversized{}}
 }
 
-// add counts a failed conversion of an object.
+// add counts the failed conversion of an object.
 func (l *failureLog) add(key failureKey, object, message string) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entry := l.known[key]
+	entry := l.entries[key]
 	if entry == nil {
-		l.makeRoom()
-		entry = &remembered{Failure: Failure{Ruleset: key.ruleset, From: key.from, To: key.to, Cause: key.cause, First: now}}
-		l.known[key] = entry
+		l.evictOldest()
+		entry = &failureEntry{Failure: Failure{Ruleset: key.ruleset, From: key.from, To: key.to, Cause: key.cause, First: now}}
+		l.entries[key] = entry
 	}
 	entry.Count++
 	entry.Last = now
-	if object == entry.Object || now.Sub(entry.exampleLast) > exampleLife {
+	if object == entry.Object || now.Sub(entry.exampleLast) > exampleTTL {
 		entry.Object, entry.Message, entry.exampleLast = object, message, now
 	}
 }
 
-// makeRoom forgets what has not failed for the longest time.
-func (l *failureLog) makeRoom() {
-	if len(l.known) < maxFailures {
+// evictOldest removes the entry whose last failure is oldest, if the log is full.
+func (l *failureLog) evictOldest() {
+	if len(l.entries) < maxFailures {
 		return
 	}
 	var oldest failureKey
-	for key, entry := range l.known {
-		if last := l.known[oldest]; last == nil || entry.Last.Before(last.Last) {
+	for key, entry := range l.entries {
+		if last := l.entries[oldest]; last == nil || entry.Last.Before(last.Last) {
 			oldest = key
 		}
 	}
-	delete(l.known, oldest)
+	delete(l.entries, oldest)
 }
 
-// read returns what is remembered.
+// read returns all entries.
 func (l *failureLog) read() Failures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	answer := Failures{Now: l.now(), Since: l.since, Failures: []Failure{}, Oversized: l.tellOversized()}
-	for _, entry := range l.known {
+	answer := Failures{Now: l.now(), Since: l.since, Failures: []Failure{}, Oversized: l.listOversized()}
+	for _, entry := range l.entries {
 		answer.Failures = append(answer.Failures, entry.Failure)
 	}
 	slices.SortFunc(answer.Failures, func(a, b Failure) int {
@@ -143,34 +143,34 @@ func (l *failureLog) read() Failures {
 	return answer
 }
 
-// remember notes that an object could not be converted in production: what the
-// operator itself tries out is none of it, nor that a caller went away.
-func (x *exchange) remember(pair *pair, failure failure, object string, cause error) {
-	word := causes[failure]
+// recordFailure records that an object could not be converted in production. It ignores probes of
+// the operator, and callers that disconnected.
+func (x *exchange) recordFailure(pair *pair, failure failure, object string, cause error) {
 	switch {
 	case x.review.isProbe() || strings.HasPrefix(x.agent, ProbeAgent):
 		return
 	case failure == failureCanceled && clock()-x.began < slowAfter:
 		return
 	}
-	key := failureKey{x.ruleset, pair.from, x.target.version, word}
+	key := failureKey{x.ruleset, pair.from, x.target.version, causeOf[failure]}
 	if pair == x.target.unknown {
 		key.to = otherVersion
 	}
-	x.handler.failures.add(key, nameOrNothing(object), truncate(cause.Error()))
+	x.handler.failures.add(key, validName(object), truncate(cause.Error()))
 }
 
-// nameOrNothing returns a name that an object can have: the request may hold anything.
-func nameOrNothing(name string) string {
+// validName returns name if objects can have such a name, or an empty string: the request may
+// contain anything.
+func validName(name string) string {
 	const longest = 2*253 + 1
-	odd := func(r rune) bool { return r <= ' ' || r > '~' }
-	if len(name) > longest || strings.ContainsFunc(name, odd) {
+	unprintable := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(name) > longest || strings.ContainsFunc(name, unprintable) {
 		return ""
 	}
 	return name
 }
 
-// truncate bounds a message, and leaves out what a terminal would obey.
+// truncate bounds a message, and replaces control characters, which a terminal would interpret.
 func truncate(message string) string {
 	message = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

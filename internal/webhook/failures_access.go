@@ -16,25 +16,24 @@ import (
 	"strings"
 )
 
-// What failed is told by the names of objects, and a converter answers the client that
-// reaches its port. So it tells the manager only: the client that shows that it knows the
-// private key of the serving certificate, which only the manager and the pod have. The
-// key does not travel, and neither needs a token.
+// Failures name objects, and any client in the cluster can connect to a converter. So a pod shows
+// them only to clients that prove to know the private key of its serving certificate, which only
+// the manager and the pod have. The key itself is not sent, and no other token is needed.
 
-// FailuresPath answers a GET with Failures, to callers with a FailuresToken.
+// FailuresPath answers a GET with Failures, to callers that have a token of FailuresToken.
 const FailuresPath = "/failures"
 
-// ProbeAgent begins the User-Agent of the operator's own requests. What fails there
-// is found out by the operator, and no failure in production.
+// ProbeAgent is the prefix of the User-Agent of the operator's own requests. Their failures are not
+// failures in production.
 const ProbeAgent = "conversion-operator-probe"
 
-// failuresPurpose makes a token good for nothing else.
+// failuresPurpose makes a token useless for other purposes.
 const failuresPurpose = "conversion-operator.io GET " + FailuresPath
 
 const bearer = "Bearer "
 
-// FailuresToken returns what shows that the caller knows the private key of the
-// pod's serving certificate.
+// FailuresToken returns a token which proves that the caller knows the private key of the serving
+// certificate of the pod.
 func FailuresToken(key crypto.PrivateKey) (string, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -45,18 +44,18 @@ func FailuresToken(key crypto.PrivateKey) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// Authorize lets requests pass as the manager's do, by the certificate that the pod serves.
+// Authorize adds the token to a request.
 func Authorize(request *http.Request, token string) {
 	request.Header.Set("Authorization", bearer+token)
 }
 
-// ServeFailures lets a handler answer at FailuresPath to the client that knows the key of the
-// certificate that is served. Before, it refuses everyone.
+// ServeFailures makes the handler answer at FailuresPath to clients that know the private key of
+// the certificate. Until then, it rejects all clients.
 func (h *Handler) ServeFailures(certificate func() (*tls.Certificate, error)) {
 	h.certificate = certificate
 }
 
-func (h *Handler) tellFailures(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) listFailures(w http.ResponseWriter, r *http.Request) {
 	if err := h.authorize(r); err != nil {
 		write(w, http.StatusForbidden, textContent, []byte(err.Error()+"\n"))
 		return

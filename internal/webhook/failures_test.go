@@ -4,9 +4,6 @@
 package webhook
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -20,10 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// calling sends a review of objects at v1beta1 to a handler.
-func calling(handler http.Handler, agent, desired string, objects ...string) {
+// sendReview sends a review with these objects and User-Agent.
+func sendReview(handler http.Handler, agent, desired string, objects ...string) {
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"` + desired + `","objects":[` + strings.Join(objects, ",") + `]}`)
 	request := httptest.NewRequest(http.MethodPost, testPath, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
@@ -31,21 +29,21 @@ func calling(handler http.Handler, agent, desired string, objects ...string) {
 	handler.ServeHTTP(httptest.NewRecorder(), request)
 }
 
-func named(name, says string) string {
-	return fmt.Sprintf(`{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":%q},"says":%q}`, name, says)
+func named(name, text string) string {
+	return fmt.Sprintf(`{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":%q},"text":%q}`, name, text)
 }
 
-// TestFailuresAreRemembered by versions and cause, with an example.
-func TestFailuresAreRemembered(t *testing.T) {
+// TestFailuresAreRecorded checks the entries by versions and cause, with an example.
+func TestFailuresAreRecorded(t *testing.T) {
 	handler := newMeasured()
 	const agent = "kube-apiserver-admission"
-	calling(handler, agent, "example.com/v1", named("a", "bad"))
-	calling(handler, agent, "example.com/v1", named("b", "good"), named("b", "bad"))
-	calling(handler, agent, "example.com/v1", named("big", "overflow"))
-	calling(handler, agent, "example.com/v1", named("c", "panic"))
-	calling(handler, agent, "example.com/v1", "7")
-	calling(handler, agent, "example.com/v9", named("d", "bad"))
-	calling(handler, agent, "example.com/v1", named("e\x1b[31m", "overflow"))
+	sendReview(handler, agent, "example.com/v1", named("a", "bad"))
+	sendReview(handler, agent, "example.com/v1", named("b", "good"), named("b", "bad"))
+	sendReview(handler, agent, "example.com/v1", named("big", "overflow"))
+	sendReview(handler, agent, "example.com/v1", named("c", "panic"))
+	sendReview(handler, agent, "example.com/v1", "7")
+	sendReview(handler, agent, "example.com/v9", named("d", "bad"))
+	sendReview(handler, agent, "example.com/v1", named("e\x1b[31m", "overflow"))
 
 	want := []Failure{
 		{Ruleset: "abc", From: "other", To: "other", Cause: conversion.CauseOther, Count: 1, Object: "default/d", Message: "bad"},
@@ -69,25 +67,25 @@ func TestFailuresAreRemembered(t *testing.T) {
 	}
 }
 
-// TestProbesAreNoFailures: what the operator tries out is not production, and a
-// caller that goes away is no failure.
-func TestProbesAreNoFailures(t *testing.T) {
+// TestProbesAreNotRecorded checks that probes of the operator and calls that the client cancelled
+// are no failures.
+func TestProbesAreNotRecorded(t *testing.T) {
 	handler := newMeasured()
-	calling(handler, ProbeAgent+"/v1", "example.com/v1", named("a", "bad"))
-	calling(handler, "", ProbeGroup+"/v1", named("a", "bad"))
+	sendReview(handler, ProbeAgent+"/v1", "example.com/v1", named("a", "bad"))
+	sendReview(handler, "", ProbeGroup+"/v1", named("a", "bad"))
 	x := &exchange{handler: handler, target: &target{version: "v1", unknown: &pair{}}, began: clock()}
-	x.remember(x.target.unknown, failureCanceled, "a", errGone)
+	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
 	if got := handler.failures.read().Failures; len(got) != 0 {
 		t.Errorf("failures: %+v", got)
 	}
 	x.began -= slowAfter
-	x.remember(x.target.unknown, failureCanceled, "a", errGone)
+	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
 	if got := handler.failures.read().Failures; len(got) != 1 || got[0].Cause != CauseTooSlow {
 		t.Errorf("failures: %+v", got)
 	}
 }
 
-// TestFailuresAreBounded, whatever is asked for.
+// TestFailuresAreBounded checks the bound for arbitrary requests.
 func TestFailuresAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	log := newFailureLog(func() time.Time { now = now.Add(time.Second); return now })
@@ -100,15 +98,16 @@ func TestFailuresAreBounded(t *testing.T) {
 		t.Errorf("%d failures are remembered, want %d", len(got.Failures), maxFailures)
 	}
 	if last := got.Failures[len(got.Failures)-1]; last.From != "again" || last.Count != 3*maxFailures {
-		t.Errorf("what goes on was forgotten: %+v", last)
+		t.Errorf("the latest failure was removed: %+v", last)
 	}
 	if text := truncate(strings.Repeat("ä\n", maxFailureMessage)); len(text) > maxFailureMessage+len("…") || strings.Contains(text, "\n") {
 		t.Errorf("a message of %d bytes: %q", len(text), text)
 	}
 }
 
-// TestTheExampleLasts as long as it fails, and gives way once it does not.
-func TestTheExampleLasts(t *testing.T) {
+// TestExampleIsStable checks that an object remains the example as long as it fails, and is
+// replaced afterwards.
+func TestExampleIsStable(t *testing.T) {
 	now := time.Unix(0, 0)
 	log := newFailureLog(func() time.Time { return now })
 	example := func(object string, later time.Duration) string {
@@ -121,7 +120,7 @@ func TestTheExampleLasts(t *testing.T) {
 		later  time.Duration
 		want   string
 	}{
-		{"a", 0, "a"}, {"b", time.Minute, "a"}, {"a", exampleLife, "a"}, {"b", exampleLife, "a"}, {"b", time.Second, "b"}, {"a", time.Second, "b"},
+		{"a", 0, "a"}, {"b", time.Minute, "a"}, {"a", exampleTTL, "a"}, {"b", exampleTTL, "a"}, {"b", time.Second, "b"}, {"a", time.Second, "b"},
 	} {
 		if got := example(step.object, step.later); got != step.want {
 			t.Errorf("step %d: the example is %s, want %s", i, got, step.want)
@@ -129,18 +128,20 @@ func TestTheExampleLasts(t *testing.T) {
 	}
 }
 
-// TestWhoMayReadFailures: only who knows the private key that the pod serves with.
-func TestWhoMayReadFailures(t *testing.T) {
-	served, other := newKey(t), newKey(t)
-	token := func(key *ecdsa.PrivateKey) string {
-		token, err := FailuresToken(key)
+// TestReadingFailuresNeedsTheKey checks that only clients that know the private key of the pod may
+// read failures.
+func TestReadingFailuresNeedsTheKey(t *testing.T) {
+	authority := testca.New(t)
+	served, other := authority.Issue(t, serviceName, hours(1)).TLS(t), authority.Issue(t, serviceName, hours(1)).TLS(t)
+	token := func(certificate tls.Certificate) string {
+		token, err := FailuresToken(certificate.PrivateKey)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token
 	}
 	handler := newMeasured()
-	calling(handler, "", "example.com/v1", named("secret", "bad"))
+	sendReview(handler, "", "example.com/v1", named("secret", "bad"))
 	ask := func(authorization string) (int, string) {
 		request := httptest.NewRequest(http.MethodGet, FailuresPath, nil)
 		request.Header.Set("Authorization", authorization)
@@ -151,7 +152,7 @@ func TestWhoMayReadFailures(t *testing.T) {
 	if code, _ := ask("Bearer " + token(served)); code != http.StatusForbidden {
 		t.Errorf("a handler without a certificate answers %d", code)
 	}
-	handler.ServeFailures(func() (*tls.Certificate, error) { return &tls.Certificate{PrivateKey: served}, nil })
+	handler.ServeFailures(func() (*tls.Certificate, error) { return &served, nil })
 	for name, authorization := range map[string]string{
 		"nothing": "", "another key": "Bearer " + token(other), "no scheme": token(served), "half of it": "Bearer " + token(served)[:10],
 	} {
@@ -160,17 +161,8 @@ func TestWhoMayReadFailures(t *testing.T) {
 		}
 	}
 	code, body := ask("Bearer " + token(served))
-	var told Failures
-	if err := json.Unmarshal([]byte(body), &told); err != nil || code != http.StatusOK || len(told.Failures) != 1 || told.Failures[0].Object != "default/secret" {
-		t.Errorf("the manager is told %d %s", code, body)
+	var got Failures
+	if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK || len(got.Failures) != 1 || got.Failures[0].Object != "default/secret" {
+		t.Errorf("the manager gets %d %s", code, body)
 	}
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }

@@ -11,56 +11,54 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// patience is how long a call waits for memory. An API server gives a call up
-// after 30 s, and tries again before if it is told to: by then, at another pod.
-const patience = 10 * time.Second
+// maxWait is how long a call waits for memory. API servers abandon a call after 30 s. If told to,
+// they retry before that, possibly at another pod.
+const maxWait = 10 * time.Second
 
-// limiter bounds the memory of all calls together. Those that find no room wait,
-// first come, first served.
+// limiter bounds the memory of all concurrent calls. Calls wait in the order of their arrival.
 type limiter struct {
-	limit    int64
-	patience time.Duration
-	room     *semaphore.Weighted
-	used     atomic.Int64
+	limit     int64
+	maxWait   time.Duration
+	semaphore *semaphore.Weighted
+	used      atomic.Int64
 }
 
 func newLimiter(limit int64) *limiter {
-	return &limiter{limit: limit, patience: patience, room: semaphore.NewWeighted(limit)}
+	return &limiter{limit: limit, maxWait: maxWait, semaphore: semaphore.NewWeighted(limit)}
 }
 
-// enter takes that many bytes, or what there is in all if that is less: a call may
-// always go on alone. It waits for them, but neither beyond the end of ctx nor
-// longer than its patience. It returns what is to be given back to leave.
-func (g *limiter) enter(ctx context.Context, bytes int64) (int64, error) {
-	bytes = min(bytes, g.limit)
-	if !g.room.TryAcquire(bytes) {
-		ctx, cancel := context.WithTimeout(ctx, g.patience)
+// acquire reserves that many bytes, or the limit if it is smaller, so that any single call can
+// proceed. It waits until the end of ctx, or for maxWait. It returns the number of bytes to
+// release.
+func (l *limiter) acquire(ctx context.Context, bytes int64) (int64, error) {
+	bytes = min(bytes, l.limit)
+	if !l.semaphore.TryAcquire(bytes) {
+		ctx, cancel := context.WithTimeout(ctx, l.maxWait)
 		defer cancel()
-		if err := g.room.Acquire(ctx, bytes); err != nil {
+		if err := l.semaphore.Acquire(ctx, bytes); err != nil {
 			return 0, err
 		}
 	}
-	g.used.Add(bytes)
+	l.used.Add(bytes)
 	return bytes, nil
 }
 
-func (g *limiter) leave(held int64) {
-	g.used.Add(-held)
-	g.room.Release(held)
+func (l *limiter) release(held int64) {
+	l.used.Add(-held)
+	l.semaphore.Release(held)
 }
 
-// limiters are passed one after the other: the first by every call for the beginning
-// of its body, the second by those that have more. Who waits at the second holds
-// nothing that a client behind it needs, so calls never wait for each other. And
-// a client that promises a large body and does not send it is in the way of
-// large bodies only.
+// limiters are acquired one after the other: the first by every call for the start of its body, the
+// second by calls with longer bodies. A call that waits for the second limiter holds nothing that
+// the calls ahead of it need, so there is no deadlock. A client that announces a large body and
+// does not send it only delays other large bodies.
 type limiters struct{ first, second *limiter }
 
-// newLimiters shares a limit between the two.
+// newLimiters splits a limit between the two.
 func newLimiters(limit int64) *limiters {
 	return &limiters{first: newLimiter(limit - limit/2), second: newLimiter(limit / 2)}
 }
 
-func (g *limiters) limit() int64 { return g.first.limit + g.second.limit }
+func (l *limiters) limit() int64 { return l.first.limit + l.second.limit }
 
-func (g *limiters) used() int64 { return g.first.used.Load() + g.second.used.Load() }
+func (l *limiters) used() int64 { return l.first.used.Load() + l.second.used.Load() }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestLinksNoSchemaLibraries holds what a converter pod is made of to what it needs:
-// it follows a ruleset, and neither reads definitions nor validates schemas. The
-// linter sees direct imports alone.
+// TestLinksNoSchemaLibraries checks the dependencies of a converter pod: it executes a ruleset, and
+// neither reads CustomResourceDefinitions nor validates schemas. The linter only checks direct
+// imports.
 func TestLinksNoSchemaLibraries(t *testing.T) {
 	linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// namespace begins the names of all metrics that are our own.
+// namespace is the prefix of the names of our metrics.
 const namespace = "conversion_operator_webhook"
 
-// otherVersion stands in labels for every version that no ruleset has, so
-// that no request can make up label values.
+// otherVersion replaces versions that no ruleset has in labels, so that requests cannot create
+// label values.
 const otherVersion = "other"
 
-// failure says why a review or an object failed. Its text is a label value.
+// failure is why a review or an object failed. failureTypes has its label value.
 type failure int
 
 const (
@@ -60,8 +60,8 @@ var failureTypes = [failures]string{
 	failurePanic:          "panic",
 }
 
-// causes are what the failures of objects are called in a ConversionPolicy.
-var causes = [failures]conversion.Cause{
+// causeOf are the causes that a ConversionPolicy shows for failures of objects.
+var causeOf = [failures]conversion.Cause{
 	failureConvert:        conversion.CauseOther,
 	failureInvalidJSON:    conversion.CauseInvalidJSON,
 	failureWrongKind:      conversion.CauseWrongKind,
@@ -73,51 +73,51 @@ var causes = [failures]conversion.Cause{
 	failurePanic:          CausePanic,
 }
 
-// ofObjects are the failures that an object can have; the others are of reviews only.
-var ofObjects = []failure{
+// objectFailures are the failures that an object can have. The others are failures of reviews.
+var objectFailures = []failure{
 	failureConvert, failureInvalidJSON, failureWrongKind, failureUnknownVersion, failureOverflow, failureTruncated, failureOverBudget, failureCanceled, failurePanic}
 
-// results are the values of the label result, by whether there was a failure.
+// results are the values of the label result: false is success, true is failure.
 var results = map[bool]string{false: "success", true: "failure"}
 
 var (
-	// latencyBuckets start below what a small object takes, and end with the 30 s
-	// after which an API server gives up. Its budget is 50 ms and 8 ms for each object.
+	// latencyBuckets start below the time for a small object, and end with the 30 s after which API
+	// servers give up. The latency budget is 50 ms, plus 8 ms for each object.
 	latencyBuckets = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30}
-	// sizeBuckets end with what all annotations of an object may take.
+	// sizeBuckets end with the limit for all annotations of an object.
 	sizeBuckets = []float64{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10}
 )
 
-// metrics are what a converter pod tells about its work. All series are there
-// from the start, and known by pointer: to count costs no look-up and no memory.
+// metrics are the metrics of a converter pod. All series exist from the start and are used by
+// pointer, so counting needs no lookup and no memory.
 type metrics struct {
 	registry   *prometheus.Registry
 	requests   [failures]prometheus.Counter
 	latency    [failures]prometheus.Observer
 	converting prometheus.Observer
 	inFlight   prometheus.Gauge
-	admissions map[admission]prometheus.Counter
-	// unknown counts for all pairs of versions that no ruleset has.
+	admissions map[admissionResult]prometheus.Counter
+	// unknown is for all pairs of versions that no ruleset has.
 	unknown pair
-	// certificateExpiry is the Server's to set.
+	// certificateExpiry is set by the Server.
 	certificateExpiry func() float64
 }
 
-// target is a version to convert to, and what is counted there.
+// target is a version to convert to, with its metrics.
 type target struct {
 	version string
 	pairs   []pair
 	unknown *pair
 }
 
-// pair is what is counted for an ordered pair of versions.
+// pair has the metrics of an ordered pair of versions.
 type pair struct {
 	from     string
 	duration prometheus.Observer
 	failures [failures]prometheus.Counter
 	size     prometheus.Observer
 	dropped  prometheus.Counter
-	// truncated counts answers that are truncated forms.
+	// truncated counts answers in a truncated form.
 	truncated prometheus.Counter
 }
 
@@ -130,8 +130,8 @@ func (t *target) pair(from string) *pair {
 	return t.unknown
 }
 
-// kept counts what a conversion had to preserve.
-func (p *pair) kept(outcome *conversion.Outcome) {
+// countPreserved counts the data that a conversion preserved.
+func (p *pair) countPreserved(outcome *conversion.Outcome) {
 	if outcome.KeptBytes > 0 {
 		p.size.Observe(float64(outcome.KeptBytes))
 	}
@@ -143,21 +143,21 @@ func (p *pair) kept(outcome *conversion.Outcome) {
 	}
 }
 
-// request counts a call that was answered.
+// request counts an answered call.
 func (m *metrics) request(x *exchange) {
 	m.requests[x.failure].Inc()
 	m.latency[x.failure].Observe((clock() - x.began).Seconds())
-	if x.count > 0 {
-		m.converting.Observe(x.converting.Seconds())
+	if x.converted > 0 {
+		m.converting.Observe(x.convertDuration.Seconds())
 	}
 }
 
-// unknownTarget is a version that no ruleset has.
+// unknownTarget returns a target for a version that no ruleset has.
 func (m *metrics) unknownTarget(version string) *target {
 	return &target{version: version, unknown: &m.unknown}
 }
 
-// newMetrics registers all that a handler counts.
+// newMetrics registers the metrics of a handler.
 func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -170,10 +170,10 @@ func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metr
 		m.requests[reason] = requests.WithLabelValues(result, text)
 		m.latency[reason] = latency.WithLabelValues(result)
 	}
-	m.admissions = map[admission]prometheus.Counter{}
+	m.admissions = map[admissionResult]prometheus.Counter{}
 	reviews := m.counter("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", crd, "result")
-	for _, came := range admissions {
-		m.admissions[came] = reviews.WithLabelValues(string(came))
+	for _, result := range admissionResults {
+		m.admissions[result] = reviews.WithLabelValues(string(result))
 	}
 	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets, crd).WithLabelValues()
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "requests_in_flight", Help: "ConversionReviews that are being read, converted or answered, or wait for memory.", ConstLabels: crd})
@@ -188,8 +188,7 @@ func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metr
 	return m
 }
 
-// newTargets registers what is counted for the pairs of versions of all rulesets
-// together, and returns it by group and version.
+// newTargets registers the metrics of all pairs of versions, and returns them by group and version.
 func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[string]*target {
 	crd := prometheus.Labels{"crd": options.CRD}
 	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
@@ -202,7 +201,7 @@ func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[st
 			from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to),
 			dropped: dropped.WithLabelValues(from, to), truncated: truncated.WithLabelValues(from, to),
 		}
-		for _, reason := range ofObjects {
+		for _, reason := range objectFailures {
 			p.failures[reason] = failed.WithLabelValues(from, to, failureTypes[reason])
 		}
 		return p
@@ -220,7 +219,7 @@ func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[st
 	return targets
 }
 
-// pairsOf returns the pairs of versions that any ruleset has, each once.
+// pairsOf returns the distinct pairs of versions of all rulesets.
 func pairsOf(rulesets []Ruleset) [][2]string {
 	var all [][2]string
 	for _, ruleset := range rulesets {
@@ -251,7 +250,7 @@ func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func(
 
 func one() float64 { return 1 }
 
-// handler answers Prometheus, and no other client.
+// handler serves MetricsPath only.
 func (m *metrics) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

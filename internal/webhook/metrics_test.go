@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
-// outcomeFunc is a Converter by a function that tells what happened.
+// outcomeFunc implements Converter by a function that returns the outcome.
 type outcomeFunc func(object string) (conversion.Outcome, error)
 
 func (f outcomeFunc) Answer(dst, text []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
@@ -30,7 +30,7 @@ func (f outcomeFunc) Answer(dst, text []byte, _ string, _ func() bool) ([]byte, 
 	return append(dst, object...), outcome, err
 }
 
-// scrape returns what Prometheus reads.
+// scrape returns the metrics of the handler.
 func scrape(t *testing.T, handler *Handler) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()
@@ -202,8 +202,8 @@ func TestMetricsCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := newMeasured()
 			if tc.busy {
-				handler.gates.first.patience = 0
-				if _, err := handler.gates.first.enter(t.Context(), 10000); err != nil {
+				handler.limiters.first.maxWait = 0
+				if _, err := handler.limiters.first.acquire(t.Context(), 10000); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -222,7 +222,7 @@ var (
 	noise = regexp.MustCompile(`_bucket|_seconds_sum|^bytes_in_flight|_info|_timestamp| 0$`)
 )
 
-// counted returns our own metrics that are not zero, but for what differs each time.
+// counted returns our metrics that are not zero, without those that vary.
 func counted(scraped string) []string {
 	var lines []string
 	for _, match := range ours.FindAllStringSubmatch(scraped, -1) {
@@ -233,9 +233,9 @@ func counted(scraped string) []string {
 	return lines
 }
 
-// TestMetricsAreThereFromTheStart, so that a rate begins with the first failure.
-// Their number does not depend on what is sent.
-func TestMetricsAreThereFromTheStart(t *testing.T) {
+// TestMetricsExistFromTheStart checks that all series exist before the first call, so that rates
+// include the first failure, and that calls cannot add series.
+func TestMetricsExistFromTheStart(t *testing.T) {
 	handler := newMeasured()
 	before := ours.FindAllString(scrape(t, handler), -1)
 	for _, version := range []string{"v1", "v1beta1", "v7", "v8", "v9"} {
@@ -245,11 +245,11 @@ func TestMetricsAreThereFromTheStart(t *testing.T) {
 	wantEqual(t, "number of series", len(before), len(after))
 	for _, want := range []string{`ruleset_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
 		if !slices.Contains(before, namespace+"_"+want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("%s is missing", want)
 		}
 	}
 	if !strings.Contains(scrape(t, handler), "\ngo_goroutines ") {
-		t.Error("there is nothing about the Go runtime")
+		t.Error("the metrics of the Go runtime are missing")
 	}
 }
 
@@ -261,18 +261,18 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	}
 }
 
-// TestMetricsAreDocumented compares the table for users with what is served.
+// TestMetricsAreDocumented compares the table in the documentation with the metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "CONVERTER METRICS", Prefix: namespace}
 	table.Check(t, scrape(t, newMeasured()))
 }
 
-// TestAlertsAskForValuesThatThereAre from the start, as all series are.
-func TestAlertsAskForValuesThatThereAre(t *testing.T) {
+// TestAlertsUseExistingLabels checks that the label values in alerts exist from the start.
+func TestAlertsUseExistingLabels(t *testing.T) {
 	scraped := scrape(t, newMeasured())
 	for _, pair := range metricstable.Asked(t, "../..", namespace) {
 		if !strings.Contains(scraped, pair) {
-			t.Errorf("there is no %s", pair)
+			t.Errorf("%s is missing", pair)
 		}
 	}
 }

@@ -15,11 +15,11 @@ import (
 
 var (
 	errNotAnObject = errors.New("it is not a JSON object")
-	errGone        = errors.New("the API server gave the call up before it was answered")
+	errAbandoned   = errors.New("the API server gave up on the call before it was answered")
 )
 
-// convertObjects converts the list in front of the scanner, up to the first
-// object that fails, and appends the results to the answer.
+// convertObjects converts the list at the position of the scanner, up to the first object that
+// fails, and appends the results to the answer.
 func (x *exchange) convertObjects(s *scanner) {
 	if !s.enter('[') {
 		return
@@ -27,26 +27,26 @@ func (x *exchange) convertObjects(s *scanner) {
 	started := clock()
 	last := started
 	for s.next(']') {
-		if x.count > 0 {
+		if x.converted > 0 {
 			x.out = append(x.out, ',')
 		}
 		pair := x.convertObject(s)
 		now := clock()
 		switch {
 		case s.err != nil:
-		case x.gone():
-			x.failObject("", failureCanceled, errGone)
+		case x.abandoned():
+			x.failObject("", failureCanceled, errAbandoned)
 		default:
 			pair.duration.Observe((now - last).Seconds())
-			x.count++
+			x.converted++
 		}
 		last = now
 	}
-	x.converting = last - started
+	x.convertDuration = last - started
 }
 
-// convertObject converts the object in front of the scanner, and returns the
-// pair of versions that it belongs to.
+// convertObject converts the object at the position of the scanner, and returns its pair of
+// versions.
 func (x *exchange) convertObject(s *scanner) *pair {
 	isObject := s.peek() == '{'
 	x.object = s.data[s.pos:len(s.data):len(s.data)]
@@ -58,7 +58,7 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	}
 	out, outcome, err := x.converter.Answer(x.out, x.object, x.target.version, x.stop)
 	if errors.Is(err, conversion.ErrStopped) {
-		err = errGone
+		err = errAbandoned
 	}
 	if err != nil {
 		x.failObject(outcome.From, failureOf(err), err)
@@ -67,15 +67,15 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	x.out = out
 	s.pos += outcome.Read
 	pair := x.target.pair(outcome.From)
-	pair.kept(&outcome)
+	pair.countPreserved(&outcome)
 	if outcome.Omitted != nil {
-		x.rememberOversized(outcome.Omitted)
+		x.recordOversized(outcome.Omitted)
 	}
 	return pair
 }
 
-// ofCauses are the failures of objects by what the converter said of them.
-var ofCauses = map[conversion.Cause]failure{
+// failureByCause are the failures of objects by the cause that the converter reported.
+var failureByCause = map[conversion.Cause]failure{
 	conversion.CauseInvalidJSON:         failureInvalidJSON,
 	conversion.CauseWrongKind:           failureWrongKind,
 	conversion.CauseUnknownVersion:      failureUnknownVersion,
@@ -85,17 +85,17 @@ var ofCauses = map[conversion.Cause]failure{
 }
 
 func failureOf(err error) failure {
-	if known, found := ofCauses[conversion.CauseOf(err)]; found {
+	if known, found := failureByCause[conversion.CauseOf(err)]; found {
 		return known
 	}
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errAbandoned) {
 		return failureCanceled
 	}
 	return failureConvert
 }
 
-// failObject gives the review up because of the object that is being converted,
-// in the words that a person reads. The version that it comes from may be unknown.
+// failObject fails the review because of the current object, with a message for users. from may be
+// empty if the version is unknown.
 func (x *exchange) failObject(from string, failure failure, cause error) {
 	object, apiVersion := describe(x.object)
 	if _, version, ok := strings.Cut(apiVersion, "/"); ok && from == "" {
@@ -103,35 +103,34 @@ func (x *exchange) failObject(from string, failure failure, cause error) {
 	}
 	pair := x.target.pair(from)
 	pair.failures[failure].Inc()
-	x.remember(pair, failure, object, cause)
+	x.recordFailure(pair, failure, object, cause)
 	versions := "to " + x.target.version
 	if from != "" {
 		versions = "from " + from + " " + versions
 	}
 	if object == "" {
-		object = fmt.Sprintf("object %d of the review", x.count)
+		object = fmt.Sprintf("object %d of the review", x.converted)
 	}
 	x.fail(failure, fmt.Errorf("%s cannot be converted %s: %w", object, versions, cause))
 }
 
-// describe names an object of a review, if it has a name: what is applied on the server
-// side may come without metadata. The text goes on behind the object, which may be the
-// cause of the failure: what stands in front of that is told all the same, and API
-// servers write names in front of the spec.
+// describe returns the name of an object of a review, which is empty if it has none: server-side
+// apply may omit metadata. text continues after the object. The object may be malformed: describe
+// returns what precedes the malformed part. API servers write the name before the spec.
 func describe(text []byte) (name, apiVersion string) {
 	var metadata struct{ name, namespace string }
 	s := scanner{data: text, anyDepth: true}
 	s.members(func(member string) {
 		switch member {
 		case "apiVersion":
-			apiVersion = s.textOrElse()
+			apiVersion = s.textOrSkip()
 		case "metadata":
 			s.members(func(member string) {
 				switch member {
 				case "name":
-					metadata.name = s.textOrElse()
+					metadata.name = s.textOrSkip()
 				case "namespace":
-					metadata.namespace = s.textOrElse()
+					metadata.namespace = s.textOrSkip()
 				default:
 					s.value()
 				}
@@ -149,19 +148,18 @@ func describe(text []byte) (name, apiVersion string) {
 	return metadata.namespace + "/" + metadata.name, apiVersion
 }
 
-// exampleEvery is how often one of many failures is shown to everyone: often
-// enough to see what goes wrong, and seldom enough for a kind with a million
-// broken objects, which an API server may ask for again and again.
-const exampleEvery = time.Minute
+// exampleInterval is how often a failure is logged at info level: often enough to see what is wrong,
+// and rarely enough for a million broken objects, which an API server may request repeatedly.
+const exampleInterval = time.Minute
 
-// examples chooses them.
-type examples struct{ next atomic.Int64 }
+// logSampler selects the failures that are logged at info level.
+type logSampler struct{ next atomic.Int64 }
 
-// level is the verbosity of the log at which something that happened now is
-// worth a line: 0 for the first in a while, 1 for all others.
-func (e *examples) level(now time.Time) int {
-	next := e.next.Load()
-	if now.UnixNano() >= next && e.next.CompareAndSwap(next, now.Add(exampleEvery).UnixNano()) {
+// level returns the verbosity for a log line: 0 for the first one within exampleInterval, 1 for all
+// others.
+func (s *logSampler) level(now time.Time) int {
+	next := s.next.Load()
+	if now.UnixNano() >= next && s.next.CompareAndSwap(next, now.Add(exampleInterval).UnixNano()) {
 		return 0
 	}
 	return 1

@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDescribe names objects wherever their text lets one find a name, also those
-// that are refused for what they are.
+// TestDescribe checks that a name is found wherever possible, also in malformed objects.
 func TestDescribe(t *testing.T) {
 	deep := strings.Repeat("[", 2*maxNesting)
 	closed := deep + strings.Repeat("]", 2*maxNesting)
@@ -22,19 +21,19 @@ func TestDescribe(t *testing.T) {
 		"an object":             {`{"apiVersion":"e/v1",` + metadata + `}],"more":1`, "n/a", "e/v1"},
 		"in the cluster":        {`{"metadata":{"name":"a"}}`, "a", ""},
 		"too deep":              {`{"apiVersion":"e/v1",` + metadata + `,"spec":` + closed + `}`, "n/a", "e/v1"},
-		"too deep, in front":    {`{"a":` + closed + `,"apiVersion":"e/v1",` + metadata + `}`, "n/a", "e/v1"},
+		"too deep, before it":   {`{"a":` + closed + `,"apiVersion":"e/v1",` + metadata + `}`, "n/a", "e/v1"},
 		"too deep, in it":       {`{"metadata":{"annotations":` + closed + `,"name":"a"}}`, "a", ""},
 		"it does not end":       {`{"apiVersion":"e/v1",` + metadata + `,"spec":` + deep, "n/a", "e/v1"},
-		"no JSON behind":        {`{` + metadata + `,bad}`, "n/a", ""},
-		"no JSON in front":      {`{bad,` + metadata + `}`, "", ""},
+		"no JSON after it":      {`{` + metadata + `,bad}`, "n/a", ""},
+		"no JSON before it":     {`{bad,` + metadata + `}`, "", ""},
 		"no metadata":           {`{"apiVersion":"e/v1"}`, "", "e/v1"},
-		"metadata of no kind":   {`{"metadata":[1],"apiVersion":"e/v1"}`, "", "e/v1"},
-		"a name of no kind":     {`{"metadata":{"name":{"name":"x"},"namespace":"n"}}`, "", ""},
+		"metadata is a list":    {`{"metadata":[1],"apiVersion":"e/v1"}`, "", "e/v1"},
+		"the name is an object": {`{"metadata":{"name":{"name":"x"},"namespace":"n"}}`, "", ""},
 		"a name with escapes":   {`{"metadata":{"n\u0061me":"\u0061"}}`, "a", ""},
-		"a namespace of none":   {`{"metadata":{"name":"a","namespace":null}}`, "a", ""},
+		"the namespace is null": {`{"metadata":{"name":"a","namespace":null}}`, "a", ""},
 		"no object":             {`[1]`, "", ""},
 		"nothing":               {``, "", ""},
-		"metadata of something": {`{"spec":{` + metadata + `}}`, "", ""},
+		"metadata below spec":   {`{"spec":{` + metadata + `}}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, version := describe([]byte(test.text))
@@ -44,24 +43,24 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestExamples(t *testing.T) {
-	var e examples
+func TestLogSampler(t *testing.T) {
+	var s logSampler
 	now := time.Unix(1_000_000, 0)
 	var got []int
-	for _, after := range []time.Duration{0, 0, exampleEvery - 1, exampleEvery, exampleEvery + 1, 2 * exampleEvery} {
-		got = append(got, e.level(now.Add(after)))
+	for _, after := range []time.Duration{0, 0, exampleInterval - 1, exampleInterval, exampleInterval + 1, 2 * exampleInterval} {
+		got = append(got, s.level(now.Add(after)))
 	}
 	if diff := cmp.Diff([]int{0, 1, 1, 0, 1, 0}, got); diff != "" {
 		t.Errorf("levels (-want +got):\n%s", diff)
 	}
 }
 
-// TestOneFailureStandsForMany: a kind full of broken objects does not fill the log.
-func TestOneFailureStandsForMany(t *testing.T) {
+// TestFailuresAreSampled checks that a kind with many broken objects does not fill the log.
+func TestFailuresAreSampled(t *testing.T) {
 	lines := map[bool]int{}
 	log := funcr.New(func(_, args string) { lines[strings.Contains(args, `"level"=0`)]++ }, funcr.Options{Verbosity: 1})
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: log})
-	handler.examples.level(time.Now().Add(time.Hour)) // the next example is an hour away
+	handler.logSampler.level(time.Now().Add(time.Hour)) // no further line within an hour
 	for range 3 {
 		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`))
 	}

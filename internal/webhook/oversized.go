@@ -12,40 +12,40 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// A converter pod remembers which objects it has answered in a truncated form, so that
-// users hear of them before they write one. API servers have every object converted to
-// each served version when they fill their caches: whether any client reads it or not.
+// A converter pod remembers which objects it returned in a truncated form, so that users learn
+// about them before they write one. API servers convert every object to each served version to fill
+// their caches, even if no client reads it.
 
 const (
-	// maxOversized bounds the objects that a pod remembers.
+	// maxOversized bounds the number of remembered objects.
 	maxOversized = 64
-	// maxOversizedFields bounds the fields of each, and maxOversizedField each of those,
-	// in bytes.
+	// maxOversizedFields bounds the fields of each object, and maxOversizedField their length in
+	// bytes.
 	maxOversizedFields, maxOversizedField = 5, 128
-	// oversizedLife is how long an object is remembered that is not seen again. The
-	// manager asks more often.
-	oversizedLife = 24 * time.Hour
+	// oversizedTTL is how long an object is remembered after it was last seen. The manager reads
+	// the list more often.
+	oversizedTTL = 24 * time.Hour
 )
 
-// Oversized is an object that was answered in a truncated form.
+// Oversized is an object that was returned in a truncated form.
 type Oversized struct {
-	// Object is its name, or namespace/name.
+	// Object is the name, or namespace/name.
 	Object string `json:"object"`
-	// Version is the one that it was converted to, and FieldsOf the one that has the
-	// fields for which there is no room.
+	// Version is the version that it was converted to, and FieldsOf the version whose fields do not
+	// fit into annotations.
 	Version  string `json:"version"`
 	FieldsOf string `json:"fieldsOf"`
-	// Fields are the first of those, and Bytes is what the annotation would take that
-	// preserves them.
+	// Fields are the first of these fields, and Bytes is the size of the annotation that would
+	// preserve all of them.
 	Fields []string  `json:"fields,omitempty"`
 	Bytes  int64     `json:"bytes"`
 	Last   time.Time `json:"last"`
 }
 
-// oversizedKey tells them apart.
+// oversizedKey identifies an Oversized.
 type oversizedKey struct{ object, version string }
 
-// addOversized remembers an object that was answered in a truncated form.
+// addOversized remembers an object that was returned in a truncated form.
 func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 	now := l.now()
 	seen := Oversized{Object: object, Version: omitted.At, FieldsOf: omitted.Version, Bytes: int64(omitted.Bytes), Last: now}
@@ -58,7 +58,7 @@ func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 	defer l.mu.Unlock()
 	key := oversizedKey{object, omitted.At}
 	if _, known := l.oversized[key]; !known && len(l.oversized) >= maxOversized {
-		if all := l.tellOversized(); len(all) >= maxOversized {
+		if all := l.listOversized(); len(all) >= maxOversized {
 			oldest := slices.MinFunc(all, func(a, b Oversized) int { return a.Last.Compare(b.Last) })
 			delete(l.oversized, oversizedKey{oldest.Object, oldest.Version})
 		}
@@ -66,12 +66,12 @@ func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 	l.oversized[key] = seen
 }
 
-// tellOversized returns what is remembered, and forgets what was not seen for long. It
-// needs the lock.
-func (l *failureLog) tellOversized() []Oversized {
+// listOversized returns the remembered objects, and removes expired ones. The caller must hold
+// l.mu.
+func (l *failureLog) listOversized() []Oversized {
 	var all []Oversized
 	for key, seen := range l.oversized {
-		if l.now().Sub(seen.Last) > oversizedLife {
+		if l.now().Sub(seen.Last) > oversizedTTL {
 			delete(l.oversized, key)
 			continue
 		}
@@ -83,14 +83,14 @@ func (l *failureLog) tellOversized() []Oversized {
 	return all
 }
 
-// rememberOversized notes an object that was answered in a truncated form in
-// production. What server-side apply sends may have no name.
-func (x *exchange) rememberOversized(omitted *conversion.Omitted) {
+// recordOversized records an object that was returned in a truncated form in production. Objects of
+// server-side apply may have no name.
+func (x *exchange) recordOversized(omitted *conversion.Omitted) {
 	if x.review.isProbe() || strings.HasPrefix(x.agent, ProbeAgent) {
 		return
 	}
 	name, _ := describe(x.object)
-	if name = nameOrNothing(name); name != "" {
+	if name = validName(name); name != "" {
 		x.handler.failures.addOversized(name, omitted)
 	}
 }

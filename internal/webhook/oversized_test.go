@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestOversized: a pod remembers the latest objects that it answered in a truncated
-// form, within bounds, and forgets those that it has not seen for long.
+// TestOversized checks that a pod remembers a bounded number of the latest objects, and forgets
+// expired ones.
 func TestOversized(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	log := newFailureLog(func() time.Time { return now })
@@ -24,14 +24,14 @@ func TestOversized(t *testing.T) {
 		log.addOversized(fmt.Sprintf("default/%04d", i), omitted)
 		log.addOversized(fmt.Sprintf("default/%04d", i), omitted)
 	}
-	told := log.read().Oversized
+	got := log.read().Oversized
 	want := Oversized{Object: "default/0639", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", ".b", ".c", ".d", ".e"}, Bytes: 400_000, Last: now}
-	if diff := cmp.Diff(want, told[len(told)-1]); diff != "" || len(told) != maxOversized {
-		t.Errorf("%d are told; the last (-want +got):\n%s", len(told), diff)
+	if diff := cmp.Diff(want, got[len(got)-1]); diff != "" || len(got) != maxOversized {
+		t.Errorf("%d objects; the last (-want +got):\n%s", len(got), diff)
 	}
-	now = now.Add(oversizedLife + time.Second)
+	now = now.Add(oversizedTTL + time.Second)
 	log.addOversized("default/new", omitted)
-	if told := log.read().Oversized; len(told) != 1 || told[0].Object != "default/new" {
-		t.Errorf("told are %+v", told)
+	if got := log.read().Oversized; len(got) != 1 || got[0].Object != "default/new" {
+		t.Errorf("objects are %+v", got)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// The kind of reviews, and its versions. Both have the same shape. They are spelled
-// out so that a converter pod does not link the API of definitions.
+// The kind of reviews and its versions, which have the same fields. They are constants of this
+// package so that converter pods do not link the API of CustomResourceDefinitions.
 const (
 	reviewKind    = "ConversionReview"
 	reviewV1      = "apiextensions.k8s.io/v1"
 	reviewV1beta1 = "apiextensions.k8s.io/v1beta1"
 )
 
-// members is a set of those members of a review that the server reads.
+// members is a set of the members of a review that the server reads.
 type members uint8
 
 const (
@@ -28,81 +28,80 @@ const (
 	memberDesired
 	memberObjects
 
-	// beforeObjects must be known for objects to be converted while they are read.
+	// beforeObjects are the members that must be known to convert objects while the body is parsed.
 	beforeObjects = memberKind | memberAPIVersion | memberUID | memberDesired
 )
 
-// review is the request of a ConversionReview, as far as it was read. Its texts
-// are parts of the body where they can be.
+// review is the request of a ConversionReview, as far as it is parsed. Its byte slices share the
+// memory of the body where possible.
 type review struct {
 	found      members
 	apiVersion []byte
 	kind       []byte
-	// uid ties the answer to the request.
+	// uid must be repeated in the answer.
 	uid []byte
 	// desired is the group and version to convert to.
 	desired []byte
-	// objects is where the list of objects begins and ends in the body, if it came
-	// before something that must be known to convert them. They may be at
-	// different versions, and are valid only as far as their brackets balance.
+	// objects and objectsEnd delimit the list of objects in the body, if the list precedes a member
+	// that is needed to convert it. Such objects may have different versions, and only their
+	// brackets are known to balance.
 	objects, objectsEnd int
 }
 
-// read walks through the body once. An API server writes the members of a review
-// in the order in which they are needed, and then every object is converted
-// where it is found. Those that came too early are converted in the end. The
-// error is that of a body that is no review at all, or no usable one.
+// read parses the body once. API servers write the members of a review in the order in which they
+// are needed, so objects are converted while they are parsed. Objects that precede a needed member
+// are converted at the end. read returns an error if the body is not a usable review.
 func (x *exchange) read() error {
 	s := &x.scanner
-	if x.readUsual(s) || s.enter('{') {
+	if x.readCommon(s) || s.enter('{') {
 		for s.next('}') {
 			x.readMember(s)
 		}
 	}
 	s.end()
-	if s.err != nil || x.begun {
+	if s.err != nil || x.headWritten {
 		return s.err
 	}
 	if err := x.review.check(); err != nil {
 		return err
 	}
-	return x.convertLate()
+	return x.convertDeferred()
 }
 
-// What an API server writes is the same byte by byte in every review, but for the
-// values of the request: ConversionReview of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1,
-// as createConversionReviewObjects of pkg/apiserver/conversion fills it.
+// In every review of an API server, all bytes but the values of the request are the same:
+// ConversionReview of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1, as filled in by
+// createConversionReviewObjects of pkg/apiserver/conversion.
 const (
-	usualHead     = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":`
-	usualUID      = `{"uid":`
-	usualDesired  = `,"desiredAPIVersion":`
-	usualResponse = `,"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}`
+	commonHead     = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":`
+	commonUID      = `{"uid":`
+	commonDesired  = `,"desiredAPIVersion":`
+	commonResponse = `,"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}`
 )
 
-// readUsual reads what an API server writes, all but the end, without a look at
-// every name. It reports whether the review begins like that, and is walked into.
-func (x *exchange) readUsual(s *scanner) bool {
-	if !s.take(usualHead) {
+// readCommon parses a review as API servers write it, up to its last bracket, without comparing
+// each name. It returns false if the review begins differently.
+func (x *exchange) readCommon(s *scanner) bool {
+	if !s.accept(commonHead) {
 		return false
 	}
 	x.review.found = memberKind | memberAPIVersion | memberRequest
-	x.review.kind, x.review.apiVersion = usualKind, usualVersion
+	x.review.kind, x.review.apiVersion = commonKind, commonVersion
 	x.readRequest(s)
 	s.within("request")
-	s.take(usualResponse)
+	s.accept(commonResponse)
 	return true
 }
 
-var usualKind, usualVersion = []byte(reviewKind), []byte(reviewV1)
+var commonKind, commonVersion = []byte(reviewKind), []byte(reviewV1)
 
 func (x *exchange) readMember(s *scanner) {
 	switch name := s.name(); string(name) {
 	case "kind":
-		x.review.kind = x.text(memberKind, "kind")
+		x.review.kind = x.readString(memberKind, "kind")
 	case "apiVersion":
-		x.review.apiVersion = x.text(memberAPIVersion, "apiVersion")
+		x.review.apiVersion = x.readString(memberAPIVersion, "apiVersion")
 	case "request":
-		x.once(memberRequest, "request")
+		x.markFound(memberRequest, "request")
 		x.readRequest(s)
 		s.within("request")
 	default:
@@ -117,11 +116,11 @@ func (x *exchange) readRequest(s *scanner) {
 	for s.next('}') {
 		switch name := s.name(); string(name) {
 		case "uid":
-			x.review.uid = x.text(memberUID, "uid")
+			x.review.uid = x.readString(memberUID, "uid")
 		case "desiredAPIVersion":
-			x.review.desired = x.text(memberDesired, "desiredAPIVersion")
+			x.review.desired = x.readString(memberDesired, "desiredAPIVersion")
 		case "objects":
-			x.once(memberObjects, "objects")
+			x.markFound(memberObjects, "objects")
 			x.readObjects(s)
 			s.within("objects")
 		default:
@@ -130,19 +129,19 @@ func (x *exchange) readRequest(s *scanner) {
 	}
 }
 
-// enterRequest walks into the request, behind what an API server writes first.
+// enterRequest enters the request, and skips the members that API servers write first.
 func (x *exchange) enterRequest(s *scanner) bool {
-	if !s.take(usualUID) {
+	if !s.accept(commonUID) {
 		return s.enter('{')
 	}
-	x.review.uid = x.text(memberUID, "uid")
-	if s.take(usualDesired) {
-		x.review.desired = x.text(memberDesired, "desiredAPIVersion")
+	x.review.uid = x.readString(memberUID, "uid")
+	if s.accept(commonDesired) {
+		x.review.desired = x.readString(memberDesired, "desiredAPIVersion")
 	}
 	return true
 }
 
-// readObjects converts the objects, or remembers where they are.
+// readObjects converts the objects, or records where they are.
 func (x *exchange) readObjects(s *scanner) {
 	switch {
 	case s.err != nil:
@@ -151,14 +150,14 @@ func (x *exchange) readObjects(s *scanner) {
 		x.review.objects = s.pos
 		s.value()
 		x.review.objectsEnd = s.pos
-	case x.begin():
+	case x.beginAnswer():
 		x.convertObjects(s)
 	}
 }
 
-// convertLate converts the objects that were only remembered, if any.
-func (x *exchange) convertLate() error {
-	if !x.begin() || x.review.objectsEnd == 0 {
+// convertDeferred converts the objects that readObjects recorded.
+func (x *exchange) convertDeferred() error {
+	if !x.beginAnswer() || x.review.objectsEnd == 0 {
 		return nil
 	}
 	s := &x.scanner
@@ -170,9 +169,9 @@ func (x *exchange) convertLate() error {
 	return s.err
 }
 
-// text reads a member that is a string.
-func (x *exchange) text(member members, name string) []byte {
-	x.once(member, name)
+// readString reads a member that is a string.
+func (x *exchange) readString(member members, name string) []byte {
+	x.markFound(member, name)
 	if x.scanner.err != nil {
 		return nil
 	}
@@ -181,17 +180,16 @@ func (x *exchange) text(member members, name string) []byte {
 	return text
 }
 
-// once refuses a member that came before: which of the two counts is read
-// differently from one program to the next.
-func (x *exchange) once(member members, name string) {
+// markFound rejects a member that occurs twice: programs differ in which of the two they use.
+func (x *exchange) markFound(member members, name string) {
 	if x.review.found&member != 0 {
 		x.scanner.fail(fmt.Errorf("the member %q comes twice, the second time before byte %d", name, x.scanner.pos))
 	}
 	x.review.found |= member
 }
 
-// check says whether the body is a review at all, and one that can be answered:
-// in a version that this server knows, and with a uid that ties the answer to it.
+// check returns an error unless the body is a review that can be answered: in a known version, and
+// with a uid.
 func (r *review) check() error {
 	if string(r.kind) != reviewKind {
 		return fmt.Errorf("kind is %q, not %q", r.kind, reviewKind)
@@ -206,7 +204,7 @@ func (r *review) check() error {
 	return nil
 }
 
-// version returns the group and version of the review, and so of its answer.
+// version returns the group and version of the review, which its answer must have too.
 func (r *review) version() string {
 	for _, version := range [...]string{reviewV1, reviewV1beta1} {
 		if string(r.apiVersion) == version {
@@ -216,8 +214,7 @@ func (r *review) version() string {
 	return ""
 }
 
-// target returns the version to convert to. Its group must be the one that the
-// converter has rules for.
+// target returns the version to convert to. Its group must be that of the converter.
 func (r *review) target(group string) (string, error) {
 	desired := string(r.desired)
 	if desired == "" {

@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// respond answers a body without a server around it.
+// respond converts a body without a server.
 func respond(t *testing.T, handler *Handler, body string) (answer string, err error) {
 	t.Helper()
 	x := handler.newExchange()
 	defer x.release()
 	x.in = append(x.in, body...)
-	if refused := x.choose("abc"); refused != nil {
+	if refused := x.selectRuleset("abc"); refused != nil {
 		return "", refused
 	}
 	if refused := x.respond(t.Context()); refused != nil {
@@ -65,8 +65,8 @@ func TestReadReview(t *testing.T) {
 	}
 }
 
-// What is taken for usual is what the types of API servers are written as.
-func TestUsualReview(t *testing.T) {
+// TestCommonReview compares the constants with the encoding of the types of API servers.
+func TestCommonReview(t *testing.T) {
 	written, err := json.Marshal(apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{Kind: reviewKind, APIVersion: reviewV1},
 		Request:  &apiextensionsv1.ConversionRequest{UID: "u", DesiredAPIVersion: "example.com/v1"},
@@ -75,9 +75,9 @@ func TestUsualReview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := usualHead + usualUID + `"u"` + usualDesired + `"example.com/v1","objects":null}` + usualResponse + `}`
+	want := commonHead + commonUID + `"u"` + commonDesired + `"example.com/v1","objects":null}` + commonResponse + `}`
 	if diff := cmp.Diff(want, string(written)); diff != "" {
-		t.Errorf("review (-usual +written):\n%s", diff)
+		t.Errorf("review (-common +written):\n%s", diff)
 	}
 }
 
@@ -93,14 +93,14 @@ func TestReadReviewRefuses(t *testing.T) {
 		"cut in a value":          {`{"kind":`, `kind: the body ends at byte 8 where a string should be`},
 		"cut in a string":         {`{"kind":"a\"`, `kind: the body ends at byte 12 where the end of a string should be`},
 		"cut in an early object":  {`{"request":{"objects":[{"a":{}`, `request: objects: the body ends at byte 30 where a closing bracket should be`},
-		"cut behind objects":      {head, `request: the body ends at byte 143 where ',' should be`},
-		"cut behind request":      {head + `}`, `the body ends at byte 144 where ',' should be`},
-		"something behind":        {`{} {}`, `'{' at byte 3 where the end should be`},
-		"something behind all":    {head + `}}]`, `']' at byte 145 where the end should be`},
+		"cut after objects":       {head, `request: the body ends at byte 143 where ',' should be`},
+		"cut after request":       {head + `}`, `the body ends at byte 144 where ',' should be`},
+		"data after it":           {`{} {}`, `'{' at byte 3 where the end should be`},
+		"data after a request":    {head + `}}]`, `']' at byte 145 where the end should be`},
 		"name without quote":      {`{kind:"x"}`, `'k' at byte 1 where the name of a member should be`},
 		"name not a string":       {"{\"a\x01\":1}", `invalid character '\x01' in string literal`},
 		"comma at the end":        {`{"a":1,}`, `'}' at byte 7 where the name of a member should be`},
-		"comma behind objects":    {head[:len(head)-1] + `,]}}`, `request: objects: ']' at byte 143 where a value should be`},
+		"comma after objects":     {head[:len(head)-1] + `,]}}`, `request: objects: ']' at byte 143 where a value should be`},
 		"no comma between them":   {head[:len(head)-1] + `{}]}}`, `request: objects: '{' at byte 142 where ',' should be`},
 		"missing value":           {`{"a":}`, `'}' at byte 5 where a value should be`},
 		"missing colon":           {`{"a" 1}`, `'1' at byte 5 where ':' should be`},
@@ -116,7 +116,7 @@ func TestReadReviewRefuses(t *testing.T) {
 		"desiredAPIVersion twice": {`{"request":{"desiredAPIVersion":"u","desiredAPIVersion":"u"}}`, `request: the member "desiredAPIVersion" comes twice, the second time before byte 56`},
 		"objects twice, early":    {`{"request":{"objects":[],"objects":[]}}`, `request: objects: the member "objects" comes twice, the second time before byte 35`},
 		"objects twice":           {head + `,"objects":[{"b":1}]}}`, `request: objects: the member "objects" comes twice, the second time before byte 154`},
-		"uid again behind":        {head + `,"uid":"v"}}`, `request: the member "uid" comes twice, the second time before byte 150`},
+		"uid twice, late":         {head + `,"uid":"v"}}`, `request: the member "uid" comes twice, the second time before byte 150`},
 		"deep":                    {`{"response":` + deep, `the value at byte 10012 is nested deeper than 10000 levels`},
 		"deep early objects":      {`{"request":{"objects":` + deep, `request: objects: the value at byte 10022 is nested deeper than 10000 levels`},
 	}
@@ -134,14 +134,13 @@ func TestReadReviewRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReadReview holds the answer equal to one by encoding/json, for all that is
-// JSON. What is not may be overlooked only inside of values that are skipped, and
-// is never answered by something that is not JSON.
+// FuzzReadReview compares the answer with that of encoding/json if the body is JSON. Invalid JSON
+// may be accepted only within skipped values, and the answer must always be valid JSON.
 func FuzzReadReview(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":"\\\""},{}]}}`,
-		usualHead + usualUID + `"u"` + usualDesired + `"example.com/v1","objects":[{}]}` + usualResponse + `}`,
-		usualHead + usualUID + `"u","uid":"v"}` + usualResponse + `,"kind":""}`,
+		commonHead + commonUID + `"u"` + commonDesired + `"example.com/v1","objects":[{}]}` + commonResponse + `}`,
+		commonHead + commonUID + `"u","uid":"v"}` + commonResponse + `,"kind":""}`,
 		`{"request":{"objects":[{"a":{}},{}],"uid":"\u0075\ud800","desiredAPIVersion":"example.com/v1"},"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1"}`,
 		`{"request":{"objects":[{"a":[}]}],"uid":null}}`,
 		`{"request":{"uid":"u"},"request":{"objects":[{}],"objects":null}}`,
@@ -159,7 +158,7 @@ func FuzzReadReview(f *testing.F) {
 		if !json.Valid(body) || nesting(body) > maxNesting {
 			return
 		}
-		want, ok := slowly(body)
+		want, ok := readWithEncodingJSON(body)
 		if ok != (err == nil) {
 			t.Fatalf("answer %s, error %v; encoding/json says %v", got, err, ok)
 		}
@@ -169,10 +168,9 @@ func FuzzReadReview(f *testing.F) {
 	})
 }
 
-// slowly returns the objects of a review that can be converted, and whether the
-// body is a review at all. Maps stand for structs because names of struct members
-// match whatever their case.
-func slowly(body []byte) (objects []json.RawMessage, ok bool) {
+// readWithEncodingJSON returns the objects of a review that can be converted, and whether the body
+// is a review. It decodes into maps, because struct fields match names of any case.
+func readWithEncodingJSON(body []byte) (objects []json.RawMessage, ok bool) {
 	var kind, apiVersion, uid, desired string
 	var request json.RawMessage
 	if !decodeOnce(body, map[string]any{"kind": &kind, "apiVersion": &apiVersion, "request": &request}) ||
@@ -194,7 +192,7 @@ func slowly(body []byte) (objects []json.RawMessage, ok bool) {
 	return objects, true
 }
 
-// decodeOnce decodes members of an object, each of which may come once.
+// decodeOnce decodes members of an object. It fails if one of them occurs twice.
 func decodeOnce(object []byte, into map[string]any) bool {
 	if len(object) == 0 {
 		return true
@@ -240,7 +238,7 @@ func converted(t *testing.T, answer string) []json.RawMessage {
 	return review.Response.ConvertedObjects
 }
 
-// nesting is an upper bound.
+// nesting returns an upper bound of the depth.
 func nesting(body []byte) int {
 	return bytes.Count(body, []byte("[")) + bytes.Count(body, []byte("{"))
 }

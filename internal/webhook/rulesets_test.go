@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// labelled renames as the rules of a ruleset that leave its hash in the object.
+// labelled returns a ruleset that renames and adds its hash to the object.
 func labelled(hash string) Ruleset {
 	return Ruleset{Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
 		return rename(dst, []byte(strings.Replace(string(object), `"name":"one"`, `"name":"one","by":"`+hash+`"`, 1)), toVersion)
 	})}
 }
 
-// TestCallsAreAnsweredByTheRulesetThatTheyAskFor, and by no other.
-func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
+// TestRulesetOfPathConverts checks that the ruleset in the path converts, and no other.
+func TestRulesetOfPathConverts(t *testing.T) {
 	handler := NewHandler([]Ruleset{labelled("new"), labelled("before")}, HandlerOptions{
 		CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","name":"one"}]}`)
@@ -39,28 +39,25 @@ func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
 	converted := func(by string) answer {
 		return answer{Code: 200, Body: head + `{"apiVersion":"example.com/v1","name":"one","by":"` + by + `"}],"result":{"status":"Success"}}}`}
 	}
-	const says = `this converter pod does not have the rules \"other\", it has before and new: see the conditions of the ConversionPolicy crontabs.example.com`
+	const message = `this converter pod does not have the rules \"other\", it has before and new: see the conditions of the ConversionPolicy crontabs.example.com`
 	cases := map[string]answer{
 		"before": converted("before"),
 		"new":    converted("new"),
 		"other": {Code: 503, RetryAfter: "1", Connection: "close",
-			Body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"` + says + `","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
+			Body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"` + message + `","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
 	}
 	for hash, want := range cases {
 		t.Run(hash, func(t *testing.T) {
-			request := httptest.NewRequest(http.MethodPost, ConvertPath+"/"+hash+"?timeout=30s", strings.NewReader(body))
-			request.Header.Set("Content-Type", "application/json")
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, request)
+			recorder := postTo(handler, ConvertPath+"/"+hash, body)
 			got := answer{recorder.Code, recorder.Body.String(), recorder.Header().Get("Retry-After"), recorder.Header().Get("Connection")}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
 	}
-	told := httptest.NewRecorder()
-	handler.ServeHTTP(told, httptest.NewRequest(http.MethodGet, RulesetsPath, nil))
-	wantEqual(t, "rulesets", `{"hashes":["before","new"]}`, told.Body.String())
+	list := httptest.NewRecorder()
+	handler.ServeHTTP(list, httptest.NewRequest(http.MethodGet, RulesetsPath, nil))
+	wantEqual(t, "rulesets", `{"hashes":["before","new"]}`, list.Body.String())
 
 	metrics := scrape(t, handler)
 	for _, want := range []string{
@@ -75,10 +72,10 @@ func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
 	}
 }
 
-// TestAPIServerTurnsToAnotherPod where the first does not have the ruleset, so that
-// no one notices a pod that a change of the rules has left behind.
-func TestAPIServerTurnsToAnotherPod(t *testing.T) {
-	behind := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})
+// TestAPIServerRetriesAtAnotherPod checks that an API server retries if a pod does not have the
+// ruleset, so that no client notices a pod with outdated rules.
+func TestAPIServerRetriesAtAnotherPod(t *testing.T) {
+	outdated := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	var message string
 	pods := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if message != "" {
@@ -86,7 +83,7 @@ func TestAPIServerTurnsToAnotherPod(t *testing.T) {
 			return
 		}
 		recorder := httptest.NewRecorder()
-		behind.ServeHTTP(recorder, r)
+		outdated.ServeHTTP(recorder, r)
 		var status metav1.Status
 		if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil {
 			t.Error(err)
@@ -102,6 +99,6 @@ func TestAPIServerTurnsToAnotherPod(t *testing.T) {
 	}
 	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
 	if !strings.Contains(message, `does not have the rules "abc", it has def`) {
-		t.Errorf("the pod that was asked first said %q", message)
+		t.Errorf("the first pod answered %q", message)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// newSample serves the policy of the sample crontab-cronspec, by the engine that
-// converter pods have.
+// newSample returns a handler for the policy of the sample crontab-cronspec, with the engine of
+// converter pods.
 func newSample(t testing.TB) *Handler {
 	t.Helper()
 	read := func(file string, into any) {
@@ -48,8 +48,8 @@ func newSample(t testing.TB) *Handler {
 	})
 }
 
-// sampleReview asks for objects of some 10 KB, most of it managedFields, and a
-// value that has to be preserved.
+// sampleReview returns a review with count objects of about 10 KB, mostly managedFields, with a
+// value that must be preserved.
 func sampleReview(count int) []byte {
 	const entry = `{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:cronSpec":{},"f:image":{},"f:replicas":{}}}}`
 	object := `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","uid":"c","managedFields":[` +
@@ -58,7 +58,7 @@ func sampleReview(count int) []byte {
 		strings.Repeat(object+",", count-1) + object + `]}`))
 }
 
-// BenchmarkRespond is a review without the connection that it comes through.
+// BenchmarkRespond measures a review without its connection.
 func BenchmarkRespond(b *testing.B) {
 	handler, body := newSample(b), sampleReview(1)
 	x := handler.newExchange()
@@ -73,18 +73,18 @@ func BenchmarkRespond(b *testing.B) {
 	}
 }
 
-// BenchmarkCount is what metrics take of a review of one object.
+// BenchmarkCount measures the metrics of a review with one object.
 func BenchmarkCount(b *testing.B) {
 	handler := newSample(b)
 	x := handler.newExchange()
-	x.count, x.target = 1, handler.targets["stable.example.com/v2"]
+	x.converted, x.target = 1, handler.targets["stable.example.com/v2"]
 	outcome := conversion.Outcome{From: "v1", KeptBytes: 10}
 	b.ReportAllocs()
 	for b.Loop() {
 		handler.metrics.inFlight.Inc()
 		pair := x.target.pair(outcome.From)
 		pair.duration.Observe(0.00001)
-		pair.kept(&outcome)
+		pair.countPreserved(&outcome)
 		handler.metrics.request(x)
 		handler.metrics.inFlight.Dec()
 	}

@@ -11,14 +11,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
-// maxNesting is how deep a value may go that is skipped. The API server decodes
-// nothing that goes deeper, and nothing that people write has 50 levels.
+// maxNesting is the maximum depth of a skipped value. API servers do not decode deeper values.
 const maxNesting = 10_000
 
-// scanner walks over JSON without decoding it. It checks the structure of what
-// it walks into; what it skips, it only delimits: strings and brackets are
-// followed, their content is left to the client that reads the span. After an error it
-// stalls, so that callers look at err once.
+// scanner reads JSON without decoding it. It checks the structure of the objects and lists that it
+// enters. Of a value that it skips, it only finds the end: it matches quotes and brackets, and
+// leaves the content to the consumer of the span. After an error it does not advance, so callers
+// can check err once.
 //
 //	if s.enter('{') {
 //		for s.next('}') {
@@ -29,15 +28,15 @@ const maxNesting = 10_000
 type scanner struct {
 	data []byte
 	pos  int
-	// entered tells that nothing was read yet in the innermost object or list.
+	// entered is true until the first member or element of the innermost object or list is read.
 	entered bool
-	// anyDepth skips values however deep they go.
+	// anyDepth disables maxNesting.
 	anyDepth bool
 	err      error
 }
 
-// enter walks into the object or list that opening begins. A null is taken for
-// an empty one, as encoding/json does: then there is nothing to walk into.
+// enter enters the object or list that begins with opening. For a null it returns false:
+// encoding/json treats it as empty, too.
 func (s *scanner) enter(opening byte) bool {
 	if s.null() {
 		return false
@@ -46,8 +45,8 @@ func (s *scanner) enter(opening byte) bool {
 	return s.entered
 }
 
-// take goes behind a text that stands here byte by byte, and reports whether it does.
-func (s *scanner) take(text string) bool {
+// accept skips text if the data continues with exactly these bytes, and reports whether it does.
+func (s *scanner) accept(text string) bool {
 	if s.err != nil || !bytes.HasPrefix(s.data[s.pos:], []byte(text)) {
 		return false
 	}
@@ -55,8 +54,8 @@ func (s *scanner) take(text string) bool {
 	return true
 }
 
-// next goes in front of the next member or element, or behind the closing
-// bracket if there is none.
+// next advances to the next member or element, or past the closing bracket. It reports whether
+// there is one.
 func (s *scanner) next(closing byte) bool {
 	if s.err != nil {
 		return false
@@ -70,8 +69,8 @@ func (s *scanner) next(closing byte) bool {
 	return first || s.expect(',')
 }
 
-// name reads the name of a member, up to its value. It may be a part of the
-// data, and may have been written with escapes.
+// name reads the name of a member and the colon. The result is unescaped, and may share memory with
+// the data.
 func (s *scanner) name() []byte {
 	if s.peek() != '"' {
 		s.unexpected("the name of a member")
@@ -82,8 +81,8 @@ func (s *scanner) name() []byte {
 	return name
 }
 
-// members goes through the members of an object up to an error. The client that is told of
-// one reads its value. What is no object has none.
+// members calls each for every member of an object, until an error. each must read the value. For a
+// value that is not an object, members skips it.
 func (s *scanner) members(each func(name string)) {
 	if s.peek() != '{' {
 		s.value()
@@ -97,8 +96,8 @@ func (s *scanner) members(each func(name string)) {
 	}
 }
 
-// textOrElse reads a value, and returns it if it is a string.
-func (s *scanner) textOrElse() string {
+// textOrSkip reads a value, and returns it if it is a string.
+func (s *scanner) textOrSkip() string {
 	if s.peek() != '"' {
 		s.value()
 		return ""
@@ -106,8 +105,8 @@ func (s *scanner) textOrElse() string {
 	return string(s.text())
 }
 
-// text reads a string, and returns it decoded. A null is taken for an empty one.
-// Of most strings that is a part of the data, and costs nothing.
+// text reads a string, and returns it decoded. A null reads as an empty string. Strings without
+// escapes share memory with the data.
 func (s *scanner) text() []byte {
 	if s.peek() != '"' {
 		if !s.null() {
@@ -123,7 +122,7 @@ func (s *scanner) text() []byte {
 	return s.escapedText()
 }
 
-// escapedText is a string that is not plain.
+// escapedText reads a string that contains escapes.
 func (s *scanner) escapedText() []byte {
 	span := s.value()
 	if s.err != nil {
@@ -136,8 +135,8 @@ func (s *scanner) escapedText() []byte {
 	return []byte(decoded)
 }
 
-// value skips the next value and returns its span. Appending to it does not
-// reach the bytes behind it.
+// value skips the next value, and returns its span, with a capacity that protects the bytes after
+// it.
 func (s *scanner) value() []byte {
 	c, start := s.peek(), s.pos
 	switch {
@@ -153,7 +152,7 @@ func (s *scanner) value() []byte {
 	return s.data[start:s.pos:s.pos]
 }
 
-// end reports anything but space behind the value that was read.
+// end fails if anything but white space follows.
 func (s *scanner) end() {
 	s.peek()
 	if s.err == nil && s.pos < len(s.data) {
@@ -161,7 +160,7 @@ func (s *scanner) end() {
 	}
 }
 
-// null consumes a null, if that is the next value.
+// null skips a null, if it is the next value.
 func (s *scanner) null() bool {
 	if s.peek() != 'n' || !bytes.HasPrefix(s.data[s.pos:], []byte("null")) {
 		return false
@@ -170,8 +169,7 @@ func (s *scanner) null() bool {
 	return true
 }
 
-// peek skips space, of which there is none mostly, and returns the next byte, or
-// 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
 		return s.data[s.pos]
@@ -199,30 +197,30 @@ func (s *scanner) expect(c byte) bool {
 	return true
 }
 
-// skipString goes behind the string at the current position. A quote ends it
-// unless it is escaped: the number of backslashes before it is not even.
+// skipString skips the string at the current position. A quote ends it unless an odd number of
+// backslashes precedes it.
 func (s *scanner) skipString() {
-	for at := s.pos + 1; ; at++ {
-		quote := bytes.IndexByte(s.data[at:], '"')
+	for i := s.pos + 1; ; i++ {
+		quote := bytes.IndexByte(s.data[i:], '"')
 		if quote < 0 {
 			s.pos = len(s.data)
 			s.unexpected("the end of a string")
 			return
 		}
-		at += quote
+		i += quote
 		backslashes := 0
-		for s.data[at-1-backslashes] == '\\' {
+		for s.data[i-1-backslashes] == '\\' {
 			backslashes++
 		}
 		if backslashes%2 == 0 {
-			s.pos = at + 1
+			s.pos = i + 1
 			return
 		}
 	}
 }
 
-// skipNested goes behind the object or list at the current position. It counts
-// instead of recursing, so that no depth exhausts the stack.
+// skipNested skips the object or list at the current position. It counts brackets instead of
+// recursing, so that depth cannot exhaust the stack.
 func (s *scanner) skipNested() {
 	for depth := 0; s.pos < len(s.data) && s.err == nil; {
 		switch s.data[s.pos] {
@@ -245,7 +243,7 @@ func (s *scanner) skipNested() {
 	s.unexpected("a closing bracket")
 }
 
-// skipLiteral goes behind the number, boolean or null at the current position.
+// skipLiteral skips the number, boolean or null at the current position.
 func (s *scanner) skipLiteral() {
 	start := s.pos
 	for s.pos < len(s.data) && isLiteral(s.data[s.pos]) {
@@ -268,14 +266,14 @@ func (s *scanner) unexpected(wanted string) {
 	s.fail(fmt.Errorf("%q at byte %d where %s should be", s.data[s.pos], s.pos, wanted))
 }
 
-// fail stops the walk. The first error is the one that counts.
+// fail records the first error.
 func (s *scanner) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
 
-// within names the member in which the walk failed.
+// within adds the name of the member to an error.
 func (s *scanner) within(name string) {
 	if s.err != nil {
 		s.err = fmt.Errorf("%s: %w", name, s.err)

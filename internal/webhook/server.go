@@ -24,42 +24,41 @@ import (
 )
 
 const (
-	// DefaultPort is the port that the server listens at.
+	// DefaultPort is the port that the server listens on.
 	DefaultPort = 9443
-	// DefaultDrainPeriod is how long the server goes on after it was told to
-	// stop: time for EndpointSlices, kube-proxies and API servers to look elsewhere.
+	// DefaultDrainPeriod is how long the server continues after it was told to stop, so that
+	// EndpointSlices, kube-proxies and API servers turn to other pods.
 	DefaultDrainPeriod = 10 * time.Second
-	// ShutdownTimeout bounds the wait for calls in flight after the drain period.
-	// It is the time after which an API server gives a conversion up. A pod's
-	// terminationGracePeriodSeconds must exceed the sum of the two.
+	// ShutdownTimeout bounds the wait for calls in flight after the drain period. API servers
+	// abandon a conversion after this time. The terminationGracePeriodSeconds of the pod must
+	// exceed the sum of the two.
 	ShutdownTimeout = 30 * time.Second
 )
 
 const (
-	// idleTimeout is well above the 90 s after which an API server drops an idle
-	// connection: the client that closes first decides whether a call can be lost.
+	// idleTimeout is well above the 90 s after which API servers close an idle connection. If the
+	// server closed it first, a call could be lost.
 	idleTimeout = 5 * time.Minute
-	// readTimeout and writeTimeout free what a stuck client holds. An API server
-	// has given up by then.
+	// readTimeout and writeTimeout free the resources of a stuck client. API servers have abandoned
+	// the call by then.
 	readTimeout       = 30 * time.Second
 	writeTimeout      = 60 * time.Second
 	readHeaderTimeout = 10 * time.Second
 	maxHeaderBytes    = 64 << 10
 )
 
-// ServerOptions says where a Server listens and with which certificate.
+// ServerOptions configures a Server.
 type ServerOptions struct {
-	// Port to listen at, on all addresses.
+	// Port to listen on, on all addresses.
 	Port int
-	// CertificateDirectory holds tls.crt and tls.key, as a mounted Secret does.
+	// CertificateDirectory contains tls.crt and tls.key, like a mounted Secret.
 	CertificateDirectory string
-	// MetricsAddress is where Prometheus is answered, without TLS, such as ":8080".
-	// "0" or nothing answers it nowhere: the other port tells nothing about calls.
+	// MetricsAddress is the address that serves Prometheus, without TLS, such as ":8080". "0" or an
+	// empty string disables metrics. The TLS port serves none.
 	MetricsAddress string
-	// DrainPeriod is how long calls are still accepted after the context of Run
-	// ended.
+	// DrainPeriod is how long the server accepts calls after the context of Run ended.
 	DrainPeriod time.Duration
-	// Log receives what goes wrong on connections, and the steps of the shutdown.
+	// Log receives errors of connections and the steps of the shutdown.
 	Log logr.Logger
 }
 
@@ -69,14 +68,14 @@ type Server struct {
 	options      ServerOptions
 	certificates *certwatcher.CertWatcher
 	http         *http.Server
-	// metrics is nil if no one is to ask.
+	// metrics is nil if metrics are disabled.
 	metrics *http.Server
 	// after is time.After, except in tests.
 	after func(time.Duration) <-chan time.Time
 }
 
-// NewServer returns a Server whose certificate is loaded. It fails if there is
-// none yet, or if certificate and key do not belong together.
+// NewServer returns a Server whose certificate is loaded. It fails if there is no certificate, or
+// if certificate and key do not match.
 func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	certificates, err := certwatcher.New(
 		filepath.Join(options.CertificateDirectory, corev1.TLSCertKey),
@@ -86,7 +85,7 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	}
 	s := &Server{handler: handler, options: options, certificates: certificates, after: time.After}
 	s.http = s.newHTTPServer(handler)
-	// Sessions are resumed by tickets, which net/http and crypto/tls do by themselves.
+	// net/http and crypto/tls resume sessions by tickets without configuration.
 	s.http.TLSConfig = &tls.Config{GetCertificate: certificates.GetCertificate}
 	pki.RequireModernTLS(s.http.TLSConfig)
 	handler.metrics.certificateExpiry = s.certificateExpiry
@@ -98,8 +97,7 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 }
 
 func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
-	// API servers speak HTTP/1.1 to webhooks behind a Service, so nothing is
-	// gained from HTTP/2 and its larger surface.
+	// API servers use HTTP/1.1 for webhooks behind a Service. HTTP/2 would only add attack surface.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
@@ -110,12 +108,12 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// Failed handshakes, mostly: scanners, and clients that went away.
+		// Mostly failed handshakes of port scanners, and clients that disconnected.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.options.Log.V(1)), slog.LevelInfo),
 	}
 }
 
-// certificateExpiry is when the certificate that is served ends, in seconds of Unix time.
+// certificateExpiry returns when the serving certificate expires, in seconds of Unix time.
 func (s *Server) certificateExpiry() float64 {
 	certificate, err := s.certificates.GetCertificate(nil)
 	if err != nil || certificate == nil || certificate.Leaf == nil {
@@ -124,8 +122,8 @@ func (s *Server) certificateExpiry() float64 {
 	return float64(certificate.Leaf.NotAfter.Unix())
 }
 
-// Run serves until ctx ends, then drains: readiness fails at once, calls are
-// answered for the drain period, and those in flight after it are finished.
+// Run serves until ctx ends and then drains: readiness fails immediately, the server answers calls
+// for the drain period, and then finishes those in flight.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.options.Port)))
 	if err != nil {
@@ -142,11 +140,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.serve(ctx, listener, metrics)
 }
 
-// serve is Run on its listeners, which it closes. Whichever of its parts fails
-// first ends the others.
+// serve runs the server on its listeners, and closes them. The first part that fails stops the
+// others.
 func (s *Server) serve(ctx context.Context, listener, metrics net.Listener) error {
-	// Calls and new certificates are taken until the end of the shutdown, so
-	// nothing below ends with ctx itself.
+	// Nothing below ends with ctx itself: the server accepts calls and new certificates until the
+	// end of the shutdown.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(running)
@@ -185,8 +183,8 @@ func (s *Server) acceptMetrics(listener net.Listener) error {
 	return nil
 }
 
-// shutDown waits for the end of ctx, drains and closes the server. If another
-// part of the server failed, it closes it at once.
+// shutDown waits for the end of ctx, drains, and closes the server. If another part of the server
+// failed, it closes the server immediately.
 func (s *Server) shutDown(ctx, running context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -197,7 +195,7 @@ func (s *Server) shutDown(ctx, running context.Context) error {
 	defer cancel()
 	err := s.http.Shutdown(deadline)
 	if s.metrics != nil {
-		// Last, so that the shutdown can be watched. Nothing is lost with a scrape.
+		// Metrics end last, so that the shutdown can be observed. A lost scrape does no harm.
 		_ = s.metrics.Close()
 	}
 	if err != nil {

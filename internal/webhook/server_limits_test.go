@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// connect opens a connection by hand.
+// connect opens a TLS connection without an HTTP client.
 func (r *running) connect(t *testing.T, config *tls.Config) *tls.Conn {
 	t.Helper()
 	config.RootCAs, config.ServerName = r.authority.Pool(), serviceName
@@ -37,26 +37,26 @@ func startDefault(t *testing.T, adjust ...func(*Server)) *running {
 	return server
 }
 
-// TestSlowClients send less than they promise, and are cut off: what they hold
-// is free again when their connection is closed.
+// TestSlowClients checks that clients that send less than they announce are disconnected, and that
+// their memory is released.
 func TestSlowClients(t *testing.T) {
 	const head = "POST " + testPath + " HTTP/1.1\r\nHost: " + serviceName + "\r\nContent-Type: application/json\r\n"
 	cases := map[string]struct {
 		sent string
 		want string
 	}{
-		"nothing":                {sent: "", want: ""},
-		"half of a header":       {sent: head, want: ""},
-		"no body":                {sent: head + "Content-Length: 1000\r\n\r\n", want: "408 Request Timeout"},
-		"half of a body":         {sent: head + "Content-Length: 1000\r\n\r\n" + v1Review(`{"uid":`), want: "408 Request Timeout"},
-		"half of a chunk":        {sent: head + "Transfer-Encoding: chunked\r\n\r\n1000\r\n{", want: "408 Request Timeout"},
-		"a header without end":   {sent: head + "X-Long: " + strings.Repeat("x", 2*maxHeaderBytes), want: "431 Request Header Fields Too Large"},
-		"something else than it": {sent: "\x00\x01\x02\r\n\r\n", want: "400 Bad Request"},
+		"nothing":              {sent: "", want: ""},
+		"half of a header":     {sent: head, want: ""},
+		"no body":              {sent: head + "Content-Length: 1000\r\n\r\n", want: "408 Request Timeout"},
+		"half of a body":       {sent: head + "Content-Length: 1000\r\n\r\n" + v1Review(`{"uid":`), want: "408 Request Timeout"},
+		"half of a chunk":      {sent: head + "Transfer-Encoding: chunked\r\n\r\n1000\r\n{", want: "408 Request Timeout"},
+		"a header without end": {sent: head + "X-Long: " + strings.Repeat("x", 2*maxHeaderBytes), want: "431 Request Header Fields Too Large"},
+		"no HTTP":              {sent: "\x00\x01\x02\r\n\r\n", want: "400 Bad Request"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The handshake must be done by then, too, also on a busy machine.
+			// The time must also suffice for the handshake on a busy machine.
 			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.http.ReadTimeout = 3*time.Second, 3*time.Second })
 			connection := server.connect(t, &tls.Config{})
 			if _, err := io.WriteString(connection, tc.sent); err != nil {
@@ -64,14 +64,14 @@ func TestSlowClients(t *testing.T) {
 			}
 			reader := bufio.NewReader(connection)
 			wantEqual(t, "status", tc.want, statusLine(reader))
-			// The end of the connection: the server has let go of it.
+			// The copy ends when the server closes the connection.
 			_, _ = io.Copy(io.Discard, reader)
-			wantEqual(t, "bytes in flight", 0, server.handler.gates.used())
+			wantEqual(t, "bytes in flight", 0, server.handler.limiters.used())
 		})
 	}
 }
 
-// statusLine returns the status of an answer, or nothing if there is none.
+// statusLine returns the status of an answer, or an empty string if there is none.
 func statusLine(reader *bufio.Reader) string {
 	response, err := http.ReadResponse(reader, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func statusLine(reader *bufio.Reader) string {
 	return response.Status
 }
 
-// TestHalfSentBodies come from clients that go away.
+// TestHalfSentBodies checks bodies of clients that disconnect.
 func TestHalfSentBodies(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
@@ -100,21 +100,22 @@ func TestHalfSentBodies(t *testing.T) {
 		connection.Close()
 	}
 	server.end(t)
-	wantEqual(t, "bytes in flight", 0, server.handler.gates.used())
+	wantEqual(t, "bytes in flight", 0, server.handler.limiters.used())
 	want := namespace + `_requests_total{crd="",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
-		t.Errorf("there is no %s in %s", want, scraped)
+		t.Errorf("%s is missing in %s", want, scraped)
 	}
 }
 
-func TestServerSpeaksTLS(t *testing.T) {
+// TestServerResumesTLSSessions checks the negotiated version of a new and of a resumed session.
+func TestServerResumesTLSSessions(t *testing.T) {
 	server := startDefault(t)
 	cases := map[string]struct {
 		config *tls.Config
 		want   uint16
 	}{
-		"what is best for both": {config: &tls.Config{}, want: tls.VersionTLS13},
-		"1.2":                   {config: &tls.Config{MaxVersion: tls.VersionTLS12}, want: tls.VersionTLS12},
+		"1.3": {config: &tls.Config{}, want: tls.VersionTLS13},
+		"1.2": {config: &tls.Config{MaxVersion: tls.VersionTLS12}, want: tls.VersionTLS12},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func TestServerSpeaksTLS(t *testing.T) {
 				state := connection.ConnectionState()
 				wantEqual(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
 				wantEqual(t, "resumed", resumed, state.DidResume)
-				// A ticket comes with the first answer.
+				// The ticket arrives with the first answer.
 				_, _ = io.WriteString(connection, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
 				wantEqual(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
 			}

@@ -23,41 +23,40 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// callers is how many API servers, or connections of one, call at once.
+// callers is the number of concurrent connections from API servers.
 const callers = 16
 
-// service leads new connections to one pod, as a Service does whose EndpointSlice
-// has just one that is ready.
+// service routes new connections to one pod, like a Service with one ready endpoint.
 type service struct{ pod atomic.Pointer[string] }
 
-func (s *service) lead(address string) { s.pod.Store(&address) }
+func (s *service) route(address string) { s.pod.Store(&address) }
 
 // caller keeps its connection as long as the pod does.
 type caller struct {
 	client *http.Client
-	// pods are the addresses that answered, and dropped counts the connections
-	// that a pod ended, or told it to end. The client may also leave one that it could have kept.
+	// pods counts the answers by address. dropped counts the connections that a pod closed or asked
+	// to close. The client may also close connections by itself.
 	pods    map[string]int
 	dropped atomic.Int32
 }
 
-// connection tells its caller when the pod ends it.
+// connection reports to its caller when the pod closes it.
 type connection struct {
 	net.Conn
 	caller *caller
-	left   atomic.Bool
+	closed atomic.Bool
 }
 
 func (c *connection) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
-	if err != nil && !c.left.Load() {
+	if err != nil && !c.closed.Load() {
 		c.caller.dropped.Add(1)
 	}
 	return n, err
 }
 
 func (c *connection) Close() error {
-	c.left.Store(true)
+	c.closed.Store(true)
 	return c.Conn.Close()
 }
 
@@ -76,8 +75,8 @@ func (s *service) newCaller(t *testing.T, authority *testca.Authority) *caller {
 	return c
 }
 
-// convert makes one call, and returns the address of the pod that answered it.
-// A call that fails is an error of the test.
+// convert makes one call and returns the address of the pod that answered. A failed call fails the
+// test.
 func (c *caller) convert(t *testing.T, kind string) string {
 	t.Helper()
 	var pod string
@@ -90,7 +89,7 @@ func (c *caller) convert(t *testing.T, kind string) string {
 		t.Error(err)
 		return ""
 	}
-	// As it is for an API server's client: a POST that loses its connection is lost.
+	// API servers do not retry a POST that loses its connection.
 	request.GetBody = nil
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.client.Do(request)
@@ -110,8 +109,8 @@ func (c *caller) convert(t *testing.T, kind string) string {
 	return pod
 }
 
-// TestNoCallFailsWhenAPodStops moves many connections that are never quiet from
-// a pod that stops to another, while calls are in flight in the first.
+// TestNoCallFailsWhenAPodStops moves busy connections from a pod that stops to another one, while
+// the first pod has calls in flight.
 func TestNoCallFailsWhenAPodStops(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
@@ -128,7 +127,7 @@ func TestNoCallFailsWhenAPodStops(t *testing.T) {
 	first, second := start(t, handler(), directory, authority), start(t, handler(), directory, authority)
 	defer second.end(t)
 	var endpoints service
-	endpoints.lead(first.address)
+	endpoints.route(first.address)
 
 	var calling, moving, slow sync.WaitGroup
 	var stop atomic.Bool
@@ -156,7 +155,7 @@ func TestNoCallFailsWhenAPodStops(t *testing.T) {
 
 	first.stop()
 	<-first.draining
-	endpoints.lead(second.address)
+	endpoints.route(second.address)
 	moving.Wait()
 	close(first.drained)
 	<-first.closing
@@ -174,8 +173,8 @@ func TestNoCallFailsWhenAPodStops(t *testing.T) {
 	}
 }
 
-// TestNewCertificatesDropNoConnection replaces the certificate three times under
-// connections that are never quiet. Each goes on with the one that it began with.
+// TestNewCertificatesDropNoConnection replaces the certificate three times under busy connections.
+// Each connection keeps its certificate.
 func TestNewCertificatesDropNoConnection(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
@@ -185,7 +184,7 @@ func TestNewCertificatesDropNoConnection(t *testing.T) {
 	server.certificates.RegisterCallback(func(certificate tls.Certificate) { loaded <- certificate })
 	<-loaded
 	var endpoints service
-	endpoints.lead(server.address)
+	endpoints.route(server.address)
 
 	var calling sync.WaitGroup
 	var stop atomic.Bool
@@ -213,7 +212,7 @@ func TestNewCertificatesDropNoConnection(t *testing.T) {
 	}
 }
 
-// TestServerKeepsItsCertificate when the files are half written, or gone.
+// TestServerKeepsItsCertificate checks files that are invalid or missing.
 func TestServerKeepsItsCertificate(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
@@ -224,7 +223,7 @@ func TestServerKeepsItsCertificate(t *testing.T) {
 	<-loaded
 	first, second := authority.Issue(t, serviceName, hours(2)), authority.Issue(t, serviceName, hours(3))
 	mount(t, directory, "2", first)
-	// The files are watched then.
+	// The server now watches the files.
 	<-loaded
 
 	breakages := map[string]func(certificate, key string) error{

@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// TestServerAnswersPrometheus at a port of its own, until it has ended.
+// TestServerAnswersPrometheus checks the metrics port, also that it is closed at the end.
 func TestServerAnswersPrometheus(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	leaf := authority.Issue(t, serviceName, hours(1))

@@ -23,102 +23,99 @@ const RecordKey = "record.json"
 const (
 	// RecordFormat changes when an older reader would misread the record.
 	RecordFormat = 2
-	// oldFormat knew no audit, no verification and no reasons. It is read: what it
-	// says still holds.
+	// oldFormat had no audit, no verification and no reasons. It is still read, because its content
+	// remains valid.
 	oldFormat = 1
 )
 
-// MaxFailures bounds the lists of objects in a record, which become lists of the
-// policy's status.
+// MaxFailures bounds the lists of objects in a record, which are copied to the status of the
+// policy.
 const MaxFailures = 10
 
-// State is how far a run is.
+// State is the progress of a run.
 type State string
 
-// The states in the order of a run.
+// The states, in the order of a run.
 const (
-	// StatePreflight tries the patch on a few objects without writing.
+	// StatePreflight tries the patch on a few objects as a dry run.
 	StatePreflight State = "Preflight"
-	// StateSettling waits for writes at the old version to drain.
-	StateSettling State = "Propagating"
+	// StatePropagating waits for writes at the old version to drain.
+	StatePropagating State = "Propagating"
 	// StateRunning rewrites objects.
 	StateRunning State = "Running"
-	// StateAuditing patches again the objects that were found current first.
+	// StateAuditing patches the objects again that were found current first.
 	StateAuditing State = "Auditing"
 	// StateVerifying patches a sample, or every object, again.
 	StateVerifying State = "Verifying"
-	// StateCompleted has seen every object. Some of them may have failed.
+	// StateCompleted has processed every object. Some of them may have failed.
 	StateCompleted State = "Completed"
-	// StateAborted cannot continue; the record's message says why.
+	// StateAborted cannot continue; Message says why.
 	StateAborted State = "Aborted"
 )
 
-// Record is all that is known of a run. It outlives the Job.
+// Record is the state and the evidence of a run. It outlives the Job.
 type Record struct {
 	// Format is the version of this layout.
 	Format int `json:"format"`
 	// Run identifies the run.
 	Run string `json:"run"`
-	// CRDUID and CRDGeneration are the state of the CustomResourceDefinition that
-	// the run is made for, and that the record proves something about.
+	// CRDUID and CRDGeneration identify the state of the CustomResourceDefinition that the run is
+	// for. The record is evidence for this state only.
 	CRDUID types.UID `json:"crdUID"`
 	// CRDGeneration is at least 1.
 	CRDGeneration int64 `json:"crdGeneration"`
-	// State is how far the run is.
+	// State is the progress of the run.
 	State State `json:"state"`
 	// Message says why an aborted run cannot continue.
 	Message string `json:"message,omitempty"`
-	// Waiting says why a run makes no progress, while it waits for something.
+	// Waiting says why the run makes no progress, if it waits.
 	Waiting string `json:"waiting,omitempty"`
-	// BarrierKind is what the barrier rests on.
+	// BarrierKind says how the barrier was determined.
 	BarrierKind v1alpha1.BarrierKind `json:"barrierKind,omitempty"`
 	// APIServers is the number of API servers that showed the storage version.
 	APIServers int32 `json:"apiServers,omitempty"`
-	// Barrier is the resourceVersion at which writes at the old version had
-	// drained.
+	// Barrier is the resourceVersion at which writes at the old version had drained.
 	Barrier string `json:"barrier,omitempty"`
-	// Counters show the progress, objects of an unfinished page included.
+	// Counters include the objects of an unfinished page.
 	Counters
 	// Checkpoint is where a restarted pod continues.
 	Checkpoint Checkpoint `json:"checkpoint"`
-	// RetryOf is the previous run of which this one migrates only the failed objects:
-	// its counts include those of that run.
+	// RetryOf is the previous run of which this one migrates only the failed objects. The counts
+	// include those of that run.
 	RetryOf string `json:"retryOf,omitempty"`
-	// Repeats is how often the run was repeated with a longer propagation delay, because
-	// the verification found objects that were stored at an old version after the
-	// barrier.
+	// Repeats is how often the run was repeated with a longer propagation delay, because objects
+	// were stored at an old version after the barrier.
 	Repeats int `json:"repeats,omitempty"`
 	// Verification is where a full verification continues.
 	Verification string `json:"verification,omitempty"`
-	// Verified is the number of objects that did not change when they were patched
-	// again.
+	// Verified is the number of objects that did not change when they were patched again.
 	Verified int64 `json:"verified,omitempty"`
-	// RatePerSecond is how many objects came to their end per second, recently.
+	// RatePerSecond is the recent number of finished objects per second.
 	RatePerSecond float64 `json:"ratePerSecond,omitempty"`
-	// EstimatedCompletion is when all objects are done at that rate.
+	// EstimatedCompletion is when all objects are finished at that rate.
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
 	// Predicted are objects that the API server refused before the first write: at most
-	// ten.
+	// MaxFailures.
 	Predicted []v1alpha1.MigrationFailure `json:"predicted,omitempty"`
-	// Failures are the first ten objects that failed. Failed counts them all, and
-	// further keys of the ConfigMap list them all: see FailuresOf.
+	// Failures are the first MaxFailures objects that failed. Failed counts all of them, and
+	// further keys of the ConfigMap list them: see FailuresOf in package migration.
 	Failures []v1alpha1.MigrationFailure `json:"failures,omitempty"`
-	// Ruleset is the hash of the ruleset by which preserved values were counted; empty
-	// where they were not.
+	// Ruleset is the hash of the ruleset by which preserved values were counted, or empty if they
+	// were not.
 	Ruleset string `json:"ruleset,omitempty"`
-	// Preserved is what the annotations of the objects of all whole pages preserve,
-	// without the failed objects.
+	// Preserved is what the annotations of objects preserve, on all finished pages, without failed
+	// objects.
 	Preserved *conversion.Holdings `json:"preserved,omitempty"`
-	// PreservedSince is when that count began, if that was in a previous run.
+	// PreservedSince is when that count began, if it began in a previous run.
 	PreservedSince *metav1.Time `json:"preservedSince,omitempty"`
-	// Placed objects had preserved values that were restored. Unplaced objects still
-	// have some that have a field: the API server refuses the object at their version,
-	// or the field does not allow them.
+	// Placed is the number of objects with preserved values that were restored. Unplaced objects
+	// still have preserved values that have a field now: the API server refuses the object at their
+	// version, or the schema does not allow them.
 	Placed   int64 `json:"placed,omitempty"`
 	Unplaced int64 `json:"unplaced,omitempty"`
-	// Refused says why, for the first ten of the unplaced objects.
+	// Refused says why, for the first unplaced objects.
 	Refused []v1alpha1.MigrationFailure `json:"refused,omitempty"`
-	// StartTime is when the run started, restarts not counted.
+	// StartTime is when the run started. Restarts do not change it.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the run completed or aborted.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
@@ -126,39 +123,39 @@ type Record struct {
 
 // Counters count objects by outcome.
 type Counters struct {
-	// Total is the objects done plus what the list said was left: an estimate
+	// Total is the number of finished objects plus what the list reports as remaining: an estimate
 	// until the run completes.
 	Total int64 `json:"total"`
 	// Rewritten objects were encoded again by this run.
 	Rewritten int64 `json:"rewritten"`
-	// Current objects needed no write: stored at the storage version already, or written
-	// by clients several times while the run tried. An object that was rewritten just
-	// before the pod crashed is found current by the next pod.
+	// Current objects needed no write: they were already stored at the storage version, or clients
+	// wrote them several times while the run tried. An object that was rewritten just before the
+	// pod crashed is found current by the next pod.
 	Current int64 `json:"current"`
-	// Gone objects were deleted meanwhile.
+	// Gone objects were deleted during the run.
 	Gone int64 `json:"gone"`
 	// Failed objects could not be rewritten.
 	Failed int64 `json:"failed"`
-	// ByFallback are the objects among rewritten and current that the API server
-	// accepted only on another path than their own.
+	// ByFallback are the objects among rewritten and current that the API server accepted only by a
+	// fallback.
 	ByFallback int64 `json:"byFallback,omitempty"`
 }
 
 // Done is the number of objects with an outcome.
 func (c Counters) Done() int64 { return c.Rewritten + c.Current + c.Gone + c.Failed }
 
-// Checkpoint is the end of the last whole page. A page that was interrupted is
-// repeated from these counters, so no object counts twice.
+// Checkpoint is the end of the last finished page. An interrupted page is repeated from these
+// counters, so that no object counts twice.
 type Checkpoint struct {
-	// Pages is the number of pages done.
+	// Pages is the number of finished pages.
 	Pages int64 `json:"pages"`
-	// Continue is the list's token for the next page; empty starts the pass.
+	// Continue is the list token of the next page; empty for the first one.
 	Continue string `json:"continue,omitempty"`
 	Counters
 }
 
-// ParseRecord reads a record and refuses one that contradicts itself, is of a
-// format it does not know, or has a state it does not know.
+// ParseRecord parses a record. It rejects a record that is inconsistent, or has an unknown format
+// or state.
 func ParseRecord(data []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -170,8 +167,8 @@ func ParseRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
-// ReadRecord reads the record of a run for the manager. A record that cannot be read,
-// or that is of another run, proves nothing: it reads as that of an aborted run.
+// ReadRecord reads the record of a run for the manager. If it cannot be read, or belongs to another
+// run, ReadRecord returns the record of an aborted run, which proves nothing.
 func ReadRecord(run, text string) *Record {
 	record, err := ParseRecord([]byte(text))
 	switch {
@@ -183,25 +180,25 @@ func ReadRecord(run, text string) *Record {
 	return &record
 }
 
-// Finished reports whether the run has ended: nothing will be written any more.
+// Finished reports whether the run has ended and writes nothing more.
 func (r Record) Finished() bool { return r.State == StateCompleted || r.State == StateAborted }
 
 // Complete reports whether the run proved that every object is stored at the
 // storage version.
 func (r Record) Complete() bool { return r.State == StateCompleted && r.Failed == 0 }
 
-// States are all of them, in the order of a run.
-var States = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+// States are all states, in the order of a run.
+var States = []State{StatePreflight, StatePropagating, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
 
-// CountedFrom is when the count in Preserved began. What clients wrote from then on may
-// not be in it.
+// CountedFrom returns when the count in Preserved began. It may not include what clients wrote
+// after that.
 func (r Record) CountedFrom() *metav1.Time { return cmp.Or(r.PreservedSince, r.StartTime) }
 
 func (r Record) validate() error {
 	if !slices.Contains(States, r.State) {
 		return fmt.Errorf("state %q is unknown", r.State)
 	}
-	passing := r.State != StatePreflight && r.State != StateSettling && r.State != StateAborted
+	passing := r.State != StatePreflight && r.State != StatePropagating && r.State != StateAborted
 	switch {
 	case r.Format != RecordFormat && r.Format != oldFormat:
 		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, RecordFormat)

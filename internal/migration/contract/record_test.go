@@ -25,7 +25,7 @@ func completedRecord() Record {
 	}
 }
 
-func TestParseRecordReadsWhatWasWritten(t *testing.T) {
+func TestParseRecordRoundTrip(t *testing.T) {
 	want := completedRecord()
 	data, err := json.Marshal(want)
 	if err != nil {
@@ -40,8 +40,8 @@ func TestParseRecordReadsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A record as the version before wrote it.
-func TestParseRecordReadsTheFormatBefore(t *testing.T) {
+// The record of an older version.
+func TestParseRecordReadsThePreviousFormat(t *testing.T) {
 	const counters = `"total":6,"rewritten":3,"current":2,"gone":0,"failed":1`
 	const text = `{"format":1,"run":"run-1","crdUID":"crd-1","crdGeneration":3,"state":"Completed","barrier":"7",` + counters +
 		`,"checkpoint":{"pages":2,` + counters + `},"failures":[{"object":"ns/a","message":"no"}],"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:04:05Z"}`
@@ -106,7 +106,7 @@ func TestRecordEnd(t *testing.T) {
 		failed             int64
 		finished, complete bool
 	}{
-		"settling":              {state: StateSettling},
+		"settling":              {state: StatePropagating},
 		"running":               {state: StateRunning},
 		"aborted":               {state: StateAborted, finished: true},
 		"completed":             {state: StateCompleted, finished: true, complete: true},

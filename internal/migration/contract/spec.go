@@ -29,78 +29,77 @@ const (
 	SpecFormat = 1
 )
 
-// Values of the Spec that no policy sets.
+// Values of the Spec that are not in a policy.
 const (
-	// DefaultPreflight is enough to show a webhook or a schema that refuses every object.
+	// DefaultPreflight is enough to detect a webhook or a schema that refuses every object.
 	DefaultPreflight = 20
 	// DefaultPageSize is the page size of kubectl and of most controllers.
 	DefaultPageSize = 500
-	// DefaultConcurrency is that of the API, for policies that were stored before it.
+	// DefaultConcurrency is the default of the API, for policies that were stored before the field
+	// existed.
 	DefaultConcurrency = 32
 )
 
-// Spec is everything that the pods of a migration Job are told.
+// Spec is the run specification: all input of the pods of a migration Job.
 type Spec struct {
 	// FormatVersion is SpecFormat.
 	FormatVersion int `json:"formatVersion"`
-	// Run identifies the run, and with it the record that it may continue.
+	// Run identifies the run and its record.
 	Run string `json:"run"`
-	// Pin is the state of the CustomResourceDefinition that the run is made for.
+	// Pin is the state of the CustomResourceDefinition that the run is for.
 	Pin Pin `json:"customResourceDefinition"`
 	// Resource to migrate; its version is the storage version.
 	Resource metav1.GroupVersionResource `json:"resource"`
 
 	// Namespace of the ConfigMaps below.
 	Namespace string `json:"namespace"`
-	// RecordConfigMap keeps the Record of the run. It must exist.
+	// RecordConfigMap stores the Record of the run. It must exist.
 	RecordConfigMap string `json:"recordConfigMap"`
-	// RetryConfigMap keeps the Record of an earlier run, of which only the failed objects
-	// are migrated; every object is if the CustomResourceDefinition changed since.
-	// Empty for none.
+	// RetryConfigMap stores the Record of an earlier run, of which this run migrates only the
+	// failed objects. If the CustomResourceDefinition has changed since, the run migrates every
+	// object. Empty for none.
 	RetryConfigMap string `json:"retryConfigMap,omitempty"`
-	// RulesetConfigMap has the compiled rules by which objects convert: the run counts
-	// the values that annotations preserve, and restores those that have a field now.
-	// Without it, it does neither.
+	// RulesetConfigMap has the ruleset by which objects convert. With it, the run counts the values
+	// that annotations preserve, and restores those that have a field now.
 	RulesetConfigMap string `json:"rulesetConfigMap,omitempty"`
 
 	// PropagationDelay is how long API servers may still write at the old version.
 	PropagationDelay metav1.Duration `json:"propagationDelay"`
-	// Preflight is the number of objects that are tried without writing before the
-	// first write; 0 for none.
+	// Preflight is the number of objects that are tried as a dry run before the first write; 0 for
+	// none.
 	Preflight int `json:"preflight"`
-	// PageSize is the number of objects listed at once, at least 1. Memory grows with
-	// it, and not with the number of objects.
+	// PageSize is the number of objects per list request, at least 1. Memory use grows with it, not
+	// with the number of objects.
 	PageSize int64 `json:"pageSize"`
-	// Concurrency is the most objects in flight, at least 1. The run adapts to the API
+	// Concurrency is the maximum number of objects in flight, at least 1. The run adapts to the API
 	// server below it.
 	Concurrency int `json:"concurrency"`
-	// Pace says whether other clients or the run count more.
+	// Pace says whether other clients or the run have priority.
 	Pace v1alpha1.MigrationPace `json:"pace"`
-	// MaxWritesPerSecond bounds the patches that are sent, refused ones included; 0 is
-	// no bound.
+	// MaxWritesPerSecond bounds the patches that are sent, including refused ones; 0 means no
+	// limit.
 	MaxWritesPerSecond int `json:"maxWritesPerSecond,omitempty"`
-	// Verify is how many objects are patched a second time at the end.
+	// Verify selects the objects that are patched again at the end.
 	Verify v1alpha1.MigrationVerification `json:"verify"`
-	// Fallback are the other paths that may be tried, in this order, for an object that
-	// is refused at the storage version.
+	// Fallback are the paths to try, in this order, for an object that is refused at the storage
+	// version.
 	Fallback []v1alpha1.MigrationFallback `json:"fallback,omitempty"`
-	// OldVersions are the other served versions, in the order in which
-	// MigrationFallbackOldVersion tries them. Objects that cannot be listed at the
-	// storage version are looked for there, too.
+	// OldVersions are the other served versions, in the order of MigrationFallbackOldVersion.
+	// Objects that cannot be listed at the storage version are also read there.
 	OldVersions []string `json:"oldVersions,omitempty"`
 
-	// TracingEndpoint is where traces are sent to; empty for nowhere.
+	// TracingEndpoint receives the traces; empty disables tracing.
 	TracingEndpoint string `json:"tracingEndpoint,omitempty"`
 }
 
-// Pin is the one state of a CustomResourceDefinition that a run is made for. Every
-// change of its spec gives it another generation: a conversion that is dropped or
-// moved, another storage version, another schema. Rewriting objects under such a
-// change may lose data, so the run ends instead.
+// Pin is the state of a CustomResourceDefinition that a run is for. Every change of its spec
+// increments the generation: a conversion that is removed or changed, another storage version,
+// another schema. Rewriting objects after such a change may lose data, so the run is aborted
+// instead.
 type Pin struct {
 	// Name of the CustomResourceDefinition.
 	Name string `json:"name"`
-	// UID tells it from one of the same name that was created later.
+	// UID distinguishes it from a later one of the same name.
 	UID types.UID `json:"uid"`
 	// Generation of its spec, at least 1.
 	Generation int64 `json:"generation"`
@@ -114,15 +113,14 @@ func (s *Spec) GroupVersionResource() schema.GroupVersionResource {
 // GroupResource is the resource at any version.
 func (s *Spec) GroupResource() schema.GroupResource { return s.GroupVersionResource().GroupResource() }
 
-// Args are the arguments of a migration pod's container. Equal specs give equal
-// arguments.
+// Args returns the arguments of the container of a migration pod. Equal specs give equal arguments.
 func (s *Spec) Args() []string {
-	text, _ := json.Marshal(s) // only texts, numbers, and lists of texts: it cannot fail
+	text, _ := json.Marshal(s) // cannot fail: only strings, numbers, and lists of strings
 	return []string{Command, "--" + SpecFlag + "=" + string(text)}
 }
 
-// ParseSpec reads the value of SpecFlag. The error names each field that is unknown,
-// given twice, missing or not valid.
+// ParseSpec parses the value of SpecFlag. The error names each field that is unknown, duplicate,
+// missing or invalid.
 func ParseSpec(text string) (Spec, error) {
 	var head struct {
 		FormatVersion int `json:"formatVersion"`

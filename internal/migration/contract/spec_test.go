@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// fullSpec has something in every field.
+// fullSpec has a value in every field.
 func fullSpec() Spec {
 	return Spec{
 		FormatVersion: SpecFormat, Run: "r1",
@@ -29,7 +29,7 @@ func fullSpec() Spec {
 	}
 }
 
-// textOf is the value of the flag.
+// textOf returns the value of the flag.
 func textOf(t *testing.T, s Spec) string {
 	t.Helper()
 	args := s.Args()
@@ -40,7 +40,7 @@ func textOf(t *testing.T, s Spec) string {
 	return text
 }
 
-// TestSpecFormat1 holds the layout: a change of it needs another SpecFormat.
+// TestSpecFormat1 fixes the layout: a change needs another SpecFormat.
 func TestSpecFormat1(t *testing.T) {
 	const want = `{"formatVersion":1,"run":"r1","customResourceDefinition":{"name":"crontabs.example.com","uid":"u1","generation":3},` +
 		`"resource":{"group":"example.com","version":"v1","resource":"crontabs"},` +

@@ -104,11 +104,11 @@ func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 
 // steps are the steps by the states of a record. A run that has ended has no step.
 var steps = map[contract.State]v1alpha1.MigrationStep{
-	contract.StatePreflight: v1alpha1.MigrationTrying,
-	contract.StateSettling:  v1alpha1.MigrationPropagating,
-	contract.StateRunning:   v1alpha1.MigrationRewriting,
-	contract.StateAuditing:  v1alpha1.MigrationAuditing,
-	contract.StateVerifying: v1alpha1.MigrationVerifying,
+	contract.StatePreflight:   v1alpha1.MigrationTrying,
+	contract.StatePropagating: v1alpha1.MigrationPropagating,
+	contract.StateRunning:     v1alpha1.MigrationRewriting,
+	contract.StateAuditing:    v1alpha1.MigrationAuditing,
+	contract.StateVerifying:   v1alpha1.MigrationVerifying,
 }
 
 // fill copies the state of a run into the status.

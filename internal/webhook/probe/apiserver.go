@@ -16,35 +16,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// The kind of the operator's own, by which an API server is asked whether it
-// reaches a converter. Its objects are created in dry runs only: to tell what it
-// would store, the API server converts the object to the version that is stored,
-// and back.
+// ConversionProbe is a kind of the operator, by which it checks that an API server reaches a
+// converter. Its objects are created as dry runs only: to return the result, the API server
+// converts the object to the storage version and back.
 const (
 	// Definition is the name of its CustomResourceDefinition.
 	Definition = "conversionprobes." + webhook.ProbeGroup
 
-	asked = "v1"
+	requestVersion = "v1"
 )
 
-// Resource is where to create a Question.
-var Resource = schema.GroupVersionResource{Group: webhook.ProbeGroup, Version: asked, Resource: "conversionprobes"}
+// Resource is the resource of ConversionProbes.
+var Resource = schema.GroupVersionResource{Group: webhook.ProbeGroup, Version: requestVersion, Resource: "conversionprobes"}
 
-// ReasonNoEndpoints means that nothing stands behind the Service.
+// ReasonNoEndpoints means that the Service has no endpoints.
 const ReasonNoEndpoints Reason = "NoEndpoints"
 
-// ProbeRequest is the object to create in a dry run.
+// ProbeRequest returns the object to create as a dry run.
 func ProbeRequest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": webhook.ProbeGroup + "/" + asked,
+		"apiVersion": webhook.ProbeGroup + "/" + requestVersion,
 		"kind":       webhook.ProbeKind,
 		"metadata":   map[string]any{"name": "is-the-converter-reached"},
 		"spec":       map[string]any{"text": "a: \"b\" \u00e9\n", "number": int64(9007199254740993)},
 	}}
 }
 
-// Answered reports whether a converter has had its hands on an answer, by
-// whatever ruleset.
+// Answered reports whether a converter has converted the object, by any ruleset.
 func Answered(answer *unstructured.Unstructured) bool { return mark(answer) != "" }
 
 func mark(answer *unstructured.Unstructured) string {
@@ -52,8 +50,7 @@ func mark(answer *unstructured.Unstructured) string {
 	return ruleset
 }
 
-// CheckAnswer says what is wrong with the answer of a converter that was asked by
-// a ruleset, in an *Error, or nil.
+// CheckAnswer returns an *Error if the answer is not that of the expected ruleset, or nil.
 func CheckAnswer(answer *unstructured.Unstructured, rulesetHash string) error {
 	if got := mark(answer); got != rulesetHash {
 		return failf(ReasonWrongRuleset, "the API server's call was answered by ruleset %s, not %s", quote(got), quote(rulesetHash))
@@ -74,12 +71,12 @@ const (
 	hintRoute = "the API server has no way to the converter: check the network between the control plane and the Service"
 )
 
-// causes of a call that failed, by what API servers and their libraries say:
+// causes of failed calls, by the messages of API servers and their libraries:
 // k8s.io/apiserver/pkg/util/webhook, k8s.io/apiserver/pkg/util/proxy, net/http and net.
 var causes = []struct {
-	says   *regexp.Regexp
-	reason Reason
-	hint   string
+	message *regexp.Regexp
+	reason  Reason
+	hint    string
 }{
 	{regexp.MustCompile(`no endpoints available|no service port|service ".*" not found`), ReasonNoEndpoints,
 		"check the Service, and that the converter pods are ready"},
@@ -92,8 +89,8 @@ var causes = []struct {
 		"something else than the converter answered with HTTP status 404: check what the Service leads to"},
 }
 
-// CallFailed makes an *Error of what the API server said when it was asked the
-// Question. It keeps the API server's own text, without what differs each time.
+// CallFailed returns an *Error for the error of the API server. It keeps the text of the API
+// server, without the parts that vary.
 func CallFailed(err error) error {
 	reason, text, hint := CauseOf(err)
 	if hint != "" {
@@ -102,20 +99,20 @@ func CallFailed(err error) error {
 	return failf(reason, "%s%s", text, hint)
 }
 
-// CauseOf tells why a call failed, by what the API server said: its own text,
-// without what differs each time, and where one is known, what to look at.
+// CauseOf returns why a call failed, by the error of the API server: its text, without the parts
+// that vary, and a hint what to check if the cause is known.
 func CauseOf(err error) (reason Reason, text, hint string) {
-	text = bounded(lasting(messageOf(err)))
+	text = bounded(stable(messageOf(err)))
 	for _, cause := range causes {
-		if cause.says.MatchString(text) {
+		if cause.message.MatchString(text) {
 			return cause.reason, text, cause.hint
 		}
 	}
 	return ReasonUnexpectedAnswer, text, ""
 }
 
-// CalledWebhook reports whether an error is about the call of a webhook, and not
-// about the request for it.
+// CalledWebhook reports whether an error comes from the call of a webhook, and not from the request
+// itself.
 func CalledWebhook(err error) bool {
 	return strings.Contains(messageOf(err), "conversion webhook for ")
 }
@@ -132,37 +129,35 @@ func messageOf(err error) string {
 }
 
 var (
-	ownPort     = regexp.MustCompile(`(read|write) tcp \S+->`)
+	localPort   = regexp.MustCompile(`(read|write) tcp \S+->`)
 	currentTime = regexp.MustCompile(`current time \S+ is (after|before) (\S+)`)
 	timeoutArg  = regexp.MustCompile(`\?timeout=\d+s`)
 )
 
-// lasting takes out of a text what is another one each time: it is shown in a
-// condition.
-func lasting(text string) string {
-	text = ownPort.ReplaceAllString(text, "$1 tcp ")
+// stable removes the parts of a text that vary, because it is shown in a condition.
+func stable(text string) string {
+	text = localPort.ReplaceAllString(text, "$1 tcp ")
 	text = currentTime.ReplaceAllString(text, "now is $1 $2")
 	return timeoutArg.ReplaceAllString(text, "")
 }
 
-// DidNotFollow is the failure of an API server that went on as if its definition
-// had not changed.
+// DidNotFollow returns the error of an API server that still uses the previous definition.
 func DidNotFollow(name string) error {
 	return failf(ReasonTimeout, "the API server did not take note of spec.conversion of the CustomResourceDefinition %s in time", name)
 }
 
-// NoAnswer is the failure of an API server that still waits for the converter.
+// NoAnswer returns the error of an API server that still waits for the converter.
 func NoAnswer(after time.Duration) error {
 	return failf(ReasonTimeout, "no answer within %s: %s", after, hintFirewall)
 }
 
-// Refused reports whether a converter was reached, and said in a ConversionReview
-// that it does not convert what it was asked for.
+// Refused reports whether a converter was reached and answered in a ConversionReview that it does
+// not convert the object.
 func Refused(err error) bool {
 	failure, ok := errors.AsType[*Error](err)
 	return ok && failure.Reason == ReasonUnexpectedAnswer && !httpFailure.MatchString(failure.Message)
 }
 
-// httpFailure is how API servers call an answer that is no ConversionReview:
+// httpFailure matches the errors of API servers for answers that are no ConversionReview:
 // k8s.io/apimachinery/pkg/api/errors, NewGenericServerResponse, and decoding.
 var httpFailure = regexp.MustCompile(`the server|an error on the server|the body of the request|expected webhook response|expected response\.uid|no response provided|couldn't get|no kind "ConversionReview"|unable to decode|invalid character|json:`)

@@ -16,13 +16,13 @@ import (
 
 const head = "conversion webhook for probe.conversion-operator.io/v1, Kind=ConversionProbe failed: "
 
-// TestCallFailed holds what API servers say against what users are told; neither
-// times nor ports of the moment are in it.
+// TestCallFailed checks the messages for the errors of API servers. They contain no times and no
+// local ports.
 func TestCallFailed(t *testing.T) {
 	const post = `Post "https://crontabs.conversion-system.svc:443/convert/abc": `
 	cases := map[string]struct {
-		says string
-		want Error
+		message string
+		want    Error
 	}{
 		"no endpoints": {head + `Post "https://crontabs.conversion-system.svc:443/convert/abc?timeout=30s": no endpoints available for service "crontabs"`, Error{ReasonNoEndpoints,
 			head + post + `no endpoints available for service "crontabs": check the Service, and that the converter pods are ready`}},
@@ -44,7 +44,7 @@ func TestCallFailed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := apierrors.NewInternalError(errors.New(c.says))
+			err := apierrors.NewInternalError(errors.New(c.message))
 			if !CalledWebhook(err) {
 				t.Error("it is not taken for the call of a webhook")
 			}
@@ -92,7 +92,7 @@ func TestCheckAnswer(t *testing.T) {
 				t.Errorf("error is %q, want %q", got, c.want)
 			}
 			if !Answered(c.answer) {
-				t.Error("it is taken for an answer of no one")
+				t.Error("it is not recognized as an answer of a converter")
 			}
 		})
 	}

@@ -22,24 +22,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// maxAnswerBytes bounds what is read of an answer. Canaries are small.
+// maxAnswerBytes bounds the size of an answer. Canary objects are small.
 const maxAnswerBytes = 16 << 20
 
 // connection is a verified TLS connection to a pod.
 type connection struct {
-	// base is the URL of the pod by its server name.
+	// base is the URL of the pod with its server name.
 	base string
-	// path is where the API server will ask for conversions, and version that of
-	// its reviews.
+	// path is the path that the API server will call, and version the version of its reviews.
 	path, version string
-	// token is shown to the pod, where it is not empty.
+	// token is sent to the pod unless it is empty.
 	token    string
 	notAfter time.Time
 	dialer   *dialer
 	client   *http.Client
 }
 
-// dial connects to the pod and verifies it.
+// dial connects to the pod and verifies its certificate.
 func dial(ctx context.Context, target *Target) (*connection, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(target.CABundle) {
@@ -66,7 +65,7 @@ func dial(ctx context.Context, target *Target) (*connection, error) {
 		notAfter: first.ConnectionState().PeerCertificates[0].NotAfter,
 		dialer:   d,
 		client: &http.Client{
-			// No proxy, and no compression: what is asked is the pod itself.
+			// No proxy and no compression: the request goes to the pod itself.
 			Transport:     &http.Transport{DialTLSContext: d.reuse, DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -80,30 +79,29 @@ func (c *connection) close() {
 	}
 }
 
-// dialer opens verified connections to one address, whatever name is asked for.
+// dialer opens verified connections to one address, whatever host name is requested.
 type dialer struct {
 	address string
 	tls     *tls.Config
-	// first was opened before there was a client, so that a failure can be told
-	// apart by its step.
+	// first is opened before the HTTP client exists, so that a failure names its step.
 	first atomic.Pointer[tls.Conn]
 }
 
 func (d *dialer) dial(ctx context.Context) (*tls.Conn, error) {
-	plain, err := new(net.Dialer).DialContext(ctx, "tcp", d.address)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.address)
 	if err != nil {
 		return nil, step{"connecting to " + d.address, hintNetwork}.fail(ctx, err)
 	}
-	secured := tls.Client(plain, d.tls)
+	secured := tls.Client(conn, d.tls)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		plain.Close()
+		conn.Close()
 		return nil, step{"TLS handshake with " + d.address + " as " + d.tls.ServerName, hintPod}.fail(ctx, err)
 	}
 	return secured, nil
 }
 
-// reuse hands out the first connection once. The server may have closed it
-// after an answer; then there is another.
+// reuse returns the first connection once. If the server closes it after an answer, reuse opens
+// another one.
 func (d *dialer) reuse(ctx context.Context, _, _ string) (net.Conn, error) {
 	if first := d.first.Swap(nil); first != nil {
 		return first, nil
@@ -132,7 +130,7 @@ func (c *connection) call(ctx context.Context, method, path string, body []byte)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
 	if err == nil {
-		// A pod may answer anything once it sees that the probe goes away.
+		// After the end of ctx, the pod may send any answer.
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -147,7 +145,7 @@ func (c *connection) call(ctx context.Context, method, path string, body []byte)
 	return answer, nil
 }
 
-// statusMessage takes the message out of a Status, or shows the text unchanged.
+// statusMessage returns the message of a Status, or the text itself.
 func statusMessage(body []byte) string {
 	var status metav1.Status
 	if err := json.Unmarshal(body, &status); err == nil && status.Message != "" {
@@ -156,8 +154,8 @@ func statusMessage(body []byte) string {
 	return quote(string(bytes.TrimSpace(body)))
 }
 
-// Handshake asks nothing of a converter but its certificate, and returns when that
-// expires. The error is as that of Pod.
+// Handshake only verifies the certificate of a converter, and returns when it expires. The error is
+// like that of Pod.
 func Handshake(ctx context.Context, target OwnTarget) (notAfter time.Time, err error) {
 	connection, err := dial(ctx, &Target{Address: target.Address, CABundle: target.CABundle, ServerName: target.ServerName})
 	if err != nil {

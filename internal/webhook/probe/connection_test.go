@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// expiring is a context whose deadline passes when the test says so.
+// expiring is a context whose deadline passes when the test closes passed.
 type expiring struct {
 	context.Context
 	passed chan struct{}
@@ -42,7 +42,8 @@ func TestPodHangs(t *testing.T) {
 			handler := pod.other
 			pod.other = func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == path {
-					// The server sees that the client went away only once it read the body.
+					// The server detects that the client disconnected only after it has read the
+					// body.
 					_, _ = io.Copy(io.Discard, r.Body)
 					close(hanging)
 					<-r.Context().Done()
@@ -63,8 +64,8 @@ func TestPodHangs(t *testing.T) {
 			},
 			want: "TLS handshake with ADDRESS as crontabs.conversion-system.svc timed out: " + hintPod,
 		},
-		"in the ruleset": {start: hangAt(webhook.RulesetsPath), want: "GET /ruleset timed out: " + hintPod},
-		"in the convert": {start: hangAt(webhook.ConvertPath + "/abc"), want: "POST /convert/abc timed out: " + hintPod},
+		"for the ruleset":  {start: hangAt(webhook.RulesetsPath), want: "GET /ruleset timed out: " + hintPod},
+		"for a conversion": {start: hangAt(webhook.ConvertPath + "/abc"), want: "POST /convert/abc timed out: " + hintPod},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestNoConverterListens(t *testing.T) {
 	}
 }
 
-// acceptAnd returns an address at which the first connection is given to do. If
-// do is nil, nothing listens there.
+// acceptAnd returns an address, and calls do with the first connection to it. If do is nil, nothing
+// listens there.
 func acceptAnd(t *testing.T, do func(net.Conn)) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -132,7 +133,7 @@ func acceptAnd(t *testing.T, do func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// readRecord reads what a TLS client says first.
+// readRecord reads the first TLS record of a client.
 func readRecord(connection net.Conn) {
 	var header [5]byte
 	_, _ = io.ReadFull(connection, header[:])

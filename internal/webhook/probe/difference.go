@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// decodeExact decodes JSON and keeps the text of numbers.
+// decodeExact decodes JSON without converting numbers.
 func decodeExact(document []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
@@ -23,9 +23,9 @@ func decodeExact(document []byte) (any, error) {
 	return value, err
 }
 
-// difference names the first field, in the order of their names, in which got
-// differs from want, or is empty. It shows no values: they may be live data,
-// and what it returns ends in a status that many may read.
+// difference names the first field, in alphabetical order, in which got differs from want, or
+// returns an empty string. It omits values: they may be live data, and the result is shown in a
+// status.
 func difference(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -52,16 +52,16 @@ func differenceOfMaps(path string, want, got map[string]any) string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(got))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		below := path + member(name)
-		wanted, isWanted := want[name]
-		value, isThere := got[name]
-		if !isThere {
-			return describe(below, "is missing")
+		field := path + member(name)
+		expected, isExpected := want[name]
+		value, isPresent := got[name]
+		if !isPresent {
+			return describe(field, "is missing")
 		}
-		if !isWanted {
-			return describe(below, "should not be there")
+		if !isExpected {
+			return describe(field, "should not be there")
 		}
-		if found := difference(below, wanted, value); found != "" {
+		if found := difference(field, expected, value); found != "" {
 			return found
 		}
 	}
@@ -80,24 +80,24 @@ func differenceOfLists(path string, want, got []any) string {
 	return ""
 }
 
-func describe(path, what string) string {
+func describe(path, finding string) string {
 	if path == "" {
 		path = "the object"
 	}
-	return path + " " + what
+	return path + " " + finding
 }
 
-var plain = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
+var identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
 func member(name string) string {
-	if plain.MatchString(name) {
+	if identifier.MatchString(name) {
 		return "." + name
 	}
 	return "[" + strconv.Quote(name) + "]"
 }
 
-// sameNumber compares two JSON numbers by value: 1, 1.0 and 10e-1 are the same,
-// 9007199254740993 and 9007199254740992 are not.
+// sameNumber compares two JSON numbers by value: 1, 1.0 and 10e-1 are equal, 9007199254740993 and
+// 9007199254740992 are not.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true
@@ -107,15 +107,15 @@ func sameNumber(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// decimal is ±0.digits × 10^exponent without zeros at either end of the digits,
-// so that equal numbers are equal structs.
+// decimal is ±0.digits × 10^exponent, without zeros at either end of the digits, so that equal
+// numbers are equal structs.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int
 }
 
-// parseDecimal reads a valid JSON number. It fails for exponents beyond 32 bits.
+// parseDecimal parses a valid JSON number. It fails for exponents beyond 32 bits.
 func parseDecimal(text string) (decimal, error) {
 	var d decimal
 	text, d.negative = strings.CutPrefix(text, "-")

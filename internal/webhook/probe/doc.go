@@ -1,18 +1,17 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe examines a converter pod the way an API server would call it,
-// before an API server is told to.
+// Package probe verifies a converter pod before API servers call it, by the same requests.
 //
-// A probe goes to one pod, past the Service, and trusts nothing but the very
-// bytes that are, or will be, the caBundle of the CustomResourceDefinition:
+// A probe connects to one pod and not to the Service. It trusts only the caBundle that is, or will
+// be, in the CustomResourceDefinition:
 //
-//	connect  TCP to the pod
-//	verify   TLS, with the name that API servers ask for
-//	ruleset     the pod serves the rules that it should
-//	canary objects ConversionReviews come back as an API server demands, and with
-//	         the objects that were expected
+//	connect         TCP to the pod
+//	verify          TLS, with the server name that API servers use
+//	ruleset         the pod serves the expected ruleset
+//	canary objects  the answers to ConversionReviews are valid for an API server,
+//	                and have the expected objects
 //
-// What fails is told by an Error, whose reason and message are made for status
-// conditions: both stay the same as long as the cause does.
+// A failure is an Error. Its reason and message are suitable for status conditions: they are stable
+// as long as the cause is the same.
 package probe

@@ -18,42 +18,41 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// Reason says why a pod did not pass. It fits a condition's reason.
+// Reason is why a pod failed its probe. It is a valid reason of a condition.
 type Reason string
 
-// The reasons, in the order in which a probe comes across them.
+// The reasons, in the order of the steps of a probe.
 const (
-	// ReasonInvalidCABundle means that the CA bundle holds no certificate.
+	// ReasonInvalidCABundle means that the CA bundle has no certificate.
 	ReasonInvalidCABundle Reason = "InvalidCABundle"
-	// ReasonConnectionRefused means that nothing listens at the pod's port.
+	// ReasonConnectionRefused means that no process listens on the port of the pod.
 	ReasonConnectionRefused Reason = "ConnectionRefused"
-	// ReasonUnreachable means that the network reports no way to the pod, or
-	// that the connection broke.
+	// ReasonUnreachable means that there is no route to the pod, or that the connection was lost.
 	ReasonUnreachable Reason = "Unreachable"
 	// ReasonTimeout means that a step took longer than the context allowed.
 	ReasonTimeout Reason = "Timeout"
-	// ReasonTLSVerificationFailed means that the pod's certificate is not valid
-	// by the CA bundle, for the server name, or at this time.
+	// ReasonTLSVerificationFailed means that the certificate is not valid for the CA bundle, for
+	// the server name, or at this time.
 	ReasonTLSVerificationFailed Reason = v1alpha1.ReasonTLSVerificationFailed
-	// ReasonUnexpectedAnswer means that something else than a converter answered,
-	// or that the converter refused the request.
+	// ReasonUnexpectedAnswer means that the answer is not that of a converter, or that the
+	// converter refused the request.
 	ReasonUnexpectedAnswer Reason = v1alpha1.ReasonUnexpectedAnswer
-	// ReasonWrongRuleset means that the pod serves other rules than it should.
+	// ReasonWrongRuleset means that the pod does not serve the expected ruleset.
 	ReasonWrongRuleset Reason = v1alpha1.ReasonWrongRuleset
-	// ReasonCanaryFailed means that a canary could not be converted, or not as expected.
+	// ReasonCanaryFailed means that a canary object could not be converted, or not as expected.
 	ReasonCanaryFailed Reason = v1alpha1.ReasonCanaryFailed
 )
 
-// Error is why a pod did not pass.
+// Error is why a pod failed its probe.
 type Error struct {
 	// Reason is one of the constants.
 	Reason Reason
-	// Message tells users what is wrong, and where they can do something, what.
-	// It holds no time of day, no uid and no port of the caller.
+	// Message says what is wrong, and what to do if users can do something. It contains no time,
+	// uid or local port, which would change it.
 	Message string
 }
 
-// refusal is the Error of a converter that answered as it should, and would not convert.
+// refusal is the Error of a converter that answered correctly that it does not convert.
 type refusal struct{ cause *Error }
 
 func (r *refusal) Error() string { return r.cause.Message }
@@ -67,10 +66,10 @@ func failf(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// step is a part of a probe that can hang or break.
+// step is a step of a probe that can time out or fail.
 type step struct {
 	name string
-	// hint says what to look at when the step takes too long.
+	// hint says what to check when the step times out.
 	hint string
 }
 
@@ -79,8 +78,7 @@ const (
 	hintPod     = "the pod accepts connections but does not get to answering: check its CPU limit and its log"
 )
 
-// fail turns the error of a step into one for users. A cancelled probe has
-// nothing to tell them.
+// fail converts the error of a step into an *Error, or returns that of ctx if it was cancelled.
 func (s step) fail(ctx context.Context, err error) error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -110,8 +108,8 @@ func timedOut(err error) bool {
 	return ok && network.Timeout()
 }
 
-// tlsDetail says why a certificate was not accepted. An expired one is told by
-// its own dates, for the library's text holds the current time.
+// tlsDetail returns why a certificate was not accepted. For an expired one it shows the validity,
+// because the text of the library contains the current time.
 func tlsDetail(err error) string {
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired && invalid.Cert != nil {
 		return fmt.Sprintf("the certificate %q is not valid now: it is valid from %s to %s",
@@ -123,8 +121,7 @@ func tlsDetail(err error) string {
 	return ""
 }
 
-// innermost strips what net and net/http put around an error: among it the
-// caller's port, which differs each time.
+// innermost removes the wrapping of net and net/http, which contains the local port.
 func innermost(err error) string {
 	if operation, ok := errors.AsType[*net.OpError](err); ok {
 		return operation.Err.Error()

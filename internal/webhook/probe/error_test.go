@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFail has the errors of networks that loopback does not have.
+// TestFail tests network errors that cannot occur on loopback.
 func TestFail(t *testing.T) {
 	local := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 54321}
 	remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 9443}
@@ -40,7 +40,7 @@ func TestFail(t *testing.T) {
 		"closed in a body":  {io.ErrUnexpectedEOF, &Error{ReasonUnreachable, "connecting: the connection was closed by the other side"}},
 		"not HTTP":          {request(fmt.Errorf("malformed HTTP response %q", "SSH-2.0")), &Error{ReasonUnexpectedAnswer, `connecting: malformed HTTP response "SSH-2.0"`}},
 		"alert":             {operation("remote error", fmt.Errorf("tls: certificate required")), &Error{ReasonUnexpectedAnswer, "connecting: tls: certificate required"}},
-		"told already":      {request(failf(ReasonTLSVerificationFailed, "expired")), &Error{ReasonTLSVerificationFailed, "expired"}},
+		"an Error":          {request(failf(ReasonTLSVerificationFailed, "expired")), &Error{ReasonTLSVerificationFailed, "expired"}},
 		"something unknown": {fmt.Errorf("unknown"), &Error{ReasonUnexpectedAnswer, "connecting: unknown"}},
 	}
 	for name, tc := range cases {
@@ -50,7 +50,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-func TestFailIsSilentAboutCancellation(t *testing.T) {
+func TestFailReturnsCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if diff := cmp.Diff(context.Canceled.Error(), (step{}).fail(ctx, io.EOF).Error()); diff != "" {

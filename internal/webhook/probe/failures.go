@@ -14,26 +14,25 @@ import (
 	pods "github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// maxFailuresBytes is more than a pod can remember.
+// maxFailuresBytes exceeds what a pod can remember.
 const maxFailuresBytes = 256 << 10
 
-// failures returns which conversions have failed in a pod, or nil where it does not
-// tell: that it converts as it must is proven by then, and a pod of another version
-// of the operator may not know the question.
+// failures returns the failed conversions of a pod, or nil on any error: the pod has passed its
+// probe by then, and a pod of another version of the operator may not support the request.
 func (c *connection) failures(ctx context.Context, token string) *pods.Failures {
 	if token == "" {
 		return nil
 	}
 	c.token = token
 	body, err := c.call(ctx, http.MethodGet, pods.FailuresPath, nil)
-	var told pods.Failures
-	if err != nil || len(body) > maxFailuresBytes || json.Unmarshal(body, &told) != nil || told.Now.IsZero() {
+	var failures pods.Failures
+	if err != nil || len(body) > maxFailuresBytes || json.Unmarshal(body, &failures) != nil || failures.Now.IsZero() {
 		return nil
 	}
-	return &told
+	return &failures
 }
 
-// asProbe lets the calls of the API server's library say whose they are.
+// asProbe adds the User-Agent of probes to the calls of the library.
 func asProbe(resolver webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	return prober{resolver}
 }
@@ -44,15 +43,15 @@ type prober struct {
 
 // ClientConfigFor implements webhook.AuthenticationInfoResolver.
 func (p prober) ClientConfigFor(hostPort string) (*rest.Config, error) {
-	return named(p.AuthenticationInfoResolver.ClientConfigFor(hostPort))
+	return withProbeAgent(p.AuthenticationInfoResolver.ClientConfigFor(hostPort))
 }
 
 // ClientConfigForService implements webhook.AuthenticationInfoResolver.
 func (p prober) ClientConfigForService(name, namespace string, port int) (*rest.Config, error) {
-	return named(p.AuthenticationInfoResolver.ClientConfigForService(name, namespace, port))
+	return withProbeAgent(p.AuthenticationInfoResolver.ClientConfigForService(name, namespace, port))
 }
 
-func named(config *rest.Config, err error) (*rest.Config, error) {
+func withProbeAgent(config *rest.Config, err error) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// failing is a real pod, in which a conversion that an API server asked for has failed.
+// failing returns a real pod in which a conversion of an API server has failed.
 func failing(t *testing.T) *pod {
 	t.Helper()
 	return newPod(t, func(_ *testca.Authority, p *pod) {
@@ -40,9 +40,9 @@ func tokenOf(t *testing.T, p *pod) string {
 	return token
 }
 
-// TestPodTellsFailures to who knows its key, and what the operator tries out is not
-// among them. A pod that does not tell is none that fails its probe.
-func TestPodTellsFailures(t *testing.T) {
+// TestPodReportsFailures checks that a pod reports failures to clients with the token, and that
+// those of probes are not included. A pod that does not report them passes its probe.
+func TestPodReportsFailures(t *testing.T) {
 	p := failing(t)
 	library, err := NewLibrary(libraryDefinition("failures"), libraryConversion(p), []string{p.target.Address})
 	if err != nil {
@@ -62,26 +62,26 @@ func TestPodTellsFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := result.Failures
-	if told == nil || len(told.Failures) != 1 || told.Failures[0].Count != 1 || told.Failures[0].Object != "default/one" {
-		t.Errorf("the pod tells %+v", told)
+	got := result.Failures
+	if got == nil || len(got.Failures) != 1 || got.Failures[0].Count != 1 || got.Failures[0].Object != "default/one" {
+		t.Errorf("the pod reports %+v", got)
 	}
-	for name, token := range map[string]string{"who does not ask": "", "who does not know the key": "guess"} {
+	for name, token := range map[string]string{"without a token": "", "with a wrong token": "guess"} {
 		p.target.FailuresToken = token
 		if result, err := Pod(t.Context(), p.target); err != nil || result.Failures != nil {
-			t.Errorf("%s is told %+v, %v", name, result.Failures, err)
+			t.Errorf("%s: got %+v, %v", name, result.Failures, err)
 		}
 	}
 }
 
-// TestPodThatTellsNoFailures answers as it must otherwise: it is of another version
-// of the operator, or tells nonsense.
-func TestPodThatTellsNoFailures(t *testing.T) {
+// TestPodWithoutFailures checks pods of other operator versions, and invalid answers: they pass the
+// probe.
+func TestPodWithoutFailures(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter){
-		"it knows nothing of that": func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) },
-		"it is no JSON":            func(w http.ResponseWriter) { _, _ = w.Write([]byte("hello")) },
-		"it tells no time":         func(w http.ResponseWriter) { _, _ = w.Write([]byte("{}")) },
-		"it tells too much": func(w http.ResponseWriter) {
+		"not supported": func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) },
+		"it is no JSON": func(w http.ResponseWriter) { _, _ = w.Write([]byte("hello")) },
+		"no time":       func(w http.ResponseWriter) { _, _ = w.Write([]byte("{}")) },
+		"too large": func(w http.ResponseWriter) {
 			_, _ = w.Write([]byte(`{"now":"2026-01-01T00:00:00Z"` + strings.Repeat(" ", maxFailuresBytes) + "}"))
 		},
 	} {
@@ -97,7 +97,7 @@ func TestPodThatTellsNoFailures(t *testing.T) {
 				rest(w, r)
 			}
 			if result, err := Pod(t.Context(), p.target); err != nil || result.Failures != nil {
-				t.Errorf("it is told %+v, %v", result.Failures, err)
+				t.Errorf("got %+v, %v", result.Failures, err)
 			}
 		})
 	}

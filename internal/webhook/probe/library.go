@@ -15,18 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Library converts through converter pods with the code of the API server itself,
-// so that all that it asks of an answer applies. The pods take turns.
+// Library converts through converter pods with the code of API servers, so that all their checks
+// apply. It uses the pods in turn.
 type Library struct {
 	converters []runtime.ObjectConvertor
 	group      string
 	calls      atomic.Uint64
 }
 
-// NewLibrary makes a Library of a CustomResourceDefinition with the spec.conversion
-// that it is to be given. Addresses are those of the pods, with their ports; calls
-// go there and not to the Service. If a URL is called instead of a Service,
-// there are no pods and no addresses.
+// NewLibrary returns a Library for a CustomResourceDefinition with the desired spec.conversion.
+// Calls go to the addresses of pods, with their ports, instead of the Service. If the conversion
+// has a URL instead of a Service, the addresses are ignored.
 func NewLibrary(crd *apiextensionsv1.CustomResourceDefinition, wanted *apiextensionsv1.CustomResourceConversion, addresses []string) (*Library, error) {
 	crd = crd.DeepCopy()
 	crd.Spec.Conversion = wanted
@@ -51,9 +50,9 @@ func NewLibrary(crd *apiextensionsv1.CustomResourceDefinition, wanted *apiextens
 	return l, nil
 }
 
-// Convert appends an object, converted to a version, to dst. The error is an
-// *Error with what an API server would show. Its reason is ReasonUnexpectedAnswer
-// where a converter answered, and did not convert.
+// Convert converts an object to a version, and appends it to dst. The error is an *Error with the
+// message of an API server. Its reason is ReasonUnexpectedAnswer if a converter answered but did
+// not convert.
 func (l *Library) Convert(dst, object []byte, toVersion string) ([]byte, error) {
 	in := &unstructured.Unstructured{}
 	if err := in.UnmarshalJSON(object); err != nil {
@@ -65,7 +64,7 @@ func (l *Library) Convert(dst, object []byte, toVersion string) ([]byte, error) 
 		reason, text, _ := CauseOf(err)
 		return dst, failf(reason, "%s", text)
 	}
-	text, err := out.(*unstructured.Unstructured).MarshalJSON() //nolint:forcetypeassert // it converts objects, not lists, to the same type
+	text, err := out.(*unstructured.Unstructured).MarshalJSON() //nolint:forcetypeassert // the result for an object has the same type
 	return append(dst, text...), err
 }
 

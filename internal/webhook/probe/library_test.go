@@ -49,10 +49,10 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestLibraryTakesTurns among the pods.
+// TestLibraryTakesTurns checks that the calls alternate between the pods.
 func TestLibraryTakesTurns(t *testing.T) {
 	one, two := newPod(t, converter), newPod(t, converter)
-	two.target.CABundle = nil // it has an authority of its own, which no one trusts
+	two.target.CABundle = nil // its certificate is from another authority, which is not trusted
 	library, err := NewLibrary(libraryDefinition("turns"), libraryConversion(one), []string{one.target.Address, two.target.Address})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func decodedOrNil(t *testing.T, text string) any {
 	return expect.JSON(t, text)
 }
 
-// libraryDefinition has a name of its own: the library counts by names.
+// libraryDefinition needs a unique name, because the library has metrics by name.
 func libraryDefinition(name string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, " ", "-")},

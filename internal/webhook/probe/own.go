@@ -15,35 +15,34 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// OwnTarget is a converter of which nothing is known but where it is.
+// OwnTarget is a converter that the operator does not manage, such as that of another project.
 type OwnTarget struct {
-	// Address is its host, or IP address, and port.
+	// Address is its host name or IP address, and port.
 	Address string
-	// CABundle is the caBundle of the CustomResourceDefinition, in PEM. Nothing
-	// else is trusted.
+	// CABundle is the caBundle of the CustomResourceDefinition, in PEM. No other certificate is
+	// trusted.
 	CABundle []byte
 	// ServerName is the name that the certificate must be valid for.
 	ServerName string
-	// Path where it answers ConversionReviews.
+	// Path is the path of ConversionReviews.
 	Path string
 	// ReviewVersion is the version of the ConversionReviews that API servers send.
 	ReviewVersion string
-	// Canaries are converted there and back.
+	// Canaries are converted, and converted back.
 	Canaries []OwnCanary
 }
 
-// OwnCanary is objects of one version, to be converted to another one and back.
+// OwnCanary are objects of one version to convert to another version and back.
 type OwnCanary struct {
-	// From and To are group and version.
+	// From and To are a group and version each.
 	From, To string
-	// Objects are made up. A converter may refuse some of them, and not all.
+	// Objects are generated from the schema. A converter may refuse some of them, but not all.
 	Objects [][]byte
 }
 
-// Own probes a converter for as long as ctx allows: its certificate, and that its
-// answers are what API servers accept, with the metadata that was sent. What it
-// does with fields is its author's business: what does not come back from another
-// version is a warning. The error is as that of Pod.
+// Own probes a converter until ctx ends: its certificate, and that API servers accept its answers
+// and the metadata is preserved. How it converts fields is up to its author, so a field that is
+// lost in a round trip is only a warning. The error is like that of Pod.
 func Own(ctx context.Context, target OwnTarget) (warnings []string, err error) {
 	connection, err := dial(ctx, &Target{Address: target.Address, CABundle: target.CABundle, ServerName: target.ServerName})
 	if err != nil {
@@ -61,7 +60,8 @@ func Own(ctx context.Context, target OwnTarget) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// roundTrips wants at least one of the objects to be converted.
+// roundTrips converts the objects of a canary there and back. At least one of them must be
+// converted.
 func (c *connection) roundTrips(ctx context.Context, canary OwnCanary) ([]string, error) {
 	var warnings []string
 	var refusals []error
@@ -87,17 +87,17 @@ func (c *connection) roundTrips(ctx context.Context, canary OwnCanary) ([]string
 	return warnings, nil
 }
 
-// roundTrip says what is lost of an object on the way there and back.
+// roundTrip returns what an object loses on the way there and back.
 func (c *connection) roundTrip(ctx context.Context, canary OwnCanary, object []byte) (string, error) {
 	original, err := parseObject(object)
 	if err != nil {
 		return "", fmt.Errorf("the canary from %s is not an object: %w", canary.From, err)
 	}
-	there, err := c.answer(ctx, original, canary.From, canary.To, object)
+	there, err := c.convertChecked(ctx, original, canary.From, canary.To, object)
 	if err != nil {
 		return "", err
 	}
-	back, err := c.answer(ctx, original, canary.To, canary.From, there)
+	back, err := c.convertChecked(ctx, original, canary.To, canary.From, there)
 	if err != nil {
 		return "", err
 	}
@@ -112,10 +112,10 @@ func (c *connection) roundTrip(ctx context.Context, canary OwnCanary, object []b
 	return lost("", before, after), nil
 }
 
-// answer converts one object, and checks it as an API server does. Labels and
-// annotations of the original must be in it: API servers take them over. Others
-// are the converter's, which may keep fields there and take them out again.
-func (c *connection) answer(ctx context.Context, original *unstructured.Unstructured, from, to string, object []byte) ([]byte, error) {
+// convertChecked converts one object and checks the answer like an API server. The answer must have
+// all labels and annotations of the original, because API servers copy them from it. The converter
+// may add others, for example to preserve fields.
+func (c *connection) convertChecked(ctx context.Context, original *unstructured.Unstructured, from, to string, object []byte) ([]byte, error) {
 	objects, err := c.review(ctx, to, [][]byte{object})
 	if err != nil {
 		return nil, err
@@ -136,18 +136,18 @@ func (c *connection) answer(ctx context.Context, original *unstructured.Unstruct
 	return objects[0], nil
 }
 
-// missing names the first entry of want that got lacks, or has another value of.
-func missing(what string, want, got map[string]string) string {
+// missing names the first entry of want that got lacks or has with another value.
+func missing(field string, want, got map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if got[name] != want[name] {
-			return fmt.Sprintf("%s[%q]", what, name)
+			return fmt.Sprintf("%s[%q]", field, name)
 		}
 	}
 	return ""
 }
 
-// lost names the first field of want that got lacks, or has another value of, and
-// is empty where there is none. What got has more is not lost.
+// lost names the first field of want that got lacks or has with another value. It returns an empty
+// string if there is none. Additional fields of got are ignored.
 func lost(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:

@@ -20,7 +20,7 @@ const (
 	filled = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"one","labels":{"a":"b"}},"spec":{"n":9007199254740993,"list":[{"x":1},{"x":2}],"note":"1"}}`
 )
 
-// author is a converter of a client's: it changes apiVersion, and what else it likes.
+// author is the converter of another project: it changes apiVersion, and calls change.
 func author(change func(object map[string]any) error) func(*testca.Authority, *pod) {
 	return answering("v1", func(review map[string]any) {
 		request := review["request"].(map[string]any)
@@ -60,7 +60,7 @@ func ownTarget(p *pod, objects ...string) OwnTarget {
 		Path: "/their/convert", ReviewVersion: "v1", Canaries: []OwnCanary{canary}}
 }
 
-// to reports whether the object goes to a version.
+// to reports whether the object has been converted to a version.
 func to(object map[string]any, version string) bool {
 	return object["apiVersion"] == "example.com/"+version
 }
@@ -150,7 +150,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwnV1beta1: API servers look at less in that version.
+// TestOwnV1beta1 checks that fields that API servers ignore in that version may be missing.
 func TestOwnV1beta1(t *testing.T) {
 	pod := newPod(t, answering("v1beta1", func(review map[string]any) {
 		request := review["request"].(map[string]any)

@@ -16,52 +16,50 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// Target is a converter pod and what is expected of it.
+// Target is a converter pod and its expected behaviour.
 type Target struct {
 	// Address is the IP address and port of the pod.
 	Address string
-	// CABundle is the caBundle of the CustomResourceDefinition, in PEM. Nothing
-	// else is trusted.
+	// CABundle is the caBundle of the CustomResourceDefinition, in PEM. No other certificate is
+	// trusted.
 	CABundle []byte
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
-	// RulesetHash is the ruleset that the pod must serve, and convert the canary objects by.
+	// RulesetHash is the ruleset that the pod must serve, and that converts the canary objects.
 	RulesetHash string
-	// APIVersion is any group and version of the kind. A review without objects
-	// asks for it if there are no canary objects.
+	// APIVersion is any group and version of the kind. Without canary objects, the probe sends a
+	// review without objects for it.
 	APIVersion string
-	// Canaries are converted one after the other.
+	// Canaries are converted in order.
 	Canaries []Canary
-	// FailuresToken is what makes the pod tell which conversions have failed; empty
-	// where it is not asked.
+	// FailuresToken authorizes the probe to read the failed conversions of the pod. If it is empty,
+	// the probe does not read them.
 	FailuresToken string
 }
 
-// Canary is an object to convert and what must come out.
+// Canary is an object to convert, and the expected result.
 type Canary struct {
 	// DesiredAPIVersion is the group and version to convert to.
 	DesiredAPIVersion string
 	// Object is converted.
 	Object []byte
-	// Expected is the answer. The order of its members does not matter, and
-	// numbers are compared by their exact value.
+	// Expected is the expected object. The order of members does not matter, and numbers are
+	// compared by their exact value.
 	Expected []byte
 }
 
-// Result is what a pod told about itself. After an error it holds what was known
-// by then.
+// Result is what the pod reported. After an error it has what was known by then.
 type Result struct {
-	// NotAfter is when the certificate that the pod serves expires.
+	// NotAfter is when the serving certificate expires.
 	NotAfter time.Time
 	// RulesetHashes are the rulesets that the pod serves.
 	RulesetHashes []string
-	// Failures are the conversions that have failed in the pod; nil where it did not tell.
+	// Failures are the failed conversions of the pod; nil if it did not report them.
 	Failures *webhook.Failures
 }
 
-// Pod probes one pod for as long as ctx allows. The error is an *Error that
-// names the cause, or the context's own if that was cancelled.
+// Pod probes one pod until ctx ends. The error is an *Error, or that of ctx if it was cancelled.
 func Pod(ctx context.Context, target Target) (Result, error) {
 	var result Result
 	connection, err := dial(ctx, &target)
@@ -140,7 +138,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", bounded(text))
 }
 
-// bounded truncates what a pod says to what fits into a condition.
+// bounded truncates a text of a pod to a length that fits into a condition.
 func bounded(text string) string {
 	const limit = 500
 	if len(text) <= limit {

@@ -34,17 +34,17 @@ const (
 	converted  = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"labels":{"a":"b"},"namespace":"default","name":"one","uid":"1-2-3"},"spec":{"host":"h","n":9007199254740993}}`
 )
 
-// pod is a fake of a converter pod at loopback.
+// pod is a fake converter pod on loopback.
 type pod struct {
 	target Target
-	// answer makes the answer to a review.
+	// answer returns the answer to a review.
 	answer func(uid string, body []byte) string
 	// other, if set, handles all requests instead.
 	other http.HandlerFunc
 	leaf  testca.Leaf
-	// connections that were opened to it.
+	// connections counts the connections to the pod.
 	connections atomic.Int32
-	// requests that it got, by method and path.
+	// requests are the requests to the pod, as method and path.
 	requests []string
 }
 
@@ -88,7 +88,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// toVersion is a Converter that knows the two objects above.
+// toVersion is a Converter for the two objects above.
 type toVersion struct{}
 
 func (toVersion) Answer(dst, text []byte, version string, _ func() bool) ([]byte, conversion.Outcome, error) {
@@ -105,7 +105,7 @@ func (toVersion) Answer(dst, text []byte, version string, _ func() bool) ([]byte
 	return dst, conversion.Outcome{Read: int(decoder.InputOffset()), From: from}, nil
 }
 
-// converter answers as a real pod does.
+// converter makes the pod answer like a real one.
 func converter(_ *testca.Authority, p *pod) {
 	p.other = webhook.NewHandler([]webhook.Ruleset{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()}).ServeHTTP
 }

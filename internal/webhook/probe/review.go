@@ -27,9 +27,8 @@ const (
 	reviewKind  = "ConversionReview"
 )
 
-// review sends objects and returns what came back for each of them. The checks
-// are those of k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, in the
-// same order.
+// review sends objects, and returns the converted ones. The checks are those of
+// k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, in the same order.
 func (c *connection) review(ctx context.Context, desired string, objects [][]byte) ([][]byte, error) {
 	uid := uuid.NewUUID()
 	body, err := c.call(ctx, http.MethodPost, c.path, encodeReview(uid, c.version, desired, objects))
@@ -63,7 +62,7 @@ func encodeReview(uid types.UID, version, desired string, objects [][]byte) []by
 		Request:  request,
 	})
 	if err != nil {
-		panic(err) // objects were parsed before
+		panic(err) // the objects are valid JSON
 	}
 	return body
 }
@@ -95,14 +94,13 @@ func resultMessage(result *metav1.Status) string {
 	return fmt.Sprintf("response.result.status is %q, not %q", result.Status, metav1.StatusSuccess)
 }
 
-// checkObject checks raw, the answer for original, and returns it with exact
-// numbers.
+// checkObject checks raw, the result for original, and returns it with exact numbers.
 func checkObject(original *unstructured.Unstructured, raw []byte, desired string) (any, error) {
 	converted, err := parseObject(raw)
 	if err != nil {
 		return nil, err
 	}
-	for _, identity := range []struct{ what, got, want string }{
+	for _, identity := range []struct{ field, got, want string }{
 		{"apiVersion", converted.GetAPIVersion(), desired},
 		{"kind", converted.GetKind(), original.GetKind()},
 		{"metadata.name", converted.GetName(), original.GetName()},
@@ -110,7 +108,7 @@ func checkObject(original *unstructured.Unstructured, raw []byte, desired string
 		{"metadata.uid", string(converted.GetUID()), string(original.GetUID())},
 	} {
 		if identity.got != identity.want {
-			return nil, fmt.Errorf("%s is %q, expected %q", identity.what, identity.got, identity.want)
+			return nil, fmt.Errorf("%s is %q, expected %q", identity.field, identity.got, identity.want)
 		}
 	}
 	if err := checkMetadata(converted.Object); err != nil {
@@ -119,7 +117,7 @@ func checkObject(original *unstructured.Unstructured, raw []byte, desired string
 	return decodeExact(raw)
 }
 
-// checkMetadata checks the two parts of metadata that an API server takes over.
+// checkMetadata checks labels and annotations, which API servers copy from the answer.
 func checkMetadata(object map[string]any) error {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {

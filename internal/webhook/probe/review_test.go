@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestReviewAnswers has the malformed answers of the API server's own tests,
+// TestReviewAnswers tests the malformed answers in the tests of the API server,
 // k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter_test.go.
 func TestReviewAnswers(t *testing.T) {
 	const head = `"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1"`
@@ -53,8 +53,8 @@ func TestReviewAnswers(t *testing.T) {
 	}
 }
 
-// TestConvertedObjects has what an API server finds wrong with single objects,
-// and what only a client finds wrong who knows what should have come out.
+// TestConvertedObjects tests objects that an API server rejects, and objects that differ from the
+// expected ones.
 func TestConvertedObjects(t *testing.T) {
 	const rejected = "converting a canary from example.com/v1beta1 to example.com/v1: the answer is not acceptable to an API server: "
 	const unexpected = "converting a canary from example.com/v1beta1 to example.com/v1: the answer is not the one expected: "
@@ -101,7 +101,7 @@ func TestConvertedObjects(t *testing.T) {
 	}
 }
 
-// TestCanaryWithoutMetadata demands metadata in the answer all the same.
+// TestCanaryWithoutMetadata checks that the answer must have metadata even then.
 func TestCanaryWithoutMetadata(t *testing.T) {
 	pod := newPod(t)
 	pod.target.Canaries = []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(`{"apiVersion":"example.com/v1beta1","kind":"CronTab","spec":{}}`)}}

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testca makes certificates for tests.
+// Package testca issues certificates for tests.
 package testca
 
 import (
@@ -21,17 +21,17 @@ import (
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	// Bundle is its certificate in PEM.
+	// Bundle is its certificate, in PEM.
 	Bundle []byte
 }
 
-// Leaf is a serving certificate and its key in PEM.
+// Leaf is a serving certificate and its key, in PEM.
 type Leaf struct {
 	Certificate, Key []byte
 	NotAfter         time.Time
 }
 
-// New returns an authority that no other client trusts.
+// New returns a new authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	template := template("authority", time.Now().Add(time.Hour))
@@ -66,7 +66,7 @@ func (a *Authority) Issue(t testing.TB, name string, notAfter time.Time) Leaf {
 	}
 }
 
-// TLS returns the leaf field as a server presents it.
+// TLS returns the certificate as a server presents it.
 func (l Leaf) TLS(t testing.TB) tls.Certificate {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(l.Certificate, l.Key)
@@ -76,7 +76,7 @@ func (l Leaf) TLS(t testing.TB) tls.Certificate {
 	return certificate
 }
 
-// Pool returns what trusts this authority only.
+// Pool returns a pool that trusts this authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)

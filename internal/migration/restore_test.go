@@ -27,12 +27,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// ruled converts as converter pods do, by rules that may change.
-type ruled struct {
+// rulesConverter converts like converter pods, by rules that may change.
+type rulesConverter struct {
 	by atomic.Pointer[conversion.Converter]
 }
 
-func (s *ruled) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (s *rulesConverter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -52,7 +52,7 @@ func (s *ruled) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// ruleset compiles the rules of now, without any but those that follow from schemas.
+// ruleset compiles the current rules: only those that follow from the schemas.
 func (r *resource) ruleset(t *testing.T) []byte {
 	t.Helper()
 	crd := r.definition()
@@ -66,7 +66,7 @@ func (r *resource) ruleset(t *testing.T) []byte {
 	return text
 }
 
-func (s *ruled) use(t *testing.T, ruleset []byte) {
+func (s *rulesConverter) use(t *testing.T, ruleset []byte) {
 	t.Helper()
 	plan, err := conversion.Load(ruleset)
 	expect.NoError(t, err)
@@ -75,13 +75,14 @@ func (s *ruled) use(t *testing.T, ruleset []byte) {
 	s.by.Store(converter)
 }
 
-// note lets a version have the field.
+// note adds the field to the schema of a version.
 func (r *resource) note(t *testing.T, index string) {
 	t.Helper()
 	expect.NoError(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/`+index+`/schema/openAPIV3Schema/properties/spec/properties/note", "value": {"type": "string"}}]`))
 }
 
-// holding counts the objects in etcd whose annotations hold a note, and whose spec has one.
+// holding returns the numbers of objects in etcd whose annotations preserve a note, and whose spec
+// has one.
 func (r *resource) holding(t *testing.T) (annotated, data int) {
 	t.Helper()
 	for _, stored := range r.raw(t) {
@@ -100,12 +101,12 @@ func (r *resource) holding(t *testing.T) (annotated, data int) {
 	return annotated, data
 }
 
-// testPlacing: objects are written at v1beta1 by rules that have no place for a field at
-// v1; then v1 gets it. One object is refused at v1beta1.
-func testPlacing(t *testing.T, r *resource) {
+// testRestore writes objects at v1beta1 while v1 lacks a field, and migrates them after v1 gets it.
+// One object is refused at v1beta1.
+func testRestore(t *testing.T, r *resource) {
 	const notes = 40
 	r.note(t, "0")
-	server := &ruled{}
+	server := &rulesConverter{}
 	server.use(t, r.ruleset(t))
 	r.convertThrough(t, server)
 	for i := range notes {
@@ -157,7 +158,7 @@ func testPlacing(t *testing.T, r *resource) {
 	}
 }
 
-// convertThrough has the API server convert by a server, and waits until it does.
+// convertThrough makes the API server convert by a server, and waits until it does.
 func (r *resource) convertThrough(t *testing.T, handler http.Handler) {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)

@@ -16,11 +16,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// endless is a Converter whose objects take as long as they may.
-type endless struct{ asked chan struct{} }
+// endless is a Converter that converts until it is stopped.
+type endless struct{ called chan struct{} }
 
 func (e endless) Answer(dst, _ []byte, _ string, stop func() bool) ([]byte, conversion.Outcome, error) {
-	close(e.asked)
+	close(e.called)
 	for !stop() {
 		runtime.Gosched()
 	}
@@ -29,9 +29,9 @@ func (e endless) Answer(dst, _ []byte, _ string, stop func() bool) ([]byte, conv
 
 const twoObjects = `{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"A"},{"apiVersion":"example.com/v1beta1","kind":"A"}]}`
 
-// TestCallerHangsUp ends the conversion of an object, and of all behind it, when
-// the connection is closed on which the answer is awaited.
-func TestCallerHangsUp(t *testing.T) {
+// TestCallerDisconnects checks that a closed connection stops the conversion of the current object
+// and of all that follow.
+func TestCallerDisconnects(t *testing.T) {
 	e := endless{make(chan struct{})}
 	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	answered := make(chan struct{})
@@ -41,10 +41,10 @@ func TestCallerHangsUp(t *testing.T) {
 	}))
 	defer server.Close()
 
-	ctx, hangUp := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	go func() {
-		<-e.asked
-		hangUp()
+		<-e.called
+		disconnect()
 	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+testPath, strings.NewReader(v1Review(twoObjects)))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestCallerHangsUp(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	if answer, err := http.DefaultClient.Do(request); err == nil {
 		answer.Body.Close()
-		t.Fatal("a caller that has gone got an answer")
+		t.Fatal("a caller that has disconnected got an answer")
 	}
 	<-answered
 	want := namespace + `_conversion_failures_total{crd="",failure_type="canceled",from="v1beta1",to="v1"} 1`
@@ -62,22 +62,22 @@ func TestCallerHangsUp(t *testing.T) {
 	}
 }
 
-// TestCallerMustHaveGone: a call that is older than an API server's patience is
-// given up, whatever its connection says.
-func TestCallerMustHaveGone(t *testing.T) {
+// TestAPIServerHasTimedOut checks that a call older than the timeout of API servers is stopped,
+// even if its connection is open.
+func TestAPIServerHasTimedOut(t *testing.T) {
 	e := endless{make(chan struct{})}
 	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	x := handler.newExchange()
 	x.converter, x.began, x.in = e, x.began-callTimeout, append(x.in[:0], v1Review(twoObjects)...)
-	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.count != 0 {
-		t.Errorf("%d objects: %v, failure %v", x.count, refused, failureTypes[x.failure])
+	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.converted != 0 {
+		t.Errorf("%d objects: %v, failure %v", x.converted, refused, failureTypes[x.failure])
 	}
-	if got := string(x.out); !strings.Contains(got, errGone.Error()) {
+	if got := string(x.out); !strings.Contains(got, errAbandoned.Error()) {
 		t.Errorf("answered %s", got)
 	}
 }
 
-// TestOverBudget fails the object alone that takes too much, and says which.
+// TestOverBudget checks that an object over the CEL budget fails with a message that names it.
 func TestOverBudget(t *testing.T) {
 	handler := NewHandler(only(outcomeFunc(func(string) (conversion.Outcome, error) {
 		return conversion.Outcome{From: "v1beta1"}, &conversion.BudgetError{Field: ".spec.share", Cost: 11, Limit: 10}
