@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// fickle is an image's converter that may change its mind.
+// fickle is the converter of an image whose answers may change.
 type fickle struct {
 	asked   atomic.Int32
 	fails   atomic.Bool
@@ -39,7 +39,7 @@ func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
 	return nil, nil
 }
 
-// reprobed lets three pods of two policies be proven, and probed again.
+// reprobed proves three pods of two policies, and starts re-probing.
 func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about probeScope, pod types.UID) *observed.Proof)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about pro
 		p.background = newBackground(t.Context())
 		p.Own = f.own
 		prove := func(about probeScope, pod types.UID) *observed.Proof {
-			return p.take(t.Context(), p.ofOwn(observed.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
+			return p.prove(t.Context(), p.ownRequests(observed.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
 		}
 		about := probeScope{policy: "one", lasts: p.lifetime}
 		prove(about, "1")
@@ -58,8 +58,8 @@ func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about pro
 	})
 }
 
-// TestReprobe: a pod is probed again at the end of a proof's lifetime, and no policy is
-// woken while nothing changes.
+// TestReprobe: a pod is probed again at the end of the lifetime of its proof. Equal answers wake
+// no policy.
 func TestReprobe(t *testing.T) {
 	reprobed(t, func(_ *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
 		for _, want := range []int32{3, 6, 9} {
@@ -72,11 +72,11 @@ func TestReprobe(t *testing.T) {
 	})
 }
 
-// TestReprobeFails: a pod that fails makes all pods of its policy be probed again, and
-// wakes the policy. Those of others are taken for proven as before.
+// TestReprobeFails: a failed pod wakes its policy, and all pods of that policy are probed again.
+// Pods of other policies are not.
 func TestReprobeFails(t *testing.T) {
 	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
-		p.keep("two", nil)
+		p.retainPods("two", nil)
 		f.fails.Store(true)
 		if woken := (<-p.background.woken).Object.GetName(); woken != "one" {
 			t.Errorf("policy %s is woken", woken)
@@ -89,10 +89,10 @@ func TestReprobeFails(t *testing.T) {
 	})
 }
 
-// TestReprobeWarns: the warning about a pod may change.
+// TestReprobeWarns: a changed warning wakes the policy.
 func TestReprobeWarns(t *testing.T) {
 	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
-		p.keep("one", nil)
+		p.retainPods("one", nil)
 		f.warning.Store(new(".spec.note is gone"))
 		if woken := (<-p.background.woken).Object.GetName(); woken != "two" {
 			t.Errorf("policy %s is woken", woken)
@@ -103,12 +103,12 @@ func TestReprobeWarns(t *testing.T) {
 	})
 }
 
-// TestReprobeDuringAMigration: pods are probed ten times as often from the next
-// reconciliation of their policy on.
+// TestReprobeDuringAMigration: from the next reconciliation on, pods are probed ten times as
+// often.
 func TestReprobeDuringAMigration(t *testing.T) {
 	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
-		p.keep("two", nil)
-		about := p.about(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+		p.retainPods("two", nil)
+		about := p.scopeOf(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			Certificate: &corev1.Secret{}, Runs: []observed.Run{{Job: &batchv1.Job{}}}})
 		prove(about, "1")
 		if got := f.asked.Load(); got != 3 {
@@ -122,10 +122,10 @@ func TestReprobeDuringAMigration(t *testing.T) {
 	})
 }
 
-// TestForgetting: pods that are gone are not probed again.
-func TestForgetting(t *testing.T) {
+// TestForgetPods: deleted pods are not probed again.
+func TestForgetPods(t *testing.T) {
 	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
-		p.keep("one", []observed.Pod{{UID: "2"}})
+		p.retainPods("one", []observed.Pod{{UID: "2"}})
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
 		if got := f.asked.Load(); got != 5 {
