@@ -112,8 +112,7 @@ func (k *kind) collect(t *testing.T) *batchv1.JobList {
 	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
 	for i := range jobs.Items {
 		if !jobs.Items[i].DeletionTimestamp.IsZero() {
-			patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
-			expect.NoError(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], patch)))
+			expect.NoError(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], dropFinalizers)))
 		}
 	}
 	return jobs

@@ -119,7 +119,7 @@ func collect(t *testing.T, job *batchv1.Job) {
 		}
 		expect.NoError(t, err)
 		if there.DeletionTimestamp != nil {
-			err = cluster.Patch(t.Context(), there, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`)))
+			err = cluster.Patch(t.Context(), there, dropFinalizers)
 		}
 		return false, fmt.Sprint("still there ", err)
 	})

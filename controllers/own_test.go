@@ -149,9 +149,9 @@ func TestProbeOwn(t *testing.T) {
 		{"leaf", "/convert", time.Hour, observed.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
 		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
 		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
-		{"other leaf field", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
-		{"other leaf field", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
-		{"other leaf field", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
+		{"another certificate", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
+		{"another certificate", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
+		{"another certificate", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
 	}
 	for i, step := range steps {
 		target.Path = step.path

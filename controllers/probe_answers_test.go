@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// asking lets one pod be probed, which answers with what pod returns.
+// asking runs test with a Prober whose pod responds with answer.
 func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (probe.Result, error), test func(p *Prober, ask func() (*observed.Proof, time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -85,16 +85,16 @@ func TestOneStatusWrite(t *testing.T) {
 		},
 	}
 	drift := []string{"Warning ConversionDrifted a client wrote", "Warning ConversionDrifted a client wrote"}
-	events := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
+	wanted := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
 	cases := map[string]struct {
 		decided plan.Plan
 		failed  bool
 		want    []string
 	}{
 		"nothing changed":   {plan.Plan{}, false, nil},
-		"the status":        {plan.Plan{Status: decided.Status}, false, events[:1]},
-		"drift":             {plan.Plan{Status: decided.Status, Steps: decided.Steps[:1]}, false, slices.Concat(drift, events[:1])},
-		"drift, not undone": {decided, true, slices.Concat(drift, events)},
+		"the status":        {plan.Plan{Status: decided.Status}, false, wanted[:1]},
+		"drift":             {plan.Plan{Status: decided.Status, Steps: decided.Steps[:1]}, false, slices.Concat(drift, wanted[:1])},
+		"drift, not undone": {decided, true, slices.Concat(drift, wanted)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,14 +21,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// fickle is the converter of an image whose answers may change.
-type fickle struct {
+// ownConverter is the converter of an image whose answers may change.
+type ownConverter struct {
 	asked   atomic.Int32
 	fails   atomic.Bool
 	warning atomic.Pointer[string]
 }
 
-func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
+func (f *ownConverter) own(context.Context, probe.OwnTarget) ([]string, error) {
 	f.asked.Add(1)
 	if f.fails.Load() {
 		return nil, errors.New("no")
@@ -40,10 +40,10 @@ func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
 }
 
 // reprobed proves three pods of two policies, and starts re-probing.
-func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about probeScope, pod types.UID) *observed.Proof)) {
+func reprobed(t *testing.T, test func(p *Prober, f *ownConverter, prove func(about probeScope, pod types.UID) *observed.Proof)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f, p := &fickle{}, NewProber(5*time.Minute)
+		f, p := &ownConverter{}, NewProber(5*time.Minute)
 		p.background = newBackground(t.Context())
 		p.Own = f.own
 		prove := func(about probeScope, pod types.UID) *observed.Proof {
@@ -61,7 +61,7 @@ func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about pro
 // TestReprobe: a pod is probed again at the end of the lifetime of its proof. Equal answers wake
 // no policy.
 func TestReprobe(t *testing.T) {
-	reprobed(t, func(_ *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
+	reprobed(t, func(_ *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
 		for _, want := range []int32{3, 6, 9} {
 			if got := f.asked.Load(); got != want {
 				t.Errorf("asked %d times, want %d", got, want)
@@ -72,10 +72,9 @@ func TestReprobe(t *testing.T) {
 	})
 }
 
-// TestReprobeFails: a failed pod wakes its policy, and all pods of that policy are probed again.
-// Pods of other policies are not.
+// TestReprobeFails: a failed pod wakes its policy, and the proofs of all its pods are dropped.
 func TestReprobeFails(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
+	reprobed(t, func(p *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
 		p.retainPods("two", nil)
 		f.fails.Store(true)
 		if woken := (<-p.background.woken).Object.GetName(); woken != "one" {
@@ -91,7 +90,7 @@ func TestReprobeFails(t *testing.T) {
 
 // TestReprobeWarns: a changed warning wakes the policy.
 func TestReprobeWarns(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
+	reprobed(t, func(p *Prober, f *ownConverter, prove func(probeScope, types.UID) *observed.Proof) {
 		p.retainPods("one", nil)
 		f.warning.Store(new(".spec.note is gone"))
 		if woken := (<-p.background.woken).Object.GetName(); woken != "two" {
@@ -106,7 +105,7 @@ func TestReprobeWarns(t *testing.T) {
 // TestReprobeDuringAMigration: from the next reconciliation on, pods are probed ten times as
 // often.
 func TestReprobeDuringAMigration(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
+	reprobed(t, func(p *Prober, f *ownConverter, prove func(probeScope, types.UID) *observed.Proof) {
 		p.retainPods("two", nil)
 		about := p.scopeOf(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			Certificate: &corev1.Secret{}, Runs: []observed.Run{{Job: &batchv1.Job{}}}})
@@ -124,7 +123,7 @@ func TestReprobeDuringAMigration(t *testing.T) {
 
 // TestForgetPods: deleted pods are not probed again.
 func TestForgetPods(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
+	reprobed(t, func(p *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
 		p.retainPods("one", []observed.Pod{{UID: "2"}})
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()

@@ -254,6 +254,9 @@ func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy str
 	}
 }
 
+// dropFinalizers is the patch by which the garbage collector ends a foreground deletion.
+var dropFinalizers = client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
+
 // create creates an object from a manifest.
 func create[T client.Object](t *testing.T, manifest string, object T) T {
 	t.Helper()
