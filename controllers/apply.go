@@ -27,18 +27,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// fieldOwner of every server-side apply.
+// fieldOwner is the field manager of every write.
 const fieldOwner = client.FieldOwner(names.ManagedBy)
 
-// errNotNow is returned by a step that is left to a later reconciliation.
-var errNotNow = errors.New("not now")
+// errPostponed is returned by a step that a later reconciliation has to repeat.
+var errPostponed = errors.New("postponed")
 
-// apply does the steps of a plan in order and stops at the first error. It returns those
-// that are done. Every step can be done twice: a manager that dies between two of them
+// apply carries out the steps of a plan in order and stops at the first error. It returns the
+// completed steps. Every step is idempotent: if the manager dies between two steps, the next one
 // starts again from what it observes.
 func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan) (done []step.Step, err error) {
 	for _, s := range decided.Steps {
-		err := tracing.Span(ctx, spanOf(s), func(ctx context.Context) error {
+		err := tracing.Span(ctx, spanName(s), func(ctx context.Context) error {
 			if drift, isDrift := s.(step.RecordDrift); isDrift {
 				return r.recordDrift(ctx, policy, drift, decided.Status)
 			}
@@ -47,7 +47,7 @@ func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1
 		switch {
 		case err == nil:
 			done = append(done, s)
-		case !errors.Is(err, errNotNow):
+		case !errors.Is(err, errPostponed):
 			return done, fmt.Errorf("%s: %w", describe(s), err)
 		}
 	}
@@ -57,7 +57,7 @@ func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1
 func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.Step) error {
 	switch s.(type) {
 	case step.Create, step.SwitchCRD, step.RestoreCRD, step.PruneStoredVersions, step.EditVersions:
-		if err := r.unchanged(ctx, policy); err != nil {
+		if err := r.checkUnchanged(ctx, policy); err != nil {
 			return err
 		}
 	}
@@ -94,19 +94,19 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		r.Checks.do(policy.Name, s)
 		return nil
 	case step.Warn:
-		return nil // an event, once the status remembers it (report.go)
+		return nil // report.go emits the event after the status write
 	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRuleset, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission, step.DeleteChildren:
 		return r.delete(ctx, s)
 	}
 	return fmt.Errorf("unknown step %T", s)
 }
 
-// unchanged looks live whether the policy is as was decided by, its status included.
-// The cache may lag behind what this manager has written: a policy that is not known to
-// be active would have a foreign write undone as if it were active for the first time, and
-// no one would be told. A manager that lost its lease while it paused lags behind its
-// successor.
-func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
+// checkUnchanged returns a conflict if the policy, its status included, changed since the
+// decision. It reads live, because the cache may lag behind this manager's own writes: a policy
+// whose activation is missing in a stale status would have a foreign write reverted as if this
+// were the first activation, without a report. A manager that lost its lease while it was paused
+// lags behind its successor.
+func (r *ConversionPolicyReconciler) checkUnchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
 	live := &v1alpha1.ConversionPolicy{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live)
 	if err == nil && (live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion) {
@@ -154,27 +154,28 @@ func (r *ConversionPolicyReconciler) setFinalizer(
 	return client.IgnoreNotFound(r.Client.Patch(ctx, policy, patch))
 }
 
-// applyObject brings one object to the wanted state, and writes nothing where it is there.
+// applyObject applies an object, and writes nothing if the cached object has the wanted state.
 func (r *ConversionPolicyReconciler) applyObject(ctx context.Context, object runtime.ApplyConfiguration) error {
 	wanted, err := toUnstructured(object)
 	if err != nil {
 		return err
 	}
-	if there, err := r.isThere(ctx, wanted); there || err != nil {
+	if applied, err := r.isApplied(ctx, wanted); applied || err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Applying", "kind", wanted.GetKind(), "name", wanted.GetName())
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), fieldOwner, client.ForceOwnership)
 }
 
-// isThere compares the wanted state with the cached object.
-func (r *ConversionPolicyReconciler) isThere(ctx context.Context, wanted *unstructured.Unstructured) (bool, error) {
-	sum, err := contentHash(wanted)
+// isApplied reports whether the cached object has the wanted state. It adds the content hash to
+// wanted.
+func (r *ConversionPolicyReconciler) isApplied(ctx context.Context, wanted *unstructured.Unstructured) (bool, error) {
+	hash, err := contentHash(wanted)
 	if err != nil {
 		return false, err
 	}
 	annotations := wanted.GetAnnotations()
-	annotations[contentAnnotation] = sum
+	annotations[contentAnnotation] = hash
 	wanted.SetAnnotations(annotations)
 
 	current, err := r.cached(ctx, wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted))
@@ -184,7 +185,7 @@ func (r *ConversionPolicyReconciler) isThere(ctx context.Context, wanted *unstru
 	return contains(current, wanted.Object), nil
 }
 
-// cached returns the content of an object in the cache, nil where there is none.
+// cached returns the content of an object in the cache, or nil if it does not exist.
 func (r *ConversionPolicyReconciler) cached(
 	ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey,
 ) (map[string]any, error) {
@@ -204,7 +205,7 @@ func (r *ConversionPolicyReconciler) cached(
 	return content, nil
 }
 
-// createObject makes an object that must not change once it exists.
+// createObject creates an object that must not change afterwards.
 func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object runtime.ApplyConfiguration) error {
 	wanted, err := toUnstructured(object)
 	if err != nil {
@@ -213,9 +214,9 @@ func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object ru
 	return r.createOnce(ctx, wanted)
 }
 
-// createOnce leaves alone what was created before, by this manager or another.
-// The cache holds only what carries our label: something of that name without
-// it would be taken for absent for ever.
+// createOnce creates an object, and accepts one that this manager or another created before. The
+// cache holds only objects with the operator's labels, so an object of this name without them
+// would seem to be missing for ever: that is an error.
 func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object client.Object) error {
 	key, kind := client.ObjectKeyFromObject(object), fmt.Sprintf("%T", object)
 	wanted := object.GetLabels()[names.InstanceLabel]
@@ -223,11 +224,11 @@ func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object clie
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	there := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
-	if err := r.Live.Get(ctx, key, there); err != nil {
+	existing := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
+	if err := r.Live.Get(ctx, key, existing); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	labels := there.GetLabels()
+	labels := existing.GetLabels()
 	if labels[names.ManagedByLabel] != names.ManagedBy || labels[names.InstanceLabel] != wanted {
 		return fmt.Errorf("%s %s exists without the labels %s=%s and %s=%s: delete it, or give it the labels",
 			kind, key, names.ManagedByLabel, names.ManagedBy, names.InstanceLabel, wanted)
@@ -240,8 +241,8 @@ func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, s step.Susp
 	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(s.Name), client.RawPatch(mergePatch, patch), fieldOwner))
 }
 
-// contentAnnotation holds a hash of what was applied, so that a field which is
-// no longer wanted is noticed although the rest still matches.
+// contentAnnotation holds a hash of the applied content. It shows that a field is no longer wanted
+// although all wanted fields still match.
 const contentAnnotation = "conversion-operator.io/content"
 
 func toUnstructured(object runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
@@ -261,13 +262,13 @@ func contentHash(object *unstructured.Unstructured) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// contains reports whether all that is wanted is there. It may say no where the
-// API server would see no difference, a quantity written in another way for
-// example; applying then changes nothing.
-func contains(there, wanted any) bool {
+// contains reports whether current has every wanted value. It may report false where the API
+// server sees no difference, for example for a quantity in another notation; applying then changes
+// nothing.
+func contains(current, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
-		members, ok := there.(map[string]any)
+		members, ok := current.(map[string]any)
 		if !ok {
 			return false
 		}
@@ -278,7 +279,7 @@ func contains(there, wanted any) bool {
 		}
 		return true
 	case []any:
-		elements, ok := there.([]any)
+		elements, ok := current.([]any)
 		if !ok || len(elements) != len(wanted) {
 			return false
 		}
@@ -289,5 +290,5 @@ func contains(there, wanted any) bool {
 		}
 		return true
 	}
-	return reflect.DeepEqual(there, wanted)
+	return reflect.DeepEqual(current, wanted)
 }

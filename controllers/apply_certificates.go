@@ -21,18 +21,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// secretContent is what a step writes into a Secret of type kubernetes.io/tls.
+// secretContent is what a step writes to a Secret of type kubernetes.io/tls.
 type secretContent struct {
 	name string
-	// resourceVersion is what the step was decided on; empty where there was no Secret.
+	// resourceVersion is the one that the step was decided on; empty if there was no Secret.
 	resourceVersion string
-	// data to write; what is nil is removed.
+	// data to write; a nil value removes its key.
 	data        map[string][]byte
 	annotations map[string]string
 }
 
-// issueAuthority makes a certificate authority: of two managers that do so at the
-// same time, one finds that the other was faster.
+// issueAuthority creates a certificate authority. If two managers do so at the same time, one of
+// them gets a conflict.
 func (r *ConversionPolicyReconciler) issueAuthority(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.IssueAuthority,
 ) error {
@@ -59,8 +59,8 @@ func (r *ConversionPolicyReconciler) promoteAuthority(
 	}})
 }
 
-// writeCertificate writes what converter pods serve, which they load without a
-// restart, and what is to be trusted meanwhile.
+// writeCertificate writes the certificate that converter pods serve and reload without a restart,
+// and the trusted authorities.
 func (r *ConversionPolicyReconciler) writeCertificate(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.WriteCertificate,
 ) error {
@@ -73,15 +73,15 @@ func (r *ConversionPolicyReconciler) writeCertificate(
 		ctrl.LoggerFrom(ctx).Info("Issuing a serving certificate", "secret", s.SecretName)
 	}
 	return r.writeSecret(ctx, policy, secretContent{s.SecretName, s.ResourceVersion, map[string][]byte{
-		corev1.TLSCertKey: filled(pair.Certificate), corev1.TLSPrivateKeyKey: filled(pair.Key), observed.CAKey: filled(s.CABundle),
+		corev1.TLSCertKey: nonNil(pair.Certificate), corev1.TLSPrivateKeyKey: nonNil(pair.Key), observed.CAKey: nonNil(s.CABundle),
 	}, map[string]string{certificates.TrustedAnnotation: s.Trusted}})
 }
 
-// filled keeps what is empty from being taken for what is to be removed.
-func filled(value []byte) []byte { return append([]byte{}, value...) }
+// nonNil returns value, but an empty one is not nil: writeSecret removes the keys of nil values.
+func nonNil(value []byte) []byte { return append([]byte{}, value...) }
 
-// writeSecret creates a Secret, or changes what a step names in it, unless it
-// changed since the decision.
+// writeSecret creates a Secret, or patches the given keys, unless the Secret changed since the
+// decision.
 func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, policy *v1alpha1.ConversionPolicy, content secretContent) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +21,9 @@ import (
 
 const mergePatch = types.MergePatchType
 
-// switchCRD owns spec.conversion and nothing else: spec.versions is one atomic
-// list, which belongs to the author of the CustomResourceDefinition. The uid
-// and the resourceVersion make the API server refuse it when anything changed
-// since the decision.
+// switchCRD applies spec.conversion and owns nothing else: spec.versions is one atomic list, which
+// belongs to the author of the CustomResourceDefinition. With the uid and the resourceVersion, the
+// API server refuses the write if anything changed since the decision.
 func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.SwitchCRD) error {
 	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.Conversion)
 	if err != nil {
@@ -40,8 +40,8 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.Switc
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), fieldOwner, client.ForceOwnership)
 }
 
-// restoreCRD replaces the whole block: to give up our fields by server-side
-// apply would leave an empty block, which the API server refuses.
+// restoreCRD replaces the whole block. Giving up our fields by server-side apply would leave an
+// empty block, which the API server refuses.
 func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.RestoreCRD) error {
 	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion,
 		map[string]any{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}}))
@@ -52,9 +52,9 @@ func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.Rest
 	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
-// pruneStoredVersions says that objects are stored in one version only. A
-// change of the storage version appends to storedVersions in the same write, so
-// that the resourceVersion covers the race.
+// pruneStoredVersions sets status.storedVersions to the storage version alone. A change of the
+// storage version appends to storedVersions in the same write, so the resourceVersion prevents the
+// race.
 func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, s step.PruneStoredVersions) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": s.Pin.UID, "resourceVersion": s.Pin.ResourceVersion},
@@ -67,7 +67,8 @@ func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, s 
 	return r.Client.Status().Patch(ctx, pinned(s.Pin), client.RawPatch(mergePatch, patch), fieldOwner)
 }
 
-// pinnedPatch is a JSON patch that is refused of any object but this one as it was.
+// pinnedPatch returns a JSON patch that the API server refuses if the object was replaced or
+// changed.
 func pinnedPatch(uid types.UID, resourceVersion string, operations ...map[string]any) []map[string]any {
 	return append([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": uid},
@@ -77,4 +78,32 @@ func pinnedPatch(uid types.UID, resourceVersion string, operations ...map[string
 
 func pinned(pin step.Pin) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: pin.Name}}
+}
+
+// editVersions changes single fields of the list spec.versions. The patch tests the name of each
+// version at its index, and the resourceVersion of the whole object.
+func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, s step.EditVersions) error {
+	patch, err := json.Marshal(versionsPatch(s))
+	if err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", s.Note)
+	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+}
+
+func versionsPatch(s step.EditVersions) []map[string]any {
+	patch := pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion)
+	for _, change := range s.Changes {
+		path := fmt.Sprintf("/spec/versions/%d", change.Index)
+		patch = append(patch, map[string]any{"op": "test", "path": path + "/name", "value": change.Name})
+		switch {
+		case change.Field == "":
+			patch = append(patch, map[string]any{"op": "remove", "path": path})
+		case change.Value == nil:
+			patch = append(patch, map[string]any{"op": "remove", "path": path + "/" + change.Field})
+		default:
+			patch = append(patch, map[string]any{"op": "add", "path": path + "/" + change.Field, "value": change.Value})
+		}
+	}
+	return patch
 }

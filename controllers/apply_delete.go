@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// delete removes what a step names. What is already gone is fine.
+// delete deletes the objects that a step names. Missing objects are not an error.
 func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) error {
 	switch s := s.(type) {
 	case step.DeleteRuleset:
@@ -36,7 +36,7 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) er
 	case step.DeleteSecret:
 		err := r.deleteAll(ctx, &cmv1.Certificate{ObjectMeta: r.named(s.Name)})
 		if err != nil && !meta.IsNoMatchError(err) {
-			return err // without cert-manager there is none
+			return err // no match: cert-manager is not installed
 		}
 		return r.deleteAll(ctx, &corev1.Secret{ObjectMeta: r.named(s.Name)})
 	case step.DeleteRun:
@@ -68,7 +68,8 @@ func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, s step.De
 		&corev1.ServiceAccount{ObjectMeta: r.named(s.Name)})...)
 }
 
-// deleteAll deletes Jobs in foreground, so that one is gone only when its pods are.
+// deleteAll deletes objects. It deletes Jobs in the foreground, so that a Job exists until its
+// pods are gone.
 func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...client.Object) error {
 	var failed []error
 	for _, object := range objects {
@@ -84,10 +85,10 @@ func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...c
 	return errors.Join(failed...)
 }
 
-// deleteChildren deletes everything that carries the policy's instance label. It
-// looks live: what was made a moment ago may not be in the cache yet, and
-// no one would look for it again. And it deletes what it saw: a manager that
-// paused in between must not delete what its successor has made.
+// deleteChildren deletes everything with the policy's instance label. It lists live, because the
+// cache may miss objects that were created a moment ago, and no later reconciliation would find
+// them. It deletes by uid, so that a manager that was paused in between does not delete what its
+// successor created.
 func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
 	for _, kind := range r.childKinds() {
 		err := r.Live.List(ctx, kind.list, childrenNamed(policy), kind.from)
@@ -107,17 +108,18 @@ func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy 
 	return nil
 }
 
-// childKind is a kind of which policies have children, and where those are.
+// childKind is a kind of child objects, and their namespace.
 type childKind struct {
 	list client.ObjectList
 	from client.InNamespace
 }
 
-// childKinds are all of them, in the order of deletion: what acts before what it needs.
+// childKinds returns the kinds in the order of deletion: an object before those that it depends
+// on.
 func (r *ConversionPolicyReconciler) childKinds() []childKind {
 	here := client.InNamespace(r.Settings.Namespace)
 	return []childKind{
-		// Before the pods that it makes API servers ask.
+		// It lets API servers call the pods, so it is deleted before them.
 		{&admissionregistrationv1.ValidatingWebhookConfigurationList{}, ""},
 		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
 		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
@@ -126,7 +128,7 @@ func (r *ConversionPolicyReconciler) childKinds() []childKind {
 	}
 }
 
-// childrenNamed selects what was made for the policy of a name.
+// childrenNamed selects the objects of the policy with this name.
 func childrenNamed(policy string) client.MatchingLabels {
 	return client.MatchingLabels{names.InstanceLabel: names.Child(policy), names.ManagedByLabel: names.ManagedBy}
 }

@@ -18,10 +18,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// evict asks for the end of one pod, and no other of its name. The API server counts
-// what its PodDisruptionBudget allows, with the evictions of all others. If it
-// answers that the client is to ask again in some seconds, clients wait for that by
-// default; here the next reconciliation asks again instead.
+// evict evicts one pod by its uid. The API server checks the PodDisruptionBudget. If the API
+// server answers that the client has to retry after some seconds, client-go waits by default; with
+// MaxRetries(0) the next reconciliation retries instead.
 func (r *ConversionPolicyReconciler) evict(ctx context.Context, s step.EvictPod) error {
 	eviction := &policyv1.Eviction{ObjectMeta: r.named(s.Name),
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.UID))}}
@@ -29,16 +28,15 @@ func (r *ConversionPolicyReconciler) evict(ctx context.Context, s step.EvictPod)
 		Body(eviction).Do(ctx).Error()
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		return errNotNow // it is gone already
+		return errPostponed // the pod is gone
 	case apierrors.IsTooManyRequests(err):
-		ctrl.LoggerFrom(ctx).Info("A converter pod that answers wrongly may not be evicted for now", "pod", s.Name, "reason", err.Error())
-		return errNotNow
+		ctrl.LoggerFrom(ctx).Info("The API server does not allow the eviction of a failing converter pod yet", "pod", s.Name, "reason", err.Error())
+		return errPostponed
 	}
 	return err
 }
 
-// refreshPod changes an annotation of a pod, upon which its kubelet brings what it has
-// mounted up to date.
+// refreshPod changes an annotation of a pod, which makes its kubelet update mounted volumes.
 func (r *ConversionPolicyReconciler) refreshPod(ctx context.Context, s step.RefreshPod) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{names.CertificateAnnotation: s.Certificate}},

@@ -16,13 +16,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// background runs work beside the reconciliations. The work of a policy has a context of
-// its own, which ends when the policy goes, or with the manager. Work that has found
-// something wakes its policy, so that no one polls for it.
+// background runs work outside reconciliations. The work of a policy has its own context, which
+// ends when the policy is deleted or the manager shuts down. Work with a new result wakes its
+// policy, so that nothing polls for it.
 type background struct {
 	root   context.Context
 	cancel context.CancelFunc
-	// woken are the policies that are to be reconciled.
+	// woken receives the policies to reconcile.
 	woken chan event.GenericEvent
 
 	mu       sync.Mutex
@@ -30,11 +30,11 @@ type background struct {
 	running  sync.WaitGroup
 }
 
-// lifetime is that of the work of one policy.
+// lifetime is the context of one policy's work.
 type lifetime struct {
 	context.Context
 	cancel context.CancelFunc
-	// probes bounds the pods of the policy that are probed at the same time.
+	// probes bounds how many pods of the policy are probed at the same time.
 	probes slots
 }
 
@@ -44,14 +44,14 @@ func newBackground(ctx context.Context) *background {
 	return b
 }
 
-// of returns the lifetime of a policy's work, which begins with the first of it.
-func (b *background) of(policy string) lifetime {
+// lifetimeOf returns the lifetime of a policy's work, and begins it if necessary.
+func (b *background) lifetimeOf(policy string) lifetime {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.begun(policy)
+	return b.lifetimeLocked(policy)
 }
 
-func (b *background) begun(policy string) lifetime {
+func (b *background) lifetimeLocked(policy string) lifetime {
 	life, known := b.policies[policy]
 	if !known {
 		ctx, cancel := context.WithCancel(ctrl.LoggerInto(b.root, ctrl.LoggerFrom(b.root).WithValues("policy", policy)))
@@ -61,19 +61,19 @@ func (b *background) begun(policy string) lifetime {
 	return life
 }
 
-// run starts work for a policy, and does not wait for it. Nothing starts any more while
-// the manager is shutting down.
+// run starts work for a policy and returns immediately. It starts nothing while the manager is
+// shutting down.
 func (b *background) run(policy string, work func(lifetime)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.root.Err() != nil {
 		return
 	}
-	life := b.begun(policy)
+	life := b.lifetimeLocked(policy)
 	b.running.Go(func() { work(life) })
 }
 
-// end cancels the work of a policy that is gone.
+// end cancels the work of a deleted policy.
 func (b *background) end(policy string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,8 +83,8 @@ func (b *background) end(policy string) {
 	}
 }
 
-// drain waits for the manager to shut down, and then for all work: an API server probe
-// has something to restore.
+// drain waits for the manager to shut down, and then for all work to finish: an API server probe
+// must restore a CustomResourceDefinition.
 func (b *background) drain(ctx context.Context) error {
 	<-ctx.Done()
 	b.mu.Lock()
@@ -94,7 +94,7 @@ func (b *background) drain(ctx context.Context) error {
 	return nil
 }
 
-// wake has a policy reconciled.
+// wake enqueues a policy.
 func (b *background) wake(ctx context.Context, policy string) {
 	select {
 	case b.woken <- event.GenericEvent{Object: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}:
@@ -102,28 +102,28 @@ func (b *background) wake(ctx context.Context, policy string) {
 	}
 }
 
-// checks are background checks of one kind, at most one at a time for each policy. The
-// reconciliation that starts one does not wait: the result wakes the policy.
+// checks are the background checks of one kind, at most one at a time per policy. The
+// reconciliation that starts a check does not wait for it: the result wakes the policy.
 //
-// They are kept in memory only: a manager that starts repeats them, and what was
-// proven is in the policies' status.
+// Results are kept in memory only. A manager that starts repeats the checks; what they proved is
+// in the policies' status.
 type checks struct {
 	background *background
 	now        func() time.Time
 
-	mu    sync.Mutex
-	known map[string]*observed.BackgroundCheck
+	mu       sync.Mutex
+	byPolicy map[string]*observed.BackgroundCheck
 }
 
 func newChecks(b *background, now func() time.Time) *checks {
-	return &checks{background: b, now: now, known: map[string]*observed.BackgroundCheck{}}
+	return &checks{background: b, now: now, byPolicy: map[string]*observed.BackgroundCheck{}}
 }
 
-// of returns the latest check of a policy; nil where there was none.
-func (c *checks) of(policy string) *observed.BackgroundCheck {
+// latest returns the latest check of a policy, or nil.
+func (c *checks) latest(policy string) *observed.BackgroundCheck {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	check, found := c.known[policy]
+	check, found := c.byPolicy[policy]
 	if !found {
 		return nil
 	}
@@ -131,12 +131,12 @@ func (c *checks) of(policy string) *observed.BackgroundCheck {
 	return &latest
 }
 
-// running counts the policies with a check under way.
+// running returns the number of policies with a running check.
 func (c *checks) running() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	count := 0
-	for _, check := range c.known {
+	for _, check := range c.byPolicy {
 		if check.Running {
 			count++
 		}
@@ -144,12 +144,12 @@ func (c *checks) running() int {
 	return count
 }
 
-// start begins a check, unless one of the policy is under way.
+// start begins a check, unless one of the policy is running.
 func (c *checks) start(policy, subject string, run func(context.Context) observed.BackgroundCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	attempts := 1
-	if last := c.known[policy]; last != nil {
+	if last := c.byPolicy[policy]; last != nil {
 		if last.Running {
 			return
 		}
@@ -158,7 +158,7 @@ func (c *checks) start(policy, subject string, run func(context.Context) observe
 		}
 	}
 	started := &observed.BackgroundCheck{Subject: subject, Running: true, Attempts: attempts}
-	c.known[policy] = started
+	c.byPolicy[policy] = started
 	c.background.run(policy, func(life lifetime) {
 		result := run(life)
 		result.Subject, result.Attempts, result.Ended = subject, attempts, c.now()
@@ -168,20 +168,20 @@ func (c *checks) start(policy, subject string, run func(context.Context) observe
 	})
 }
 
-// finish records a result, unless the policy was gone meanwhile.
+// finish records a result and reports true, unless the policy was deleted since the start.
 func (c *checks) finish(policy string, started *observed.BackgroundCheck, result observed.BackgroundCheck) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known[policy] != started {
+	if c.byPolicy[policy] != started {
 		return false
 	}
-	c.known[policy] = &result
+	c.byPolicy[policy] = &result
 	return true
 }
 
-// forget the checks of a policy that is gone, also one under way.
+// forget drops the check of a deleted policy, even a running one.
 func (c *checks) forget(policy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.known, policy)
+	delete(c.byPolicy, policy)
 }

@@ -15,33 +15,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-// BackgroundChecks are what takes too long for a reconciliation: whether live
-// objects come back as they were (samples.go), whether an API server reaches the
-// converter (probe_apiserver.go), what was written while nothing was converted
-// (writes.go), who still requests which version (request_metrics.go). They also remove
-// a version from managedFields of objects (managed_fields.go).
+// BackgroundChecks take too long for a reconciliation: whether live objects survive a round trip
+// (samples.go), whether an API server reaches the converter (probe_apiserver.go), which objects
+// were written during the unconverted window (writes.go), and which versions clients request
+// (request_metrics.go). They also remove a version from managedFields of objects
+// (managed_fields.go).
 type BackgroundChecks struct {
-	// TakeSamples, ProbeAPIServer, CountWrites, ReadRequests and ClearManagedFields do the work.
+	// TakeSamples, ProbeAPIServer, CountWrites and ReadRequests run one check.
 	TakeSamples    func(context.Context, step.TakeSamples) observed.BackgroundCheck
 	ProbeAPIServer func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck
 	CountWrites    func(context.Context, step.CountWrites) observed.BackgroundCheck
 	ReadRequests   func(context.Context, step.ReadRequests) observed.BackgroundCheck
-	// ClearManagedFields changes objects, as the user that may.
+	// ClearManagedFields changes objects, as the user of the step.
 	ClearManagedFields func(context.Context, step.ClearManagedFields) observed.BackgroundCheck
-	// Tidy restores what a manager left behind that died during an API server probe; may be nil.
+	// Tidy undoes what a manager left that died during an API server probe; may be nil.
 	Tidy func(context.Context) error
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 
 	background                                                 *background
 	samples, apiServer, writes, requests, cleanings, resamples *checks
 }
 
-// NewBackgroundChecks returns checks that read objects as the user that may, and let
-// the client's API server call converters.
+// NewBackgroundChecks returns checks that read and write objects as the user of each step, and
+// that use writer and direct to let API servers call converters.
 func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *BackgroundChecks {
 	read := newReader(config)
-	prober := &apiServerProber{client: writer, live: direct, turn: make(slots, 1)}
+	prober := &apiServerProber{client: writer, live: direct, slot: make(slots, 1)}
 	metrics := &requestMetricsReader{config: config, now: now}
 	return &BackgroundChecks{
 		TakeSamples: read.takeSamples, ProbeAPIServer: prober.probe, CountWrites: read.countWrites,
@@ -49,7 +49,7 @@ func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct clien
 	}
 }
 
-// start prepares for checks in the background.
+// start initialises the checks.
 func (c *BackgroundChecks) start(b *background) {
 	c.background = b
 	for _, kind := range []**checks{&c.samples, &c.apiServer, &c.writes, &c.requests, &c.cleanings, &c.resamples} {
@@ -57,15 +57,15 @@ func (c *BackgroundChecks) start(b *background) {
 	}
 }
 
-// observe fills in what is known about a policy.
+// observe adds the latest results of a policy.
 func (c *BackgroundChecks) observe(state *observed.Cluster) {
 	policy := state.Policy.Name
-	state.Samples, state.APIServer, state.Written = c.samples.of(policy), c.apiServer.of(policy), c.writes.of(policy)
-	state.Requested, state.Cleared = c.requests.of(policy), c.cleanings.of(policy)
-	state.Resampled, state.ResamplersBusy = c.resamples.of(policy), c.resamples.running() >= resamplesAtOnce
+	state.Samples, state.APIServer, state.Written = c.samples.latest(policy), c.apiServer.latest(policy), c.writes.latest(policy)
+	state.Requested, state.Cleared = c.requests.latest(policy), c.cleanings.latest(policy)
+	state.Resampled, state.ResamplersBusy = c.resamples.latest(policy), c.resamples.running() >= resamplesAtOnce
 }
 
-// do starts a check, and does not wait for it.
+// do starts a check and returns immediately.
 func (c *BackgroundChecks) do(policy string, s step.Step) {
 	switch s := s.(type) {
 	case step.TakeSamples:
@@ -85,21 +85,20 @@ func (c *BackgroundChecks) do(policy string, s step.Step) {
 	}
 }
 
-// forget the checks of a policy that is gone.
+// forget drops the checks of a deleted policy.
 func (c *BackgroundChecks) forget(policy string) {
 	for _, kind := range []*checks{c.samples, c.apiServer, c.writes, c.requests, c.cleanings, c.resamples} {
 		kind.forget(policy)
 	}
 }
 
-// How many policies may have a check of each kind at the same time. A kind has slots of
-// its own, because some checks end in seconds and others take hours: a new policy waits
-// for samples before it is activated, and must not wait until the objects of others
-// are all counted or cleaned.
+// How many policies may run a check of each kind at the same time. Each kind has its own slots,
+// because some checks end in seconds and others take hours: a new policy needs samples before
+// its activation, and must not wait until the objects of other policies are counted or cleaned.
 const (
-	// samplesAtOnce: most of that is to wait until API servers know of the right to read.
+	// samplesAtOnce: these mostly wait until API servers know of the right to read.
 	samplesAtOnce = 8
-	// resamplesAtOnce: that is not urgent.
+	// resamplesAtOnce: these are not urgent.
 	resamplesAtOnce = 2
 	// countsAtOnce: each reads the metadata of all objects of a kind.
 	countsAtOnce = 4
@@ -107,11 +106,11 @@ const (
 	cleaningsAtOnce = 2
 )
 
-// slots bound what goes on at the same time.
+// slots is a counting semaphore.
 type slots chan struct{}
 
-// enter waits for a slot, and reports whether there was one before ctx ended.
-func (s slots) enter(ctx context.Context) bool {
+// acquire waits for a slot. It reports false if ctx ended first.
+func (s slots) acquire(ctx context.Context) bool {
 	select {
 	case s <- struct{}{}:
 		return true
@@ -120,9 +119,9 @@ func (s slots) enter(ctx context.Context) bool {
 	}
 }
 
-func (s slots) leave() { <-s }
+func (s slots) release() { <-s }
 
-// reader reads objects.
+// reader reads the objects of users.
 type reader struct {
 	config                                *rest.Config
 	samples, resamples, counts, cleanings slots
@@ -133,8 +132,7 @@ func newReader(config *rest.Config) *reader {
 		counts: make(slots, countsAtOnce), cleanings: make(slots, cleaningsAtOnce)}
 }
 
-// connect acts as the user that may read the objects of one kind. No other client may,
-// the manager included.
+// connect impersonates the user that may read the objects of one kind. The manager itself may not.
 func (r *reader) connect(user string) (*live.Cluster, error) {
 	config := rest.CopyConfig(r.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}

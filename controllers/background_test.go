@@ -21,12 +21,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// TestChecks: one check at a time for each policy, whose result wakes the policy.
+// TestChecks: a policy has at most one check at a time, and its result wakes the policy.
 func TestChecks(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b := newBackground(t.Context())
 	samples := newChecks(b, func() time.Time { return now })
-	if got := samples.of("a"); got != nil {
+	if got := samples.latest("a"); got != nil {
 		t.Fatalf("known before anything was started: %+v", got)
 	}
 	results := make(chan observed.BackgroundCheck)
@@ -43,7 +43,7 @@ func TestChecks(t *testing.T) {
 		if woken := <-b.woken; woken.Object.GetName() != "a" {
 			t.Errorf("wakes %s, want a", woken.Object.GetName())
 		}
-		if last := samples.of("a"); last.Running || last.Objects != 3 || !last.Ended.Equal(now) {
+		if last := samples.latest("a"); last.Running || last.Objects != 3 || !last.Ended.Equal(now) {
 			t.Errorf("after the result it is %+v", last)
 		}
 		samples.start("a", next.Subject, find)
@@ -52,21 +52,21 @@ func TestChecks(t *testing.T) {
 	results <- observed.BackgroundCheck{}
 	<-b.woken
 	samples.forget("a")
-	if got := samples.of("a"); got != nil {
+	if got := samples.latest("a"); got != nil {
 		t.Errorf("still known after it was forgotten: %+v", got)
 	}
 }
 
 func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
 	t.Helper()
-	if diff := cmp.Diff(&want, samples.of("a")); diff != "" {
+	if diff := cmp.Diff(&want, samples.latest("a")); diff != "" {
 		t.Errorf("check (-want +got):\n%s", diff)
 	}
 }
 
-// TestCheckOfAPolicyThatGoes: a check ends with its policy and says nothing any more, and
-// a policy of that name begins again.
-func TestCheckOfAPolicyThatGoes(t *testing.T) {
+// TestCheckOfDeletedPolicy: a check ends with its policy without a result, and a policy of the
+// same name starts again.
+func TestCheckOfDeletedPolicy(t *testing.T) {
 	b := newBackground(t.Context())
 	samples := newChecks(b, time.Now)
 	cancelled := make(chan struct{})
@@ -80,13 +80,12 @@ func TestCheckOfAPolicyThatGoes(t *testing.T) {
 	<-cancelled
 	samples.start("a", "two", func(context.Context) observed.BackgroundCheck { return observed.BackgroundCheck{Objects: 1} })
 	<-b.woken
-	if got := samples.of("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
+	if got := samples.latest("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
 		t.Errorf("the check of the new policy is %+v", got)
 	}
 }
 
-// TestDrain: a manager that is shutting down cancels checks and waits for them, and
-// starts no others.
+// TestDrain: a manager that is shutting down cancels checks, waits for them, and starts no others.
 func TestDrain(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	b := newBackground(context.WithoutCancel(ctx))
@@ -103,9 +102,9 @@ func TestDrain(t *testing.T) {
 	b.running.Wait()
 }
 
-// TestCleaningStarvesNobody: however many objects of other policies never get clean, a
-// policy's samples are read, its writes counted, and its API server is probed.
-func TestCleaningStarvesNobody(t *testing.T) {
+// TestCleaningDoesNotBlockOtherChecks: a policy is sampled, counted and probed while the objects
+// of other policies are being cleaned.
+func TestCleaningDoesNotBlockOtherChecks(t *testing.T) {
 	cleaning := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -149,7 +148,7 @@ func TestCleaningStarvesNobody(t *testing.T) {
 			}
 		case <-deadline:
 			t.Fatalf("no turn for samples %+v, resamples %+v, counts %+v, API server %+v",
-				c.samples.of(policy), c.resamples.of(policy), c.writes.of(policy), c.apiServer.of(policy))
+				c.samples.latest(policy), c.resamples.latest(policy), c.writes.latest(policy), c.apiServer.latest(policy))
 		}
 	}
 	if len(cleaning) > 0 {

@@ -31,9 +31,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// armWith activates a policy whose certificates come from a source, with pods that
-// serve what they are given.
-func armWith(t *testing.T, group, certs string) string {
+// activateWith activates a policy with a source of certificates. Its pods serve the certificates that
+// they mount.
+func activateWith(t *testing.T, group, certs string) string {
 	t.Helper()
 	name := "crontabs." + group
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -50,7 +50,7 @@ func ready(t *testing.T, name string) {
 	atRest(t, name)
 }
 
-// atRest waits until the policy's rotation is over, and all that is known is recorded.
+// atRest waits until the rotation has ended and the status is up to date.
 func atRest(t *testing.T, name string) {
 	t.Helper()
 	expect.Eventually(t, "the rotation is over", func() (bool, string) {
@@ -68,8 +68,8 @@ func getSecret(t *testing.T, name string) *corev1.Secret {
 	return secret
 }
 
-// follow lets pods take up what they mount while an authority is replaced, and
-// holds at every look that what they serve is trusted.
+// follow makes pods load the mounted certificates during a rotation, and checks each time that the
+// caBundle trusts what they serve.
 func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationState {
 	t.Helper()
 	var states []v1alpha1.RotationState
@@ -95,10 +95,10 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 	return states
 }
 
-// TestLostAuthority: the Secret with the authority is deleted while it is in use, and the
-// manager is killed after every write. The CustomResourceDefinition is written twice.
+// TestLostAuthority: the Secret of the active authority is deleted, and the manager is killed
+// after every write. The CustomResourceDefinition is written twice.
 func TestLostAuthority(t *testing.T) {
-	name := armWith(t, "lost.example.com", "{selfManaged: {}}")
+	name := activateWith(t, "lost.example.com", "{selfManaged: {}}")
 	ready(t, name)
 	before, authority := getCRD(t, name), getSecret(t, names.AuthoritySecret(name))
 	killed.Store(true)
@@ -120,10 +120,10 @@ func TestLostAuthority(t *testing.T) {
 		}
 	}
 	checkConversion(t, getCRD(t, name))
-	checkRest(t, name)
+	checkIdle(t, name)
 }
 
-// theirs makes a Secret of another client.
+// theirs creates a Secret of another client.
 func theirs(t *testing.T, name, serverName string, labels map[string]string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
@@ -137,10 +137,10 @@ func theirs(t *testing.T, name, serverName string, labels map[string]string) *co
 	}
 }
 
-// TestSecretOfOthers: a Secret that another client keeps is missing, wrong and right, and
-// the policy turns away from it, and back.
-func TestSecretOfOthers(t *testing.T) {
-	name := armWith(t, "secret.example.com", "{secret: {name: theirs}}")
+// TestForeignSecret: a Secret of another client is missing, invalid and valid; the policy changes
+// to another source, and back.
+func TestForeignSecret(t *testing.T) {
+	name := activateWith(t, "secret.example.com", "{secret: {name: theirs}}")
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "theirs", "elsewhere.svc", nil)))
 	condition := waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName))
@@ -175,10 +175,10 @@ func replace(t *testing.T, secret *corev1.Secret) {
 	expect.NoError(t, cluster.Update(t.Context(), there))
 }
 
-// TestCertManager: cert-manager is not installed, then it is, and a Certificate is
-// asked for that its API accepts.
+// TestCertManager: cert-manager is installed later, and accepts the Certificate that the operator
+// applies.
 func TestCertManager(t *testing.T) {
-	name := armWith(t, "certmanager.example.com", "{certManager: {issuerRef: {name: company, kind: ClusterIssuer}}}")
+	name := activateWith(t, "certmanager.example.com", "{certManager: {issuerRef: {name: company, kind: ClusterIssuer}}}")
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonCertManagerNotInstalled)
 	installCertManager(t)
 	request := &cmv1.Certificate{}
@@ -197,7 +197,7 @@ func TestCertManager(t *testing.T) {
 	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[observed.CAKey]) {
 		t.Error("caBundle is not what cert-manager issued by")
 	}
-	checkRest(t, name)
+	checkIdle(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Certificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
@@ -211,7 +211,7 @@ func TestCertManager(t *testing.T) {
 		})
 	}
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	checkRest(t, name)
+	checkIdle(t, name)
 }
 
 // installCertManager creates the CustomResourceDefinition of cert-manager's Certificate.
@@ -228,11 +228,11 @@ func installCertManager(t *testing.T) {
 	}
 }
 
-// TestInjected: what another client injects is never overwritten.
+// TestInjected: the operator never overwrites an injected caBundle.
 func TestInjected(t *testing.T) {
 	const name = "crontabs.injected.example.com"
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "injected", names.ServerName(name, system), nil)))
-	armWith(t, "injected.example.com", "{injected: {secretName: injected}}")
+	activateWith(t, "injected.example.com", "{injected: {secretName: injected}}")
 	ready(t, name)
 	other := theirs(t, "other", names.ServerName(name, system), nil)
 	inject := func(bundle []byte) int64 {

@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestCertificatesAreValidated holds the API server's own answer to each mistake.
+// TestCertificatesAreValidated checks the answer of the API server to each mistake.
 func TestCertificatesAreValidated(t *testing.T) {
 	cases := map[string]struct{ certificates, want string }{
 		"nothing":                     {"{}", "set exactly one source of certificates"},
@@ -46,7 +46,7 @@ func TestCertificatesAreValidated(t *testing.T) {
 	}
 }
 
-// TestCertificateDefaults: a policy that says nothing of certificates has its own authority.
+// TestCertificateDefaults: by default a policy has its own authority.
 func TestCertificateDefaults(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)

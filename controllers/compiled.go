@@ -17,13 +17,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// compiledRules remembers what the rules of policies compile to: they are compiled once
-// for each generation of a policy and of its CustomResourceDefinition. Results are shared
-// by all who ask; they only read them.
+// compiledRules caches compiled rules: they are compiled once for each generation of a policy and
+// of its CustomResourceDefinition. Callers share the results and must not change them.
 type compiledRules struct {
 	mu sync.Mutex
-	// of has one result for each policy, by name.
-	of map[string]compiled
+	// byPolicy holds one result for each policy, by name.
+	byPolicy map[string]compiled
 }
 
 type compiled struct {
@@ -31,7 +30,7 @@ type compiled struct {
 	result compile.Result
 }
 
-// generations say what was compiled: rules and schemas are in the specs alone.
+// generations identify the compiled specs: rules and schemas depend on nothing else.
 type generations struct {
 	policy, crd                     types.UID
 	policyGeneration, crdGeneration int64
@@ -42,51 +41,51 @@ func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextens
 	if declarative == nil {
 		return compile.Result{}
 	}
-	of := generations{policy.UID, crd.UID, policy.Generation, crd.Generation}
+	current := generations{policy.UID, crd.UID, policy.Generation, crd.Generation}
 	c.mu.Lock()
-	known, found := c.of[policy.Name]
+	known, found := c.byPolicy[policy.Name]
 	c.mu.Unlock()
-	if found && known.generations == of {
+	if found && known.generations == current {
 		return known.result
 	}
 	result := compile.Compile(crd, declarative)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = map[string]compiled{}
+	if c.byPolicy == nil {
+		c.byPolicy = map[string]compiled{}
 	}
-	c.of[policy.Name] = compiled{of, result}
+	c.byPolicy[policy.Name] = compiled{current, result}
 	return result
 }
 
-// forget drops what is remembered of a policy that is gone.
+// forget drops the result of a deleted policy.
 func (c *compiledRules) forget(policy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.of, policy)
+	delete(c.byPolicy, policy)
 }
 
-// storedRulesets remembers which ConfigMaps hold a ruleset that this version of the
-// operator can read: each is loaded once for each of its resourceVersions.
+// storedRulesets caches which ConfigMaps hold a ruleset that this version of the operator can
+// read. Each resourceVersion is loaded once.
 type storedRulesets struct {
 	mu sync.Mutex
-	// of has those of each policy, by name.
-	of map[string]map[storedRuleset]bool
+	// byPolicy holds the answers for each policy, by name.
+	byPolicy map[string]map[storedRuleset]bool
 }
 
-// storedRuleset is the exact content of a ConfigMap.
+// storedRuleset identifies the content of a ConfigMap.
 type storedRuleset struct {
 	name            string
 	uid             types.UID
 	resourceVersion string
 }
 
-// readable reports of each ConfigMap of a policy whether pods can be started with it.
-// Those that are no longer there are forgotten.
+// readable reports for each ConfigMap of a policy whether pods can start with it. It forgets
+// ConfigMaps that no longer exist.
 func (s *storedRulesets) readable(policy string, configMaps []corev1.ConfigMap) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.of[policy]
+	known := s.byPolicy[policy]
 	present, answers := map[storedRuleset]bool{}, make([]bool, len(configMaps))
 	for i := range configMaps {
 		configMap := &configMaps[i]
@@ -97,14 +96,15 @@ func (s *storedRulesets) readable(policy string, configMaps []corev1.ConfigMap) 
 		}
 		present[key], answers[i] = answer, answer
 	}
-	if s.of == nil {
-		s.of = map[string]map[storedRuleset]bool{}
+	if s.byPolicy == nil {
+		s.byPolicy = map[string]map[storedRuleset]bool{}
 	}
-	s.of[policy] = present
+	s.byPolicy[policy] = present
 	return answers
 }
 
-// isReadable reports that a ConfigMap stays, is what its name says, and can be loaded.
+// isReadable reports whether a ConfigMap is not being deleted, matches the hash in its label, and
+// can be loaded.
 func isReadable(configMap *corev1.ConfigMap) bool {
 	text := []byte(configMap.Data[converter.RulesetKey])
 	if !configMap.DeletionTimestamp.IsZero() || conversion.HashOf(text) != configMap.Labels[names.RevisionLabel] {
@@ -114,9 +114,9 @@ func isReadable(configMap *corev1.ConfigMap) bool {
 	return err == nil
 }
 
-// forget drops what is remembered of a policy that is gone.
+// forget drops the answers for a deleted policy.
 func (s *storedRulesets) forget(policy string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.of, policy)
+	delete(s.byPolicy, policy)
 }

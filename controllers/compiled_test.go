@@ -16,8 +16,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// TestRulesAreCompiledOnce for each generation of a policy and of its
-// CustomResourceDefinition, and again for others of these names.
+// TestRulesAreCompiledOnce for each generation and uid of a policy and of its
+// CustomResourceDefinition.
 func TestRulesAreCompiledOnce(t *testing.T) {
 	var rules compiledRules
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", UID: "p", Generation: 1}}
@@ -54,8 +54,8 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// TestRulesetsAreLoadedOnce for each resourceVersion of their ConfigMap. That nothing is
-// loaded is seen by the answer, which stays although the text was damaged.
+// TestRulesetsAreLoadedOnce for each resourceVersion of their ConfigMap. The test damages the text
+// without changing the resourceVersion, and expects the same answer.
 func TestRulesetsAreLoadedOnce(t *testing.T) {
 	rules := &conversion.Ruleset{Format: conversion.RulesetFormat, CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
 		Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
@@ -82,7 +82,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if !is() {
 		t.Error("another ConfigMap of the name was not loaded")
 	}
-	if got := len(rulesets.of["policy"]); got != 1 {
+	if got := len(rulesets.byPolicy["policy"]); got != 1 {
 		t.Errorf("%d are remembered, want the one that there is", got)
 	}
 	rulesets.forget("policy")

@@ -37,8 +37,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// confine installs what confines the manager, and its ServiceAccount, which it is
-// known by, so that all tests of this package run under it.
+// confine installs the policies that confine the manager, and its ServiceAccount, which they
+// match, so that all tests of this package run under them.
 func confine(ctx context.Context) error {
 	for _, file := range []string{"service_account.yaml", "confinement.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
@@ -58,7 +58,7 @@ func confine(ctx context.Context) error {
 	return nil
 }
 
-// asManager may do everything by RBAC, and is confined.
+// asManager returns a client that RBAC allows everything, and that is confined.
 func asManager(t *testing.T) client.Client {
 	t.Helper()
 	confined, err := client.New(managerConfig(direct), client.Options{Scheme: cluster.Scheme()})
@@ -68,7 +68,7 @@ func asManager(t *testing.T) client.Client {
 
 const confinedPolicy = "crontabs.confined.example.com"
 
-// granted is what the manager may grant; each test changes one thing of it.
+// granted returns what the manager may grant. Each test changes one thing.
 func granted() *rbacv1.ClusterRole {
 	name := names.MigrationRights(confinedPolicy)
 	return &rbacv1.ClusterRole{
@@ -119,7 +119,7 @@ func setBack() *flowcontrolv1.FlowSchema {
 	}
 }
 
-// sized is the webhook configuration by which API servers refuse what is too large.
+// sized is the webhook configuration by which API servers refuse oversized objects.
 func sized() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Scope = "confined.example.com", "crontabs", apiextensionsv1.NamespaceScoped
@@ -136,8 +136,8 @@ func webhookOf(change func(*admissionregistrationv1.ValidatingWebhook)) client.O
 	return changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { change(&c.Webhooks[0]) })
 }
 
-// TestSizeAdmission applies and deletes a webhook configuration, confined. What the
-// API server has of it is what was wanted: otherwise it would be written for ever.
+// TestSizeAdmission applies and deletes a webhook configuration as the confined manager. The API
+// server stores it unchanged; otherwise each reconciliation would write it.
 func TestSizeAdmission(t *testing.T) {
 	manager := asManager(t)
 	r := &ConversionPolicyReconciler{Client: manager, Live: manager, Settings: observed.Settings{Namespace: system}}
@@ -181,8 +181,8 @@ func changed[T client.Object](object T, change func(T)) T {
 	return object
 }
 
-// TestConfinement: a manager that may do everything by RBAC cannot grant what no
-// policy needs, not to itself, not to others, and cannot touch what others granted.
+// TestConfinement: a manager that RBAC allows everything cannot grant rights that no policy needs,
+// neither to itself nor to others, and cannot change what others granted.
 func TestConfinement(t *testing.T) {
 	manager := asManager(t)
 	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack(), sized()} {
@@ -264,8 +264,8 @@ func kubernetesOwn(name string) *rbacv1.ClusterRole {
 	})
 }
 
-// TestConfinementKeepsWhatOthersMade: it neither changes nor deletes it.
-func TestConfinementKeepsWhatOthersMade(t *testing.T) {
+// TestConfinementProtectsForeignObjects: the manager can neither change nor delete them.
+func TestConfinementProtectsForeignObjects(t *testing.T) {
 	manager := asManager(t)
 	theirs := changed(granted(), func(r *rbacv1.ClusterRole) { r.Labels, r.Name = nil, "theirs-migrate" })
 	expect.NoError(t, cluster.Create(t.Context(), theirs))

@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// changing is what differs each time.
+// changing matches what differs between runs.
 var changing = []struct {
 	what *regexp.Regexp
 	by   string
@@ -34,8 +34,8 @@ var changing = []struct {
 	{regexp.MustCompile(`(?m)^  (Type|----)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)$`), "  $1  $2  $3  $4  $5"},
 }
 
-// described are the conditions and events in the answer of kubectl describe, without
-// what differs each time.
+// described returns the conditions and events in the output of kubectl describe, without what
+// differs between runs.
 func described(t *testing.T, policy string) string {
 	t.Helper()
 	answer, said, err := kubectl("describe", "conversionpolicy", policy)
@@ -60,8 +60,8 @@ func described(t *testing.T, policy string) string {
 // short to be seen.
 var normal = regexp.MustCompile(`(?m)^  Normal  .*\n`)
 
-// checkDescription compares what a newcomer sees of a policy that cannot go on: what is
-// wrong, of which field or object, and what to do. There is one for each gate.
+// checkDescription compares what kubectl describe shows for a blocked policy: the problem, its
+// field or object, and what to do. There is one file for each gate.
 func checkDescription(t *testing.T, name, policy string) {
 	t.Run("kubectl describe: "+name, func(t *testing.T) {
 		got := ""

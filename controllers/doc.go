@@ -4,18 +4,17 @@
 // Package controllers is the manager's control flow. One controller reconciles
 // ConversionPolicies, and every reconciliation is the same four steps:
 //
-//	observe  observe*.go, probe.go  read everything once; read what the background found
-//	plan     internal/plan          decide what to do and what to say; pure
-//	apply    apply*.go              do the steps in order, stop at the first error
-//	report   report.go              one status write, and all events
+//	observe  observe*.go, probe.go  reads the cluster once, and adds results of background work
+//	plan     internal/plan          decides the steps and the status; pure
+//	apply    apply*.go              carries out the steps in order; stops at the first error
+//	report   report.go              writes the status once, and all events
 //
-// What remains of a policy that is gone takes the same path, without a status: orphan.go.
+// Objects whose policy was deleted take the same path, without a status: orphan.go.
 //
-// Nothing waits inside Reconcile: the next step is the next event. What takes longer
-// than one request goes on in the background (background.go): checks of live objects, of
-// API servers and of requests, cleaning of managedFields (background_checks.go), and the
-// probes of converter pods (probe_answers.go, reprobe.go). That work belongs to its
-// policy and not to a reconciliation. It ends when the policy goes or the manager shuts
-// down, and it wakes the policy when it has found something. Other events, and which
-// policy they belong to, are in setup.go.
+// Reconcile never waits: it returns, and the next event continues. Work that takes longer than one
+// request runs in the background (background.go): checks of live objects, of API servers and of
+// requests, the removal of versions from managedFields (background_checks.go), and the probes of
+// converter pods (probe_answers.go, reprobe.go). Background work belongs to a policy, not to a
+// reconciliation. It ends when the policy is deleted or the manager shuts down, and it enqueues
+// the policy when it has a new result. setup.go maps all other events to policies.
 package controllers

@@ -32,7 +32,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// activate brings a CustomResourceDefinition of two versions to where it converts.
+// activate creates a policy and a CustomResourceDefinition of two versions, and waits until
+// conversion is active.
 func activate(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	name := "crontabs." + group
@@ -48,8 +49,8 @@ func activate(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy
 
 func unchanged(*v1alpha1.ConversionPolicy) {}
 
-// TestDrift: each kind of foreign write is undone by one write, and reported
-// where both sides look.
+// TestDrift: the operator reverts each kind of foreign write with one write, and reports it on
+// both objects.
 func TestDrift(t *testing.T) {
 	for name, c := range foreign {
 		t.Run(name, func(t *testing.T) {
@@ -67,12 +68,12 @@ func TestDrift(t *testing.T) {
 			if drift.LastManager != c.manager || drift.Answer != v1alpha1.DriftRepaired || len(drift.Repairs) != 1 {
 				t.Errorf("status.drift is %+v, want one repair after %q", drift, c.manager)
 			}
-			checkRest(t, active.Name)
+			checkIdle(t, active.Name)
 		})
 	}
 }
 
-// TestNoDrift: what leaves spec.conversion alone is no drift, and causes no write.
+// TestNoDrift: a write that does not change spec.conversion is no drift, and causes no write.
 func TestNoDrift(t *testing.T) {
 	active := activate(t, "none.drift.example.com", unchanged)
 	for _, write := range harmless {
@@ -87,7 +88,7 @@ func TestNoDrift(t *testing.T) {
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), strconv.Quote(names.ManagedBy)) {
 		t.Errorf("server-side apply without force: %v, want a conflict that names the operator", err)
 	}
-	checkRest(t, active.Name)
+	checkIdle(t, active.Name)
 	if got := getCRD(t, active.Name).Generation; got != active.Generation {
 		t.Errorf("generation %d, want %d", got, active.Generation)
 	}
@@ -96,7 +97,7 @@ func TestNoDrift(t *testing.T) {
 	}
 }
 
-// TestDriftWhileAPodHangs: a probe that takes its time keeps no one from undoing what is written meanwhile.
+// TestDriftWhileAPodHangs: a slow probe does not delay the repair of a foreign write.
 func TestDriftWhileAPodHangs(t *testing.T) {
 	active := activate(t, "hangs.drift.example.com", unchanged)
 	pods.hang.Store(new(names.ServerName(active.Name, system)))
@@ -110,7 +111,7 @@ func TestDriftWhileAPodHangs(t *testing.T) {
 	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout))
 }
 
-// TestDriftReport: nothing is written, until that is asked for.
+// TestDriftReport: mode Report writes nothing until a user asks for it.
 func TestDriftReport(t *testing.T) {
 	active := activate(t, "report.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
 	drop(t, active.Name)
@@ -120,7 +121,7 @@ func TestDriftReport(t *testing.T) {
 	}
 	waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
 	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, "spec.drift is Report")
-	checkRest(t, active.Name)
+	checkIdle(t, active.Name)
 	if got := getCRD(t, active.Name); got.Generation != active.Generation+1 || got.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Errorf("generation %d, strategy %s: something was written", got.Generation, got.Spec.Conversion.Strategy)
 	}
@@ -128,7 +129,8 @@ func TestDriftReport(t *testing.T) {
 	waitForConversion(t, active)
 }
 
-// TestDriftStopsMigration: what runs is ended, and nothing runs until the conversion is back.
+// TestDriftStopsMigration: drift ends the running migration, and none starts until the conversion
+// is restored.
 func TestDriftStopsMigration(t *testing.T) {
 	active := activate(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
 		policy.Spec.Drift, policy.Spec.Migration.Mode = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic
@@ -139,11 +141,11 @@ func TestDriftStopsMigration(t *testing.T) {
 		run := &batchv1.Job{}
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&before), run)
 		if err == nil && !run.DeletionTimestamp.IsZero() {
-			collectGarbage(t, run)
+			expect.NoError(t, cluster.Patch(t.Context(), run, dropFinalizers))
 		}
 		return apierrors.IsNotFound(err), "it runs"
 	})
-	checkRest(t, active.Name)
+	checkIdle(t, active.Name)
 	if runs := runsOf(t, active.Name); len(runs) != 0 {
 		t.Errorf("while nothing converts, %s runs", runs[0].Name)
 	}
@@ -152,12 +154,6 @@ func TestDriftStopsMigration(t *testing.T) {
 	if after := waitForRun(t, active.Name); after.Name == before.Name {
 		t.Errorf("%s goes on, which was pinned to another generation", after.Name)
 	}
-}
-
-// collectGarbage is what the garbage collector does once the pods of a Job are gone.
-func collectGarbage(t *testing.T, run *batchv1.Job) {
-	t.Helper()
-	expect.NoError(t, cluster.Patch(t.Context(), run, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
 func waitForRun(t *testing.T, policy string) batchv1.Job {
@@ -177,8 +173,8 @@ func runsOf(t *testing.T, policy string) []batchv1.Job {
 	return jobs.Items
 }
 
-// TestContested: after five repairs nothing is written any more, no matter who looks,
-// until a client changes the policy's spec.
+// TestContested: after five repairs no reconciliation writes anything, until a user changes the
+// spec of the policy.
 func TestContested(t *testing.T) {
 	active := activate(t, "contested.drift.example.com", unchanged)
 	for range 5 {
@@ -191,8 +187,8 @@ func TestContested(t *testing.T) {
 		t.Errorf("the message does not name who and what to do: %s", condition.Message)
 	}
 	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionContested, "helm")
-	checkRest(t, active.Name)
-	reconcileAnew(t, active.Name)
+	checkIdle(t, active.Name)
+	reconcileAfterRestart(t, active.Name)
 	if got, want := getCRD(t, active.Name).Generation, active.Generation+5*2+1; got != want {
 		t.Errorf("generation %d, want %d: five repairs of six foreign writes", got, want)
 	}
@@ -200,13 +196,13 @@ func TestContested(t *testing.T) {
 	waitForConversion(t, active)
 }
 
-// TestDriftBehindAStaleCache: a manager whose cache does not show yet that it has active
-// writes nothing. It would take what another client wrote for what was there before.
-func TestDriftBehindAStaleCache(t *testing.T) {
+// TestDriftWithStaleCache: a manager whose cache does not have its own activation yet writes
+// nothing. Otherwise it would take a foreign write for the state before the activation.
+func TestDriftWithStaleCache(t *testing.T) {
 	active := activate(t, "stale.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
 	drop(t, active.Name)
 	waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
-	checkRest(t, active.Name)
+	checkIdle(t, active.Name)
 	dropped := getCRD(t, active.Name)
 	lagging, err := client.NewWithWatch(direct, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)
@@ -238,8 +234,8 @@ func TestDriftBehindAStaleCache(t *testing.T) {
 	}
 }
 
-// reconcileAnew is what a manager does that was just started, and remembers nothing.
-func reconcileAnew(t *testing.T, policy string) {
+// reconcileAfterRestart reconciles with a manager that was just started.
+func reconcileAfterRestart(t *testing.T, policy string) {
 	t.Helper()
 	result, err := reconcileNow(t.Context(), newReconciler(t), policy)
 	expect.NoError(t, err)
@@ -254,7 +250,7 @@ func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	prober.Probe = pods.probe
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
-		Checks:   trusting(),
+		Checks:   fakeChecks(),
 		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: time.Minute},
 	}
 	fresh.start(t.Context())
@@ -279,18 +275,18 @@ func waitForConversion(t *testing.T, active *apiextensionsv1.CustomResourceDefin
 	})
 }
 
-// checkDriftEvents: the policy has an event, and so has the CustomResourceDefinition.
+// checkDriftEvents expects an event on the policy and one on the CustomResourceDefinition.
 func checkDriftEvents(t *testing.T, name, reason, message string) {
 	t.Helper()
 	expect.Eventually(t, "events "+reason+" of both", func() (bool, string) {
 		list := &eventsv1.EventList{}
 		expect.NoError(t, cluster.List(t.Context(), list))
-		told := map[string]bool{}
+		found := map[string]bool{}
 		for _, event := range list.Items {
 			if event.Regarding.Name == name && event.Reason == reason && strings.Contains(event.Note, message) {
-				told[event.Regarding.Kind] = true
+				found[event.Regarding.Kind] = true
 			}
 		}
-		return told["ConversionPolicy"] && told["CustomResourceDefinition"], fmt.Sprint(told)
+		return found["ConversionPolicy"] && found["CustomResourceDefinition"], fmt.Sprint(found)
 	})
 }

@@ -24,10 +24,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestFlow: requests with the token of a migration go to the level that is
-// installed with the operator, and those of others in its namespace do not. Where
-// that level is missing, nothing is refused: they go where they went before.
-func TestFlow(t *testing.T) {
+// TestFlowSchema: requests with the token of a migration go to the priority level of the operator,
+// and other requests from its namespace do not. If that level is missing, no request is refused.
+func TestFlowSchema(t *testing.T) {
 	name := migrating(t, "flow.runs.example.com")
 	waitForJob(t, name, "at work", goesOn)
 	schema := &flowcontrolv1.FlowSchema{}
@@ -53,7 +52,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// flow is how an API server classified a request, and answered it.
+// flow is the classification of a request, and its status.
 type flow struct {
 	schema, level string
 	code          int
@@ -74,7 +73,7 @@ func flowOf(t *testing.T, token, path string) flow {
 		response.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID), response.StatusCode}
 }
 
-// tokenOf asks for a token as a kubelet does for a pod.
+// tokenOf requests a token as a kubelet does for a pod.
 func tokenOf(t *testing.T, account string) string {
 	t.Helper()
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: account}}

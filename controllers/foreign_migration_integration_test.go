@@ -22,13 +22,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestForeignMigration: Kubernetes' own migration of the same objects is waited
-// for, whether ours has begun or not; another one's is not.
+// TestForeignMigration: a migration of the same objects by Kubernetes delays ours, before and
+// after it started. A migration of other objects does not.
 func TestForeignMigration(t *testing.T) {
 	const group = "foreign.runs.example.com"
 	name := "crontabs." + group
 	active := activate(t, group, unchanged)
-	waitUntilUnread(t, active.Name)
+	waitUntilReadEnds(t, active.Name)
 	createMigration(t, "other-foreign-runs", "widgets."+group)
 	theirs := createMigration(t, "foreign-runs", name)
 	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"first"}}}`)
@@ -48,11 +48,11 @@ func TestForeignMigration(t *testing.T) {
 	waitForJob(t, name, "at work again", goesOn)
 }
 
-// TestPrunedByOthers: what another client removes from storedVersions is told of,
-// and not believed.
-func TestPrunedByOthers(t *testing.T) {
+// TestForeignPruning: a foreign removal from status.storedVersions is reported, and is no
+// migration evidence.
+func TestForeignPruning(t *testing.T) {
 	active := activate(t, "pruned.runs.example.com", unchanged)
-	waitUntilUnread(t, active.Name)
+	waitUntilReadEnds(t, active.Name)
 	for i, stored := range []string{`["v1beta1","v1"]`, `["v1"]`} {
 		patch := client.RawPatch(mergePatch, fmt.Appendf(nil, `{"status":{"storedVersions":%s}}`, stored))
 		expect.NoError(t, cluster.Status().Patch(t.Context(), active.DeepCopy(), patch, client.FieldOwner("somebody")))
@@ -71,8 +71,7 @@ func TestPrunedByOthers(t *testing.T) {
 	waitForJob(t, active.Name, "at work", goesOn)
 }
 
-// createMigration starts a migration as kube-controller-manager would, which is
-// not there.
+// createMigration starts a migration as kube-controller-manager would, which does not run here.
 func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured {
 	t.Helper()
 	resource, group, _ := strings.Cut(crd, ".")
@@ -89,7 +88,7 @@ func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured 
 	return object
 }
 
-// endMigration brings a migration to a state.
+// endMigration sets the state of a migration.
 func endMigration(t *testing.T, object *unstructured.Unstructured, state string) {
 	t.Helper()
 	base := object.DeepCopy()

@@ -36,7 +36,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// installAll creates what files of config/rbac have, and returns how to remove it.
+// installAll creates the objects of files in config/rbac, and returns a function that deletes
+// them.
 func installAll(t *testing.T, files ...string) func() {
 	t.Helper()
 	var installed []client.Object
@@ -57,7 +58,7 @@ func installAll(t *testing.T, files ...string) func() {
 	}
 }
 
-// as is the client of a user, who has what RBAC gives them.
+// as returns the client of a user with the rights of RBAC only.
 func as(t *testing.T, user string, groups ...string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(direct)
@@ -67,8 +68,8 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	return theirs
 }
 
-// TestGrants: a manager finds out that it may not grant, and what others have
-// granted; the commands that it asks for are all that it takes.
+// TestGrants: a manager that may not grant rights recognises the rights that others granted. The
+// commands in its message are sufficient.
 func TestGrants(t *testing.T) {
 	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
 	defer uninstall()
@@ -109,8 +110,8 @@ func TestGrants(t *testing.T) {
 	mayGrant(false)
 }
 
-// TestTwoManagers: what one has made, another finds there, with the manager's own
-// rights; what another client has made it does not take.
+// TestTwoManagers: a manager accepts the objects that another one created, and not those of other
+// clients.
 func TestTwoManagers(t *testing.T) {
 	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
 	defer uninstall()
@@ -139,9 +140,9 @@ func TestTwoManagers(t *testing.T) {
 	}
 }
 
-// TestPeople: who may look at policies may not write them, and who may write them
-// may not end a conversion.
-func TestPeople(t *testing.T) {
+// TestUserRoles: users with the viewer role cannot write policies, and users with the editor role
+// cannot end a conversion.
+func TestUserRoles(t *testing.T) {
 	uninstall := installAll(t, "people.yaml")
 	defer uninstall()
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.people.example.com"}}
@@ -180,8 +181,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// TestEventsRepeat: the manager counts an event that repeats, by its own rights.
-func TestEventsRepeat(t *testing.T) {
+// TestRepeatedEvents: the manager's rights suffice to count a repeated event.
+func TestRepeatedEvents(t *testing.T) {
 	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
 	defer uninstall()
 	itself := rest.CopyConfig(direct)

@@ -27,8 +27,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestGuard: the ValidatingAdmissionPolicy that comes with the operator refuses
-// what would be drift, and nothing else, and not from the operator.
+// TestGuard: the ValidatingAdmissionPolicy refuses writes that would be drift, and no others, and
+// none of the operator.
 func TestGuard(t *testing.T) {
 	active := activate(t, "guard.drift.example.com", unchanged)
 	unguarded := create(t, manifest("unguarded.drift.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -51,14 +51,14 @@ func TestGuard(t *testing.T) {
 		t.Run("accepted: "+name, func(t *testing.T) { expect.NoError(t, write(t, getCRD(t, active.Name))) })
 	}
 	checkConversionMayChange(t, unguarded.Name, active.Spec.Conversion)
-	checkGuardKnowsNoNames(t, active)
-	checkGuardEndsWithReport(t, active)
-	checkGuardLetsOperator(t, active)
+	checkGuardIgnoresFieldManagers(t, active)
+	checkGuardIgnoresReportMode(t, active)
+	checkGuardAllowsOperator(t, active)
 }
 
-// checkGuardKnowsNoNames: who goes by the operator's field manager is refused as
-// well, and who strips the account of field managers opens nothing.
-func checkGuardKnowsNoNames(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
+// checkGuardIgnoresFieldManagers: the guard also refuses writes with the operator's field manager, and
+// after metadata.managedFields was cleared.
+func checkGuardIgnoresFieldManagers(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	patch := []byte(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
 	err := cluster.Patch(t.Context(), active.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
@@ -74,8 +74,8 @@ func checkGuardKnowsNoNames(t *testing.T, active *apiextensionsv1.CustomResource
 	})
 }
 
-// checkGuardEndsWithReport: a policy that only reports is not guarded.
-func checkGuardEndsWithReport(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
+// checkGuardIgnoresReportMode: a policy in mode Report is not guarded.
+func checkGuardIgnoresReportMode(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	patchPolicy(t, active.Name, `{"spec":{"drift":"Report"}}`)
 	waitForDryRun(t, active.Name, true)
@@ -83,8 +83,8 @@ func checkGuardEndsWithReport(t *testing.T, active *apiextensionsv1.CustomResour
 	waitForDryRun(t, active.Name, false)
 }
 
-// checkGuardLetsOperator: the operator changes its mind, and lets go.
-func checkGuardLetsOperator(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
+// checkGuardAllowsOperator: the operator can change and restore the conversion.
+func checkGuardAllowsOperator(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	before := getCRD(t, active.Name)
 	before.Spec.Versions = before.Spec.Versions[1:]
@@ -114,7 +114,7 @@ func checkConversionMayChange(t *testing.T, name string, conversion *apiextensio
 	expect.NoError(t, cluster.Update(t.Context(), crd, client.DryRunAll))
 }
 
-// installGuard installs what is in config, and returns how to remove it.
+// installGuard installs the guard from config, and returns a function that removes it.
 func installGuard(t *testing.T, file string) func() {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "config", "components", "guard", file))
@@ -133,7 +133,8 @@ func installGuard(t *testing.T, file string) func() {
 	}
 }
 
-// TestUninstallGuard: what converters need cannot be deleted while one is needed.
+// TestUninstallGuard: the objects that converters need cannot be deleted while a converter is
+// needed.
 func TestUninstallGuard(t *testing.T) {
 	active := activate(t, "uninstall.drift.example.com", unchanged)
 	remove := installGuard(t, "uninstall.yaml")
@@ -158,7 +159,7 @@ func TestUninstallGuard(t *testing.T) {
 	})
 }
 
-// waitForDryRun waits until the API server has seen that the guard is there, or gone.
+// waitForDryRun waits until the API server enforces the guard, or no longer does.
 func waitForDryRun(t *testing.T, name string, accepted bool) {
 	t.Helper()
 	expect.Eventually(t, "the guard is in force, or is not", func() (bool, string) {

@@ -33,14 +33,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// requests are those that change something.
+// requests records the writing requests of the manager.
 type requests struct {
 	mu   sync.Mutex
 	sent []string
 }
 
-// sent are all requests of the manager that change something: whatever client
-// they came from.
+// sent are all writing requests of the manager, from any of its clients.
 var sent requests
 
 func (r *requests) watch(next http.RoundTripper) http.RoundTripper {
@@ -58,8 +57,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// about are the requests since some moment whose path names one of the policies, or
-// one of their children.
+// about returns the requests since an index whose path names one of the policies or one of their
+// children.
 func (r *requests) about(policies []string, since int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,8 +75,7 @@ func (r *requests) count() int {
 	return len(r.sent)
 }
 
-// TestIdle: policies that have arrived somewhere, also at a failure, are written no
-// more, and neither is anything else on their behalf. They make no events either.
+// TestIdle: policies in a stable state, including failures, cause no writes and no events.
 func TestIdle(t *testing.T) {
 	policies := settled(t)
 	checkDescription(t, "broken-rules", "crontabs.broken.idle.example.com")
@@ -142,8 +140,7 @@ func settled(t *testing.T) []string {
 	return list
 }
 
-// look makes the manager look at policies, by a change that means nothing, and
-// waits until it has.
+// look causes reconciliations without a relevant change, and waits for them.
 func look(t *testing.T, policies []string) {
 	t.Helper()
 	before := reconciliations(t)
@@ -157,7 +154,7 @@ func look(t *testing.T, policies []string) {
 	})
 }
 
-// reconciliations are those that have ended.
+// reconciliations returns the number of finished reconciliations.
 func reconciliations(t *testing.T) float64 {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
@@ -173,14 +170,14 @@ func reconciliations(t *testing.T) float64 {
 	return total
 }
 
-// recorder keeps events.
-type recorder struct{ told []string }
+// recorder records events.
+type recorder struct{ notes []string }
 
 func (r *recorder) Eventf(about, _ runtime.Object, kind, reason, _, note string, args ...any) {
-	r.told = append(r.told, fmt.Sprintf("%T %s %s: %s", about, kind, reason, fmt.Sprintf(note, args...)))
+	r.notes = append(r.notes, fmt.Sprintf("%T %s %s: %s", about, kind, reason, fmt.Sprintf(note, args...)))
 }
 
-// idleHour lets a manager that remembers nothing look at policies again and again.
+// idleHour reconciles policies repeatedly with a manager that was just started.
 func idleHour(t *testing.T, policies []string) {
 	t.Helper()
 	var wrote requests
@@ -196,7 +193,7 @@ func idleHour(t *testing.T, policies []string) {
 	defer cancel()
 	events := &recorder{}
 	starts := &ConversionPolicyReconciler{
-		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: trusting(),
+		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: fakeChecks(),
 		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 	}
 	starts.start(ctx)
@@ -210,11 +207,11 @@ func idleHour(t *testing.T, policies []string) {
 	if wrote := wrote.about(policies, 0); len(wrote) > 0 {
 		t.Errorf("it writes:\n%s", strings.Join(wrote, "\n"))
 	}
-	if len(events.told) > 0 {
-		t.Errorf("it says again:\n%s", strings.Join(events.told, "\n"))
+	if len(events.notes) > 0 {
+		t.Errorf("it says again:\n%s", strings.Join(events.notes, "\n"))
 	}
 	checkTrace(ctx, t, starts, policies[0])
-	// And that it would be seen: one policy is told to go on.
+	// The recorder works: a change of one policy causes an event.
 	base := getPolicy(t, policies[0])
 	base.Finalizers = nil
 	expect.NoError(t, cluster.Update(t.Context(), base))
@@ -225,7 +222,7 @@ func idleHour(t *testing.T, policies []string) {
 	}
 }
 
-// checkTrace looks at the trace of one reconciliation: its steps, and who they were for.
+// checkTrace checks the spans of one reconciliation and their attributes.
 func checkTrace(ctx context.Context, t *testing.T, reconciler *ConversionPolicyReconciler, policy string) {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()

@@ -27,8 +27,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// manifest is a CustomResourceDefinition of a group with the named versions,
-// the last of them stored.
+// manifest returns a CustomResourceDefinition with the named versions. The last one is the storage
+// version.
 func manifest(group string, versions ...string) string {
 	var list strings.Builder
 	for i, version := range versions {
@@ -49,7 +49,7 @@ spec:
 %[2]s`, group, list.String())
 }
 
-// policy has the rules of the documentation's CronTab.
+// policy returns a policy with the rules of the CronTab in the documentation.
 func policy(group string) string {
 	return policyWith(group, `{hub: v1, spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]}`)
 }
@@ -86,8 +86,8 @@ func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStat
 	return found
 }
 
-// TestBadInput: each mistake gives a condition that names the field and what to
-// do, and changes nothing in the CustomResourceDefinition.
+// TestBadInput: each mistake causes a condition that names the field and what to do, and does not
+// change the CustomResourceDefinition.
 func TestBadInput(t *testing.T) {
 	const rule = `{hub: v1, spokes: [{version: v1beta1, rules: [%s]}]}`
 	cases := map[string]struct {
@@ -131,10 +131,10 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestPreserveUnknownFields needs a CustomResourceDefinition that the API server
-// accepts only as an old one: v1beta1 of its API is gone, so etcd is where such
-// a thing comes from. The compiler's own tests have it; here the API server's
-// refusal is shown, so that no one misses it.
+// TestPreserveUnknownFields needs a CustomResourceDefinition that was created with
+// apiextensions.k8s.io/v1beta1, which API servers no longer serve, so the test writes it to etcd.
+// The tests of the compiler cover the error; this one shows that the API server refuses the
+// conversion.
 func TestPreserveUnknownFields(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	text := strings.Replace(manifest("preserve.example.com", "v1beta1", "v1"), "  scope:", "  preserveUnknownFields: true\n  scope:", 1)
@@ -145,7 +145,7 @@ func TestPreserveUnknownFields(t *testing.T) {
 	}
 }
 
-// TestActivation brings a policy through all gates, with what may go wrong on the way.
+// TestActivation takes a policy through all gates, with errors on the way.
 func TestActivation(t *testing.T) {
 	const group, crd = "activation.example.com", "crontabs.activation.example.com"
 	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -173,7 +173,7 @@ func TestActivation(t *testing.T) {
 		t.Errorf("evidence is %v, want SingleVersion", evidence)
 	}
 	checkEvents(t, crd, v1alpha1.ReasonConfigured)
-	checkRest(t, crd)
+	checkIdle(t, crd)
 	checkRepair(t, active)
 	checkNewVersion(t, group)
 }
@@ -209,8 +209,8 @@ func checkEvents(t *testing.T, policy, reason string) {
 	})
 }
 
-// checkRest: a policy that has arrived causes no write, however often it is looked at.
-func checkRest(t *testing.T, policy string) {
+// checkIdle: a policy in its final state causes no write, however often it is reconciled.
+func checkIdle(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
 		before := writes.Load()
@@ -222,7 +222,7 @@ func checkRest(t *testing.T, policy string) {
 	})
 }
 
-// touch makes the manager look at a policy by an event that means nothing.
+// touch causes a reconciliation without a relevant change.
 func touch(t *testing.T, policy string, i int) {
 	t.Helper()
 	service := &corev1.Service{}
@@ -232,7 +232,7 @@ func touch(t *testing.T, policy string, i int) {
 	expect.NoError(t, cluster.Patch(t.Context(), service, client.RawPatch(mergePatch, []byte(patch))))
 }
 
-// checkRepair: a write that drops spec.conversion, as kubectl replace does, is undone.
+// checkRepair: the operator reverts a write that drops spec.conversion, as kubectl replace does.
 func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	dropped := getCRD(t, crd.Name)
@@ -244,8 +244,8 @@ func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	})
 }
 
-// checkNewVersion: with the new version comes a new plan, which all pods serve
-// before the policy is ready again; the previous plan is deleted then.
+// checkNewVersion: all pods serve the ruleset of a new version before the policy is Ready again.
+// Then the previous ruleset is deleted.
 func checkNewVersion(t *testing.T, group string) {
 	t.Helper()
 	name := "crontabs." + group
@@ -280,7 +280,7 @@ func checkNewVersion(t *testing.T, group string) {
 	})
 }
 
-// TestForeignWebhook: what another client set up is left alone.
+// TestForeignWebhook: the operator does not change the conversion of another client.
 func TestForeignWebhook(t *testing.T) {
 	const group, name = "foreign.example.com", "crontabs.foreign.example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -304,8 +304,8 @@ func TestForeignWebhook(t *testing.T) {
 	checkDescription(t, "foreign-webhook", name)
 }
 
-// TestPinnedWrites: no write to a CustomResourceDefinition goes through when it or
-// the policy changed since the decision, and no run begins when the policy did.
+// TestPinnedWrites: no write to a CustomResourceDefinition succeeds if it or the policy changed
+// since the decision, and no run starts if the policy changed.
 func TestPinnedWrites(t *testing.T) {
 	const group, name = "pinned.example.com", "crontabs.pinned.example.com"
 	crd := create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})

@@ -30,8 +30,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// kind is a kind of two versions with the same fields, v1beta1 stored, whose
-// objects are real: nothing has to convert them.
+// kind is a kind of two versions with the same fields, so that its objects need no converter.
+// v1beta1 is the storage version.
 type kind struct {
 	group, name string
 	objects     dynamic.Interface
@@ -55,7 +55,7 @@ func (k *kind) at(version string) dynamic.ResourceInterface {
 	return k.objects.Resource(schema.GroupVersionResource{Group: k.group, Version: version, Resource: "crontabs"}).Namespace("default")
 }
 
-// apply is a server-side apply of one object.
+// apply applies one object server-side.
 func (k *kind) apply(t *testing.T, version, name, manager string, fields map[string]any) error {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: fields}
@@ -66,7 +66,7 @@ func (k *kind) apply(t *testing.T, version, name, manager string, fields map[str
 	return err
 }
 
-// stored counts the versions in etcd's bytes.
+// stored counts the stored objects by version, from the bytes in etcd.
 func (k *kind) stored(t *testing.T) map[string]int {
 	t.Helper()
 	entries, _, err := storage.List(t.Context(), "/registry/"+k.group+"/crontabs/")
@@ -80,8 +80,8 @@ func (k *kind) stored(t *testing.T) map[string]int {
 	return versions
 }
 
-// migrate plays the pod of the migration Job that there is: it rewrites every
-// object, and records that.
+// migrate does the work of the current migration Job: it rewrites every object, and writes the
+// record.
 func (k *kind) migrate(t *testing.T, version string) {
 	t.Helper()
 	var job batchv1.Job
@@ -105,15 +105,14 @@ func (k *kind) migrate(t *testing.T, version string) {
 	k.record(t, &job, int64(len(list.Items)))
 }
 
-// collect plays the garbage collector for Jobs that are deleted, and returns all.
+// collect does the work of the garbage collector for deleted Jobs, and returns all Jobs.
 func (k *kind) collect(t *testing.T) *batchv1.JobList {
 	t.Helper()
 	jobs := &batchv1.JobList{}
 	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
 	for i := range jobs.Items {
 		if !jobs.Items[i].DeletionTimestamp.IsZero() {
-			patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
-			expect.NoError(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], patch)))
+			expect.NoError(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], dropFinalizers)))
 		}
 	}
 	return jobs
@@ -138,13 +137,13 @@ func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {
 	})
 }
 
-// follow makes a policy for the kind.
+// follow creates a policy for the kind.
 func (k *kind) follow(t *testing.T, spec string) {
 	t.Helper()
 	create(t, "metadata: {name: "+k.name+"}\nspec: {converter: {none: {}}, "+spec+"}", &v1alpha1.ConversionPolicy{})
 }
 
-// backdate lets what is remembered of a retirement have been long ago.
+// backdate moves the times in the status of a retirement into the past.
 func backdate(t *testing.T, policy string, change func(*v1alpha1.RetirementStatus, metav1.Time)) {
 	t.Helper()
 	expect.Eventually(t, "the status is written", func() (bool, string) {
@@ -158,8 +157,8 @@ func backdate(t *testing.T, policy string, change func(*v1alpha1.RetirementStatu
 	})
 }
 
-// checkRest: however often the CustomResourceDefinition is looked at, nothing is written.
-func (k *kind) checkRest(t *testing.T) {
+// checkIdle: reconciliations cause no writes.
+func (k *kind) checkIdle(t *testing.T) {
 	t.Helper()
 	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
 		before := writes.Load()
@@ -178,7 +177,7 @@ func (k *kind) version(t *testing.T, name string) *apiextensionsv1.CustomResourc
 	return version
 }
 
-// status is what the policy says of a version.
+// status returns the status of a version.
 func (k *kind) status(t *testing.T, name string) v1alpha1.VersionStatus {
 	t.Helper()
 	for _, version := range getPolicy(t, k.name).Status.Versions {
@@ -189,7 +188,7 @@ func (k *kind) status(t *testing.T, name string) v1alpha1.VersionStatus {
 	return v1alpha1.VersionStatus{}
 }
 
-// namedBy are the objects that name a version in managedFields.
+// namedBy returns the objects that name a version in managedFields.
 func (k *kind) namedBy(t *testing.T, version string) []string {
 	t.Helper()
 	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})

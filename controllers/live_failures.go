@@ -19,71 +19,73 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// heard is what a pod told of failed conversions, when it last proved itself.
-type heard struct {
+// podReport is what a converter pod reported about conversions, at its latest successful probe.
+type podReport struct {
 	policy    string
 	failures  []v1alpha1.ConversionFailure
 	oversized []v1alpha1.OversizedObject
 }
 
 const (
-	// maxHeard bounds what is taken from one pod.
-	maxHeard = 64
-	// maxVersion, maxObject and maxMessage are what a status has room for, in bytes.
+	// maxReported bounds the rows that are taken from one pod.
+	maxReported = 64
+	// maxVersion, maxObject and maxMessage are the limits of the status, in bytes.
 	maxVersion, maxObject, maxMessage = 63, 512, 600
 )
 
-// causeWord is what a cause looks like. Pods of a later version may know others.
+// causeWord matches a cause. Pods of a later version may report causes that this version does not
+// know.
 var causeWord = regexp.MustCompile(`^[A-Z][A-Za-z]{0,62}$`)
 
-// hear remembers what a pod tells. Nothing new is heard where nothing more has failed:
-// the clocks of pods differ by a little each time.
-func (p *Prober) hear(policy string, pod types.UID, told *webhook.Failures, now time.Time) {
+// recordReport remembers the report of a pod. It keeps the previous report if nothing more failed:
+// times differ a little at each probe, because clocks differ.
+func (p *Prober) recordReport(policy string, pod types.UID, reported *webhook.Failures, now time.Time) {
 	const most = 10_000
-	if told == nil {
+	if reported == nil {
 		return
 	}
-	failures, oversized := failuresTold(told, now), oversizedTold(told, now)
+	failures, oversized := reportedFailures(reported, now), reportedOversized(reported, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sameFailures(p.heard[pod].failures, failures) && sameOversized(p.heard[pod].oversized, oversized, oversizedPrecision) {
+	if sameFailures(p.reports[pod].failures, failures) && sameOversized(p.reports[pod].oversized, oversized, oversizedPrecision) {
 		return
 	}
-	if p.heard == nil || len(p.heard) >= most {
-		p.heard = map[types.UID]heard{}
+	if p.reports == nil || len(p.reports) >= most {
+		p.reports = map[types.UID]podReport{}
 	}
-	p.heard[pod] = heard{policy, failures, oversized}
+	p.reports[pod] = podReport{policy, failures, oversized}
 }
 
-func (p *Prober) heardOf(pod types.UID) heard {
+func (p *Prober) reportOf(pod types.UID) podReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.heard[pod]
+	return p.reports[pod]
 }
 
-// tell fills in what pods have told.
-func (p *Prober) tell(state *observed.Cluster) {
+// fillReports adds the reports of the pods.
+func (p *Prober) fillReports(state *observed.Cluster) {
 	for i := range state.Pods {
-		told := p.heardOf(state.Pods[i].UID)
-		state.Pods[i].Failures, state.Pods[i].Oversized = told.failures, told.oversized
+		report := p.reportOf(state.Pods[i].UID)
+		state.Pods[i].Failures, state.Pods[i].Oversized = report.failures, report.oversized
 	}
 }
 
-// sameFailures reports that nothing more has failed.
+// sameFailures reports whether both lists have the same counts. It ignores times.
 func sameFailures(a, b []v1alpha1.ConversionFailure) bool {
 	return slices.EqualFunc(a, b, func(a, b v1alpha1.ConversionFailure) bool {
 		return a.From == b.From && a.To == b.To && a.Cause == b.Cause && a.Count == b.Count
 	})
 }
 
-// failuresTold adds up what a pod tells of all its rulesets. Its clock may be another.
-func failuresTold(told *webhook.Failures, now time.Time) []v1alpha1.ConversionFailure {
+// reportedFailures sums the failures that a pod reports for all its rulesets. Times are converted
+// to this manager's clock.
+func reportedFailures(reported *webhook.Failures, now time.Time) []v1alpha1.ConversionFailure {
 	var sum []v1alpha1.ConversionFailure
-	for _, failure := range told.Failures {
-		if len(sum) == maxHeard || len(failure.From) > maxVersion || len(failure.To) > maxVersion || failure.Count <= 0 {
+	for _, failure := range reported.Failures {
+		if len(sum) == maxReported || len(failure.From) > maxVersion || len(failure.To) > maxVersion || failure.Count <= 0 {
 			continue
 		}
-		ago := max(told.Now.Sub(failure.Last), 0)
+		ago := max(reported.Now.Sub(failure.Last), 0)
 		row := v1alpha1.ConversionFailure{From: failure.From, To: failure.To, Cause: string(failure.Cause), Count: failure.Count,
 			LastTime: metav1.NewTime(now.Add(-ago)), Object: failure.Object, Message: failure.Message}
 		if !causeWord.MatchString(row.Cause) {
@@ -115,8 +117,8 @@ func addFailure(sum []v1alpha1.ConversionFailure, row v1alpha1.ConversionFailure
 	return append(sum, row)
 }
 
-// failuresToken is what makes a policy's pods tell; empty where its key cannot be read,
-// and then they do not.
+// failuresToken returns the token with which a policy's pods accept to report failures. It is
+// empty if the key cannot be read; then they do not report.
 func failuresToken(certificate *corev1.Secret) string {
 	pair, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {

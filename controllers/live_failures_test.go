@@ -25,9 +25,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// TestFailuresTold: what a pod tells is added up over its rulesets, by the manager's
-// clock, and bounded whatever the pod says.
-func TestFailuresTold(t *testing.T) {
+// TestReportedFailures: failures are summed over rulesets, with times of the manager's clock, and
+// bounded.
+func TestReportedFailures(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	theirs := now.Add(-time.Hour) // the clock of the pod
 	failure := func(ruleset string, cause conversion.Cause, count int64, ago time.Duration, object string) webhook.Failure {
@@ -36,7 +36,7 @@ func TestFailuresTold(t *testing.T) {
 	row := func(cause string, count int64, ago time.Duration, object string) v1alpha1.ConversionFailure {
 		return v1alpha1.ConversionFailure{From: "v1", To: "v2", Cause: cause, Count: count, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}
 	}
-	got := failuresTold(&webhook.Failures{Now: theirs, Failures: []webhook.Failure{
+	got := reportedFailures(&webhook.Failures{Now: theirs, Failures: []webhook.Failure{
 		failure("a", "Panic", 2, time.Minute, "default/a"),
 		failure("b", "Panic", 3, time.Second, "default/b"),
 		failure("a", "not a word", 1, -time.Minute, strings.Repeat("x", maxObject+1)),
@@ -46,21 +46,21 @@ func TestFailuresTold(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	many := &webhook.Failures{Now: theirs, Failures: make([]webhook.Failure, 10*maxHeard)}
+	many := &webhook.Failures{Now: theirs, Failures: make([]webhook.Failure, 10*maxReported)}
 	for i := range many.Failures {
 		many.Failures[i] = failure("a", conversion.Cause("A"+strings.Repeat("b", i%60)), 1, 0, "")
 		many.Failures[i].From = strings.Repeat("v", 1+i/60)
 		many.Failures[i].Message = strings.Repeat("ä", maxMessage)
 	}
-	got = failuresTold(many, now)
-	if len(got) != maxHeard || len(got[0].Message) > maxMessage {
+	got = reportedFailures(many, now)
+	if len(got) != maxReported || len(got[0].Message) > maxMessage {
 		t.Errorf("%d rows, with messages of %d bytes", len(got), len(got[0].Message))
 	}
 }
 
-// TestReprobeHears: a policy is woken when more conversions have failed in one of
-// its pods, and not when the same have.
-func TestReprobeHears(t *testing.T) {
+// TestReprobeReadsFailures: a policy is woken only when more conversions have failed in one of its
+// pods.
+func TestReprobeReadsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count, asked atomic.Int64
 		p := NewProber(5 * time.Minute)
@@ -73,7 +73,7 @@ func TestReprobeHears(t *testing.T) {
 			}
 			return probe.Result{Failures: told}, nil
 		}
-		p.take(t.Context(), p.ofRules(observed.Pod{UID: "1"}, probe.Target{}, probeScope{policy: "one", lasts: p.lifetime})(nil))
+		p.prove(t.Context(), p.rulesetRequests(observed.Pod{UID: "1"}, probe.Target{}, probeScope{policy: "one", lasts: p.lifetime})(nil))
 		go func() { _ = p.reprobe(t.Context()) }()
 		quiet := func() {
 			t.Helper()
@@ -89,19 +89,19 @@ func TestReprobeHears(t *testing.T) {
 			t.Errorf("policy %s is woken", about.Object.GetName())
 		}
 		state := &observed.Cluster{Pods: []observed.Pod{{UID: "1"}, {UID: "2"}}}
-		p.tell(state)
+		p.fillReports(state)
 		if len(state.Pods[0].Failures) != 1 || len(state.Pods[1].Failures) != 0 {
 			t.Errorf("pods are said to have failed in %+v", state.Pods)
 		}
 		quiet()
-		p.keep("one", nil)
-		if p.tell(state); len(state.Pods[0].Failures) != 0 {
-			t.Error("what a pod told that is gone is remembered")
+		p.retainPods("one", nil)
+		if p.fillReports(state); len(state.Pods[0].Failures) != 0 {
+			t.Error("the report of a deleted pod is remembered")
 		}
 	})
 }
 
-// TestFailuresToken is what a pod expects that serves with the same key.
+// TestFailuresToken: the token depends on the key only.
 func TestFailuresToken(t *testing.T) {
 	authority, err := pki.NewAuthority("test", time.Now(), time.Hour)
 	expect.NoError(t, err)
@@ -117,8 +117,8 @@ func TestFailuresToken(t *testing.T) {
 	}
 }
 
-// TestResamplersAreFew: all that are under way count, whatever they find.
-func TestResamplersAreFew(t *testing.T) {
+// TestConcurrentResamples: all running checks count against the limit.
+func TestConcurrentResamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ step.TakeSamples) observed.BackgroundCheck {
 			<-ctx.Done()

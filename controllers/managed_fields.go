@@ -29,51 +29,51 @@ import (
 )
 
 const (
-	// cleanPage is the number of objects whose metadata are in memory at once.
+	// cleanPage is how many objects' metadata are in memory at once.
 	cleanPage = 500
-	// patchesAtOnce bounds the patches under way.
+	// patchesAtOnce bounds concurrent patches.
 	patchesAtOnce = 4
-	// cleanPasses bounds how often all objects are gone through: each time there are
-	// only those left that were written in between.
+	// cleanPasses bounds the passes over all objects. Each pass handles the objects that were
+	// written during the previous one.
 	cleanPasses = 5
-	// keepTries and keepPause bound the waiting for a converter that is away.
-	keepTries = 15
-	keepPause = 2 * time.Second
-	// rightsTimeout bounds the waiting for the right to do this.
+	// replaceTries and replacePause bound the wait for a converter that is unavailable.
+	replaceTries = 15
+	replacePause = 2 * time.Second
+	// rightsTimeout bounds the wait for the right to clean.
 	rightsTimeout = 30 * time.Second
 )
 
 // managedFieldsCleaner removes a version's name from managedFields.
 type managedFieldsCleaner struct {
-	objects metadata.ResourceInterface
-	at      func(namespace string) metadata.ResourceInterface
-	// storage is the group and version that objects are stored at, and others are
-	// those of the definition beside the one that goes.
+	objects   metadata.ResourceInterface
+	objectsIn func(namespace string) metadata.ResourceInterface
+	// storage is the apiVersion that objects are stored at. others are the apiVersions of the
+	// definition without the removed version.
 	storage string
 	others  []string
-	// version goes, and discard are the fields of it that annotations are to hold
-	// nothing of any more.
+	// version is the version to remove. discard are its fields whose preserved values are
+	// discarded.
 	version string
 	discard []string
-	// count is what objects hold, in this pass.
+	// count counts preserved data in this pass.
 	count *headCount
 
 	mu sync.Mutex
-	// discarded are the objects from which something was removed, in all passes.
+	// discarded counts the objects from which preserved data was removed, in all passes.
 	discarded int64
-	// written are the objects that were changed in this pass, and failed those that
-	// could not be, of which the first is told.
+	// written counts the objects that were changed in this pass. failed counts those that could
+	// not be changed, and firstErr is the first reason.
 	written, failed int
-	first           error
+	firstErr        error
 }
 
-// cleanManagedFields goes through all objects until no object names the version. It
-// acts as a user that may do this and nothing else.
+// cleanManagedFields repeats passes over all objects until none names the version. It impersonates
+// a user that may do nothing else.
 func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFields) observed.BackgroundCheck {
-	if !r.cleanings.enter(ctx) {
+	if !r.cleanings.acquire(ctx) {
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "the manager is shutting down"}
 	}
-	defer r.cleanings.leave()
+	defer r.cleanings.release()
 	config := rest.CopyConfig(r.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: s.User}
 	config.QPS = -1
@@ -84,9 +84,9 @@ func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFiel
 	storage := crds.StorageVersion(s.CRD)
 	all := client.Resource(crds.Resource(s.CRD, storage))
 	c := &managedFieldsCleaner{
-		objects: all, storage: s.CRD.Spec.Group + "/" + storage, others: without(s),
+		objects: all, storage: s.CRD.Spec.Group + "/" + storage, others: otherVersions(s),
 		version: s.Version, discard: s.Discard, count: newHeadCount(s.CRD, s.Rules),
-		at: func(namespace string) metadata.ResourceInterface {
+		objectsIn: func(namespace string) metadata.ResourceInterface {
 			if namespace == "" {
 				return all
 			}
@@ -99,8 +99,8 @@ func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFiel
 	return observed.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
 }
 
-// without are the group and versions of a definition but the one that goes.
-func without(s step.ClearManagedFields) []string {
+// otherVersions returns the apiVersions of the definition without the removed version.
+func otherVersions(s step.ClearManagedFields) []string {
 	var others []string
 	for _, version := range s.CRD.Spec.Versions {
 		if version.Name != s.Version {
@@ -110,19 +110,19 @@ func without(s step.ClearManagedFields) []string {
 	return others
 }
 
-// run ends when a pass through all objects finds nothing to do: what was written
-// in between is seen by the next.
+// run ends when a pass over all objects changes nothing. Each pass handles the writes that
+// happened during the previous one.
 func (c *managedFieldsCleaner) run(ctx context.Context) error {
-	if err := c.allowed(ctx); err != nil {
+	if err := c.waitForAccess(ctx); err != nil {
 		return err
 	}
 	for range cleanPasses {
-		c.written, c.failed, c.first = 0, 0, nil
+		c.written, c.failed, c.firstErr = 0, 0, nil
 		if err := c.pass(ctx); err != nil {
 			return err
 		}
 		if c.failed > 0 {
-			return fmt.Errorf("%d objects could not be changed, for example %w", c.failed, c.first)
+			return fmt.Errorf("%d objects could not be changed, for example %w", c.failed, c.firstErr)
 		}
 		if c.written == 0 {
 			return nil
@@ -131,17 +131,17 @@ func (c *managedFieldsCleaner) run(ctx context.Context) error {
 	return errors.New("another writer keeps re-adding the version to objects, or values of it")
 }
 
-// allowed waits for the right to come, which may be taken away again to stop this.
-func (c *managedFieldsCleaner) allowed(ctx context.Context) error {
+// waitForAccess waits until the user may list objects.
+func (c *managedFieldsCleaner) waitForAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
-	return onceAllowed(ctx, func() error {
+	return retryForbidden(ctx, func() error {
 		_, err := c.objects.List(ctx, metav1.ListOptions{Limit: 1})
 		return err
 	})
 }
 
-// pass goes through all objects, page by page.
+// pass cleans all objects, page by page.
 func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: cleanPage}
 	_, storage, _ := strings.Cut(c.storage, "/")
@@ -149,7 +149,7 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 	for {
 		page, err := c.objects.List(ctx, options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			options.Continue = "" // from the beginning: what is done is passed over
+			options.Continue = "" // start again: cleaned objects are skipped
 			c.count.begin(storage)
 			continue
 		}
@@ -159,19 +159,19 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 		workers, cleaning := errgroup.WithContext(ctx)
 		workers.SetLimit(patchesAtOnce)
 		for i := range page.Items {
-			c.count.seen(&page.Items[i])
+			c.count.addObject(&page.Items[i])
 			if c.count.isTruncated(&page.Items[i], storage) {
-				if err := c.noted(ctx, &page.Items[i], errTruncated); err != nil {
+				if err := c.countOutcome(ctx, &page.Items[i], errTruncated); err != nil {
 					return err
 				}
 				continue
 			}
-			switch changes, err := c.discards(&page.Items[i]); {
+			switch changes, err := c.annotationChanges(&page.Items[i]); {
 			case err != nil:
 				return err
 			case len(changes) > 0:
-				workers.Go(func() error { return c.discardFrom(cleaning, &page.Items[i], changes) })
-			case c.names(&page.Items[i]):
+				workers.Go(func() error { return c.discardPreserved(cleaning, &page.Items[i], changes) })
+			case c.hasOldEntry(&page.Items[i]):
 				workers.Go(func() error { return c.clean(cleaning, &page.Items[i]) })
 			}
 		}
@@ -185,24 +185,23 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 	}
 }
 
-func (c *managedFieldsCleaner) names(object *metav1.PartialObjectMetadata) bool {
+func (c *managedFieldsCleaner) hasOldEntry(object *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(object.ManagedFields, c.isOld)
 }
 
-// isOld is an entry of the version that goes, or of one that went before. As long as
-// an object has one of those, API servers keep all of its entries unchanged.
+// isOld reports whether an entry names the removed version, or one that was removed earlier. While
+// an object has such an entry, API servers keep all of its entries unchanged.
 func (c *managedFieldsCleaner) isOld(entry metav1.ManagedFieldsEntry) bool {
 	return !slices.Contains(c.others, entry.APIVersion)
 }
 
-// clean writes one object, as it was read. A write in between is seen in the
-// next pass.
+// clean writes one object, unless it changed since it was read. The next pass handles a conflict.
 func (c *managedFieldsCleaner) clean(ctx context.Context, object *metav1.PartialObjectMetadata) error {
-	return c.noted(ctx, object, c.keep(ctx, object, c.left(object.ManagedFields)))
+	return c.countOutcome(ctx, object, c.replaceEntries(ctx, object, c.remainingEntries(object.ManagedFields)))
 }
 
-// noted counts what became of an object.
-func (c *managedFieldsCleaner) noted(ctx context.Context, object *metav1.PartialObjectMetadata, err error) error {
+// countOutcome counts the result of an object. It returns an error only if ctx ended.
+func (c *managedFieldsCleaner) countOutcome(ctx context.Context, object *metav1.PartialObjectMetadata, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -211,56 +210,56 @@ func (c *managedFieldsCleaner) noted(ctx context.Context, object *metav1.Partial
 	case ctx.Err() != nil:
 		return err
 	default:
-		if c.failed++; c.first == nil {
-			c.first = fmt.Errorf("%s/%s: %w", object.Namespace, object.Name, err)
+		if c.failed++; c.firstErr == nil {
+			c.firstErr = fmt.Errorf("%s/%s: %w", object.Namespace, object.Name, err)
 		}
 	}
 	return nil
 }
 
-// errTruncated is an object of which all that is read must not be written.
+// errTruncated means that the object was read in a truncated form, which must not be written.
 var errTruncated = errors.New("it was read in a truncated form, as its annotations have no room for what they are to preserve: see status.oversizedObjects of the policy")
 
-// errKept is an API server that answers a patch, and changes nothing.
-var errKept = errors.New("the API server keeps metadata.managedFields unchanged, as long as no converter converts the object to each version that they name")
+// errUnchanged means that the API server accepts a patch and changes nothing.
+var errUnchanged = errors.New("the API server keeps metadata.managedFields unchanged, as long as no converter converts the object to each version that they name")
 
-// keep writes an object's entries until it has those. While no converter answers for
-// the version of one, an API server keeps what there was, and before Kubernetes 1.37
-// drops all of them. In the end an object without any gets ours alone, which needs no
+// replaceEntries patches an object's entries until the API server stores them. While no converter
+// answers for the version of an entry, an API server keeps the previous entries; before Kubernetes
+// 1.37 it drops all of them. The last try writes only the operator's own entry, which needs no
 // conversion.
-func (c *managedFieldsCleaner) keep(ctx context.Context, object *metav1.PartialObjectMetadata, entries []metav1.ManagedFieldsEntry) error {
+func (c *managedFieldsCleaner) replaceEntries(ctx context.Context, object *metav1.PartialObjectMetadata, entries []metav1.ManagedFieldsEntry) error {
 	version, tries, dropped := object.ResourceVersion, 0, false
-	return wait.PollUntilContextCancel(ctx, keepPause, true, func(ctx context.Context) (bool, error) {
-		if tries++; dropped && tries == keepTries {
-			entries = c.left(nil)
+	return wait.PollUntilContextCancel(ctx, replacePause, true, func(ctx context.Context) (bool, error) {
+		if tries++; dropped && tries == replaceTries {
+			entries = c.remainingEntries(nil)
 		}
 		patch, err := json.Marshal(pinnedPatch(object.UID, version,
 			map[string]any{"op": "add", "path": "/metadata/managedFields", "value": entries}))
 		if err != nil {
 			return true, err
 		}
-		answer, err := c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: names.ManagedBy})
+		answer, err := c.objectsIn(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: names.ManagedBy})
 		if err != nil {
 			return true, err
 		}
 		version, dropped = answer.ResourceVersion, len(answer.ManagedFields) == 0
-		switch kept := c.names(answer); {
-		case kept && tries == keepTries:
-			return true, errKept
-		case kept || dropped:
-			return tries == keepTries, nil
+		switch unchanged := c.hasOldEntry(answer); {
+		case unchanged && tries == replaceTries:
+			return true, errUnchanged
+		case unchanged || dropped:
+			return tries == replaceTries, nil
 		}
 		return true, nil
 	})
 }
 
-// left are the entries of other versions. Without any, the next server-side apply
-// would give all fields to a manager that no one is, and no one could remove one
-// any more: so one entry says that we own nothing.
-func (c *managedFieldsCleaner) left(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	left := slices.DeleteFunc(slices.Clone(entries), c.isOld)
-	if len(left) > 0 {
-		return left
+// remainingEntries returns the entries of other versions. If there are none, it returns one entry
+// of the operator that owns nothing. Without any entry, the next server-side apply would assign
+// all fields to a manager that does not exist, and nobody could remove a field any more.
+func (c *managedFieldsCleaner) remainingEntries(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	remaining := slices.DeleteFunc(slices.Clone(entries), c.isOld)
+	if len(remaining) > 0 {
+		return remaining
 	}
 	return []metav1.ManagedFieldsEntry{{
 		Manager: names.ManagedBy, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: c.storage, FieldsType: "FieldsV1",

@@ -25,11 +25,11 @@ import (
 
 var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 
-// errDropped has the API server drop all entries of the object, and errKeeps keep them.
+// errDropped makes the API server drop all entries of the object, and errKeeps keep them.
 var errDropped, errKeeps = errors.New("dropped"), errors.New("keeps")
 
-// objectsOf is a cluster whose objects name the given versions in managedFields.
-// What is patched is answered by answer, and changed where that has no error.
+// objectsOf returns a cluster whose objects name the given versions in managedFields. The answer
+// to a patch is answer; the object changes if that is nil.
 func objectsOf(t *testing.T, objects map[string][]string, answer func(name string) error) (*managedFieldsCleaner, func() map[string][]string) {
 	t.Helper()
 	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
@@ -59,7 +59,7 @@ func objectsOf(t *testing.T, objects map[string][]string, answer func(name strin
 		return true, head(patch.GetName(), objects[patch.GetName()]), err
 	})
 	c := &managedFieldsCleaner{objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1", "example.com/v1alpha1"}}
-	c.at = func(namespace string) metadata.ResourceInterface {
+	c.objectsIn = func(namespace string) metadata.ResourceInterface {
 		return client.Resource(cronTabs).Namespace(namespace)
 	}
 	return c, func() map[string][]string {
@@ -77,13 +77,13 @@ func head(name string, versions []string) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value"`
 }
 
-// versionsIn are those that a patch leaves in managedFields.
+// versionsIn returns the versions that a patch leaves in managedFields.
 func versionsIn(t *testing.T, patch []byte) []string {
 	t.Helper()
 	var operations []operation
@@ -102,7 +102,7 @@ func versionsIn(t *testing.T, patch []byte) []string {
 	return versions
 }
 
-// until has the API server answer so before that try.
+// until returns an answer for all tries before the given one.
 func until(try int, answer error) func(string) error {
 	tries := 0
 	return func(string) error {
@@ -113,9 +113,9 @@ func until(try int, answer error) func(string) error {
 	}
 }
 
-// TestClearing removes a version's name, keeps the others, and leaves no object
-// without an entry.
-func TestClearing(t *testing.T) {
+// TestCleanManagedFields removes the name of a version, keeps the others, and leaves at least one
+// entry.
+func TestCleanManagedFields(t *testing.T) {
 	resource := cronTabs.GroupResource()
 	attempts := map[string]int{}
 	answers := map[string]func(name string) error{
@@ -128,9 +128,9 @@ func TestClearing(t *testing.T) {
 		},
 		"denied": func(name string) error { return apierrors.NewForbidden(resource, name, nil) },
 		"busy":   func(name string) error { return apierrors.NewConflict(resource, name, nil) },
-		"away":   until(keepTries-1, errDropped),
-		"stuck":  until(keepTries, errDropped),
-		"late":   until(keepTries, errKeeps),
+		"away":   until(replaceTries-1, errDropped),
+		"stuck":  until(replaceTries, errDropped),
+		"late":   until(replaceTries, errKeeps),
 		"stays":  func(string) error { return errKeeps },
 	}
 	for name, test := range map[string]struct {

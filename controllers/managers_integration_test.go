@@ -21,10 +21,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestAManagerOfBefore: a manager of another version, which should have ended, looks at
-// a policy again beside the one that leads. What it changes is changed back, once,
-// the CustomResourceDefinition is not touched, and both come to rest.
-func TestAManagerOfBefore(t *testing.T) {
+// TestPreviousManager: a manager of another version that should have ended reconciles a policy
+// beside the leader. The leader reverts the changes once, the CustomResourceDefinition is not
+// written, and both become idle.
+func TestPreviousManager(t *testing.T) {
 	const group = "before.managers.example.com"
 	name := "crontabs." + group
 	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -57,7 +57,7 @@ func TestAManagerOfBefore(t *testing.T) {
 	}
 }
 
-// anotherManager decides as a manager with another image does, when it is told to.
+// anotherManager reconciles like a manager with another image, on request.
 func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	t.Helper()
 	writer, err := client.New(direct, client.Options{Scheme: cluster.Scheme()})
@@ -65,7 +65,7 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
 	another := &ConversionPolicyReconciler{
-		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: trusting(),
+		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: fakeChecks(),
 		Settings: observed.Settings{Namespace: system, Image: image, PropagationDelay: 2 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,17 +16,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// metricsNamespace begins the names of all metrics of the manager that are our own.
+// metricsNamespace is the prefix of all metrics of the operator.
 const metricsNamespace = "conversion_operator"
 
-// scrapeTimeout is more than it takes to read what is in memory.
+// scrapeTimeout is ample for reading from the cache.
 const scrapeTimeout = 5 * time.Second
 
-// PolicyMetrics tell Prometheus what the statuses of policies say. They are made
-// when they are asked for, so that nothing is left of a policy that is gone. The
-// labels of policies are their names: there are as many as policies.
+// PolicyMetrics exports the statuses of policies to Prometheus. The values are computed at each
+// scrape, so that nothing is left of a deleted policy. The label policy has as many values as
+// there are policies.
 type PolicyMetrics struct {
-	// Policies are read from memory.
+	// Policies reads policies from the cache.
 	Policies client.Reader
 	Log      logr.Logger
 	// BuildVersion is the version of the manager.
@@ -82,59 +82,59 @@ func (m PolicyMetrics) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	for i := range policies.Items {
-		tellPolicy(&policies.Items[i], func(description *prometheus.Desc, value float64, labels ...string) {
+		collectPolicy(&policies.Items[i], func(description *prometheus.Desc, value float64, labels ...string) {
 			metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, append([]string{policies.Items[i].Name}, labels...)...)
 		})
 	}
 }
 
-// tell gives one value of a policy.
-type tell func(_ *prometheus.Desc, value float64, labels ...string)
+// setGauge exports one value of a policy.
+type setGauge func(_ *prometheus.Desc, value float64, labels ...string)
 
-// tellPolicy gives the values of one policy, those that are known.
-func tellPolicy(policy *v1alpha1.ConversionPolicy, tell tell) {
+// collectPolicy exports the known values of one policy.
+func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {
 	status := &policy.Status
-	tellConditions(status.Conditions, tell)
+	collectConditions(status.Conditions, set)
 	storage := ""
 	if crd := status.CRD; crd != nil {
 		storage = crd.StorageVersion
-		tell(storedMetric, float64(len(crd.StoredVersions)))
+		set(storedMetric, float64(len(crd.StoredVersions)))
 	}
-	tell(infoMetric, 1, policy.Spec.Converter.Kind(), storage)
+	set(infoMetric, 1, policy.Spec.Converter.Kind(), storage)
 	if pods := status.Webhook; pods != nil {
-		tell(podsMetric, float64(pods.Desired), "desired")
-		tell(podsMetric, float64(pods.Ready), "ready")
+		set(podsMetric, float64(pods.Desired), "desired")
+		set(podsMetric, float64(pods.Ready), "ready")
 	}
 	if certificate := status.Certificate; certificate != nil {
-		tell(certificateMetric, float64(certificate.NotAfter.Unix()))
-		tell(authorityMetric, float64(certificate.CANotAfter.Unix()))
+		set(certificateMetric, float64(certificate.NotAfter.Unix()))
+		set(authorityMetric, float64(certificate.CANotAfter.Unix()))
 	}
 	if drift := status.Drift; drift != nil {
-		tell(driftMetric, float64(drift.LastTime.Unix()))
+		set(driftMetric, float64(drift.LastTime.Unix()))
 	}
 	if last := status.Migration; last != nil {
-		tellMigration(last, tell)
+		collectMigration(last, set)
 	}
 	if counted := status.PreservedData; counted != nil {
-		tellPreserved(counted, tell)
+		collectPreserved(counted, set)
 	}
-	tellOversized(policy, tell)
-	tellVersions(policy, tell)
+	collectOversized(policy, set)
+	collectVersions(policy, set)
 }
 
-func tellConditions(conditions []metav1.Condition, tell tell) {
+func collectConditions(conditions []metav1.Condition, set setGauge) {
 	for _, condition := range conditions {
 		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-			tell(conditionMetric, number(condition.Status == value), condition.Type, string(value))
+			set(conditionMetric, asFloat(condition.Status == value), condition.Type, string(value))
 		}
 		if condition.Type == v1alpha1.ReadyCondition {
-			tell(reasonMetric, 1, condition.Reason)
+			set(reasonMetric, 1, condition.Reason)
 		}
 	}
 }
 
-func number(so bool) float64 {
-	if so {
+func asFloat(value bool) float64 {
+	if value {
 		return 1
 	}
 	return 0

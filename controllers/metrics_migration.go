@@ -12,8 +12,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What the status says of the latest migration. Its pod may have lived for seconds,
-// so that Prometheus has never seen it: this stays until the next one starts.
+// Values of the latest migration, from the status. Its pod may have lived for seconds only, so
+// that Prometheus never scraped it; these values stay until the next migration starts.
 var (
 	objectsMetric = policyMetric("migration_objects",
 		"Objects of the latest migration, by what became of them.", "outcome")
@@ -41,39 +41,39 @@ var migrationMetrics = []*prometheus.Desc{
 	objectsMetric, foundMetric, rateMetric, failuresMetric, migrationMetric, stepMetric, waitingMetric, startMetric, endMetric, estimateMetric,
 }
 
-// migrationStates are all of them, so that none is missing from a query.
+// migrationStates are all states, so that a query finds each.
 var migrationStates = []v1alpha1.MigrationState{
 	v1alpha1.MigrationRunning, v1alpha1.MigrationSucceeded, v1alpha1.MigrationFailed,
 	v1alpha1.MigrationSuperseded, v1alpha1.MigrationCancelled,
 }
 
-func tellMigration(last *v1alpha1.MigrationStatus, tell tell) {
-	tell(foundMetric, float64(last.Total))
-	tell(objectsMetric, float64(last.Rewritten), "rewritten")
-	tell(objectsMetric, float64(last.Current), "current")
-	tell(objectsMetric, float64(last.Gone), "gone")
-	tell(objectsMetric, float64(last.Failed), "failed")
-	tell(rateMetric, float64(last.RatePerSecond))
-	tell(waitingMetric, number(last.Waiting != ""))
+func collectMigration(last *v1alpha1.MigrationStatus, set setGauge) {
+	set(foundMetric, float64(last.Total))
+	set(objectsMetric, float64(last.Rewritten), "rewritten")
+	set(objectsMetric, float64(last.Current), "current")
+	set(objectsMetric, float64(last.Gone), "gone")
+	set(objectsMetric, float64(last.Failed), "failed")
+	set(rateMetric, float64(last.RatePerSecond))
+	set(waitingMetric, asFloat(last.Waiting != ""))
 	for _, state := range migrationStates {
-		tell(migrationMetric, number(last.State == state), string(state))
+		set(migrationMetric, asFloat(last.State == state), string(state))
 	}
 	if last.Step != "" {
-		tell(stepMetric, 1, string(last.Step))
+		set(stepMetric, 1, string(last.Step))
 	}
 	for reason, count := range listedFailures(last) {
-		tell(failuresMetric, count, reason)
+		set(failuresMetric, count, reason)
 	}
 	for metric, at := range map[*prometheus.Desc]*metav1.Time{
 		startMetric: last.StartTime, endMetric: last.CompletionTime, estimateMetric: last.EstimatedCompletion,
 	} {
 		if at != nil {
-			tell(metric, float64(at.Unix()))
+			set(metric, float64(at.Unix()))
 		}
 	}
 }
 
-// listedFailures counts by reason. A previous record has none.
+// listedFailures counts failures by reason. Records of previous versions have no reasons.
 func listedFailures(last *v1alpha1.MigrationStatus) map[string]float64 {
 	counts := map[string]float64{}
 	for _, failure := range last.Failures {

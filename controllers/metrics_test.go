@@ -28,7 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
-// inMemory lists policies, or fails where there are none.
+// inMemory lists policies, or returns an error if there are none.
 type inMemory struct {
 	client.Reader
 	policies []v1alpha1.ConversionPolicy
@@ -54,8 +54,8 @@ func scrapePolicies(t *testing.T, reader *inMemory) string {
 	return recorder.Body.String()
 }
 
-// told is a policy that has all there is to tell.
-func told() v1alpha1.ConversionPolicy {
+// fullPolicy returns a policy with a value for every metric.
+func fullPolicy() v1alpha1.ConversionPolicy {
 	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
 	return v1alpha1.ConversionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"},
@@ -93,7 +93,7 @@ func oversized() v1alpha1.ConversionPolicy {
 
 func TestPolicyMetrics(t *testing.T) {
 	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
-	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), bare, oversized()}})
+	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), bare, oversized()}})
 	var got []string
 	for line := range strings.Lines(scraped) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), metricsNamespace+"_policy_"); found {
@@ -153,21 +153,21 @@ func TestPolicyMetrics(t *testing.T) {
 	}
 }
 
-// A scrape answers what else there is while policies cannot be read.
+// If policies cannot be read, a scrape still returns other metrics.
 func TestPolicyMetricsWithoutPolicies(t *testing.T) {
 	if got := scrapePolicies(t, &inMemory{}); strings.Contains(got, "_policy_") || !strings.Contains(got, "_build_info{") {
 		t.Errorf("got %s", got)
 	}
 }
 
-// TestPolicyMetricsAreDocumented compares the table for users with what is served.
+// TestPolicyMetricsAreDocumented compares the documented metrics with the exported ones.
 func TestPolicyMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../api/docs/metrics.md", Name: "MANAGER METRICS", Prefix: metricsNamespace + "_"}
-	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), oversized()}}))
+	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), oversized()}}))
 }
 
-// A state that is not among those told would be missing from every query.
-func TestAllMigrationStatesAreTold(t *testing.T) {
+// A state that is not exported would be missing from every query.
+func TestAllMigrationStatesAreExported(t *testing.T) {
 	var definition struct {
 		Spec struct {
 			Versions []struct {
@@ -188,19 +188,19 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 		got = append(got, string(state))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("states (-schema +told):\n%s", diff)
+		t.Errorf("states (-schema +exported):\n%s", diff)
 	}
 }
 
-// TestAlertsAskForValuesThatThereAre: each is told of some policy.
-func TestAlertsAskForValuesThatThereAre(t *testing.T) {
-	policies := []v1alpha1.ConversionPolicy{told()}
+// TestAlertsUseExportedMetrics: some policy exports each metric.
+func TestAlertsUseExportedMetrics(t *testing.T) {
+	policies := []v1alpha1.ConversionPolicy{fullPolicy()}
 	conditions := &policies[0].Status.Conditions
 	for _, condition := range slices.Concat([]string{v1alpha1.StalledCondition}, v1alpha1.Abnormal, v1alpha1.Gates) {
 		*conditions = append(*conditions, metav1.Condition{Type: condition})
 	}
 	for _, step := range []v1alpha1.MigrationStep{v1alpha1.MigrationPaused, v1alpha1.MigrationAuditing, v1alpha1.MigrationVerifying} {
-		other := told()
+		other := fullPolicy()
 		other.Name = string(step)
 		other.Status.Migration.Step = step
 		other.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
@@ -209,7 +209,7 @@ func TestAlertsAskForValuesThatThereAre(t *testing.T) {
 	scraped := scrapePolicies(t, &inMemory{policies: policies})
 	for _, pair := range metricstable.Asked(t, "..", metricsNamespace+"_policy") {
 		if !strings.Contains(scraped, pair) {
-			t.Errorf("no policy is told with %s", pair)
+			t.Errorf("no policy exports %s", pair)
 		}
 	}
 }

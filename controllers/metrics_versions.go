@@ -20,8 +20,8 @@ var (
 		"The hour in which it was last noticed that a client had asked for a version that is to go, in seconds of Unix time.", "version")
 )
 
-// What status.preservedData says. An alert on the rest of a version needs its time
-// beside it: it is not counted all the time.
+// Values of status.preservedData. They are counted from time to time only, so an alert on them
+// has to check the time of the count too.
 var (
 	holdersMetric = policyMetric("preserved_objects",
 		"Objects that hold values of a version in annotations, when they were counted last.", "version")
@@ -41,18 +41,18 @@ var versionMetrics = []*prometheus.Desc{
 	versionMetric, retirementMetric, requestedMetric, holdersMetric, heldMetric, heldLargestMetric, countedMetric, countedAllMetric, oversizedMetric,
 }
 
-func tellPreserved(counted *v1alpha1.PreservedDataStatus, tell tell) {
+func collectPreserved(counted *v1alpha1.PreservedDataStatus, set setGauge) {
 	for i := range counted.Versions {
-		tell(holdersMetric, float64(counted.Versions[i].Objects), counted.Versions[i].Version)
-		tell(heldMetric, float64(counted.Versions[i].Bytes), counted.Versions[i].Version)
+		set(holdersMetric, float64(counted.Versions[i].Objects), counted.Versions[i].Version)
+		set(heldMetric, float64(counted.Versions[i].Bytes), counted.Versions[i].Version)
 	}
-	tell(heldLargestMetric, float64(counted.LargestBytes))
-	tell(countedMetric, float64(counted.Time.Unix()))
-	tell(countedAllMetric, number(counted.Complete && !counted.Outdated))
+	set(heldLargestMetric, float64(counted.LargestBytes))
+	set(countedMetric, float64(counted.Time.Unix()))
+	set(countedAllMetric, asFloat(counted.Complete && !counted.Outdated))
 }
 
-// tellOversized tells of policies with rules only: of others nothing is known.
-func tellOversized(policy *v1alpha1.ConversionPolicy, tell tell) {
+// collectOversized exports a value only for policies with rules; for others it is unknown.
+func collectOversized(policy *v1alpha1.ConversionPolicy, set setGauge) {
 	if policy.Spec.Converter.Declarative == nil {
 		return
 	}
@@ -60,22 +60,22 @@ func tellOversized(policy *v1alpha1.ConversionPolicy, tell tell) {
 	if known := policy.Status.OversizedObjects; known != nil {
 		objects = known.Objects
 	}
-	tell(oversizedMetric, float64(objects))
+	set(oversizedMetric, float64(objects))
 }
 
-func tellVersions(policy *v1alpha1.ConversionPolicy, tell tell) {
+func collectVersions(policy *v1alpha1.ConversionPolicy, set setGauge) {
 	for _, version := range policy.Status.Versions {
-		tell(versionMetric, number(version.Served), version.Name, "served")
-		tell(versionMetric, number(version.Storage), version.Name, "storage")
-		tell(versionMetric, number(version.Stored), version.Name, "stored")
-		tell(versionMetric, number(version.Deprecated), version.Name, "deprecated")
-		tell(versionMetric, number(version.SafeToUnserve), version.Name, "safe_to_unserve")
-		tell(versionMetric, number(version.SafeToRemove), version.Name, "safe_to_remove")
+		set(versionMetric, asFloat(version.Served), version.Name, "served")
+		set(versionMetric, asFloat(version.Storage), version.Name, "storage")
+		set(versionMetric, asFloat(version.Stored), version.Name, "stored")
+		set(versionMetric, asFloat(version.Deprecated), version.Name, "deprecated")
+		set(versionMetric, asFloat(version.SafeToUnserve), version.Name, "safe_to_unserve")
+		set(versionMetric, asFloat(version.SafeToRemove), version.Name, "safe_to_remove")
 		if version.LastRequested != nil {
-			tell(requestedMetric, float64(version.LastRequested.Unix()), version.Name)
+			set(requestedMetric, float64(version.LastRequested.Unix()), version.Name)
 		}
 	}
 	for _, retirement := range policy.Spec.Retirement {
-		tell(retirementMetric, 1, string(retirement.Version), string(cmp.Or(retirement.Action, v1alpha1.RetirementReport)))
+		set(retirementMetric, 1, string(retirement.Version), string(cmp.Or(retirement.Action, v1alpha1.RetirementReport)))
 	}
 }

@@ -27,12 +27,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// migrating activates a CustomResourceDefinition whose objects may be stored at its old
-// version, and asks for a migration.
+// migrating activates a CustomResourceDefinition whose objects may be stored at its old version,
+// and triggers a migration.
 func migrating(t *testing.T, group string) string {
 	t.Helper()
 	active := activate(t, group, unchanged)
-	waitUntilUnread(t, active.Name)
+	waitUntilReadEnds(t, active.Name)
 	status := client.RawPatch(mergePatch, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))
 	expect.NoError(t, cluster.Status().Patch(t.Context(), active, status))
 	patchPolicy(t, active.Name, `{"spec":{"migration":{"trigger":"first"}}}`)
@@ -40,7 +40,7 @@ func migrating(t *testing.T, group string) string {
 	return active.Name
 }
 
-// waitForJob waits until the latest run of a policy has a Job as it is to be.
+// waitForJob waits until the latest run of a policy has the expected Job.
 func waitForJob(t *testing.T, policy, what string, so func(*batchv1.Job) bool) *batchv1.Job {
 	t.Helper()
 	job := &batchv1.Job{}
@@ -60,7 +60,7 @@ func goesOn(job *batchv1.Job) bool {
 	return !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil
 }
 
-// record does what a run's pod does.
+// record writes the record of a run, as its pod does.
 func record(t *testing.T, policy string, change func(*contract.Record)) {
 	t.Helper()
 	run, crd := getPolicy(t, policy).Status.Migration, getCRD(t, policy)
@@ -86,7 +86,7 @@ func checkpointOf(t *testing.T, policy string) *corev1.ConfigMap {
 	return checkpoint
 }
 
-// specOf is what the pods of a Job are told.
+// specOf returns the run specification in a Job.
 func specOf(t *testing.T, job *batchv1.Job) contract.Spec {
 	t.Helper()
 	args := job.Spec.Template.Spec.Containers[0].Args
@@ -108,7 +108,7 @@ func failing(written *contract.Record) {
 	written.Failures = []v1alpha1.MigrationFailure{{Object: "default/bad", Message: "denied the request: no"}}
 }
 
-// collect does what the garbage collector does once a deleted Job's pods have ended.
+// collect does what the garbage collector does after the pods of a deleted Job have ended.
 func collect(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	expect.Eventually(t, "the Job is gone", func() (bool, string) {
@@ -119,15 +119,15 @@ func collect(t *testing.T, job *batchv1.Job) {
 		}
 		expect.NoError(t, err)
 		if there.DeletionTimestamp != nil {
-			err = cluster.Patch(t.Context(), there, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`)))
+			err = cluster.Patch(t.Context(), there, dropFinalizers)
 		}
 		return false, fmt.Sprint("still there ", err)
 	})
 }
 
-// TestAMigrationIsPaused, resumed, and paced again, each time where it was; its end
-// is evidence that outlives its Job.
-func TestAMigrationIsPaused(t *testing.T) {
+// TestPausedMigration: a migration that is paused, resumed and paced again continues where it was.
+// Its result is migration evidence that outlives its Job.
+func TestPausedMigration(t *testing.T) {
 	name := migrating(t, "paused.runs.example.com")
 	first := waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
@@ -138,16 +138,16 @@ func TestAMigrationIsPaused(t *testing.T) {
 		return strings.Contains(condition.Message, "at 500 of 1000 objects"), condition.Message
 	})
 	expect.Eventually(t, "its rights are gone", func() (bool, string) {
-		left := leftOf(t, name)
+		left := remainingObjects(t, name)
 		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
 	})
-	checkRest(t, name)
+	checkIdle(t, name)
 
 	patchPolicy(t, name, `{"spec":{"migration":{"paused":false}}}`)
 	if job := waitForJob(t, name, "at work again", goesOn); job.UID != first.UID {
 		t.Error("it goes on in another Job")
 	}
-	if there := leftOf(t, name); there["ClusterRole"] != 1 || there["FlowSchema"] != 1 {
+	if there := remainingObjects(t, name); there["ClusterRole"] != 1 || there["FlowSchema"] != 1 {
 		t.Errorf("it goes on without its rights: %v", there)
 	}
 	checkpoint := checkpointOf(t, name)
@@ -156,7 +156,7 @@ func TestAMigrationIsPaused(t *testing.T) {
 	collect(t, first)
 	slower := waitForJob(t, name, "another one", goesOn)
 	if spec := specOf(t, slower); slower.UID == first.UID || spec.MaxWritesPerSecond != 50 {
-		t.Errorf("the Job is not told to be slower: %+v", spec)
+		t.Errorf("the specification of the Job is not slower: %+v", spec)
 	}
 	if again := checkpointOf(t, name); again.UID != checkpoint.UID || !cmp.Equal(again.Data, checkpoint.Data) {
 		t.Error("the record was lost on the way")
@@ -171,14 +171,14 @@ func TestAMigrationIsPaused(t *testing.T) {
 		v1alpha1.ReasonMigrationCompleted, v1alpha1.ReasonStoredVersionsPruned)
 	expect.NoError(t, cluster.Delete(t.Context(), slower))
 	collect(t, slower)
-	checkRest(t, name)
+	checkIdle(t, name)
 	if evidence := getPolicy(t, name).Status.MigrationEvidence; evidence == nil || evidence.Objects != 1000 {
 		t.Errorf("without its Job, the evidence is %+v", evidence)
 	}
 }
 
-// checkRunEvents expects one event of each reason, and no more, on the policy and
-// on the CustomResourceDefinition.
+// checkRunEvents expects exactly one event of each reason on the policy and on the
+// CustomResourceDefinition.
 func checkRunEvents(t *testing.T, name string, reasons ...string) {
 	t.Helper()
 	for _, kind := range []string{"ConversionPolicy", "CustomResourceDefinition"} {
@@ -201,8 +201,8 @@ func checkRunEvents(t *testing.T, name string, reasons ...string) {
 	}
 }
 
-// TestAMigrationDoesNotStart: what keeps its pod from starting is in the status.
-func TestAMigrationDoesNotStart(t *testing.T) {
+// TestMigrationPodDoesNotStart: the status reports what keeps the pod from starting.
+func TestMigrationPodDoesNotStart(t *testing.T) {
 	name := migrating(t, "pending.runs.example.com")
 	job := waitForJob(t, name, "at work", goesOn)
 	spec := job.Spec.Template.Spec.DeepCopy()
@@ -223,9 +223,8 @@ func TestAMigrationDoesNotStart(t *testing.T) {
 	})
 }
 
-// TestAMigrationIsGivenUp: with mode Never its Job and its rights go, and nothing
-// is pruned.
-func TestAMigrationIsGivenUp(t *testing.T) {
+// TestAbandonedMigration: mode Never deletes the Job and its rights, and nothing is pruned.
+func TestAbandonedMigration(t *testing.T) {
 	name := migrating(t, "cancelled.runs.example.com")
 	job := waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
@@ -234,7 +233,7 @@ func TestAMigrationIsGivenUp(t *testing.T) {
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested)
 	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationCancelled)
 	expect.Eventually(t, "its rights are gone", func() (bool, string) {
-		left := leftOf(t, name)
+		left := remainingObjects(t, name)
 		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
 	})
 	if status := getPolicy(t, name).Status; status.Migration.State != v1alpha1.MigrationCancelled || status.MigrationEvidence != nil {
@@ -245,9 +244,9 @@ func TestAMigrationIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestAMigrationIsTriggeredAgain: while it goes on, the other run waits for its
-// end; what failed in it is no hindrance.
-func TestAMigrationIsTriggeredAgain(t *testing.T) {
+// TestTriggerDuringMigration: the next run waits for the current one to finish, and starts even if
+// that failed.
+func TestTriggerDuringMigration(t *testing.T) {
 	name := migrating(t, "again.runs.example.com")
 	first := waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
@@ -262,7 +261,7 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	record(t, name, failing)
 	second := waitForJob(t, name, "the second", func(job *batchv1.Job) bool { return goesOn(job) && job.UID != first.UID })
 	if spec := specOf(t, second); spec.RetryConfigMap != first.Name {
-		t.Errorf("the second run is not told what failed in the first: %+v", spec)
+		t.Errorf("the second run has not the failed objects of the first: %+v", spec)
 	}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(first), &corev1.ConfigMap{}))
 	record(t, name, complete)
@@ -273,8 +272,8 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	}
 }
 
-// TestAFailedMigrationSaysWhatToDo, and nothing is pruned.
-func TestAFailedMigrationSaysWhatToDo(t *testing.T) {
+// TestFailedMigration: the status says what to do, and nothing is pruned.
+func TestFailedMigration(t *testing.T) {
 	name := migrating(t, "failed.runs.example.com")
 	waitForJob(t, name, "at work", goesOn)
 	record(t, name, failing)
@@ -291,13 +290,13 @@ func TestAFailedMigrationSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestProgressIsNotNoise: however often a run records, the policy is written now
-// and then, and by nothing that has not changed.
-func TestProgressIsNotNoise(t *testing.T) {
+// TestProgressUpdatesAreLimited: however often a run writes its record, the policy is written
+// rarely, and only if something changed.
+func TestProgressUpdatesAreLimited(t *testing.T) {
 	name := migrating(t, "noise.runs.example.com")
 	waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
-	expect.Eventually(t, "its first record is told", func() (bool, string) {
+	expect.Eventually(t, "its first record is in the status", func() (bool, string) {
 		progress := getPolicy(t, name).Status.Migration.Progress
 		return progress == "500/1000", progress
 	})
@@ -311,9 +310,9 @@ func TestProgressIsNotNoise(t *testing.T) {
 	if most := 2 + int(time.Since(began)/(5*time.Second)); len(versions) > most {
 		t.Errorf("the policy was written %d times in %s", len(versions)-1, time.Since(began))
 	}
-	expect.Eventually(t, "its last record is told", func() (bool, string) {
+	expect.Eventually(t, "its last record is in the status", func() (bool, string) {
 		progress := getPolicy(t, name).Status.Migration.Progress
 		return progress == "519/1000", progress
 	})
-	checkRest(t, name)
+	checkIdle(t, name)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// observe reads everything that a decision depends on. If a converter pod is probed
-// for the first time, pending is for how long it is worth to wait for its answer.
+// observe reads everything that a decision depends on. While a converter pod is probed for the
+// first time, pending is the time to wait for its answer.
 func (r *ConversionPolicyReconciler) observe(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy,
 ) (state observed.Cluster, pending time.Duration, err error) {
@@ -37,15 +37,15 @@ func (r *ConversionPolicyReconciler) observe(
 		}
 		return err
 	})
-	noteObserved(ctx, state)
+	traceObserved(ctx, state)
 	return state, pending, err
 }
 
-// gather reads.
+// gather reads the cluster.
 func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha1.ConversionPolicy) (observed.Cluster, error) {
 	state := observed.Cluster{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *observed.Cluster) error{
-		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
+		r.observeCRD, r.observeCertificates, r.observeRulesets, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
 		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted, r.observeAdmission,
 	} {
@@ -56,21 +56,21 @@ func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha
 	return state, nil
 }
 
-// observeProofs fills in what was found out in the background.
+// observeProofs adds the results of background work.
 func (r *ConversionPolicyReconciler) observeProofs(state *observed.Cluster) (pending time.Duration) {
 	r.Checks.observe(state)
-	// To undo a foreign write takes no proof, and waits for none.
+	// A foreign write is repaired without a proof, so do not wait for one.
 	if !state.Policy.Spec.Suspend {
 		if trust := plan.TrustOf(*state); !trust.Drifted {
 			pending = r.Prober.observe(state, trust)
 		}
 	}
-	r.Prober.tell(state)
+	r.Prober.fillReports(state)
 	return pending
 }
 
-// observeCRD reads the CustomResourceDefinition live: every write to it is
-// pinned to what is read here, and caching all of them in full costs memory.
+// observeCRD reads the CustomResourceDefinition live: every write to it is pinned to the
+// resourceVersion read here, and caching all definitions in full costs memory.
 func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, state *observed.Cluster) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: state.Policy.Name}, crd)
@@ -85,22 +85,22 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, state *obse
 	return nil
 }
 
-// observePlans reads which rulesets there are. One that this version of the operator
-// cannot read, or that is not what its name says, is of no use to pods either. A ruleset
-// may be large, so that it is read where it is in the cache, and not copied.
-func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, state *observed.Cluster) error {
-	plans := &corev1.ConfigMapList{}
-	err := r.Client.List(ctx, plans, r.childrenOf(state.Policy), client.HasLabels{names.RevisionLabel}, client.UnsafeDisableDeepCopy)
+// observeRulesets reads which rulesets are stored. A ruleset that this version of the operator
+// cannot read, or whose hash does not match its name, is not readable by converter pods either.
+// Rulesets may be large, so they are not copied from the cache.
+func (r *ConversionPolicyReconciler) observeRulesets(ctx context.Context, state *observed.Cluster) error {
+	rulesets := &corev1.ConfigMapList{}
+	err := r.Client.List(ctx, rulesets, r.childrenOf(state.Policy), client.HasLabels{names.RevisionLabel}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
-	for i, readable := range r.rulesets.readable(state.Policy.Name, plans.Items) {
-		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: plans.Items[i].Labels[names.RevisionLabel], Readable: readable})
+	for i, readable := range r.rulesets.readable(state.Policy.Name, rulesets.Items) {
+		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: rulesets.Items[i].Labels[names.RevisionLabel], Readable: readable})
 	}
 	return nil
 }
 
-// observeDeployment reads why there are no pods, and whether all are of one template.
+// observeDeployment reads why pods are missing, and whether the rollout is complete.
 func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, state *observed.Cluster) error {
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.Child(state.Policy.Name)}
@@ -174,7 +174,7 @@ func (r *ConversionPolicyReconciler) observeAdmission(ctx context.Context, state
 	return client.IgnoreNotFound(err)
 }
 
-// childrenOf selects what was made for a policy, in the operator's namespace.
+// childrenOf selects the objects of a policy in the operator's namespace.
 func (r *ConversionPolicyReconciler) childrenOf(policy *v1alpha1.ConversionPolicy) client.ListOption {
 	return &children{namespace: r.Settings.Namespace, policy: policy.Name}
 }

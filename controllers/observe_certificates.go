@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// observeCertificates reads what converter pods mount, and where it comes from.
+// observeCertificates reads the certificates that converter pods mount, and their source.
 func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, state *observed.Cluster) error {
 	var err error
 	if state.Authority, err = r.secret(ctx, r.Client, names.AuthoritySecret(state.Policy.Name)); err != nil {
@@ -27,7 +27,7 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, st
 		return err
 	}
 	if name := certificates.SourceSecret(state.Policy); name != "" {
-		// Live: the cache has nothing but what the operator made.
+		// Live: the cache holds only objects that the operator manages.
 		if state.Source, err = r.secret(ctx, r.Live, name); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, st
 	return nil
 }
 
-// observeLeftovers reads which Secrets sources and previous converters have left.
+// observeLeftovers reads which Secrets of previous sources and converters still exist.
 func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, state *observed.Cluster) error {
 	for _, name := range certificates.UnusedSecrets(state.Policy) {
 		secret, err := r.secret(ctx, r.Client, name)
@@ -55,8 +55,8 @@ func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, state
 	return nil
 }
 
-// observeRequest reads what cert-manager says of the Certificate. It is no failure
-// where cert-manager is not installed.
+// observeRequest reads the status of the Certificate of cert-manager. It is not an error if
+// cert-manager is not installed.
 func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, state *observed.Cluster) error {
 	certificate := &cmv1.Certificate{}
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.IssuedSecret(state.Policy.Name)}
@@ -74,7 +74,7 @@ func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, state *
 	return nil
 }
 
-// secret returns nil for a Secret that does not exist.
+// secret returns nil if the Secret does not exist.
 func (r *ConversionPolicyReconciler) secret(ctx context.Context, from client.Reader, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, secret)

@@ -22,13 +22,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Converters that users run are in any namespace. To watch Services and
-// endpoints everywhere would cost memory for a few of them, so they are read live.
+// Converters that users run may be in any namespace. Watching all Services and endpoints for
+// the sake of a few would cost memory, so they are read live.
 //
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list
 
-// observeExternal reads what answers for a converter that users run.
+// observeExternal reads the endpoints of a converter that users run.
 func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state *observed.Cluster) error {
 	converter := state.Policy.Spec.Converter
 	if converter.URL != nil {
@@ -43,14 +43,14 @@ func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state 
 	return err
 }
 
-// externalURL is the host of a URL, which the API server's schema has checked.
+// externalURL returns the host of a URL. The API server has validated the URL.
 func externalURL(text string) observed.External {
 	parsed, err := url.Parse(text)
 	if err != nil {
 		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "spec.converter.url.url: " + err.Error()}
 	}
 	port := cmp.Or(parsed.Port(), "443")
-	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has checked it
+	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has validated it
 	return observed.External{Endpoints: []observed.Pod{{
 		Name: net.JoinHostPort(parsed.Hostname(), port), IP: parsed.Hostname(), Port: int32(number), Scheduled: true, Ready: true}}}
 }
@@ -85,8 +85,8 @@ func portsOf(service *corev1.Service) string {
 	return fmt.Sprint(ports)
 }
 
-// endpointsOf are the addresses behind one port of a Service. One that several slices
-// have, as while they are rearranged, is ready where one of them says so.
+// endpointsOf returns the addresses behind one port of a Service, sorted. While slices are
+// rearranged, several may list the same address; it is ready if one of them reports so.
 func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []observed.Pod {
 	var endpoints []observed.Pod
 	for _, slice := range list {

@@ -18,16 +18,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 )
 
-// Authorizer tells what may be done.
+// Authorizer reports who may do what.
 type Authorizer interface {
-	// MayGrant reports whether the manager may make cluster roles, of rights that it
-	// does not have.
+	// MayGrant reports whether the manager may create cluster roles with rights that it does not
+	// have itself.
 	MayGrant(ctx context.Context) (bool, error)
-	// May reports whether a ServiceAccount has what a grant gives.
+	// May reports whether a ServiceAccount has the rights of a grant.
 	May(ctx context.Context, namespace string, grant rights.Grant) (bool, error)
 }
 
-// observeGranted asks what an administrator has granted, where the manager may not.
+// observeGranted reads which rights an administrator granted, if the manager may not grant them
+// itself.
 func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, state *observed.Cluster) error {
 	if r.Authorizer == nil || state.CRD == nil {
 		return nil
@@ -38,23 +39,23 @@ func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, state *
 	state.Granted = &observed.Granted{}
 	migrate, read, clearing := rights.Of(*state)
 	for _, ask := range []struct {
-		grant rights.Grant
-		is    *bool
+		grant   rights.Grant
+		granted *bool
 	}{{migrate, &state.Granted.Migrate}, {read, &state.Granted.Read}, {clearing, &state.Granted.Clear}} {
 		may, err := r.Authorizer.May(ctx, r.Settings.Namespace, ask.grant)
 		if err != nil {
 			return err
 		}
-		*ask.is = may
+		*ask.granted = may
 	}
 	return nil
 }
 
-// rightsAge is how long the manager takes its own rights for what they were: they
-// change with its installation.
+// rightsAge is how long the answer about the manager's own rights is cached. They change with its
+// installation.
 const rightsAge = time.Minute
 
-// reviewer asks the API server's authorizer.
+// reviewer is an Authorizer that creates access reviews.
 type reviewer struct {
 	client client.Writer
 	now    func() time.Time
@@ -64,7 +65,7 @@ type reviewer struct {
 	may   bool
 }
 
-// NewAuthorizer asks the API server that the client writes to.
+// NewAuthorizer returns an Authorizer that asks the API server of the client.
 func NewAuthorizer(writer client.Writer, now func() time.Time) Authorizer {
 	return &reviewer{client: writer, now: now}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// lists answers with what it has of a kind, in another order each time, as caches do.
+// lists returns lists in another order each time, as caches do.
 type lists struct {
 	client.Client
 	random      *rand.Rand
@@ -43,9 +43,9 @@ func (l lists) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 	return meta.SetList(list, items)
 }
 
-// TestObservedInAnyOrder: what is observed is the same however a cache lists it. The
-// planner sorts lists; here it is about the one thing that is told of several objects.
-func TestObservedInAnyOrder(t *testing.T) {
+// TestObserveIsIndependentOfOrder of the lists that a cache returns. The planner sorts lists; this
+// test covers the fields that combine several objects.
+func TestObserveIsIndependentOfOrder(t *testing.T) {
 	failing := func(name, port, says string) *appsv1.Deployment {
 		deployment := from[appsv1.Deployment](t, `{metadata: {name: `+name+`, labels: {`+names.RevisionLabel+`: `+name+`}, annotations: {`+names.EndpointAnnotation+`: '{"port": `+port+`}'}},
   status: {conditions: [{type: ReplicaFailure, status: "True", message: `+says+`}]}}`)

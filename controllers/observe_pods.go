@@ -19,8 +19,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// observeImages reads which images have a Deployment, and where they are found. One
-// that does not say so was not made by the operator, or tampered with: it is of no use.
+// observeImages reads which images have a Deployment, and the endpoints of each. A Deployment
+// without a valid endpoint annotation was not created by the operator, or was changed, and is
+// ignored.
 func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, state *observed.Cluster) error {
 	deployments := &appsv1.DeploymentList{}
 	if err := r.Client.List(ctx, deployments, r.childrenOf(state.Policy), client.HasLabels{names.RevisionLabel}); err != nil {
@@ -40,7 +41,7 @@ func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, state *o
 	return nil
 }
 
-// observePods reads the converter pods that answer, or will, or did.
+// observePods reads the running, starting and terminating converter pods.
 func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *observed.Cluster) error {
 	list := &corev1.PodList{}
 	err := r.Client.List(ctx, list, r.childrenOf(state.Policy), client.MatchingLabels{names.ComponentLabel: names.ConverterComponent})
@@ -49,15 +50,15 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *obs
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		plans, image := names.SplitRevisions(pod.Annotations[names.RevisionsAnnotation]), pod.Labels[names.RevisionLabel] != ""
+		revisions, image := names.SplitRevisions(pod.Annotations[names.RevisionsAnnotation]), pod.Labels[names.RevisionLabel] != ""
 		switch {
 		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		case !pod.DeletionTimestamp.IsZero():
-			state.Ending = append(state.Ending, observed.EndingPod{Revisions: plans, Image: image, Until: pod.DeletionTimestamp.Time})
+			state.Ending = append(state.Ending, observed.EndingPod{Revisions: revisions, Image: image, Until: pod.DeletionTimestamp.Time})
 		default:
 			state.Pods = append(state.Pods, observed.Pod{
 				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: converter.PortOf(&pod.Spec),
-				Revisions: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
+				Revisions: revisions, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
 				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[names.CertificateAnnotation]})
 		}
 	}
@@ -73,7 +74,7 @@ func podReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// Reasons that the kubelet gives a waiting container: pkg/kubelet/images/types.go and
+// Reasons that the kubelet sets on a waiting container: pkg/kubelet/images/types.go and
 // pkg/kubelet/container/sync_result.go of k8s.io/kubernetes.
 var (
 	imageReasons  = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
@@ -82,7 +83,7 @@ var (
 
 const crashReason = "CrashLoopBackOff"
 
-// The scheduler and the ReplicaSet controller give a cause in words only:
+// The scheduler and the ReplicaSet controller report a cause only as text:
 // pkg/scheduler/framework/plugins/nodeports of k8s.io/kubernetes, and
 // k8s.io/pod-security-admission.
 const (
@@ -90,8 +91,8 @@ const (
 	podSecurityText = "PodSecurity"
 )
 
-// trouble says what keeps a pod from starting, in words that stay the same while it
-// does: the kubelet's own count attempts and seconds.
+// trouble returns what keeps a pod from starting. The message is stable; the kubelet's own message
+// counts attempts and seconds.
 func trouble(pod *corev1.Pod) observed.PodTrouble {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

@@ -22,8 +22,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// observeRuns reads the migration Jobs and what they recorded. Of some there is
-// only the record: the Job is not made yet, or is being made again.
+// observeRuns reads the migration Jobs and their records. A record may have no Job: the Job is not
+// created yet, or is being recreated.
 func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, state *observed.Cluster) error {
 	ofRuns := []client.ListOption{r.childrenOf(state.Policy), client.HasLabels{names.RunLabel}}
 	jobs, records := &batchv1.JobList{}, &corev1.ConfigMapList{}
@@ -52,8 +52,8 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, state *obs
 	return r.observeRights(ctx, state)
 }
 
-// addJob joins a Job and its record, which come from two caches: of a Job that
-// has ended, the last word is read live.
+// addJob joins a Job and its record. They come from two caches, so the record of a finished Job is
+// read live unless it is final.
 func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string]*observed.Run, job *batchv1.Job) error {
 	id := job.Labels[names.RunLabel]
 	run := runs[id]
@@ -73,7 +73,7 @@ func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string
 	return nil
 }
 
-// addTrouble says what keeps the pods of runs from starting.
+// addTrouble adds what keeps the pods of runs from starting.
 func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[string]*observed.Run, ofRuns ...client.ListOption) error {
 	list := &corev1.PodList{}
 	if err := r.Client.List(ctx, list, ofRuns...); err != nil {
@@ -90,7 +90,7 @@ func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[st
 	return nil
 }
 
-// recordIn is the record in a run's ConfigMap; nil while the run has not written any.
+// recordIn returns the record in a run's ConfigMap, or nil if the run has not written one.
 func recordIn(configMap *corev1.ConfigMap) *contract.Record {
 	text, recorded := configMap.Data[contract.RecordKey]
 	if !recorded {
@@ -100,22 +100,22 @@ func recordIn(configMap *corev1.ConfigMap) *contract.Record {
 }
 
 func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, state *observed.Cluster) error {
-	// Deleted last, and made first, no matter who grants the rest.
+	// The ServiceAccount is created first and deleted last, whoever grants the rights.
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.MigrationRights(state.Policy.Name)}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	state.Rights = err == nil
 	return client.IgnoreNotFound(err)
 }
 
-// migrators are the kinds by which others migrate: Kubernetes' own, and
-// kube-storage-version-migrator's.
+// migrators are the kinds by which other clients migrate: Kubernetes' own, and that of
+// kube-storage-version-migrator.
 var migrators = []schema.GroupKind{
 	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
 	{Group: "migration.k8s.io", Kind: "StorageVersionMigration"},
 }
 
-// observeForeignMigration looks live whether another client migrates the same
-// objects. Not every API server serves these kinds, so the operator does not watch them.
+// observeForeignMigration reads live whether another client migrates the same objects. Not every
+// API server serves these kinds, so the operator does not watch them.
 func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context, state *observed.Cluster) error {
 	if state.CRD == nil || !migration.MayMigrate(state.Policy) {
 		return nil
@@ -134,7 +134,7 @@ func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context
 	return nil
 }
 
-// runningMigration names a migration of a resource that has begun and not ended.
+// runningMigration returns the name of a migration of the resource that runs, or an empty string.
 func (r *ConversionPolicyReconciler) runningMigration(ctx context.Context, kind schema.GroupKind, resource schema.GroupResource) (string, error) {
 	mapping, err := r.Client.RESTMapper().RESTMapping(kind)
 	if apimeta.IsNoMatchError(err) {
@@ -162,18 +162,18 @@ func (r *ConversionPolicyReconciler) runningMigration(ctx context.Context, kind 
 	return slices.Min(running), nil
 }
 
-// migrates reports whether a migration of the resource is under way.
+// migrates reports whether the object is a running migration of the resource.
 func migrates(object *unstructured.Unstructured, resource schema.GroupResource) bool {
-	of, _, _ := unstructured.NestedStringMap(object.Object, "spec", "resource")
-	if of["group"] != resource.Group || of["resource"] != resource.Resource {
+	target, _, _ := unstructured.NestedStringMap(object.Object, "spec", "resource")
+	if target["group"] != resource.Group || target["resource"] != resource.Resource {
 		return false
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	is := map[any]bool{}
+	isTrue := map[any]bool{}
 	for _, condition := range conditions {
 		if condition, ok := condition.(map[string]any); ok {
-			is[condition["type"]] = condition["status"] == "True"
+			isTrue[condition["type"]] = condition["status"] == "True"
 		}
 	}
-	return is["Running"] && !is["Succeeded"] && !is["Failed"]
+	return isTrue["Running"] && !isTrue["Succeeded"] && !isTrue["Failed"]
 }

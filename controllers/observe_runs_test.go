@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestMigrates reads migrations of Kubernetes' own, and of the one that was there before it.
+// TestMigrates reads migrations of Kubernetes and of kube-storage-version-migrator.
 func TestMigrates(t *testing.T) {
 	crontabs := schema.GroupResource{Group: "example.com", Resource: "crontabs"}
 	cases := map[string]struct {

@@ -21,47 +21,48 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// orphans are the policies that may be gone and have left something behind: those
-// that there were, and those that something was seen of. It is forgotten with the
-// manager, which costs a second check and a second event.
+// orphans remembers policies that may be deleted and may have left objects: every policy that was
+// reconciled, and every policy named by a child. It is in memory only; a restart costs a second
+// check and a second event.
 type orphans struct {
 	mu    sync.Mutex
 	known map[string]orphan
 }
 
 type orphan struct {
-	// released is when its CustomResourceDefinition was first seen to do without it.
+	// released is when the CustomResourceDefinition was first seen not to use the converter.
 	released time.Time
-	// announced tells that an event has said of it that it is needed.
-	announced bool
+	// reported is true after an event said that the converter is still in use.
+	reported bool
 }
 
 func (o *orphans) get(policy string) (orphan, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	is, known := o.known[policy]
-	return is, known
+	entry, known := o.known[policy]
+	return entry, known
 }
 
-// see keeps in mind that something is left of a policy.
-func (o *orphans) see(policy string) {
+// add remembers a policy that a child names.
+func (o *orphans) add(policy string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.known == nil {
-		o.known = map[string]orphan{}
-	}
-	if _, seen := o.known[policy]; !seen {
-		o.known[policy] = orphan{}
+	if _, known := o.known[policy]; !known {
+		o.set(policy, orphan{})
 	}
 }
 
-func (o *orphans) put(policy string, is orphan) {
+func (o *orphans) put(policy string, entry orphan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.set(policy, entry)
+}
+
+func (o *orphans) set(policy string, entry orphan) {
 	if o.known == nil {
 		o.known = map[string]orphan{}
 	}
-	o.known[policy] = is
+	o.known[policy] = entry
 }
 
 func (o *orphans) forget(policy string) {
@@ -70,9 +71,9 @@ func (o *orphans) forget(policy string) {
 	delete(o.known, policy)
 }
 
-// tendOrphan looks after the leftovers of a policy that is gone. It is asked about
-// every CustomResourceDefinition of the cluster, and ends early for most.
-func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string) (ctrl.Result, error) {
+// reconcileOrphan cleans up after a deleted policy. It is called for every
+// CustomResourceDefinition without a policy, and returns early for most.
+func (r *ConversionPolicyReconciler) reconcileOrphan(ctx context.Context, name string) (ctrl.Result, error) {
 	if _, known := r.orphans.get(name); !known {
 		return ctrl.Result{}, nil
 	}
@@ -81,7 +82,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 		r.orphans.forget(name)
 		return ctrl.Result{}, err
 	}
-	// The cache may not know yet of a policy that was just created.
+	// The cache may lag behind the creation of the policy.
 	policy := &v1alpha1.ConversionPolicy{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, policy); !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, err
@@ -95,7 +96,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 	}
 	decided := r.decideOrphan(ctx, state)
 	_, err = r.apply(ctx, state.Policy, decided)
-	return afterWrites(decided, err)
+	return resultOf(decided, err)
 }
 
 func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, state observed.Cluster) plan.Plan {
@@ -106,21 +107,21 @@ func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, state obs
 	}
 	decided, needed := plan.MakeOrphan(state, known.released)
 	if needed {
-		if !known.announced {
+		if !known.reported {
 			ctrl.LoggerFrom(ctx).Info("The CustomResourceDefinition converts through a converter whose policy is gone")
-			r.announceOrphan(state.CRD)
+			r.emitOrphanEvent(state.CRD)
 		}
-		known = orphan{announced: true}
+		known = orphan{reported: true}
 	}
 	r.orphans.put(name, known)
 	return decided
 }
 
-// anyChild reports whether the cache has anything that was made for a policy.
+// anyChild reports whether the cache has any object of a policy.
 func (r *ConversionPolicyReconciler) anyChild(ctx context.Context, policy string) (bool, error) {
 	for _, kind := range r.childKinds() {
 		if _, certificates := kind.list.(*cmv1.CertificateList); certificates {
-			continue // those of cert-manager are not in the cache, and never alone
+			continue // not cached, and never the only child
 		}
 		if err := r.Client.List(ctx, kind.list, childrenNamed(policy), kind.from); err != nil {
 			return false, err

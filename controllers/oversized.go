@@ -21,33 +21,33 @@ import (
 )
 
 const (
-	// maxOversizedFields bounds the fields that are named of an object.
+	// maxOversizedFields bounds how many fields of an object are named.
 	maxOversizedFields = 5
-	// maxOversizedField bounds each of them, in bytes.
+	// maxOversizedField bounds the length of each, in bytes.
 	maxOversizedField = 256
-	// smallObject is too small to have too much to preserve, in bytes.
+	// smallObject is a size in bytes below which annotations have room for all preserved values.
 	smallObject = 8 << 10
-	// oversizedPrecision is by how much two tellings of the same may differ.
+	// oversizedPrecision is the difference of times that is ignored between two reports.
 	oversizedPrecision = time.Minute
 )
 
-// oversizedTold is what a pod tells of objects that it answered in a truncated form.
-// Its clock may be another, and what it tells may have been made up.
-func oversizedTold(told *webhook.Failures, now time.Time) []v1alpha1.OversizedObject {
+// reportedOversized returns the objects that a pod reports as truncated. It bounds every value,
+// because a pod may report anything, and converts times to this manager's clock.
+func reportedOversized(reported *webhook.Failures, now time.Time) []v1alpha1.OversizedObject {
 	var all []v1alpha1.OversizedObject
-	for _, seen := range told.Oversized {
-		if hasOversized(all, seen.Object, seen.Version) || len(all) == maxHeard || len(seen.Version) > maxVersion || len(seen.FieldsOf) > maxVersion || seen.Object == "" || len(seen.Object) > maxObject {
+	for _, seen := range reported.Oversized {
+		if hasOversized(all, seen.Object, seen.Version) || len(all) == maxReported || len(seen.Version) > maxVersion || len(seen.FieldsOf) > maxVersion || seen.Object == "" || len(seen.Object) > maxObject {
 			continue
 		}
 		all = append(all, v1alpha1.OversizedObject{
 			Object: seen.Object, Version: seen.Version, FieldsOf: seen.FieldsOf, Bytes: max(seen.Bytes, 0), Fields: someFields(seen.Fields),
-			LastTime: metav1.NewTime(now.Add(-max(told.Now.Sub(seen.Last), 0))),
+			LastTime: metav1.NewTime(now.Add(-max(reported.Now.Sub(seen.Last), 0))),
 		})
 	}
 	return all
 }
 
-// someFields are as many as a status has room for.
+// someFields returns as many fields as a status has room for.
 func someFields(fields []string) []string {
 	some := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return len(field) > maxOversizedField })
 	return some[:min(len(some), maxOversizedFields)]
@@ -57,21 +57,23 @@ func hasOversized(rows []v1alpha1.OversizedObject, object, version string) bool 
 	return slices.ContainsFunc(rows, func(row v1alpha1.OversizedObject) bool { return row.Object == object && row.Version == version })
 }
 
-// sameOversized reports that nothing more was seen, but the same within a time.
+// sameOversized reports whether both lists have the same objects, with times that differ by less
+// than within.
 func sameOversized(a, b []v1alpha1.OversizedObject, within time.Duration) bool {
 	return slices.EqualFunc(a, b, func(a, b v1alpha1.OversizedObject) bool {
 		return a.Object == b.Object && a.Version == b.Version && a.Bytes == b.Bytes && b.LastTime.Sub(a.LastTime.Time).Abs() < within
 	})
 }
 
-// oversizedCount finds objects that have no whole form at a version.
+// oversizedCount finds objects that are truncated at a version.
 type oversizedCount struct {
 	converter *conversion.Converter
-	found     []v1alpha1.OversizedObject
-	whole     []v1alpha1.OversizedObject
+	// found are truncated. restored were, and no longer are.
+	found    []v1alpha1.OversizedObject
+	restored []v1alpha1.OversizedObject
 }
 
-// newOversizedCount is nil where nothing is truncated.
+// newOversizedCount returns nil if the ruleset truncates nothing.
 func newOversizedCount(s step.TakeSamples) *oversizedCount {
 	rules := s.Rules.Ruleset
 	if rules == nil || rules.Truncating == nil || rules.Truncating.RefuseOnly {
@@ -84,12 +86,12 @@ func newOversizedCount(s step.TakeSamples) *oversizedCount {
 	return &oversizedCount{converter: converter}
 }
 
-// add notes an object that lacks something; nil is nothing.
+// add records an object from which omitted is missing, and reports whether omitted is not nil.
 func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
 	if omitted == nil {
 		return false
 	}
-	if !hasOversized(c.found, object, omitted.At) && len(c.found) < maxHeard {
+	if !hasOversized(c.found, object, omitted.At) && len(c.found) < maxReported {
 		c.found = append(c.found, v1alpha1.OversizedObject{
 			Object: object, Version: omitted.At, FieldsOf: omitted.Version, Fields: someFields(omitted.Fields),
 			Bytes: int64(omitted.Bytes), LastTime: metav1.Now(),
@@ -98,32 +100,32 @@ func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
 	return true
 }
 
-// gatherOversized reads the metadata of objects at the versions at which they may be truncated, and
-// those again that are known and were not among them. What cannot be read stays known.
+// gatherOversized reads the metadata of objects at all served versions, and rereads the known
+// oversized objects that were not among them. An object that cannot be read stays known.
 func (r *reader) gatherOversized(ctx context.Context, s step.TakeSamples, c *oversizedCount) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	cluster, err := r.connect(s.Reader)
 	if err != nil {
-		return // as samples, of which it is told
+		return // the samples report the same error
 	}
 	for _, version := range crds.ServedVersions(s.CRD) {
 		count := 0
-		// That it fails says nothing of the objects.
+		// An error says nothing about the objects.
 		_ = cluster.Heads(ctx, crds.Resource(s.CRD, version), func(head live.Head) bool {
 			c.add(head.String(), c.converter.OmittedBy(version, head.Annotations))
 			count++
-			return count < maxHeads && len(c.found) < maxHeard
+			return count < maxHeads && len(c.found) < maxReported
 		})
 	}
 	for _, row := range s.Oversized {
 		if !hasOversized(c.found, row.Object, row.Version) {
-			c.readAgain(ctx, cluster, s, row)
+			c.reread(ctx, cluster, s, row)
 		}
 	}
 }
 
-func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, row v1alpha1.OversizedObject) {
+func (c *oversizedCount) reread(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, row v1alpha1.OversizedObject) {
 	namespace, name, namespaced := strings.Cut(row.Object, "/")
 	if !namespaced {
 		namespace, name = "", row.Object
@@ -134,12 +136,12 @@ func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, s
 		row.LastTime = metav1.Now()
 		c.found = append(c.found, row)
 	case !found || !c.add(row.Object, c.converter.OmittedIn(object.JSON)):
-		c.whole = append(c.whole, row)
+		c.restored = append(c.restored, row)
 	}
 }
 
-// isOversized reports whether an object has no whole form at another version, by what
-// the converter pods make of it. It is no loss: readers are told, and no one stores it.
+// isOversized reports whether the converter pods truncate an object at another version. That is
+// not a data loss: readers are warned, and admission refuses to store the truncated form.
 func (s *sampler) isOversized(object objects.Object, next step.TakeSamples, count *oversizedCount) bool {
 	if count == nil || len(object.JSON) < smallObject {
 		return false

@@ -15,19 +15,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// TestOversizedTold: what a pod tells fits into a status, whatever it is, and its clock
-// may be another.
-func TestOversizedTold(t *testing.T) {
+// TestReportedOversized: any report of a pod fits into a status, and its clock may differ.
+func TestReportedOversized(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	theirs := now.Add(-time.Hour)
 	good := webhook.Oversized{Object: "default/a", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", strings.Repeat("x", 1000), ".b"}, Bytes: 400_000, Last: theirs.Add(-time.Minute)}
 	bad := []webhook.Oversized{good, {Object: "", Version: "v1"}, {Object: strings.Repeat("x", 1000), Version: "v1"}, {Object: "b", Version: strings.Repeat("v", 100)}}
-	got := oversizedTold(&webhook.Failures{Now: theirs, Oversized: append([]webhook.Oversized{good}, bad...)}, now)
+	got := reportedOversized(&webhook.Failures{Now: theirs, Oversized: append([]webhook.Oversized{good}, bad...)}, now)
 	want := []v1alpha1.OversizedObject{{Object: "default/a", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", ".b"}, Bytes: 400_000, LastTime: metav1.NewTime(now.Add(-time.Minute))}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	later := oversizedTold(&webhook.Failures{Now: theirs.Add(time.Second), Oversized: []webhook.Oversized{good}}, now)
+	later := reportedOversized(&webhook.Failures{Now: theirs.Add(time.Second), Oversized: []webhook.Oversized{good}}, now)
 	if !sameOversized(got, later, oversizedPrecision) || sameOversized(got, nil, oversizedPrecision) {
 		t.Error("it tells the same from another badly")
 	}

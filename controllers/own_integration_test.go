@@ -28,12 +28,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// ownPolicy has another kind of converter than rules.
+// ownPolicy returns a policy with a converter of the user.
 func ownPolicy(group, converter string) string {
 	return fmt.Sprintf("metadata: {name: crontabs.%s}\nspec: {converter: {%s}, migration: {mode: OnTrigger}}", group, converter)
 }
 
-// deploymentsOf are a policy's Deployments for images, by their images.
+// deploymentsOf returns a policy's Deployments, by image.
 func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
@@ -45,7 +45,7 @@ func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
 	return found
 }
 
-// runImage starts the pods of an image once its Deployment is there.
+// runImage starts the pods of an image after its Deployment was created.
 func (k *kubelet) runImage(t *testing.T, policy, image string) {
 	t.Helper()
 	var deployment appsv1.Deployment
@@ -62,8 +62,7 @@ func (k *kubelet) runImage(t *testing.T, policy, image string) {
 		"10.1.2.1", map[string]int32{port.Name: port.ContainerPort})
 }
 
-// TestImage activates a CustomResourceDefinition with an image, and changes it: a bad one
-// first, which changes nothing that serves.
+// TestImage activates an image, and changes it. A bad image does not replace the one that serves.
 func TestImage(t *testing.T) {
 	const group, name = "image.example.com", "crontabs.image.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -71,13 +70,13 @@ func TestImage(t *testing.T) {
 	pods.runImage(t, name, "example.com/crontab:1")
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if verified := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified); !strings.Contains(verified.Message, "warning: it is a fake") {
-		t.Errorf("the probe's warning is not told: %s", verified.Message)
+		t.Errorf("the probe's warning is missing: %s", verified.Message)
 	}
 	first := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service
 	if *first.Path != "/their/convert" || *first.Port != 444 {
 		t.Errorf("the CustomResourceDefinition calls %s at port %d", *first.Path, *first.Port)
 	}
-	checkRest(t, name)
+	checkIdle(t, name)
 
 	serverName := names.ServerName(name, system)
 	pods.refuseOwn.Store(serverName, &probe.Error{Reason: probe.ReasonCanaryFailed, Message: "metadata.name is another"})
@@ -113,7 +112,7 @@ func setImage(t *testing.T, name, image string) {
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Image = image })
 }
 
-// changePolicy changes the spec, whatever the manager writes to the status meanwhile.
+// changePolicy changes the spec, and retries after a conflict.
 func changePolicy(t *testing.T, name string, change func(*v1alpha1.ConversionPolicySpec)) {
 	t.Helper()
 	policy := getPolicy(t, name)
@@ -122,8 +121,8 @@ func changePolicy(t *testing.T, name string, change func(*v1alpha1.ConversionPol
 	expect.NoError(t, cluster.Patch(t.Context(), policy, client.MergeFrom(base)))
 }
 
-// TestServiceOfOthers: what the operator does not run is proven endpoint by endpoint.
-func TestServiceOfOthers(t *testing.T) {
+// TestForeignService: each endpoint of a converter that users run is probed.
+func TestForeignService(t *testing.T) {
 	const group, name, theirs = "service.example.com", "crontabs.service.example.com", "crontab-system"
 	expect.NoError(t, cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}}))
 	pods.refuseOwn.Store("webhook.crontab-system.svc", &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: "x509: certificate signed by unknown authority"})
@@ -137,8 +136,8 @@ func TestServiceOfOthers(t *testing.T) {
 
 	service := create(t, "metadata: {namespace: crontab-system, name: webhook}\nspec: {ports: [{name: https, port: 443}]}", &corev1.Service{})
 	expect.Eventually(t, "the port is missed", func() (bool, string) {
-		told := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound)
-		return strings.Contains(told.Message, "has no port 8443: it has [443]"), told.Message
+		condition := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound)
+		return strings.Contains(condition.Message, "has no port 8443: it has [443]"), condition.Message
 	})
 	service.Spec.Ports[0].Port = 8443
 	expect.NoError(t, cluster.Update(t.Context(), service))
@@ -178,7 +177,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestNone: nothing is converted where nothing is lost, or nothing that was not given up.
+// TestNone: strategy None is used if no field is lost, or only fields that the policy gives up.
 func TestNone(t *testing.T) {
 	const group, name = "none.example.com", "crontabs.none.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -201,7 +200,8 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// TestPatches: the API server takes what patches make, and a bad one is told and changes nothing.
+// TestPatches: the API server accepts the patched objects. A bad patch is reported and changes
+// nothing.
 func TestPatches(t *testing.T) {
 	const group, name = "patched.example.com", "crontabs.patched.example.com"
 	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -240,16 +240,16 @@ patches:
 	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntValue() != 1 {
 		t.Errorf("the PodDisruptionBudget is %+v", budget.Spec)
 	}
-	checkRest(t, name)
+	checkIdle(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Workload.Patches[1].Patch = "[{op: remove, path: /spec/nothing}]"
 	})
-	told := waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidPatch)
-	if !strings.HasPrefix(told.Message, "spec.workload.patches[1]: ") {
-		t.Errorf("the message is %s", told.Message)
+	condition := waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidPatch)
+	if !strings.HasPrefix(condition.Message, "spec.workload.patches[1]: ") {
+		t.Errorf("the message is %s", condition.Message)
 	}
-	checkRest(t, name)
+	checkIdle(t, name)
 	after := &appsv1.Deployment{}
 	expect.NoError(t, cluster.Get(t.Context(), key, after))
 	if after.Generation != deployment.Generation {
@@ -257,8 +257,8 @@ patches:
 	}
 }
 
-// TestAdmissionOfConverters holds the schema of converters and workload against one
-// policy that it accepts and one that it refuses.
+// TestAdmissionOfConverters checks each validation rule of converters and workload with an
+// accepted and a refused policy.
 func TestAdmissionOfConverters(t *testing.T) {
 	cases := map[string]struct{ spec, want string }{
 		"an image":                  {"converter: {image: {image: a}}", ""},
@@ -298,7 +298,7 @@ func TestAdmissionOfConverters(t *testing.T) {
 	}
 }
 
-// TestDocumentedPolicies: the API server accepts what the documentation shows.
+// TestDocumentedPolicies: the API server accepts the policies in the documentation.
 func TestDocumentedPolicies(t *testing.T) {
 	var blocks [][]string
 	for page, least := range map[string]int{"own-converter.md": 7, "retiring.md": 2} {

@@ -29,7 +29,7 @@ func from[T any](t *testing.T, text string) T {
 	return value
 }
 
-// TestTrouble: what keeps a pod from starting is told without what changes each time.
+// TestTrouble: the message about a pod that does not start is stable.
 func TestTrouble(t *testing.T) {
 	cases := map[string]struct {
 		status, want string
@@ -55,7 +55,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestEndpointsOf: addresses behind one port, each once, and ready where one slice says so.
+// TestEndpointsOf: each address of a port is returned once, and is ready if one slice reports so.
 func TestEndpointsOf(t *testing.T) {
 	slices := from[[]discoveryv1.EndpointSlice](t, `
 - ports: [{name: metrics, port: 8080}, {name: https, port: 9443}]
@@ -75,7 +75,7 @@ func TestEndpointsOf(t *testing.T) {
 	}
 }
 
-// TestOwnTarget: each kind of converter is asked where API servers ask it.
+// TestOwnTarget: each kind of converter is probed at the address and path that API servers call.
 func TestOwnTarget(t *testing.T) {
 	type target struct{ ServerName, Path, ReviewVersion string }
 	cases := map[string]struct {
@@ -108,7 +108,7 @@ func TestOwnTarget(t *testing.T) {
 	}
 }
 
-// TestOwnCanaries: one for each direction between versions that are in use.
+// TestOwnCanaries: one for each direction between versions in use.
 func TestOwnCanaries(t *testing.T) {
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, `
 spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served: true}, {name: v2, served: true, storage: true}, {name: v3}]}
@@ -125,9 +125,9 @@ spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served:
 	}
 }
 
-// TestAskOwn: a pod is asked once, with its warning remembered, until something
-// changes; what users run is asked each time.
-func TestAskOwn(t *testing.T) {
+// TestProbeOwn: a pod of an image is probed once until something changes, and its warning is
+// cached. Other converters of users are probed each time.
+func TestProbeOwn(t *testing.T) {
 	asked := 0
 	failing := errors.New("no")
 	p := NewProber(time.Hour)
@@ -149,13 +149,13 @@ func TestAskOwn(t *testing.T) {
 		{"leaf", "/convert", time.Hour, observed.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
 		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
 		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
-		{"other leaf field", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
-		{"other leaf field", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
-		{"other leaf field", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
+		{"another certificate", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
+		{"another certificate", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
+		{"another certificate", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
 	}
 	for i, step := range steps {
 		target.Path = step.path
-		got := p.take(t.Context(), p.ofOwn(pod, target, probeScope{leaf: []byte(step.leaf), lasts: step.lasts})(nil))
+		got := p.prove(t.Context(), p.ownRequests(pod, target, probeScope{leaf: []byte(step.leaf), lasts: step.lasts})(nil))
 		if diff := cmp.Diff(&step.want, got); diff != "" || asked != step.asked {
 			t.Errorf("step %d: asked %d times, want %d; proof (-want +got):\n%s", i, asked, step.asked, diff)
 		}
@@ -163,7 +163,7 @@ func TestAskOwn(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	asked = 0
-	if got := p.take(ended, p.ofOwn(pod, target, probeScope{lasts: time.Hour})(nil)); got != nil {
+	if got := p.prove(ended, p.ownRequests(pod, target, probeScope{lasts: time.Hour})(nil)); got != nil {
 		t.Errorf("a probe that was cut short says %v", got)
 	}
 }

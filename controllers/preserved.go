@@ -22,14 +22,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-// headCount counts what objects hold in annotations, by the metadata that is listed of
-// them anyway. It counts nothing where it is nil: where a converter has no rules.
+// headCount counts preserved data in the annotations of listed metadata. A nil headCount counts
+// nothing: the converter has no rules.
 type headCount struct {
 	converter *conversion.Converter
 	crd       *apiextensionsv1.CustomResourceDefinition
 	held      observed.Held
-	// ruleset is the hash of the rules, and usable tells that the objects are listed as
-	// they are stored: at another version, converters have restored some already.
+	// ruleset is the hash of the rules. usable is true if the objects are listed at the storage
+	// version: at another version, converters have already restored some values.
 	ruleset string
 	usable  bool
 }
@@ -45,14 +45,14 @@ func newHeadCount(crd *apiextensionsv1.CustomResourceDefinition, rules *conversi
 	return &headCount{converter: converter, crd: crd, ruleset: rules.Hash()}
 }
 
-// begin counts from nothing, in a list at a version.
+// begin starts a new count, for a list at a version.
 func (c *headCount) begin(version string) {
 	if c != nil {
 		c.held, c.usable = observed.Held{CRD: c.crd.UID, Ruleset: c.ruleset, Since: time.Now()}, version == crds.StorageVersion(c.crd)
 	}
 }
 
-// add counts one object, and returns what is worth keeping in memory of it.
+// add counts one object, and returns it without annotations, which need not stay in memory.
 func (c *headCount) add(head live.Head) live.Head {
 	if c != nil {
 		c.held.Add(head.String(), c.converter.PreservedIn(head.Annotations))
@@ -61,14 +61,14 @@ func (c *headCount) add(head live.Head) live.Head {
 	return head
 }
 
-// end says whether the list had all objects.
+// end records whether the list was complete.
 func (c *headCount) end(all bool) {
 	if c != nil {
 		c.held.All = all
 	}
 }
 
-// counted is nil where nothing was, or to no use.
+// counted returns the count, or nil if there is none or it is not usable.
 func (c *headCount) counted() *observed.Held {
 	if c == nil || !c.usable {
 		return nil
@@ -76,31 +76,31 @@ func (c *headCount) counted() *observed.Held {
 	return &c.held
 }
 
-// seen counts one object of a list of metadata.
-func (c *headCount) seen(object *metav1.PartialObjectMetadata) {
+// addObject counts one object of a metadata list.
+func (c *headCount) addObject(object *metav1.PartialObjectMetadata) {
 	c.add(live.Head{Namespace: object.Namespace, Name: object.Name, Annotations: object.Annotations})
 }
 
-// isTruncated reports that an object lacks something at the version at which it was read.
+// isTruncated reports whether an object was truncated at the version at which it was read.
 func (c *headCount) isTruncated(object *metav1.PartialObjectMetadata, version string) bool {
 	return c != nil && len(object.Annotations) > 0 && c.converter.OmittedBy(version, object.Annotations) != nil
 }
 
-// discards is how an object's annotations are to change, so that they hold nothing more
-// of what may be lost with the version that goes.
-func (c *managedFieldsCleaner) discards(object *metav1.PartialObjectMetadata) (map[string]*string, error) {
+// annotationChanges returns how an object's annotations have to change to discard the preserved
+// values that may be lost with the removed version.
+func (c *managedFieldsCleaner) annotationChanges(object *metav1.PartialObjectMetadata) (map[string]*string, error) {
 	if c.count == nil || len(c.discard) == 0 {
 		return nil, nil
 	}
 	return c.count.converter.WithoutPreserved(object.Annotations, c.version, c.discard)
 }
 
-// pointerNames escapes a name for a JSON Pointer.
+// pointerNames escapes a name in a JSON Pointer.
 var pointerNames = strings.NewReplacer("~", "~0", "/", "~1")
 
-// discardFrom changes an object's annotations, as it was read. Who wrote it in between
-// is seen in the next pass.
-func (c *managedFieldsCleaner) discardFrom(ctx context.Context, object *metav1.PartialObjectMetadata, changes map[string]*string) error {
+// discardPreserved changes an object's annotations, unless the object changed since it was read.
+// The next pass handles a conflict.
+func (c *managedFieldsCleaner) discardPreserved(ctx context.Context, object *metav1.PartialObjectMetadata, changes map[string]*string) error {
 	var operations []map[string]any
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		operation := map[string]any{"op": "remove", "path": "/metadata/annotations/" + pointerNames.Replace(name)}
@@ -113,11 +113,11 @@ func (c *managedFieldsCleaner) discardFrom(ctx context.Context, object *metav1.P
 	if err != nil {
 		return err
 	}
-	_, err = c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: names.ManagedBy})
+	_, err = c.objectsIn(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: names.ManagedBy})
 	if err == nil {
 		c.mu.Lock()
 		c.discarded++
 		c.mu.Unlock()
 	}
-	return c.noted(ctx, object, err)
+	return c.countOutcome(ctx, object, err)
 }

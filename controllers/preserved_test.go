@@ -36,7 +36,7 @@ func ruling() (*apiextensionsv1.CustomResourceDefinition, *conversion.Ruleset) {
 	}
 }
 
-func TestHeadsAreCounted(t *testing.T) {
+func TestHeadCount(t *testing.T) {
 	crd, rules := ruling()
 	c := newHeadCount(crd, rules)
 	c.begin("v1")
@@ -71,7 +71,7 @@ func TestHeadsAreCounted(t *testing.T) {
 	}
 }
 
-// TestDiscarding removes what was accepted from annotations, and counts the rest.
+// TestDiscarding removes the discarded values from annotations, and counts the rest.
 func TestDiscarding(t *testing.T) {
 	annotations := map[string]map[string]string{
 		"all":     {preservedName: `{"format":2,"fields":{"/note":1}}`, "other": "text"},
@@ -113,7 +113,7 @@ func TestDiscarding(t *testing.T) {
 	crd, rules := ruling()
 	c := &managedFieldsCleaner{
 		objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1"},
-		at: func(namespace string) metadata.ResourceInterface {
+		objectsIn: func(namespace string) metadata.ResourceInterface {
 			return client.Resource(cronTabs).Namespace(namespace)
 		},
 		version: "v1beta1", discard: []string{".note"}, count: newHeadCount(crd, rules),

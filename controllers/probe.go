@@ -26,58 +26,57 @@ import (
 )
 
 const (
-	// probeTimeout bounds the probe of one pod, all its version pairs included.
+	// probeTimeout bounds the probe of one pod, including all version pairs.
 	probeTimeout = 5 * time.Second
-	// probesAtOnce bounds the pods of a policy that are probed at the same time.
+	// probesAtOnce bounds how many pods of a policy are probed at the same time.
 	probesAtOnce = 8
 )
 
-// Prober probes converter pods in the background, and remembers the pods that have
-// proven themselves. One that has proven a ruleset under a certificate is re-probed
-// only at the end of the proof's lifetime (reprobe.go).
+// Prober probes converter pods in the background, and caches which pods passed. A pod that proved
+// a ruleset under a certificate is probed again at the end of the lifetime of that proof
+// (reprobe.go).
 type Prober struct {
-	// Probe asks one pod.
+	// Probe sends a probe to one pod.
 	Probe func(context.Context, probe.Target) (probe.Result, error)
-	// Own asks a converter that a user brings.
+	// Own sends a probe to a converter that a user runs.
 	Own func(context.Context, probe.OwnTarget) ([]string, error)
 
-	// lifetime is that of a proof: after it, the pod is probed again.
+	// lifetime is the time after which a pod with a proof is probed again.
 	lifetime   time.Duration
 	background *background
 
 	mu     sync.Mutex
 	proven map[types.UID]proven
-	// heard is what pods told of failed conversions (live_failures.go).
-	heard map[types.UID]heard
-	// canary objects are those of rulesets, by their hashes.
+	// reports are what pods reported about failed conversions (live_failures.go).
+	reports map[types.UID]podReport
+	// canaries are the canary objects of rulesets, by ruleset hash.
 	canaries map[string][]probe.Canary
-	// answers are those of probes that have proven nothing that is remembered (probe_answers.go).
+	// answers are the latest probes of pods without a cached proof (probe_answers.go).
 	answers map[probeKey]*podProbe
 }
 
-// proven is what a pod has proven, and the warning about it.
+// proven is the proof of a pod, with its warning.
 type proven struct {
 	probeRequest
 	warning string
-	// since is when it was proven last.
+	// since is the time of the latest successful probe.
 	since time.Time
 }
 
-// fingerprint is all that a proof depends on.
+// fingerprint is a hash of everything that a proof depends on.
 type fingerprint [sha256.Size]byte
 
-// NewProber returns a Prober that asks over the network, and again after the lifetime
-// of a proof.
+// NewProber returns a Prober that connects to pods, and renews each proof after its lifetime.
 func NewProber(lifetime time.Duration) *Prober {
 	return &Prober{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[types.UID]proven{},
 		canaries: map[string][]probe.Canary{}, answers: map[probeKey]*podProbe{}}
 }
 
-// observe fills in the proofs of the ready pods that have the current ruleset, as far
-// as they are known, and has the others probed in the background. It returns for how
-// long it is worth to wait for a pod that is probed for the first time.
+// observe adds the known proofs of ready pods with the current ruleset, and probes the other pods
+// in the background. While a pod is probed for the first time, pending is the time to wait for its
+// answer.
 func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending time.Duration) {
-	p.keep(state.Policy.Name, state.Pods)
+	p.retainPods(state.Policy.Name, state.Pods)
 	if state.Policy.Spec.Converter.Declarative == nil {
 		return p.observeOwn(state, trust)
 	}
@@ -85,7 +84,7 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 		return 0
 	}
 	target, err := p.target(state, trust)
-	about := p.about(state)
+	scope := p.scopeOf(state)
 	for i := range state.Pods {
 		pod := &state.Pods[i]
 		switch {
@@ -93,15 +92,15 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 		case err != nil:
 			pod.Proof = &observed.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
-			pending = max(pending, p.proofOf(pod, trust, p.ofRules(*pod, target, about)))
+			pending = max(pending, p.proofOf(pod, trust, p.rulesetRequests(*pod, target, scope)))
 		}
 	}
 	return pending
 }
 
-// target is what every converter pod of a policy must answer: the bytes that are,
-// or will be, in caBundle, and the canary objects of its ruleset. While the rules are broken
-// there are none, and pods show that they answer by the previous ruleset.
+// target returns what every converter pod of a policy has to answer to: the current or next
+// caBundle, and the canary objects of its ruleset. While the rules are invalid there are no canary
+// objects; then the pods only show that they serve the previous ruleset.
 func (p *Prober) target(state *observed.Cluster, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{
 		CABundle:    trust.CABundle,
@@ -119,29 +118,29 @@ func (p *Prober) target(state *observed.Cluster, trust plan.Trust) (probe.Target
 	return target, err
 }
 
-// probeRequest is what a pod, or an endpoint, is asked by a client that trusts one caBundle.
+// probeRequest is a probe of a pod or an endpoint with one caBundle.
 type probeRequest struct {
 	probeScope
 	pod types.UID
-	// proof is all that the answer depends on.
+	// proof identifies everything that the answer depends on.
 	proof fingerprint
-	// send returns a warning about a pod that passes.
+	// send sends the probe. It returns a warning about a pod that passes.
 	send func(context.Context) (warning string, err error)
 }
 
-// probeScope is what the probe requests to a policy's pods have in common.
+// probeScope is what the probe requests to all pods of a policy have in common.
 type probeScope struct {
 	policy string
-	// leaf is the certificate that pods are to serve.
+	// leaf is the serving certificate of the pods.
 	leaf []byte
-	// lasts is the time after which a pod that has passed is probed again; zero where
-	// every reconciliation has it probed.
+	// lasts is the time after which a pod with a proof is probed again. If it is zero, every
+	// reconciliation probes the pod.
 	lasts time.Duration
 }
 
-// about makes proofs last, and less so during a migration: what is converted
-// wrongly then is stored.
-func (p *Prober) about(state *observed.Cluster) probeScope {
+// scopeOf returns the scope of the probes of a policy. During a migration proofs last for a
+// shorter time, because wrong conversions are stored then.
+func (p *Prober) scopeOf(state *observed.Cluster) probeScope {
 	lasts := p.lifetime
 	if slices.ContainsFunc(state.Runs, func(run observed.Run) bool { return !observed.JobEnded(run.Job) }) {
 		lasts /= migrationFactor
@@ -149,28 +148,28 @@ func (p *Prober) about(state *observed.Cluster) probeScope {
 	return probeScope{policy: state.Policy.Name, leaf: state.Certificate.Data[corev1.TLSCertKey], lasts: lasts}
 }
 
-// probeRequests are those to one pod, by caBundle.
+// probeRequests returns the probe request to one pod with a caBundle.
 type probeRequests func(caBundle []byte) probeRequest
 
-// ofRules are those to a converter pod with rules, which passes without a warning.
-func (p *Prober) ofRules(pod observed.Pod, target probe.Target, about probeScope) probeRequests {
+// rulesetRequests returns the requests to a converter pod of the operator. They have no warnings.
+func (p *Prober) rulesetRequests(pod observed.Pod, target probe.Target, scope probeScope) probeRequests {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	return func(caBundle []byte) probeRequest {
 		to := target
 		to.CABundle = caBundle
-		return probeRequest{probeScope: about, pod: pod.UID, proof: fingerprintOf(to, about.leaf), send: func(ctx context.Context) (string, error) {
+		return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
 			result, err := p.Probe(ctx, to)
 			if err == nil {
-				p.hear(about.policy, pod.UID, result.Failures, time.Now())
+				p.recordReport(scope.policy, pod.UID, result.Failures, time.Now())
 			}
 			return "", err
 		}}
 	}
 }
 
-// proofOf fills in what is known of a pod, and has the rest found out in the background.
-func (p *Prober) proofOf(pod *observed.Pod, trust plan.Trust, by probeRequests) (pending time.Duration) {
-	current, next := by(trust.CABundle), by(trust.Successor)
+// proofOf adds the known proof of a pod, or probes it in the background.
+func (p *Prober) proofOf(pod *observed.Pod, trust plan.Trust, requestFor probeRequests) (pending time.Duration) {
+	current, next := requestFor(trust.CABundle), requestFor(trust.Successor)
 	wanted := current
 	if len(trust.Successor) > 0 {
 		wanted = next
@@ -181,21 +180,21 @@ func (p *Prober) proofOf(pod *observed.Pod, trust plan.Trust, by probeRequests) 
 	}
 	key := probeKey{current.pod, sha256.Sum256(slices.Concat(current.proof[:], next.proof[:]))}
 	name := pod.Name
-	pod.Proof, pending = p.ask(current.policy, key, func(life lifetime) *observed.Proof {
-		if !life.probes.enter(life) {
+	pod.Proof, pending = p.probeInBackground(current.policy, key, func(life lifetime) *observed.Proof {
+		if !life.probes.acquire(life) {
 			return nil
 		}
-		defer life.probes.leave()
-		return p.verify(life, name, trust, by)
+		defer life.probes.release()
+		return p.verify(life, name, trust, requestFor)
 	})
 	return pending
 }
 
-// verify asks by what caBundle is going to be next, where that is something else,
-// and by what it is now where the pod is not that far.
-func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, by probeRequests) *observed.Proof {
+// verify probes a pod with the next caBundle, if there is one. If the pod does not serve a
+// certificate of the next authority yet, verify probes it with the current caBundle.
+func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, requestFor probeRequests) *observed.Proof {
 	if len(trust.Successor) > 0 {
-		proof := p.take(ctx, by(trust.Successor))
+		proof := p.prove(ctx, requestFor(trust.Successor))
 		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
 			if proof != nil {
 				proof.Successor = proof.Reason == "" || proof.Reason == string(probe.ReasonCanaryFailed)
@@ -203,16 +202,15 @@ func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, by p
 			return proof
 		}
 	}
-	proof := p.take(ctx, by(trust.CABundle))
+	proof := p.prove(ctx, requestFor(trust.CABundle))
 	if proof != nil && proof.Reason != "" {
 		ctrl.LoggerFrom(ctx).Info("Converter failed its probe", "endpoint", name, "reason", proof.Message)
 	}
 	return proof
 }
 
-// take sends a request, unless the same was proven before and lasts. A probe that was
-// cancelled says nothing.
-func (p *Prober) take(ctx context.Context, request probeRequest) *observed.Proof {
+// prove sends a request, unless its proof is cached. It returns nil if the probe was cancelled.
+func (p *Prober) prove(ctx context.Context, request probeRequest) *observed.Proof {
 	if warning, known := p.recall(request); known {
 		return &observed.Proof{Warning: warning}
 	}
@@ -229,8 +227,8 @@ func (p *Prober) take(ctx context.Context, request probeRequest) *observed.Proof
 	return &observed.Proof{Warning: warning}
 }
 
-// canariesOf remembers what newCanaries made: to compile a ruleset's expressions
-// takes milliseconds, and policies are reconciled again and again.
+// canariesOf caches the results of newCanaries: compiling the expressions of a ruleset takes
+// milliseconds, and reconciliations are frequent.
 func (p *Prober) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	const most = 1000
 	hash := rules.Hash()
@@ -253,8 +251,8 @@ func (p *Prober) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	return canaries, nil
 }
 
-// newCanaries makes one for each version pair, with the operator's own answer,
-// that the pods' are compared with.
+// newCanaries returns a canary object for each version pair, with the expected result of its
+// conversion.
 func newCanaries(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	converter, err := conversion.NewConverter(rules)
 	if err != nil {
@@ -278,7 +276,7 @@ func fingerprintOf(target probe.Target, leaf []byte) fingerprint {
 		target.Address, target.ServerName, target.RulesetHash, string(target.CABundle), string(leaf)}))
 }
 
-// reasonOf is the condition reason of a failed probe.
+// reasonOf returns the condition reason of a failed probe.
 func reasonOf(err error) string {
 	if failure, ok := errors.AsType[*probe.Error](err); ok {
 		return string(failure.Reason)

@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// asking lets one pod be probed, which answers with what pod returns.
+// asking runs test with a Prober whose pod responds with answer.
 func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (probe.Result, error), test func(p *Prober, ask func() (*observed.Proof, time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (pro
 			began := time.Now()
 			pod := observed.Pod{Name: "pod", UID: "pod"}
 			pending := p.proofOf(&pod, plan.Trust{CABundle: []byte("A")},
-				p.ofRules(pod, probe.Target{}, probeScope{policy: "one", leaf: []byte("leaf"), lasts: lasts}))
+				p.rulesetRequests(pod, probe.Target{}, probeScope{policy: "one", leaf: []byte("leaf"), lasts: lasts}))
 			if waited := time.Since(began); waited > 0 {
 				t.Errorf("a reconciliation waited %s", waited)
 			}
@@ -52,9 +52,9 @@ func woken(p *Prober, within time.Duration) bool {
 	}
 }
 
-// TestProbeWaitsForNobody: a pod is probed beside all reconciliations, which have the
-// previous answer meanwhile, and are woken by another one only.
-func TestProbeWaitsForNobody(t *testing.T) {
+// TestProbeRunsInBackground: reconciliations use the previous answer while a pod is probed. Only a
+// different answer wakes the policy.
+func TestProbeRunsInBackground(t *testing.T) {
 	probes, reason := 0, probe.ReasonTimeout
 	slowly := func(context.Context) (probe.Result, error) {
 		probes++
@@ -63,7 +63,7 @@ func TestProbeWaitsForNobody(t *testing.T) {
 	}
 	timeout := &observed.Proof{Reason: "Timeout", Message: "no"}
 	asking(t, time.Hour, slowly, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
-		for _, left := range []time.Duration{probePatience, 400 * time.Millisecond, 0} {
+		for _, left := range []time.Duration{firstProbeWait, 400 * time.Millisecond, 0} {
 			if proof, pending := ask(); proof != nil || pending != left {
 				t.Errorf("proof %v, pending for %s, want %s", proof, pending, left)
 			}
@@ -94,8 +94,8 @@ func TestProbeWaitsForNobody(t *testing.T) {
 	})
 }
 
-// TestProvenIsNotProbed: after an answer that is a proof there are no more probes.
-func TestProvenIsNotProbed(t *testing.T) {
+// TestProvenPodIsNotProbed again before its proof expires.
+func TestProvenPodIsNotProbed(t *testing.T) {
 	probes := 0
 	well := func(context.Context) (probe.Result, error) { probes++; return probe.Result{}, nil }
 	asking(t, time.Hour, well, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
@@ -116,8 +116,8 @@ func TestProvenIsNotProbed(t *testing.T) {
 	})
 }
 
-// TestOldAnswers: who was not asked for long is not taken for what it was.
-func TestOldAnswers(t *testing.T) {
+// TestExpiredAnswers: an old answer is not used.
+func TestExpiredAnswers(t *testing.T) {
 	well := func(context.Context) (probe.Result, error) { return probe.Result{}, nil }
 	asking(t, 0, well, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		ask()
@@ -133,8 +133,8 @@ func TestOldAnswers(t *testing.T) {
 	})
 }
 
-// TestProbeOfAPolicyThatGoes: it is cancelled, and wakes no one.
-func TestProbeOfAPolicyThatGoes(t *testing.T) {
+// TestProbeOfDeletedPolicy: the probe is cancelled, and wakes nothing.
+func TestProbeOfDeletedPolicy(t *testing.T) {
 	hangs := func(ctx context.Context) (probe.Result, error) {
 		<-ctx.Done()
 		return fails(probe.ReasonTimeout)

@@ -25,36 +25,38 @@ import (
 // +kubebuilder:rbac:groups=probe.conversion-operator.io,resources=conversionprobes,verbs=create
 
 const (
-	// probePause is between two requests while the API server does not follow yet.
+	// probePause is the pause between requests while the API server does not use the new
+	// conversion yet.
 	probePause = 250 * time.Millisecond
-	// restoreTimeout bounds the writing of what is written in any case.
+	// restoreTimeout bounds restoring the CustomResourceDefinition after a probe, even one that
+	// was cancelled.
 	restoreTimeout = 10 * time.Second
-	// unmarked is how long an answer without a mark is asked for again: a converter
-	// that knows nothing of probes may have made it, or none.
-	unmarked = 5 * time.Second
+	// unmarkedTimeout is how long requests are repeated after an answer without a mark: either no
+	// converter was called, or one that does not know probes.
+	unmarkedTimeout = 5 * time.Second
 )
 
-// none is the conversion of the operator's own kind while no client asks.
-var none = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+// noConversion is the conversion of the probe kind between probes.
+var noConversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 
-// apiServerProber lets API servers call converters for an object of the operator's own kind,
-// for one policy at a time. Nothing is stored: the object is created in dry runs.
+// apiServerProber makes API servers call a converter for an object of the operator's probe kind,
+// for one policy at a time. It creates the object in dry runs, so nothing is stored.
 type apiServerProber struct {
 	client client.Writer
-	// live reads from the API server: nothing here is worth a cache.
+	// live reads from the API server; caching the probe kind is not worthwhile.
 	live client.Reader
-	turn slots
+	slot slots
 }
 
-// probe points the operator's own kind at a converter, asks, and points it back.
+// probe activates the converter for the probe kind, creates a probe object, and restores the kind.
 func (a *apiServerProber) probe(ctx context.Context, s step.ProbeAPIServer) observed.BackgroundCheck {
-	if !a.turn.enter(ctx) {
+	if !a.slot.acquire(ctx) {
 		return observed.BackgroundCheck{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
 	}
-	defer a.turn.leave()
+	defer a.slot.release()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	err := a.probePointed(bounded, s)
+	err := a.probeWithConversion(bounded, s)
 	if failure, ok := errors.AsType[*probe.Error](err); ok {
 		return observed.BackgroundCheck{Reason: string(failure.Reason), Message: failure.Message}
 	}
@@ -64,34 +66,35 @@ func (a *apiServerProber) probe(ctx context.Context, s step.ProbeAPIServer) obse
 	return observed.BackgroundCheck{}
 }
 
-// tidy points the operator's own kind back, if a manager died during a probe.
+// tidy restores the probe kind if a manager died during a probe.
 func (a *apiServerProber) tidy(ctx context.Context) error {
-	if !a.turn.enter(ctx) {
+	if !a.slot.acquire(ctx) {
 		return ctx.Err()
 	}
-	defer a.turn.leave()
+	defer a.slot.release()
 	bounded, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
-	return a.pointBack(bounded)
+	return a.reset(bounded)
 }
 
-func (a *apiServerProber) probePointed(ctx context.Context, s step.ProbeAPIServer) error {
-	if err := a.pointBack(ctx); err != nil {
+func (a *apiServerProber) probeWithConversion(ctx context.Context, s step.ProbeAPIServer) error {
+	if err := a.reset(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 		defer cancel()
-		_ = a.point(lasting, none) // who asks next, or starts, does it again
+		_ = a.setConversion(lasting, noConversion) // the next probe and the next start repeat it
 	}()
-	if err := a.point(ctx, s.Conversion); err != nil {
+	if err := a.setConversion(ctx, s.Conversion); err != nil {
 		return err
 	}
-	return a.untilAnswered(ctx, s)
+	return a.waitForAnswer(ctx, s)
 }
 
-// pointBack makes sure that no previous converter is called.
-func (a *apiServerProber) pointBack(ctx context.Context) error {
+// reset removes a previous conversion, and waits until the API server no longer calls its
+// converter.
+func (a *apiServerProber) reset(ctx context.Context) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.live.Get(ctx, client.ObjectKey{Name: probe.Definition}, crd)
 	if apierrors.IsNotFound(err) {
@@ -100,7 +103,7 @@ func (a *apiServerProber) pointBack(ctx context.Context) error {
 	if err != nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter {
 		return err
 	}
-	if err := a.point(ctx, none); err != nil {
+	if err := a.setConversion(ctx, noConversion); err != nil {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
@@ -110,7 +113,7 @@ func (a *apiServerProber) pointBack(ctx context.Context) error {
 	})
 }
 
-func (a *apiServerProber) point(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) error {
+func (a *apiServerProber) setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) error {
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/conversion", "value": conversion}})
 	if err != nil {
 		return err
@@ -119,8 +122,9 @@ func (a *apiServerProber) point(ctx context.Context, conversion *apiextensionsv1
 	return a.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
-// untilAnswered asks until the API server has called the converter, or has tried to.
-func (a *apiServerProber) untilAnswered(ctx context.Context, s step.ProbeAPIServer) error {
+// waitForAnswer repeats the request until the API server has called the converter or failed to
+// call it.
+func (a *apiServerProber) waitForAnswer(ctx context.Context, s step.ProbeAPIServer) error {
 	var last, verdict error
 	began := time.Now()
 	err := wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
@@ -131,16 +135,16 @@ func (a *apiServerProber) untilAnswered(ctx context.Context, s step.ProbeAPIServ
 			verdict = probe.CheckAnswer(answer, s.RulesetHash)
 			return true, nil
 		case last == nil:
-			return s.RulesetHash == "" && time.Since(began) > unmarked, nil
+			return s.RulesetHash == "" && time.Since(began) > unmarkedTimeout, nil
 		case probe.CalledWebhook(last):
 			verdict = probe.CallFailed(last)
 			return true, nil
 		}
-		return false, nil // the API server is about to follow
+		return false, nil // the API server does not use the conversion yet
 	})
 	switch {
 	case err == nil && s.RulesetHash == "" && probe.Refused(verdict):
-		return nil // it was reached, and knows no such kind
+		return nil // the API server reached the converter, which does not know the probe kind
 	case err == nil:
 		return verdict
 	case last != nil && !errors.Is(last, context.DeadlineExceeded):

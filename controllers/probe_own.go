@@ -23,9 +23,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// observeOwn fills in the proofs of converters that users bring. Pods of an image
-// are remembered, as they do not change; the client that runs another converter may change
-// it at any time, so every reconciliation has it probed.
+// observeOwn adds the proofs of converters that users run. Proofs of pods of an image are cached,
+// because an image does not change. Users may change other converters at any time, so every
+// reconciliation probes those.
 func (p *Prober) observeOwn(state *observed.Cluster, trust plan.Trust) (pending time.Duration) {
 	if state.CRD == nil || state.Certificate == nil {
 		return 0
@@ -35,20 +35,20 @@ func (p *Prober) observeOwn(state *observed.Cluster, trust plan.Trust) (pending 
 	if !image {
 		pods = state.External.Endpoints
 	}
-	about := p.about(state)
+	scope := p.scopeOf(state)
 	if !image {
-		about.lasts = 0
+		scope.lasts = 0
 	}
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Ready && (!image || pod.Image) {
-			pending = max(pending, p.proofOf(pod, trust, p.ofOwn(*pod, target, about)))
+			pending = max(pending, p.proofOf(pod, trust, p.ownRequests(*pod, target, scope)))
 		}
 	}
 	return pending
 }
 
-// ownTarget is what a converter that a user brings must answer.
+// ownTarget returns the probe of a converter that a user runs.
 func ownTarget(state *observed.Cluster) probe.OwnTarget {
 	converter := state.Policy.Spec.Converter
 	target := probe.OwnTarget{
@@ -69,12 +69,12 @@ func ownTarget(state *observed.Cluster) probe.OwnTarget {
 		versions = converter.URL.ConversionReviewVersions
 	}
 	if len(versions) > 0 {
-		target.ReviewVersion = string(versions[0]) // API servers know both, and take the first
+		target.ReviewVersion = string(versions[0]) // API servers support both, and use the first
 	}
 	return target
 }
 
-// ownCanaries are made from the schemas of the versions that are in use.
+// ownCanaries returns canary objects made from the schemas of the versions in use.
 func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanary {
 	var canaries []probe.OwnCanary
 	versions := crds.VersionsInUse(crd)
@@ -90,13 +90,13 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 	return canaries
 }
 
-// ofOwn are the probe requests to a converter that a user brings.
-func (p *Prober) ofOwn(pod observed.Pod, target probe.OwnTarget, about probeScope) probeRequests {
+// ownRequests returns the probe requests to a converter that a user runs.
+func (p *Prober) ownRequests(pod observed.Pod, target probe.OwnTarget, scope probeScope) probeRequests {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	return func(caBundle []byte) probeRequest {
 		to := target
 		to.CABundle = caBundle
-		return probeRequest{probeScope: about, pod: pod.UID, proof: ownFingerprint(to, about.leaf), send: func(ctx context.Context) (string, error) {
+		return probeRequest{probeScope: scope, pod: pod.UID, proof: ownFingerprint(to, scope.leaf), send: func(ctx context.Context) (string, error) {
 			warnings, err := p.Own(ctx, to)
 			return strings.Join(warnings, "; "), err
 		}}

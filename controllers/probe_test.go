@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// A ruleset's canary objects are made once, and another ruleset has others.
+// The canary objects of a ruleset are created once, and another ruleset has others.
 func TestCanariesOf(t *testing.T) {
 	widgets := func() *conversion.Ruleset {
 		return &conversion.Ruleset{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
@@ -39,7 +39,7 @@ func TestCanariesOf(t *testing.T) {
 	}
 }
 
-// A ruleset that cannot be used has no canary objects the next time either.
+// The error of an invalid ruleset is returned each time.
 func TestCanariesOfADamagedRuleset(t *testing.T) {
 	damaged := &conversion.Ruleset{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", Hub: "v2", Versions: []string{"v1", "v2"}}
 	p := NewProber(time.Hour)
@@ -50,9 +50,9 @@ func TestCanariesOfADamagedRuleset(t *testing.T) {
 	}
 }
 
-// TestVerify: a pod is asked by what caBundle is going to be, and by what it is
-// only where the pod does not serve by that yet. The client that has proven the next is
-// not asked again once it has become the current.
+// TestVerify: a pod is probed with the next caBundle first, and with the current one only if it
+// does not serve a certificate of the next authority yet. A pod with a proof for the next caBundle
+// is not probed again after that becomes the current one.
 func TestVerify(t *testing.T) {
 	cases := map[string]struct {
 		successor string
@@ -82,7 +82,7 @@ func TestVerify(t *testing.T) {
 				}
 				return probe.Result{}, nil
 			}
-			by := p.ofRules(observed.Pod{UID: "pod"}, probe.Target{}, probeScope{leaf: []byte("leaf"), lasts: time.Hour})
+			by := p.rulesetRequests(observed.Pod{UID: "pod"}, probe.Target{}, probeScope{leaf: []byte("leaf"), lasts: time.Hour})
 			got := p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("A"), Successor: []byte(c.successor)}, by)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("proof (-want +got):\n%s", diff)

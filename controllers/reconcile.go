@@ -30,19 +30,20 @@ type ConversionPolicyReconciler struct {
 	Client client.Client
 	// Live reads from the API server what must not be stale, or is too large to cache.
 	Live client.Reader
-	// Recorder of events.
+	// Recorder writes events.
 	Recorder events.EventRecorder
-	// Settings that are the same for every policy.
+	// Settings are the same for every policy.
 	Settings observed.Settings
 	// Prober probes converter pods.
 	Prober *Prober
-	// Checks do in the background what takes too long for a reconciliation.
+	// Checks run in the background, because they take too long for a reconciliation.
 	Checks *BackgroundChecks
-	// Authorizer tells what may be done; nil where the operator grants every right itself.
+	// Authorizer reads what the manager and its ServiceAccounts may do; nil if the manager grants
+	// every right itself.
 	Authorizer Authorizer
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
-	// Tracer of reconciliations and their steps.
+	// Tracer records reconciliations and their steps.
 	Tracer tracing.Tracer
 
 	background *background
@@ -53,15 +54,15 @@ type ConversionPolicyReconciler struct {
 	pods rest.Interface
 }
 
-// Reconcile brings one policy a step further:
+// Reconcile takes one policy to its next state:
 //
-//  1. observe everything that a decision depends on; where a converter pod is probed for
-//     the first time, its answer brings the next reconciliation about
+//  1. observe everything that a decision depends on; if a converter pod is probed for the first
+//     time, return and requeue, so that its answer is part of the decision
 //  2. plan: decide the steps and the status
 //  3. apply the steps in order
-//  4. report: write the status once, and then events of what changed in it and of what was done
+//  4. report: write the status once, then events for its changes and for completed steps
 //
-// Of a policy that is gone something may be left: that is tended (orphan.go).
+// If the policy does not exist, Reconcile takes care of the objects that it left (orphan.go).
 func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	err = r.Tracer.Trace(ctx, "reconcile", func(ctx context.Context) error {
 		result, err = r.reconcile(ctx, request)
@@ -75,7 +76,7 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.Name)
-		return r.tendOrphan(ctx, request.Name)
+		return r.reconcileOrphan(ctx, request.Name)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -89,10 +90,10 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	decided := decide(ctx, state)
 	done, applyErr := r.apply(ctx, policy, decided)
 	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
-	return afterWrites(decided, applyErr, reportErr)
+	return resultOf(decided, applyErr, reportErr)
 }
 
-// forget a policy that is gone, and cancel what goes on for it.
+// forget drops the state of a deleted policy and cancels its background work.
 func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.Checks.forget(policy)
 	r.Prober.forget(policy)
@@ -101,9 +102,9 @@ func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.rulesets.forget(policy)
 }
 
-// afterWrites is what follows from writes that ended so. Where another client wrote in
-// between, it is looked at again and decided again.
-func afterWrites(decided plan.Plan, errs ...error) (ctrl.Result, error) {
+// resultOf returns the result of a reconciliation whose writes returned errs. After a conflict
+// with another client, it requeues the policy instead of failing.
+func resultOf(decided plan.Plan, errs ...error) (ctrl.Result, error) {
 	if slices.ContainsFunc(errs, apierrors.IsConflict) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
@@ -113,12 +114,12 @@ func afterWrites(decided plan.Plan, errs ...error) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, nil
 }
 
-// conflictPause lets the cache see the write that we lost against.
+// conflictPause lets the cache receive the write that caused the conflict.
 const conflictPause = 200 * time.Millisecond
 
-// decide makes the plan.
+// decide makes the plan, and records its outcome in the trace.
 func decide(ctx context.Context, state observed.Cluster) (decided plan.Plan) {
-	_ = tracing.Span(ctx, "plan", func(ctx context.Context) error { // to decide never fails
+	_ = tracing.Span(ctx, "plan", func(ctx context.Context) error { // planning cannot fail
 		decided = plan.Make(state)
 		if ready := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
 			tracing.Note(ctx, tracing.Ready.String(ready.Reason), tracing.Steps.Int(len(decided.Steps)))
@@ -128,13 +129,13 @@ func decide(ctx context.Context, state observed.Cluster) (decided plan.Plan) {
 	return decided
 }
 
-// noteObserved lets a trace tell which state of the world it is about.
-func noteObserved(ctx context.Context, state observed.Cluster) {
+// traceObserved adds the observed generations to the trace.
+func traceObserved(ctx context.Context, state observed.Cluster) {
 	tracing.Note(ctx, tracing.PolicyGeneration.Int64(state.Policy.Generation))
 	if crd := state.CRD; crd != nil {
 		tracing.Note(ctx, tracing.CRD.String(crd.Name), tracing.CRDGeneration.Int64(crd.Generation))
 	}
 }
 
-// spanOf names a step in a trace: by its kind, of which there are few.
-func spanOf(s step.Step) string { return "apply " + reflect.TypeOf(s).Name() }
+// spanName names the span of a step by its kind, to keep the number of names small.
+func spanName(s step.Step) string { return "apply " + reflect.TypeOf(s).Name() }

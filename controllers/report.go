@@ -26,21 +26,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// report writes the status once, where it changed, and then an event for every
-// condition that did. A conflict is no news for users: the next reconciliation decides
-// again. All events are written here.
+// report writes the status once, if it changed, and then an event for each condition that changed.
+// A conflict is not reported to users: the next reconciliation decides again. All events of the
+// controller are emitted in this file.
 func (r *ConversionPolicyReconciler) report(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, before v1alpha1.ConversionPolicyStatus, decided plan.Plan, done []step.Step, applyErr error,
 ) error {
 	status := decided.Status
 	return tracing.Span(ctx, "report", func(ctx context.Context) error {
 		for _, s := range done {
-			r.announceStep(policy, s)
+			r.emitStepEvent(policy, s)
 		}
 		recorded := slices.ContainsFunc(done, func(s step.Step) bool { _, drift := s.(step.RecordDrift); return drift })
 		if !recorded {
 			if applyErr != nil && !apierrors.IsConflict(applyErr) {
-				explain(&status, policy, applyErr, metav1.NewTime(r.Now()))
+				setApplyFailed(&status, policy, applyErr, metav1.NewTime(r.Now()))
 			}
 			if err := r.writeStatus(ctx, policy, status); err != nil {
 				return client.IgnoreNotFound(err)
@@ -49,17 +49,17 @@ func (r *ConversionPolicyReconciler) report(
 		if equality.Semantic.DeepEqual(before, status) {
 			return nil
 		}
-		r.announce(policy, plan.Events(before, status))
+		r.emit(policy, plan.Events(before, status))
 		for _, s := range decided.Steps {
 			if warning, found := s.(step.Warn); found {
-				r.warn(policy, warning)
+				r.emitWarning(policy, warning)
 			}
 		}
 		return nil
 	})
 }
 
-// writeStatus writes what has changed.
+// writeStatus writes the status if it differs from the one that was read.
 func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus) error {
 	if equality.Semantic.DeepEqual(policy.Status, status) {
 		return nil
@@ -69,10 +69,10 @@ func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1
 	return r.Client.Status().Patch(ctx, policy, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// announce tells what happened, on the policy and, where it concerns the author of
-// the CustomResourceDefinition, there.
-func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, happened []gate.Event) {
-	for _, event := range happened {
+// emit records events on the policy, and on the CustomResourceDefinition if they concern its
+// author.
+func (r *ConversionPolicyReconciler) emit(policy *v1alpha1.ConversionPolicy, list []gate.Event) {
+	for _, event := range list {
 		kind := corev1.EventTypeNormal
 		if event.Warning {
 			kind = corev1.EventTypeWarning
@@ -84,46 +84,46 @@ func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy,
 	}
 }
 
-// driftAction names, in events, what is done about each answer.
+// driftAction maps the answer to a drift to the reason and the action of its event.
 var driftAction = map[v1alpha1.DriftAnswer]struct{ reason, action string }{
 	v1alpha1.DriftRepaired:  {v1alpha1.ReasonConversionDrifted, "Repair"},
 	v1alpha1.DriftReported:  {v1alpha1.ReasonConversionDrifted, "Report"},
 	v1alpha1.DriftContested: {v1alpha1.ReasonConversionContested, "Stall"},
 }
 
-// reasonVersionsChanged is the reason of the event on a CustomResourceDefinition
-// whose spec.versions was changed.
+// reasonVersionsChanged is the reason of the event on a CustomResourceDefinition whose
+// spec.versions the operator changed.
 const reasonVersionsChanged = "VersionsChanged"
 
-// announceStep tells what was done, where no condition does.
-func (r *ConversionPolicyReconciler) announceStep(policy *v1alpha1.ConversionPolicy, s step.Step) {
+// emitStepEvent records the event of a completed step that no condition reports.
+func (r *ConversionPolicyReconciler) emitStepEvent(policy *v1alpha1.ConversionPolicy, s step.Step) {
 	switch s := s.(type) {
 	case step.EvictPod:
-		r.announce(policy, []gate.Event{{Reason: v1alpha1.ReasonPodEvicted, Action: "Evict", Note: s.Note, Warning: true}})
+		r.emit(policy, []gate.Event{{Reason: v1alpha1.ReasonPodEvicted, Action: "Evict", Note: s.Note, Warning: true}})
 	case step.RecordDrift:
 		does := driftAction[s.Drift.Answer]
-		r.announce(policy, []gate.Event{{Reason: does.reason, Action: does.action, Note: s.Note, Warning: true, CRD: s.CRD}})
+		r.emit(policy, []gate.Event{{Reason: does.reason, Action: does.action, Note: s.Note, Warning: true, CRD: s.CRD}})
 	case step.EditVersions:
 		r.Recorder.Eventf(definition(s.Pin.Name, s.Pin.UID), policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions",
 			"ConversionPolicy %s: %s", policy.Name, s.Note)
 	}
 }
 
-// announceOrphan tells where the CustomResourceDefinition's author looks.
-func (r *ConversionPolicyReconciler) announceOrphan(crd *apiextensionsv1.CustomResourceDefinition) {
+// emitOrphanEvent records on the CustomResourceDefinition that its converter has no policy.
+func (r *ConversionPolicyReconciler) emitOrphanEvent(crd *apiextensionsv1.CustomResourceDefinition) {
 	r.Recorder.Eventf(crd, nil, corev1.EventTypeWarning, v1alpha1.ReasonOrphaned, "Keep",
 		"converts through the Service %s/%s, whose ConversionPolicy is gone: it is kept, with its certificate, and does not change any more. "+
 			"Create a ConversionPolicy %s, which takes it over; or point spec.conversion elsewhere, and it is deleted",
 		r.Settings.Namespace, names.Child(crd.Name), crd.Name)
 }
 
-// definition names a CustomResourceDefinition for events.
+// definition returns a reference to a CustomResourceDefinition for events.
 func definition(name string, uid types.UID) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 }
 
-// explain lets an error of a step show up where users look.
-func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.ConversionPolicy, err error, now metav1.Time) {
+// setApplyFailed sets the conditions for the error of a step.
+func setApplyFailed(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.ConversionPolicy, err error, now metav1.Time) {
 	for kind, value := range map[string]metav1.ConditionStatus{
 		v1alpha1.ReadyCondition:       metav1.ConditionFalse,
 		v1alpha1.ReconcilingCondition: metav1.ConditionTrue,
@@ -136,17 +136,18 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 	}
 }
 
-// warn says something where the authors of both look. The status has it by then:
-// who decided by a stale one has lost against that write, and says nothing.
-func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, s step.Warn) {
+// emitWarning records a warning on both the policy and the CustomResourceDefinition. The status
+// already contains it: a manager that decided by a stale status gets a conflict there, and emits
+// nothing.
+func (r *ConversionPolicyReconciler) emitWarning(policy *v1alpha1.ConversionPolicy, s step.Warn) {
 	r.Recorder.Eventf(policy, s.CRD, corev1.EventTypeWarning, s.Reason, "Warn", "%s", truncate(s.Note))
 	r.Recorder.Eventf(s.CRD, policy, corev1.EventTypeWarning, s.Reason, "Warn", "%s", truncate(s.Note))
 }
 
-// maxNote is the API server's limit on an event's note, in bytes.
+// maxNote is the API server's limit for the note of an event, in bytes.
 const maxNote = 1024
 
-// truncate cuts a text to what an event can hold.
+// truncate cuts a text to the limit of an event.
 func truncate(text string) string {
 	if len(text) <= maxNote {
 		return text
@@ -154,16 +155,16 @@ func truncate(text string) string {
 	return strings.ToValidUTF8(text[:maxNote-len("...")], "") + "..."
 }
 
-// recordDrift writes the policy's status before the CustomResourceDefinition is
-// touched, so that no repair goes uncounted: not when the manager dies in between, nor
-// when it decided by a status that was stale. It is the status write of this
-// reconciliation: what a later step fails of is reported by the next.
+// recordDrift writes the policy's status before the CustomResourceDefinition is changed, so that
+// every repair is counted even if the manager dies in between or decided by a stale status. It
+// replaces the status write of this reconciliation: the next one reports the error of a later
+// step.
 func (r *ConversionPolicyReconciler) recordDrift(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.RecordDrift, status v1alpha1.ConversionPolicyStatus,
 ) error {
 	if err := r.writeStatus(ctx, policy, status); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Somebody else wrote spec.conversion", "manager", s.Drift.LastManager, "answer", s.Drift.Answer)
+	ctrl.LoggerFrom(ctx).Info("Another client wrote spec.conversion", "manager", s.Drift.LastManager, "answer", s.Drift.Answer)
 	return nil
 }

@@ -27,11 +27,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestExplain: what an API server refuses is seen in the status, and is tried again.
-func TestExplain(t *testing.T) {
+// TestApplyError: the status reports an error of the API server, and the step is retried.
+func TestApplyError(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com", Generation: 3}}
 	policy.Status.ObservedGeneration = 3
-	explain(&policy.Status, policy, errors.New("apply Secret crontabs: exceeded quota"), metav1.NewTime(time.Unix(0, 0)))
+	setApplyFailed(&policy.Status, policy, errors.New("apply Secret crontabs: exceeded quota"), metav1.NewTime(time.Unix(0, 0)))
 	ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonApplyFailed || !strings.Contains(ready.Message, "exceeded quota") {
 		t.Errorf("Ready is %+v", ready)
@@ -45,8 +45,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// statusWrites is an API server of one policy that refuses to change anything but status,
-// and counts how often that is written.
+// statusWrites is an API server of one policy that refuses all writes except those of status, and
+// counts these.
 type statusWrites struct {
 	client.Client
 	count int
@@ -68,9 +68,9 @@ func (w statusWriter) Patch(context.Context, client.Object, client.Patch, ...cli
 	return nil
 }
 
-// TestOneStatusWrite: the status is written once by each reconciliation, before the
-// CustomResourceDefinition is touched where a foreign write is undone. Then there are events of all
-// that has happened, even though a later step fails.
+// TestOneStatusWrite: each reconciliation writes the status once. If it reverts a foreign write,
+// it does so before the write to the CustomResourceDefinition. Events follow even if a later step
+// fails.
 func TestOneStatusWrite(t *testing.T) {
 	before := v1alpha1.ConversionPolicyStatus{}
 	decided := plan.Plan{
@@ -85,16 +85,16 @@ func TestOneStatusWrite(t *testing.T) {
 		},
 	}
 	drift := []string{"Warning ConversionDrifted a client wrote", "Warning ConversionDrifted a client wrote"}
-	told := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
+	wanted := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
 	cases := map[string]struct {
 		decided plan.Plan
 		failed  bool
 		want    []string
 	}{
 		"nothing changed":   {plan.Plan{}, false, nil},
-		"the status":        {plan.Plan{Status: decided.Status}, false, told[:1]},
-		"drift":             {plan.Plan{Status: decided.Status, Steps: decided.Steps[:1]}, false, slices.Concat(drift, told[:1])},
-		"drift, not undone": {decided, true, slices.Concat(drift, told)},
+		"the status":        {plan.Plan{Status: decided.Status}, false, wanted[:1]},
+		"drift":             {plan.Plan{Status: decided.Status, Steps: decided.Steps[:1]}, false, slices.Concat(drift, wanted[:1])},
+		"drift, not undone": {decided, true, slices.Concat(drift, wanted)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestOneStatusWrite(t *testing.T) {
 	}
 }
 
-func TestShorten(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for text, want := range map[string]string{
 		"short":                          "short",
 		strings.Repeat("n", maxNote):     strings.Repeat("n", maxNote),

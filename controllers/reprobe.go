@@ -17,19 +17,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// A pod that has proven itself may answer wrongly later, and no event would tell.
-// So every pod is re-probed at the end of a proof's lifetime. That is done beside all
-// reconciliations, and wakes a policy only where something has changed: pods that answer
-// as before cost a handshake and a few canary objects, and no reconciliation.
+// A pod with a proof may answer wrongly later, and no event reports that. So every pod is re-probed
+// at the end of the lifetime of its proof. This runs outside reconciliations, and wakes a policy
+// only if an answer changed: an unchanged pod costs a handshake and a few canary objects.
 
 const (
-	// migrationFactor is how many times more often pods are probed during a migration.
+	// migrationFactor is how many times more often pods are re-probed during a migration.
 	migrationFactor = 10
-	// reprobesAtOnce bounds the pods that are re-probed at the same time.
+	// reprobesAtOnce bounds how many pods are re-probed at the same time.
 	reprobesAtOnce = 4
 )
 
-// reprobe probes again until ctx ends.
+// reprobe renews expired proofs until ctx ends.
 func (p *Prober) reprobe(ctx context.Context) error {
 	ticker := time.NewTicker(max(p.lifetime/migrationFactor, 100*time.Millisecond))
 	defer ticker.Stop()
@@ -41,35 +40,35 @@ func (p *Prober) reprobe(ctx context.Context) error {
 		}
 		var group errgroup.Group
 		group.SetLimit(reprobesAtOnce)
-		for _, old := range p.aged() {
+		for _, old := range p.expired() {
 			group.Go(func() error {
-				p.renew(p.background.of(old.policy), old)
+				p.renew(p.background.lifetimeOf(old.policy), old)
 				return nil
 			})
 		}
-		_ = group.Wait() // a pod that fails is no error
+		_ = group.Wait() // failed probes return no error
 	}
 }
 
-// aged are the proofs at the end of their lifetime.
-func (p *Prober) aged() []proven {
+// expired returns the proofs at the end of their lifetime.
+func (p *Prober) expired() []proven {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var aged []proven
+	var expired []proven
 	for _, of := range p.proven {
 		if time.Since(of.since) >= of.lasts {
-			aged = append(aged, of)
+			expired = append(expired, of)
 		}
 	}
-	return aged
+	return expired
 }
 
-// renew asks for a proof again. After one that fails, no pod of the policy is taken for
-// proven any more: all are probed, because what is done about one depends on the others.
+// renew probes a pod again. If the probe fails, renew forgets the proofs of all pods of the
+// policy, so that all are probed: what is done about a failing pod depends on the others.
 func (p *Prober) renew(ctx context.Context, old proven) {
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	before := p.heardOf(old.pod)
+	before := p.reportOf(old.pod)
 	warning, err := old.send(bounded)
 	switch {
 	case ctx.Err() != nil:
@@ -79,15 +78,15 @@ func (p *Prober) renew(ctx context.Context, old proven) {
 		p.forget(old.policy)
 	default:
 		p.remember(old.probeRequest, warning)
-		told := p.heardOf(old.pod)
-		if warning == old.warning && sameFailures(before.failures, told.failures) && sameOversized(before.oversized, told.oversized, health.OversizedLag) {
+		after := p.reportOf(old.pod)
+		if warning == old.warning && sameFailures(before.failures, after.failures) && sameOversized(before.oversized, after.oversized, health.OversizedLag) {
 			return
 		}
 	}
 	p.background.wake(ctx, old.policy)
 }
 
-// recall reports whether the same was proven before, and the warning about it.
+// recall reports whether the proof of the same request is cached, and its warning.
 func (p *Prober) recall(request probeRequest) (warning string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +99,8 @@ func (p *Prober) recall(request probeRequest) (warning string, known bool) {
 	return last.warning, true
 }
 
-// remember a pod that has passed. It forgets all of them once they are too many: to
-// probe a pod again costs little.
+// remember caches the proof of a pod. It clears the cache when there are too many proofs; probing
+// again costs little.
 func (p *Prober) remember(request probeRequest, warning string) {
 	const most = 10_000
 	if request.lasts == 0 {
@@ -115,23 +114,23 @@ func (p *Prober) remember(request probeRequest, warning string) {
 	p.proven[request.pod] = proven{request, warning, time.Now()}
 }
 
-// keep forgets the pods of a policy but those that there are. Endpoints of converters
-// that users run have no uid, and are forgotten with their policy.
-func (p *Prober) keep(policy string, pods []observed.Pod) {
-	p.drop(policy, func(uid types.UID) bool {
+// retainPods forgets the pods of a policy that no longer exist. Endpoints of converters that users
+// run have no uid, and are forgotten with their policy.
+func (p *Prober) retainPods(policy string, pods []observed.Pod) {
+	p.forgetPods(policy, func(uid types.UID) bool {
 		return uid != "" && !slices.ContainsFunc(pods, func(pod observed.Pod) bool { return pod.UID == uid })
 	})
 }
 
-// forget all pods of a policy.
+// forget drops everything about the pods of a policy.
 func (p *Prober) forget(policy string) {
-	p.drop(policy, func(types.UID) bool { return true })
+	p.forgetPods(policy, func(types.UID) bool { return true })
 }
 
-func (p *Prober) drop(policy string, gone func(types.UID) bool) {
+func (p *Prober) forgetPods(policy string, gone func(types.UID) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.proven, func(uid types.UID, of proven) bool { return of.policy == policy && gone(uid) })
-	maps.DeleteFunc(p.heard, func(uid types.UID, of heard) bool { return of.policy == policy && gone(uid) })
+	maps.DeleteFunc(p.reports, func(uid types.UID, of podReport) bool { return of.policy == policy && gone(uid) })
 	maps.DeleteFunc(p.answers, func(key probeKey, of *podProbe) bool { return of.policy == policy && gone(key.pod) })
 }

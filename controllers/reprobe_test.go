@@ -21,14 +21,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// fickle is an image's converter that may change its mind.
-type fickle struct {
+// ownConverter is the converter of an image whose answers may change.
+type ownConverter struct {
 	asked   atomic.Int32
 	fails   atomic.Bool
 	warning atomic.Pointer[string]
 }
 
-func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
+func (f *ownConverter) own(context.Context, probe.OwnTarget) ([]string, error) {
 	f.asked.Add(1)
 	if f.fails.Load() {
 		return nil, errors.New("no")
@@ -39,15 +39,15 @@ func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
 	return nil, nil
 }
 
-// reprobed lets three pods of two policies be proven, and probed again.
-func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about probeScope, pod types.UID) *observed.Proof)) {
+// reprobed proves three pods of two policies, and starts re-probing.
+func reprobed(t *testing.T, test func(p *Prober, f *ownConverter, prove func(about probeScope, pod types.UID) *observed.Proof)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f, p := &fickle{}, NewProber(5*time.Minute)
+		f, p := &ownConverter{}, NewProber(5*time.Minute)
 		p.background = newBackground(t.Context())
 		p.Own = f.own
 		prove := func(about probeScope, pod types.UID) *observed.Proof {
-			return p.take(t.Context(), p.ofOwn(observed.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
+			return p.prove(t.Context(), p.ownRequests(observed.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
 		}
 		about := probeScope{policy: "one", lasts: p.lifetime}
 		prove(about, "1")
@@ -58,10 +58,10 @@ func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about pro
 	})
 }
 
-// TestReprobe: a pod is probed again at the end of a proof's lifetime, and no policy is
-// woken while nothing changes.
+// TestReprobe: a pod is probed again at the end of the lifetime of its proof. Equal answers wake
+// no policy.
 func TestReprobe(t *testing.T) {
-	reprobed(t, func(_ *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
+	reprobed(t, func(_ *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
 		for _, want := range []int32{3, 6, 9} {
 			if got := f.asked.Load(); got != want {
 				t.Errorf("asked %d times, want %d", got, want)
@@ -72,11 +72,10 @@ func TestReprobe(t *testing.T) {
 	})
 }
 
-// TestReprobeFails: a pod that fails makes all pods of its policy be probed again, and
-// wakes the policy. Those of others are taken for proven as before.
+// TestReprobeFails: a failed pod wakes its policy, and the proofs of all its pods are dropped.
 func TestReprobeFails(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
-		p.keep("two", nil)
+	reprobed(t, func(p *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
+		p.retainPods("two", nil)
 		f.fails.Store(true)
 		if woken := (<-p.background.woken).Object.GetName(); woken != "one" {
 			t.Errorf("policy %s is woken", woken)
@@ -89,10 +88,10 @@ func TestReprobeFails(t *testing.T) {
 	})
 }
 
-// TestReprobeWarns: the warning about a pod may change.
+// TestReprobeWarns: a changed warning wakes the policy.
 func TestReprobeWarns(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
-		p.keep("one", nil)
+	reprobed(t, func(p *Prober, f *ownConverter, prove func(probeScope, types.UID) *observed.Proof) {
+		p.retainPods("one", nil)
 		f.warning.Store(new(".spec.note is gone"))
 		if woken := (<-p.background.woken).Object.GetName(); woken != "two" {
 			t.Errorf("policy %s is woken", woken)
@@ -103,12 +102,12 @@ func TestReprobeWarns(t *testing.T) {
 	})
 }
 
-// TestReprobeDuringAMigration: pods are probed ten times as often from the next
-// reconciliation of their policy on.
+// TestReprobeDuringAMigration: from the next reconciliation on, pods are probed ten times as
+// often.
 func TestReprobeDuringAMigration(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
-		p.keep("two", nil)
-		about := p.about(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+	reprobed(t, func(p *Prober, f *ownConverter, prove func(probeScope, types.UID) *observed.Proof) {
+		p.retainPods("two", nil)
+		about := p.scopeOf(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			Certificate: &corev1.Secret{}, Runs: []observed.Run{{Job: &batchv1.Job{}}}})
 		prove(about, "1")
 		if got := f.asked.Load(); got != 3 {
@@ -122,10 +121,10 @@ func TestReprobeDuringAMigration(t *testing.T) {
 	})
 }
 
-// TestForgetting: pods that are gone are not probed again.
-func TestForgetting(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
-		p.keep("one", []observed.Pod{{UID: "2"}})
+// TestForgetPods: deleted pods are not probed again.
+func TestForgetPods(t *testing.T) {
+	reprobed(t, func(p *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
+		p.retainPods("one", []observed.Pod{{UID: "2"}})
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
 		if got := f.asked.Load(); got != 5 {

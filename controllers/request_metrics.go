@@ -27,25 +27,25 @@ import (
 // +kubebuilder:rbac:urls=/metrics,verbs=get
 
 const (
-	// metricsAge is how long what was read of an API server's metrics does for
-	// other policies, unless they need later ones: they are megabytes.
+	// metricsAge is how long the metrics of an API server are reused for other policies, unless
+	// one needs later ones. They are megabytes.
 	metricsAge = 5 * time.Minute
-	// metricsTimeout bounds the reading.
+	// metricsTimeout bounds reading them.
 	metricsTimeout = time.Minute
-	// maxMetricsLine is longer than any line of them.
+	// maxMetricsLine is more than the length of any line of them.
 	maxMetricsLine = 1 << 20
 )
 
-// Metrics of an API server, all of them stable: pkg/endpoints/metrics of
-// k8s.io/apiserver. The gauge is 1 once a deprecated version was asked for.
+// Stable metrics of an API server: pkg/endpoints/metrics of k8s.io/apiserver. The gauge is 1 after
+// a client requested a deprecated version.
 const (
 	deprecatedGauge = "apiserver_requested_deprecated_apis"
 	requestCounter  = "apiserver_request_total"
 	startGauge      = "process_start_time_seconds"
 )
 
-// requestMetricsReader reads from an API server's metrics what it was asked for. One reading serves
-// all policies.
+// requestMetricsReader reads the request counters of an API server. One reading serves all
+// policies.
 type requestMetricsReader struct {
 	config *rest.Config
 	now    func() time.Time
@@ -56,7 +56,7 @@ type requestMetricsReader struct {
 	counts map[schema.GroupVersionResource]int64
 }
 
-// requests says what was asked for of one resource, by its versions.
+// requests returns the number of requests for one resource, by version.
 func (m *requestMetricsReader) requests(ctx context.Context, s step.ReadRequests) observed.BackgroundCheck {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,10 +99,10 @@ func (m *requestMetricsReader) gather(ctx context.Context) error {
 	return err
 }
 
-// countRequests sums up what an API server says of each resource. The counter has
-// no value for who never asked, and the gauge may be all that is left of it.
+// countRequests sums up the requests for each resource. The counter of a resource may be missing,
+// so that the gauge is the only trace of a request; it counts as one.
 func countRequests(text io.Reader) (server string, counts map[schema.GroupVersionResource]int64, err error) {
-	asked := map[schema.GroupVersionResource]bool{}
+	requested := map[schema.GroupVersionResource]bool{}
 	counts = map[schema.GroupVersionResource]int64{}
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, maxMetricsLine)
@@ -112,12 +112,12 @@ func countRequests(text io.Reader) (server string, counts map[schema.GroupVersio
 		case name == startGauge:
 			server = strconv.FormatInt(int64(value), 10)
 		case name == deprecatedGauge && value > 0:
-			asked[resource] = true
+			requested[resource] = true
 		case name == requestCounter:
 			counts[resource] += int64(value)
 		}
 	}
-	for resource := range asked {
+	for resource := range requested {
 		counts[resource] = max(counts[resource], 1)
 	}
 	if lines.Err() == nil && server == "" {
@@ -128,7 +128,7 @@ func countRequests(text io.Reader) (server string, counts map[schema.GroupVersio
 
 var metricLabel = regexp.MustCompile(`\b(group|version|resource)="([^"]*)"`)
 
-// parseMetric reads a line of those that are looked for; the name of others is empty.
+// parseMetric parses a line of one of the metrics above. The name is empty for other lines.
 func parseMetric(line string) (name string, resource schema.GroupVersionResource, value float64) {
 	name, number, _ := strings.Cut(line, " ")
 	name, labels, _ := strings.Cut(name, "{")

@@ -29,7 +29,7 @@ apiserver_request_totals{group="example.com",resource="crontabs",version="v8"} 1
 process_start_time_seconds 1.79512345678e+09
 `
 
-func TestMeter(t *testing.T) {
+func TestRequestMetrics(t *testing.T) {
 	var looks, status atomic.Int64
 	status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

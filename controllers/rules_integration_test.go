@@ -24,9 +24,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// TestChangingRules: pods carry the new rules besides the old before the
-// CustomResourceDefinition names the new ones, which it does not before every pod
-// has proven them; and a little later the new ones only.
+// TestChangingRules: pods serve the new ruleset in addition to the previous one. The
+// CustomResourceDefinition uses the new one after every pod proved it. Later the pods serve only
+// that.
 func TestChangingRules(t *testing.T) {
 	const group, name = "changing.example.com", "crontabs.changing.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})

@@ -29,12 +29,13 @@ const (
 	maxHeads = 5000
 	// maxSampleBytes bounds what is read of a kind; one object is at most 1.5 MiB.
 	maxSampleBytes = 64 << 20
-	// rightsLag is between two attempts while the API server does not know yet that
-	// objects may be read.
+	// rightsLag is the pause between attempts while the API server does not know yet that the user
+	// may read objects.
 	rightsLag = 200 * time.Millisecond
 )
 
-// readError is why samples cannot be read or converted at all: not the objects' fault.
+// readError means that samples cannot be read or converted for infrastructure reasons. It says
+// nothing about the objects.
 type readError struct {
 	reason string
 	cause  error
@@ -42,47 +43,43 @@ type readError struct {
 
 func (e *readError) Error() string { return e.cause.Error() }
 
-// unreadError is that objects cannot be read because of the conversion that is in force.
+// unreadError means that the active conversion prevents objects from being read.
 type unreadError struct{ what string }
 
 func (e *unreadError) Error() string { return e.what }
 
-// takeSamples converts live objects there and back until one does not come back.
+// takeSamples converts live objects to other versions and back, until one is changed by that.
 func (r *reader) takeSamples(ctx context.Context, s step.TakeSamples) observed.BackgroundCheck {
-	free := r.samples
+	turns := r.samples
 	if s.Again {
-		free = r.resamples
+		turns = r.resamples
 	}
-	if !free.enter(ctx) {
+	if !turns.acquire(ctx) {
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
 	}
-	defer free.leave()
+	defer turns.release()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	held := newHeadCount(s.CRD, s.Rules.Ruleset)
 	oversized := newOversizedCount(s)
 	taken, err := r.sample(bounded, s, held, oversized)
-	inquiry := r.outcomeOf(ctx, s, taken, err)
+	check := r.outcomeOf(ctx, s, taken, err)
 	if oversized != nil {
 		if s.Again {
 			r.gatherOversized(ctx, s, oversized)
 		}
-		inquiry.Oversized, inquiry.Whole = oversized.found, oversized.whole
+		check.Oversized, check.Whole = oversized.found, oversized.restored
 	}
-	if inquiry.Reason == "" {
-		inquiry.Held = held.counted()
+	if check.Reason == "" {
+		check.Held = held.counted()
 	}
-	return inquiry
+	return check
 }
 
-// outcomeOf says what became of samples.
+// outcomeOf returns the result of sampling.
 func (r *reader) outcomeOf(ctx context.Context, s step.TakeSamples, taken int, err error) observed.BackgroundCheck {
 	var failed *readError
 	var unread *unreadError
-	lost := v1alpha1.ReasonRoundTripFailed
-	if s.Again {
-		lost = v1alpha1.ReasonRoundTripFailed
-	}
 	switch {
 	case errors.As(err, &unread):
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
@@ -90,7 +87,7 @@ func (r *reader) outcomeOf(ctx context.Context, s step.TakeSamples, taken int, e
 		ctrl.LoggerFrom(ctx).Info("Live objects could not be read, or converted", "again", s.Again, "reason", failed.Error())
 		return observed.BackgroundCheck{Reason: failed.reason, Message: failed.Error()}
 	case err != nil:
-		return observed.BackgroundCheck{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonRoundTripFailed, Message: err.Error(), Lost: true, Objects: taken}
 	}
 	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "objects", taken)
 	return observed.BackgroundCheck{Objects: taken}
@@ -99,13 +96,13 @@ func (r *reader) outcomeOf(ctx context.Context, s step.TakeSamples, taken int, e
 func (r *reader) sample(ctx context.Context, s step.TakeSamples, held *headCount, oversized *oversizedCount) (int, error) {
 	cluster, err := r.connect(s.Reader)
 	if err != nil {
-		return 0, unreadable(err)
+		return 0, wrapUnreadable(err)
 	}
 	pods, err := newSampler(s)
 	if err != nil {
-		return 0, unreadable(err)
+		return 0, wrapUnreadable(err)
 	}
-	chosen, err := choose(ctx, cluster, s, held)
+	chosen, err := chooseSample(ctx, cluster, s, held)
 	if err != nil {
 		return 0, err
 	}
@@ -116,11 +113,11 @@ func (r *reader) sample(ctx context.Context, s step.TakeSamples, held *headCount
 		case ctx.Err() != nil && taken > 0:
 			return taken, nil
 		case err != nil && probe.CalledWebhook(err) && s.Again:
-			return taken, unread("object "+choice.Head.String(), choice.Version, err)
+			return taken, newUnreadError("object "+choice.Head.String(), choice.Version, err)
 		case err != nil && probe.CalledWebhook(err):
-			continue // the conversion that is in force does not let it be read, and is about to be replaced
+			continue // the active conversion fails, and is about to be replaced
 		case err != nil:
-			return taken, unreadable(err)
+			return taken, wrapUnreadable(err)
 		case !found || pods.isOversized(object, s, oversized):
 			continue
 		}
@@ -139,7 +136,7 @@ func (r *reader) sample(ctx context.Context, s step.TakeSamples, held *headCount
 type sampler struct {
 	checker *verify.Checker
 	library *probe.Library
-	// broken is why a pod did not answer.
+	// broken is the error of a pod that did not answer.
 	broken *probe.Error
 }
 
@@ -159,7 +156,7 @@ func newSampler(next step.TakeSamples) (*sampler, error) {
 	return s, err
 }
 
-// try sends an object from each version to each other one and back.
+// try converts an object between all versions and back.
 func (s *sampler) try(ctx context.Context, object objects.Object) error {
 	s.checker.Check(ctx, object)
 	if s.broken != nil {
@@ -171,8 +168,8 @@ func (s *sampler) try(ctx context.Context, object objects.Object) error {
 	return nil
 }
 
-// describeLoss names the object, the versions and the field, and no value: many
-// may read a status.
+// describeLoss names the object, the versions and the field, but no value: many users may read a
+// status.
 func describeLoss(loss *verify.Finding) string {
 	const cure = ": correct the rules, or the object, which is looked at again after some minutes"
 	object := loss.Example.Object
@@ -187,16 +184,16 @@ func describeLoss(loss *verify.Finding) string {
 	}
 }
 
-// choose reads the metadata of objects and takes a sample of them. What they hold in
-// annotations is counted meanwhile.
-func choose(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, held *headCount) ([]live.Choice, error) {
+// chooseSample lists the metadata of objects and chooses a sample of them. It counts their
+// preserved data at the same time.
+func chooseSample(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, held *headCount) ([]live.Choice, error) {
 	crd := s.CRD
 	version, _, err := live.VersionToRead(crd)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, wrapUnreadable(err)
 	}
 	var heads []live.Head
-	err = onceAllowed(ctx, func() error {
+	err = retryForbidden(ctx, func() error {
 		heads = heads[:0]
 		held.begin(version)
 		err := cluster.Heads(ctx, crds.Resource(crd, version), func(head live.Head) bool {
@@ -208,18 +205,18 @@ func choose(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, held
 	})
 	switch {
 	case err != nil && probe.CalledWebhook(err) && s.Again:
-		return nil, unread("a list of the objects", version, err)
+		return nil, newUnreadError("a list of the objects", version, err)
 	case err != nil && probe.CalledWebhook(err):
-		return nil, nil // the conversion that is in force lets nothing be read, and is about to be replaced
+		return nil, nil // the active conversion fails, and is about to be replaced
 	case err != nil:
-		return nil, unreadable(err)
+		return nil, wrapUnreadable(err)
 	}
 	stored := slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(version string) bool { return !crds.Serves(crd, version) })
 	return live.Choose(heads, crd.Spec.Group, stored, version, s.Most), nil
 }
 
-// unread says what cannot be read, and why, in words that stay the same.
-func unread(what, version string, err error) error {
+// newUnreadError returns a message that stays the same while the cause does.
+func newUnreadError(what, version string, err error) error {
 	_, text, hint := probe.CauseOf(err)
 	if hint != "" {
 		hint = ": " + hint
@@ -228,8 +225,8 @@ func unread(what, version string, err error) error {
 		what, version, truncate(text), hint)}
 }
 
-// onceAllowed reads again while the API server does not know yet of the right to.
-func onceAllowed(ctx context.Context, read func() error) error {
+// retryForbidden repeats a read until the API server knows that the user may do it.
+func retryForbidden(ctx context.Context, read func() error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, rightsLag, true, func(context.Context) (bool, error) {
 		if last = read(); apierrors.IsForbidden(last) {
@@ -243,6 +240,6 @@ func onceAllowed(ctx context.Context, read func() error) error {
 	return err
 }
 
-func unreadable(err error) error {
+func wrapUnreadable(err error) error {
 	return &readError{v1alpha1.ReasonSamplesUnreadable, fmt.Errorf("reading live objects to convert: %w", err)}
 }

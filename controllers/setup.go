@@ -37,13 +37,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// The rights of the manager; api/docs/rights.md says what each is for. Converted
-// objects are not among them: only a migration's own ServiceAccount may touch those,
-// while a migration runs, and to read a sample of them the manager acts as another one
-// that is allowed to, for as long as it takes. What it takes to give them that right
-// is a role of its own, whose markers are in internal/plan/rights.
+// The rights of the manager; api/docs/rights.md explains each. They do not include
+// converted objects: only the ServiceAccount of a migration may access those, while the
+// migration runs. To read a sample of objects, the manager impersonates a ServiceAccount
+// that is allowed to for that time. The right to grant these rights is a role of its own,
+// whose markers are in internal/plan/rights.
 //
-// What is only ever read from caches takes list and watch, and no get.
+// Resources that are only read from caches have list and watch, and not get.
 //
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
@@ -68,13 +68,14 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=list;watch;create;patch;delete
 
-// reconcilesAtOnce keeps one policy that the API server is slow about from holding up the others.
+// reconcilesAtOnce is more than one, so that one policy with slow requests does not delay the
+// others.
 const reconcilesAtOnce = 4
 
-// byChild finds the policy of a child by its instance label.
+// byChild indexes policies by the instance label of their children.
 const byChild = "childName"
 
-// CacheOptions keep in memory what the operator made, and of everything else nothing.
+// CacheOptions limits the cache to objects that the operator manages.
 func CacheOptions(namespace string) cache.Options {
 	mine := labels.SelectorFromSet(labels.Set{names.ManagedByLabel: names.ManagedBy})
 	here := map[string]cache.Config{namespace: {}}
@@ -103,16 +104,16 @@ func CacheOptions(namespace string) cache.Options {
 	}
 }
 
-// definitionMetadata stands for all CustomResourceDefinitions. Of one that may
-// concern a policy everything is read live.
+// definitionMetadata returns the type for watching CustomResourceDefinitions by their metadata.
+// The definition of a policy is read live.
 func definitionMetadata() *metav1.PartialObjectMetadata {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return crd
 }
 
-// withoutAnnotations forgets what takes most of the memory: kubectl apply leaves
-// a copy of all schemas in an annotation.
+// withoutAnnotations saves most of the memory of an object: kubectl apply leaves a copy of all
+// schemas in an annotation.
 func withoutAnnotations(object any) (any, error) {
 	if accessor, err := apimeta.Accessor(object); err == nil {
 		accessor.SetAnnotations(nil)
@@ -121,13 +122,13 @@ func withoutAnnotations(object any) (any, error) {
 	return object, nil
 }
 
-// ClientOptions read without a cache what the API server may not know: a watch
-// would fail for as long as cert-manager is not installed.
+// ClientOptions disables the cache for kinds that the API server may not serve: a watch would fail
+// while cert-manager is not installed.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&cmv1.Certificate{}}}}
 }
 
-// SetupWithManager registers the controller and the events that it answers.
+// SetupWithManager registers the controller, its watches and its background work.
 func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
 		return []string{names.Child(policy.GetName())}
@@ -138,7 +139,7 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger { return logOf(mgr.GetLogger(), request) }).
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger { return requestLogger(mgr.GetLogger(), request) }).
 		For(&v1alpha1.ConversionPolicy{}).
 		WatchesMetadata(definitionMetadata(), &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
@@ -168,33 +169,33 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	return policies.WatchesRawSource(source.Channel(r.background.woken, &handler.EnqueueRequestForObject{})).Complete(r)
 }
 
-// start prepares for work in the background.
+// start initialises the background work.
 func (r *ConversionPolicyReconciler) start(ctx context.Context) {
 	r.background = newBackground(ctx)
 	r.Prober.background = r.background
 	r.Checks.start(r.background)
 }
 
-// logOf puts the policy on every line of its reconciliations.
-func logOf(log logr.Logger, request *reconcile.Request) logr.Logger {
+// requestLogger adds the policy to every log line of its reconciliations.
+func requestLogger(log logr.Logger, request *reconcile.Request) logr.Logger {
 	if request == nil {
 		return log
 	}
 	return log.WithValues("policy", request.Name)
 }
 
-// tidy runs once, in the manager that leads. That it fails keeps no one from work.
+// tidy runs once, when this manager becomes leader. An error does not stop the manager.
 func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
 	if r.Checks.Tidy == nil {
 		return nil
 	}
 	if err := r.Checks.Tidy(ctx); err != nil {
-		ctrl.LoggerFrom(ctx).Info("What was left of an API server's probe stays for now", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Could not restore the CustomResourceDefinition of API server probes", "reason", err.Error())
 	}
 	return nil
 }
 
-// policyOf maps a child to its policy, or else to the one that is gone.
+// policyOf maps a child to its policy, which may have been deleted.
 func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.Object) []reconcile.Request {
 	name := child.GetLabels()[names.InstanceLabel]
 	if name == "" {
@@ -210,18 +211,17 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
 	}
 	if gone := child.GetAnnotations()[names.PolicyAnnotation]; len(requests) == 0 && names.Child(gone) == name {
-		r.orphans.see(gone)
+		r.orphans.add(gone)
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: gone}})
 	}
 	return requests
 }
 
-// bySource finds the policies whose certificates come from a Secret.
+// bySource indexes policies by the Secret that their certificates come from.
 const bySource = "sourceSecret"
 
-// watchSources tells of changes of Secrets that another client keeps. They carry none
-// of the operator's labels, and so are in no cache; to see that one of them has
-// changed, its metadata is enough.
+// watchSources watches Secrets that other clients manage. They do not have the operator's labels,
+// so the manager's cache does not hold them. Their metadata is enough to see that one changed.
 func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.Manager) (source.Source, error) {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, bySource, func(object client.Object) []string {
 		policy, _ := object.(*v1alpha1.ConversionPolicy)

@@ -43,28 +43,26 @@ import (
 const system = "conversion-system"
 
 var (
-	// cluster writes as users do, past the manager's cache.
+	// cluster is the client of the tests, without a cache.
 	cluster client.Client
-	// writes counts what the manager wrote.
+	// writes counts the writes of the manager.
 	writes atomic.Int64
-	// killed makes the manager fail after every write that went through, as if it
-	// had been killed there.
+	// killed makes every write of the manager return an error after it succeeded, as if the
+	// manager had been killed there.
 	killed atomic.Bool
-	// pods is the test's kubelet.
+	// pods simulates the kubelet.
 	pods *kubelet
-	// direct is the way to the API server, past all of this, and storage where it keeps
-	// its bytes.
+	// direct is the configuration of the API server, and storage the client of etcd.
 	direct  *rest.Config
 	storage etcd.Client
-	// logged is all that the manager logs.
-	logged = &diary{to: os.Stderr}
-	// kubectl is the administrator's.
+	// logged records all logs of the manager.
+	logged = &logRecorder{to: os.Stderr}
+	// kubectl runs kubectl as an administrator.
 	kubectl func(args ...string) (stdout, stderr io.Reader, err error)
 )
 
-// TestMain starts a real kube-apiserver and etcd, and the manager's controller.
-// Nothing runs pods there: the kubelet below says of them what the tests want, and the
-// probe answers for them.
+// TestMain starts a kube-apiserver, etcd, and the controller. Nothing runs pods: kubelet below
+// sets their status and answers their probes.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logged), zap.Level(zapcore.DebugLevel), zap.StacktraceLevel(zapcore.PanicLevel)))
 	testenv.Main(m, 0, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true}, prepare)
@@ -99,7 +97,7 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	kubeconfig := managerConfig(direct)
 	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: cluster.Scheme(), Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
+		Scheme: cluster.Scheme(), Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: newCountingClient,
 	})
 	if err != nil {
 		return nil, err
@@ -110,7 +108,7 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
 		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
-		Prober:   prober, Now: time.Now, Checks: trusting(),
+		Prober:   prober, Now: time.Now, Checks: fakeChecks(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return nil, err
@@ -120,8 +118,8 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	return ended, nil
 }
 
-// managerConfig is who the manager is. Admission knows it by its name; its rights
-// are not what is tested.
+// managerConfig impersonates the manager, which admission policies match by name. RBAC allows it
+// everything.
 func managerConfig(kubeconfig *rest.Config) *rest.Config {
 	kubeconfig = rest.CopyConfig(kubeconfig)
 	kubeconfig.Impersonate = rest.ImpersonationConfig{
@@ -129,9 +127,8 @@ func managerConfig(kubeconfig *rest.Config) *rest.Config {
 	return kubeconfig
 }
 
-// trusting takes everything for proven that takes its time and that converters
-// would have to answer for: nothing answers here.
-func trusting() *BackgroundChecks {
+// fakeChecks returns checks that succeed if they would need a running converter.
+func fakeChecks() *BackgroundChecks {
 	does := NewBackgroundChecks(direct, cluster, cluster, time.Now)
 	return &BackgroundChecks{
 		TakeSamples:    func(context.Context, step.TakeSamples) observed.BackgroundCheck { return observed.BackgroundCheck{} },
@@ -142,8 +139,8 @@ func trusting() *BackgroundChecks {
 	}
 }
 
-// counting counts the writes of the manager's client.
-func counting(kubeconfig *rest.Config, options client.Options) (client.Client, error) {
+// newCountingClient counts the writes of the manager's client.
+func newCountingClient(kubeconfig *rest.Config, options client.Options) (client.Client, error) {
 	direct, err := client.NewWithWatch(kubeconfig, options)
 	if err != nil {
 		return nil, err
@@ -172,17 +169,18 @@ func written(err error) error {
 	return err
 }
 
-// kubelet plays Deployments' pods: it starts them with the template's labels and
-// annotations, ready at once, and puts them behind the Service.
+// kubelet simulates the pods of Deployments: it creates them from the template, ready, and adds
+// them to the Service.
 type kubelet struct {
 	client client.Client
-	// refuse is why probes fail; nil when they do not.
+	// refuse is the error of probes; nil for success.
 	refuse atomic.Pointer[probe.Error]
-	// hang is the name of the server whose pods do not answer; nil when all do.
+	// hang is the name of the server whose pods do not answer; nil if all do.
 	hang atomic.Pointer[string]
-	// serves is what pods have loaded, by their server names; nil for whatever is asked for.
+	// serves are the certificates that pods have loaded, by server name. Pods without an entry
+	// pass every probe.
 	serves sync.Map
-	// refuseOwn is why probes of converters that users bring fail, by their server names.
+	// refuseOwn are the errors of probes of converters that users run, by server name.
 	refuseOwn sync.Map
 }
 
@@ -213,7 +211,7 @@ func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result,
 	return probe.Result{RulesetHashes: []string{target.RulesetHash}}, nil
 }
 
-// mount lets a policy's pods load the certificate that they mount.
+// mount makes a policy's pods load the mounted certificate.
 func (k *kubelet) mount(t *testing.T, policy string) {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -221,7 +219,7 @@ func (k *kubelet) mount(t *testing.T, policy string) {
 	k.serves.Store(names.ServerName(policy, system), observed.KeyPair(secret))
 }
 
-// run starts the pods that a policy's Deployment asks for, once it is there.
+// run starts the pods of a policy's Deployment after it was created.
 func (k *kubelet) run(t *testing.T, policy string) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
@@ -242,12 +240,11 @@ func (k *kubelet) run(t *testing.T, policy string) {
 	testenv.RolledOut(t, k.client, deployment, *deployment.Spec.Replicas)
 }
 
-// reconcileNow reconciles a policy by a reconciler without a manager: again after each
-// answer of pods that are probed for the first time.
+// reconcileNow reconciles a policy without a manager, and again after each first answer of a pod.
 func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy string) (ctrl.Result, error) {
 	for {
 		result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
-		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > probePatience {
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > firstProbeWait {
 			return result, err
 		}
 		select {
@@ -257,7 +254,10 @@ func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy str
 	}
 }
 
-// create makes an object from a manifest.
+// dropFinalizers is the patch by which the garbage collector ends a foreground deletion.
+var dropFinalizers = client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
+
+// create creates an object from a manifest.
 func create[T client.Object](t *testing.T, manifest string, object T) T {
 	t.Helper()
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(manifest), object))

@@ -22,8 +22,8 @@ func unmarshal(t *testing.T, text string, into any) {
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 }
 
-// TestAdmission holds every rule of the ConversionPolicy's schema against one
-// policy that it accepts and one that it refuses, on the real API server.
+// TestAdmission checks every validation rule of ConversionPolicies on the API server, with an
+// accepted and a refused policy.
 func TestAdmission(t *testing.T) {
 	const (
 		name  = "crontabs.example.com"
@@ -97,8 +97,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// checkRefusal offers a policy to the API server, which is to refuse it as invalid
-// with what is wanted, or else to accept it.
+// checkRefusal creates a policy in a dry run, and expects that the API server refuses it with the
+// wanted message, or accepts it if that is empty.
 func checkRefusal(t *testing.T, policy client.Object, want string) {
 	t.Helper()
 	err := cluster.Create(t.Context(), policy, client.DryRunAll)
@@ -110,7 +110,7 @@ func checkRefusal(t *testing.T, policy client.Object, want string) {
 	}
 }
 
-// TestDefaults: what a short policy means is written in the stored object.
+// TestDefaults: the API server stores the defaults.
 func TestDefaults(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)

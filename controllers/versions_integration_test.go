@@ -29,8 +29,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestRetirement takes a version from being stored to being gone, with objects
-// that were written at it, and looks at etcd's bytes on the way.
+// TestRetirement removes a version with stored objects, and checks the bytes in etcd on the way.
 func TestRetirement(t *testing.T) {
 	k := newKind(t, "whole.retired.example.com")
 	for i := range 5 {
@@ -38,7 +37,7 @@ func TestRetirement(t *testing.T) {
 	}
 	expect.NoError(t, k.apply(t, "v1beta1", "both", "old-tool", map[string]any{"host": "a"}))
 	expect.NoError(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "80"}))
-	k.nameVersionThatGoes(t)
+	k.nameRemovedVersion(t)
 	k.follow(t, "storageVersion: v1, retirement: [{version: v1beta1, action: Remove}]")
 
 	k.checkPromoted(t)
@@ -49,10 +48,10 @@ func TestRetirement(t *testing.T) {
 	waitUntilGone(t, k.name)
 }
 
-// nameVersionThatGoes has one object name a version, too, that its author removes
-// before there is a policy. Before Kubernetes 1.37 the next write at all costs such an
-// object its managedFields (kubernetes#111937): nothing is left to be cleared.
-func (k *kind) nameVersionThatGoes(t *testing.T) {
+// nameRemovedVersion creates an object that also names a version which its author removes before
+// the policy is created. Before Kubernetes 1.37 the next write drops all managedFields of such an
+// object (kubernetes#111937), so nothing is left to clear.
+func (k *kind) nameRemovedVersion(t *testing.T) {
 	t.Helper()
 	if !atLeast137(t) {
 		return
@@ -102,7 +101,7 @@ func (k *kind) checkPromoted(t *testing.T) {
 	}
 }
 
-// checkDeprecated: clients are warned, and those who asked keep it served.
+// checkDeprecated: clients get a warning, and their requests keep the version served.
 func (k *kind) checkDeprecated(t *testing.T) {
 	t.Helper()
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonRequested)
@@ -116,7 +115,7 @@ func (k *kind) checkDeprecated(t *testing.T) {
 		t.Errorf("six objects were written at v1beta1, and it is %+v", is)
 	}
 	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	k.checkRest(t)
+	k.checkIdle(t)
 }
 
 func (k *kind) checkUnserved(t *testing.T) {
@@ -131,10 +130,11 @@ func (k *kind) checkUnserved(t *testing.T) {
 	if got := k.namedBy(t, "v1beta1"); len(got) != 6 {
 		t.Errorf("%v name v1beta1: nothing is to be cleared while it soaks", got)
 	}
-	k.checkRest(t)
+	k.checkIdle(t)
 }
 
-// checkRemoved: no object names the version, all can be applied, and etcd is as it was.
+// checkRemoved: no object names the version, every object can be applied, and the data in etcd is
+// unchanged.
 func (k *kind) checkRemoved(t *testing.T) {
 	t.Helper()
 	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.UnservedTime = &past })
@@ -158,8 +158,8 @@ func (k *kind) checkRemoved(t *testing.T) {
 	})
 }
 
-// checkApplies: who applied at the old version goes on at the new one, and can
-// still remove what it once set.
+// checkApplies: a client that applied at the old version can apply at the new one, and remove the
+// fields that it owns.
 func (k *kind) checkApplies(t *testing.T) {
 	t.Helper()
 	expect.Eventually(t, "objects can be applied", func() (bool, string) {
@@ -180,8 +180,8 @@ func (k *kind) checkApplies(t *testing.T) {
 	}
 }
 
-// TestDowngrade: a release that brought v1 is undone, with a manager that is killed after
-// every write.
+// TestDowngrade: a release that added v1 is rolled back, with a manager that is killed after every
+// write.
 func TestDowngrade(t *testing.T) {
 	k := newKind(t, "downgraded.retired.example.com")
 	k.follow(t, "storageVersion: v1")
@@ -206,8 +206,8 @@ func TestDowngrade(t *testing.T) {
 	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
-// TestPromotion: the storage version moves once conversion is active, and what the
-// policy says is refused where no one could convert.
+// TestPromotion: the storage version changes after conversion is active. The API server refuses
+// policies for which no converter could convert.
 func TestPromotion(t *testing.T) {
 	const group, name = "active.promoted.example.com", "crontabs.active.promoted.example.com"
 	create(t, manifest(group, "v1", "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -232,34 +232,34 @@ func TestPromotion(t *testing.T) {
 	if crds.StorageVersion(after) != "v1" || after.Generation != before.Generation+1 || !slices.Equal(after.Status.StoredVersions, []string{"v1beta1", "v1"}) {
 		t.Errorf("stored %v, storage %s, generation %d after %d: want one write", after.Status.StoredVersions, crds.StorageVersion(after), after.Generation, before.Generation)
 	}
-	checkRest(t, name)
+	checkIdle(t, name)
 }
 
-// TestStorageIsContested: a manifest that says otherwise is overruled twice, and
-// then nothing is written any more.
-func TestStorageIsContested(t *testing.T) {
+// TestContestedStorageVersion: the operator reverts a manifest with another storage version twice,
+// and then writes nothing.
+func TestContestedStorageVersion(t *testing.T) {
 	k := newKind(t, "contested.promoted.example.com")
 	k.follow(t, "storageVersion: v1, migration: {mode: Never}")
 	for range versionRepairs {
-		k.flipBack(t)
+		k.revertStorageVersion(t)
 	}
 	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
-	k.flipBack(t)
+	k.revertStorageVersion(t)
 	contested := waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonVersionsContested)
 	if !strings.Contains(contested.Message, `field manager "gitops"`) {
 		t.Errorf("the message does not say who it was: %s", contested.Message)
 	}
-	k.checkRest(t)
+	k.checkIdle(t)
 	if got := crds.StorageVersion(getCRD(t, k.name)); got != "v1beta1" {
 		t.Errorf("the storage version is %s: it is fought over", got)
 	}
 }
 
-// versionRepairs is how often what others did to spec.versions is undone.
+// versionRepairs is how often the operator reverts foreign changes of spec.versions.
 const versionRepairs = 2
 
-// flipBack waits until v1 is the storage version, and takes that back.
-func (k *kind) flipBack(t *testing.T) {
+// revertStorageVersion waits until v1 is the storage version, and reverts that.
+func (k *kind) revertStorageVersion(t *testing.T) {
 	t.Helper()
 	expect.Eventually(t, "v1 is the storage version, and the policy has seen it", func() (bool, string) {
 		promotion := getPolicy(t, k.name).Status.Promotion
@@ -269,7 +269,7 @@ func (k *kind) flipBack(t *testing.T) {
 	expect.NoError(t, cluster.Patch(t.Context(), getCRD(t, k.name), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("gitops")))
 }
 
-// TestRequestsAreCounted on a real API server, of a version that is deprecated.
+// TestRequestsAreCounted reads requests of a deprecated version from a real API server.
 func TestRequestsAreCounted(t *testing.T) {
 	k := newKind(t, "counted.retired.example.com")
 	look := func() observed.BackgroundCheck {

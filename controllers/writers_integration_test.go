@@ -20,8 +20,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// foreign writes are made by others to a CustomResourceDefinition that converts;
-// each is one change of its spec.
+// foreign are writes of other clients to the spec of a CustomResourceDefinition whose conversion
+// is active.
 var foreign = map[string]struct {
 	manager string
 	write   func(*testing.T, *apiextensionsv1.CustomResourceDefinition) error
@@ -66,7 +66,7 @@ var foreign = map[string]struct {
 	}, "unknown field manager"},
 }
 
-// harmless writes are made by others too, and leave spec.conversion alone.
+// harmless are writes of other clients that leave spec.conversion unchanged.
 var harmless = map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefinition) error{
 	"server-side apply of a manifest without a conversion": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		applied := &unstructured.Unstructured{}
@@ -88,8 +88,8 @@ var harmless = map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefini
 	},
 }
 
-// impossible are writes of a manifest that has strategy None and nothing else:
-// webhook stays, and the API server refuses the two together.
+// impossible are writes of a manifest with only strategy None: webhook stays, and the API server
+// refuses the combination.
 var impossible = map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefinition) error{
 	"client-side apply": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		patch := []byte(`{"spec":{"conversion":{"strategy":"None"}}}`)

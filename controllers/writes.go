@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// maxNames is how many objects are named.
+	// maxNames bounds how many objects are named.
 	maxNames = 10
-	// countTimeout bounds the reading of all metadata of a kind.
+	// countTimeout bounds reading the metadata of all objects of a kind.
 	countTimeout = 10 * time.Minute
-	// followTime is how long an API server may take to follow a change of a
-	// CustomResourceDefinition: what was written by then counts too.
+	// followTime is how long an API server may take to see a change of a CustomResourceDefinition.
+	// Writes up to then count as unconverted too.
 	followTime = 5 * time.Second
 )
 
-// countWrites reads the metadata of all objects of a kind.
+// countWrites counts the objects of a kind that were written during the unconverted window.
 func (r *reader) countWrites(ctx context.Context, s step.CountWrites) observed.BackgroundCheck {
-	if !r.counts.enter(ctx) {
+	if !r.counts.acquire(ctx) {
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
 	}
-	defer r.counts.leave()
+	defer r.counts.release()
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	found, err := r.writesIn(ctx, s)
@@ -48,16 +48,16 @@ func (r *reader) writesIn(ctx context.Context, s step.CountWrites) (observed.Bac
 	if err != nil {
 		return observed.BackgroundCheck{}, err
 	}
-	// Writes at the version in which all is stored are right.
-	right := s.CRD.Spec.Group + "/" + s.Storage
-	doubtful := func(write live.Write) bool {
-		return s.Storage == "" || write.APIVersion != right && write.APIVersion != ""
+	// Writes at the version in which all objects are stored need no conversion.
+	expected := s.CRD.Spec.Group + "/" + s.Storage
+	isUnexpected := func(write live.Write) bool {
+		return s.Storage == "" || write.APIVersion != expected && write.APIVersion != ""
 	}
 	var found observed.BackgroundCheck
-	err = onceAllowed(ctx, func() error {
+	err = retryForbidden(ctx, func() error {
 		found = observed.BackgroundCheck{}
 		return cluster.Heads(ctx, crds.Resource(s.CRD, version), func(head live.Head) bool {
-			if head.Between(s.Since, s.Until.Add(followTime), doubtful) {
+			if head.Between(s.Since, s.Until.Add(followTime), isUnexpected) {
 				found.Objects++
 				if len(found.Names) < maxNames {
 					found.Names = append(found.Names, head.String())

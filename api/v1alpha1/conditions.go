@@ -3,8 +3,8 @@
 
 package v1alpha1
 
-// Condition types. The gates come in the order in which the operator passes
-// them: the first that is not passed stops those behind it.
+// Condition types. The gates are in the order in which the operator evaluates
+// them: it stops at the first gate that is not passed.
 const (
 	// ReadyCondition is True when every requested step is done and proven.
 	ReadyCondition = "Ready"
@@ -38,8 +38,8 @@ const (
 	OversizedObjectsCondition = "OversizedObjects"
 )
 
-// Abnormal are the condition types that exist only while something is wrong, whatever
-// the gates say. Ready does not depend on them.
+// Abnormal are the condition types that exist only while there is a problem, regardless
+// of the gates. Ready does not depend on them.
 var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition}
 
 // Gates are the condition types of the gates, in order.
@@ -231,17 +231,17 @@ const (
 	ReasonVersionsContested = "VersionsContested"
 )
 
-// Reasons of events that tell of a migration run, on the policy and on the
-// CustomResourceDefinition. A run that ended with failures has the reason of the
-// condition.
+// Reasons of events about a migration run, on the policy and on the
+// CustomResourceDefinition. The event of a run that ended with failures has the
+// reason of the condition.
 const (
-	// ReasonMigrationStarted: a run has begun.
+	// ReasonMigrationStarted: a run has started.
 	ReasonMigrationStarted = "MigrationStarted"
-	// ReasonMigrationResumed: a run goes on that was paused.
+	// ReasonMigrationResumed: a paused run continues.
 	ReasonMigrationResumed = "MigrationResumed"
 	// ReasonMigrationCompleted: every object is stored in the storage version.
 	ReasonMigrationCompleted = "MigrationCompleted"
-	// ReasonMigrationSuperseded: the CustomResourceDefinition changed under a run.
+	// ReasonMigrationSuperseded: the CustomResourceDefinition changed during a run.
 	ReasonMigrationSuperseded = "MigrationSuperseded"
 	// ReasonMigrationCancelled: spec.migration.mode became Never during a run.
 	ReasonMigrationCancelled = "MigrationCancelled"
@@ -295,7 +295,7 @@ const (
 	ReasonReadTruncated = "ReadTruncated"
 )
 
-// Reasons of events that tell of the end of a condition.
+// Reasons of events about the end of a condition.
 const (
 	// ReasonOversizedResolved: OversizedObjects is gone.
 	ReasonOversizedResolved = "OversizedObjectsResolved"
@@ -305,7 +305,7 @@ const (
 	ReasonSamplesRecovered = "SamplesRecovered"
 )
 
-// Reasons of events that are about no condition.
+// Reasons of events without a condition.
 const (
 	// ReasonOrphaned: the CustomResourceDefinition converts through converter pods whose policy is gone.
 	ReasonOrphaned = "Orphaned"

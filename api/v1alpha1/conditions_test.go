@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestConditionsAreDocumented: users find every condition type and every reason,
-// those of events too. Which statuses they come with, the planner's tests compare.
+// TestConditionsAreDocumented: every condition type and every reason is documented,
+// including those of events. The planner's tests compare their statuses.
 func TestConditionsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "conditions.md"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestEveryKindOfRule: the API server counts it, and users find it where rules are told.
+// TestEveryKindOfRule: the CEL rule of Rule counts it, and it is documented.
 func TestEveryKindOfRule(t *testing.T) {
 	pages := map[string]string{
 		"rules_types.go": "has(self.%)",

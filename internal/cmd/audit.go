@@ -66,7 +66,7 @@ Exit codes:
   conversion-operator audit -f config/crd -o json`,
 	}
 	options.addFlags(command)
-	return forPeople(command, cobra.ArbitraryArgs, func(command *cobra.Command, args []string) error {
+	return forUsers(command, cobra.ArbitraryArgs, func(command *cobra.Command, args []string) error {
 		if err := options.validate(args); err != nil {
 			return err
 		}
@@ -107,13 +107,13 @@ func (o *auditOptions) validate(names []string) error {
 	return nil
 }
 
-// threshold is the flag, in any case.
+// threshold accepts the flag in lower and upper case.
 func (o *auditOptions) threshold() audit.Severity {
 	return audit.Severity(strings.ToUpper(o.severity[:min(1, len(o.severity))]) + strings.ToLower(o.severity[min(1, len(o.severity)):]))
 }
 
 func (o *auditOptions) run(command *cobra.Command, names []string) error {
-	report, err := o.look(command, names)
+	report, err := o.report(command, names)
 	if err != nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func (o *auditOptions) run(command *cobra.Command, names []string) error {
 	return nil
 }
 
-func (o *auditOptions) look(command *cobra.Command, names []string) (*audit.Report, error) {
+func (o *auditOptions) report(command *cobra.Command, names []string) (*audit.Report, error) {
 	if len(o.files) > 0 {
-		return o.lookAtFiles(command.InOrStdin())
+		return o.auditFiles(command.InOrStdin())
 	}
 	next := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	if len(o.upgrade) > 0 {
@@ -140,10 +140,10 @@ func (o *auditOptions) look(command *cobra.Command, names []string) (*audit.Repo
 			next[crd.Name], names = crd, append(names, crd.Name)
 		}
 	}
-	return o.lookAtCluster(command.Context(), names, next, command.ErrOrStderr())
+	return o.auditCluster(command.Context(), names, next, command.ErrOrStderr())
 }
 
-func (o *auditOptions) lookAtFiles(stdin io.Reader) (*audit.Report, error) {
+func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
 	crds, err := definitionsIn(o.files, stdin)
 	if err != nil {
 		return nil, err
@@ -155,14 +155,14 @@ func (o *auditOptions) lookAtFiles(stdin io.Reader) (*audit.Report, error) {
 	return audit.NewReport(len(crds), findings, nil, o.threshold()), nil
 }
 
-func (o *auditOptions) lookAtCluster(
+func (o *auditOptions) auditCluster(
 	ctx context.Context, names []string, next map[string]*apiextensionsv1.CustomResourceDefinition, stderr io.Writer,
 ) (*audit.Report, error) {
 	config, err := o.config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	progress := &progress{to: stderr, person: isTerminal(stderr), what: "definitions"}
+	progress := &progress{to: stderr, interactive: isTerminal(stderr), what: "definitions"}
 	report, err := live.Audit(ctx, config, live.Options{
 		Names: slices.Compact(slices.Sorted(slices.Values(names))), Next: next, NoReads: o.noReads, Soon: o.soon, AtOnce: o.atOnce,
 		Threshold: o.threshold(), Now: time.Now(),
@@ -203,7 +203,7 @@ func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomRe
 
 func (o *auditOptions) write(command *cobra.Command, report *audit.Report) error {
 	stdout := command.OutOrStdout()
-	if o.output.forPrograms() {
+	if o.output.isMachineReadable() {
 		return o.output.write(stdout, report, nil)
 	}
 	table := audit.Table{Wide: o.output.form == formWide, Color: bool(colorsOf(stdout))}

@@ -23,8 +23,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// auditLive audits an API server with a definition whose versions differ, a
-// policy for it, and no manager that reconciles it.
+// auditLive audits an API server with a definition whose versions differ, and a policy that no
+// manager reconciles.
 func auditLive(t *testing.T, kubeconfig string) {
 	stdout, stderr, err := run("audit", "--kubeconfig", kubeconfig, "-o=json")
 	report := audit.Report{}
@@ -52,8 +52,8 @@ func auditLive(t *testing.T, kubeconfig string) {
 	}
 }
 
-// auditAsItsRole audits as a user with the audit role and nothing else: all
-// but reads of objects is checked.
+// auditAsItsRole audits as a user with the audit role only: everything is checked except reads of
+// objects.
 func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 	text, err := os.ReadFile("../../config/rbac/audit/role.yaml")
 	expect.NoError(t, err)
@@ -83,8 +83,7 @@ func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 	}
 }
 
-// awaitRights returns when the API server knows of the role: it does a moment after
-// the role was bound.
+// awaitRights waits until the API server has seen the binding of the role.
 func awaitRights(t *testing.T, writer client.Client) {
 	t.Helper()
 	expect.Eventually(t, "the auditor may list policies", func() (bool, string) {

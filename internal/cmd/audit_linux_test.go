@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAuditColors: on a terminal, and not where NO_COLOR asks for none.
+// TestAuditColors: output to a terminal has colours, unless NO_COLOR is set.
 func TestAuditColors(t *testing.T) {
 	file := write(t, "bad.yaml", lossy)
 	for noColor, want := range map[string]bool{"": true, "1": false} {

@@ -89,7 +89,7 @@ func TestAuditForms(t *testing.T) {
 	}
 }
 
-// TestAuditUpgrade holds a manifest against the definition of an API server.
+// TestAuditUpgrade compares a manifest with the definition of an API server.
 func TestAuditUpgrade(t *testing.T) {
 	text, err := yaml.YAMLToJSON([]byte(strings.Replace(lossy, "properties: {note: {type: string}}", "", 1) + "status: {storedVersions: [v1beta1, v1]}\n"))
 	if err != nil {
@@ -124,7 +124,7 @@ func TestAuditUpgrade(t *testing.T) {
 	}
 }
 
-// TestAuditStdin reads what is piped in.
+// TestAuditStdin reads definitions from stdin.
 func TestAuditStdin(t *testing.T) {
 	stdin, err := os.Open(write(t, "bad.yaml", lossy))
 	if err != nil {

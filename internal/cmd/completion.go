@@ -47,13 +47,13 @@ func namesIn(config *genericclioptions.ConfigFlags, kind schemaKind) completion 
 	}
 }
 
-// only suggests for the first argument, and nothing for others.
-func only(first completion) completion {
+// firstArgument suggests names for the first argument only.
+func firstArgument(names completion) completion {
 	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return first(command, args, typed)
+		return names(command, args, typed)
 	}
 }
 

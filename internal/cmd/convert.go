@@ -50,7 +50,7 @@ Exit codes:
 	flags.StringVar(&options.to, "to", "", "version to convert to, for example v1")
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times; default stdin")
 	flags.StringVarP(&options.output, "output", "o", "", "output format: yaml or json; default that of the input")
-	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
+	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		return options.run(command.Context(), strings.Join(args, ""), command.InOrStdin(), command.OutOrStdout())
 	})
 }
@@ -102,15 +102,15 @@ func (o *convertOptions) validate(stdin io.Reader) error {
 }
 
 // convert replaces all objects, and returns the errors of all that it cannot convert.
-func (o *convertOptions) convert(converter *conversion.Converter, plan *conversion.Ruleset, documents []manifest.Document) error {
+func (o *convertOptions) convert(converter *conversion.Converter, ruleset *conversion.Ruleset, documents []manifest.Document) error {
 	var errs []error
 	for i, document := range documents {
 		converted, err := document.Replace(func(object manifest.Object) ([]byte, error) {
 			return converter.Convert(nil, object.JSON, o.to)
 		})
-		if err == nil && document.IsList() && manifest.NewObject("", document.JSON).Kind == plan.Kind+"List" {
+		if err == nil && document.IsList() && manifest.NewObject("", document.JSON).Kind == ruleset.Kind+"List" {
 			// The list of one kind has the version of its items.
-			converted, err = converted.SetAPIVersion(plan.Group + "/" + o.to)
+			converted, err = converted.SetAPIVersion(ruleset.Group + "/" + o.to)
 		}
 		documents[i] = converted
 		errs = append(errs, err)

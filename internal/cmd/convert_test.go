@@ -18,7 +18,7 @@ func sampleFile(name string) string {
 	return filepath.Join("..", "..", "config", "samples", "crontab-hostport", name)
 }
 
-// write makes a file of the test's own.
+// write creates a temporary file.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -90,8 +90,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestConvertFailures holds what people read, and the exit codes, against every
-// way in which a conversion does not come about.
+// TestConvertFailures checks the message and the exit code of every error.
 func TestConvertFailures(t *testing.T) {
 	policy, crd := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml")
 	other := filepath.Join("..", "..", "config", "samples", "crontab-cronspec", "2-policy.yaml")

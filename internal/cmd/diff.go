@@ -67,7 +67,7 @@ Exit codes:
 	flags := command.Flags()
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of policies and CustomResourceDefinitions after the change, - for stdin; can be given several times")
 	flags.StringArrayVar(&options.before, "before", nil, "file or directory of policies and CustomResourceDefinitions before the change, - for stdin; can be given several times; default those of the cluster")
-	return forPeople(command, cobra.NoArgs, func(command *cobra.Command, _ []string) error {
+	return forUsers(command, cobra.NoArgs, func(command *cobra.Command, _ []string) error {
 		if err := options.validate(); err != nil {
 			return err
 		}

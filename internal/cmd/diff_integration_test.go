@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// diffLive holds files against the policy and the CustomResourceDefinition of a real
-// API server, which has filled in defaults, status and what it keeps for itself.
+// diffLive compares files with the policy and the CustomResourceDefinition of an API server, which
+// has added defaults, status and metadata.
 func diffLive(t *testing.T, kubeconfig string) {
 	policy, crd := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml")
 	changed := func(name, file, from, to string) string {

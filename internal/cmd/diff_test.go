@@ -39,7 +39,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffObjects has objects beside the manifests.
+// TestDiffObjects passes objects in addition to manifests.
 func TestDiffObjects(t *testing.T) {
 	folder := filepath.Join("..", "diff", "testdata", "preserved-data")
 	args := []string{"diff"}

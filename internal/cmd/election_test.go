@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// TestElection adds up the longest time without a leader, and the shortest time
-// between the end of one that cannot renew and the beginning of the next.
+// TestElection computes the longest time without a leader, and the shortest time between the end
+// of a leader that cannot renew and the start of the next.
 func TestElection(t *testing.T) {
 	longestTry := time.Duration((1 + leaderelection.JitterFactor) * float64(retryPeriod))
 	if without := longestTry + leaseDuration + longestTry; without >= 18*time.Second {
@@ -25,16 +25,16 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// TestManagersElectByDefault: who leaves the flag away has not asked for two that act.
-func TestManagersElectByDefault(t *testing.T) {
+// TestLeaderElectionByDefault: without the flag, only one manager acts.
+func TestLeaderElectionByDefault(t *testing.T) {
 	flags := newManagerCommand().Flags()
 	if elects, err := flags.GetBool("leader-elect"); err != nil || !elects {
 		t.Errorf("a manager elects by default: %t, %v", elects, err)
 	}
 }
 
-// TestSizeAdmissionByDefault: without a word API servers refuse what could make a kind
-// unreadable.
+// TestSizeAdmissionByDefault: without the flag, API servers refuse objects that could make lists
+// fail.
 func TestSizeAdmissionByDefault(t *testing.T) {
 	if flag := newManagerCommand().Flags().Lookup("size-admission"); flag == nil || flag.DefValue != "true" {
 		t.Errorf("--size-admission is %+v", flag)

@@ -46,9 +46,9 @@ func unable(err error) error {
 	return &exitError{exitUnable, err}
 }
 
-// forPeople makes a command end with 2 on wrong flags and arguments, and
-// whenever it could not do its work.
-func forPeople(command *cobra.Command, args cobra.PositionalArgs, run func(command *cobra.Command, args []string) error) *cobra.Command {
+// forUsers sets the function of a command for users. The command exits with 2 for wrong flags and
+// arguments, and whenever it could not do its work.
+func forUsers(command *cobra.Command, args cobra.PositionalArgs, run func(command *cobra.Command, args []string) error) *cobra.Command {
 	command.Args = func(command *cobra.Command, given []string) error { return unable(args(command, given)) }
 	command.RunE = func(command *cobra.Command, given []string) error { return unable(run(command, given)) }
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unable(err) })

@@ -61,7 +61,7 @@ Exit codes:
   conversion-operator explain -f objects.yaml --policy policy.yaml --crd crd.yaml --to v1`,
 	}
 	options.addFlags(command)
-	return forPeople(command, cobra.MaximumNArgs(2), func(command *cobra.Command, args []string) error {
+	return forUsers(command, cobra.MaximumNArgs(2), func(command *cobra.Command, args []string) error {
 		if err := options.validate(args); err != nil {
 			return err
 		}

@@ -64,9 +64,9 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 	}
 }
 
-// TestFilesAreReadAsDeepAsTheyConvert: an object that API servers and converters take
-// can be looked at in a file, and one level more is refused where the file is read.
-func TestFilesAreReadAsDeepAsTheyConvert(t *testing.T) {
+// TestMaximumDepthOfFiles: an object with the maximum depth of API servers can be explained from a
+// file. A deeper one is refused when the file is read.
+func TestMaximumDepthOfFiles(t *testing.T) {
 	const levels = 10_000
 	explain := func(levels int) error {
 		inner := levels - 1 // the object itself is the first

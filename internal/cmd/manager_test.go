@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// serveMetrics serves as the manager does, until the test ends, and returns the address.
+// serveMetrics serves metrics as the manager does until the test ends, and returns the address.
 func serveMetrics(t *testing.T, manager managerOptions) string {
 	t.Helper()
 	manager.metrics = "127.0.0.1:0"
@@ -48,8 +48,8 @@ func serveMetrics(t *testing.T, manager managerOptions) string {
 	return bound.GetBindAddr()
 }
 
-// TestManagerMetricsSpeakModernTLS, as converters do.
-func TestManagerMetricsSpeakModernTLS(t *testing.T) {
+// TestManagerMetricsTLS: the metrics server has the same TLS settings as converters.
+func TestManagerMetricsTLS(t *testing.T) {
 	address := serveMetrics(t, managerOptions{})
 	for name, test := range map[string]struct {
 		client  *tls.Config
@@ -81,8 +81,8 @@ func TestManagerMetricsSpeakModernTLS(t *testing.T) {
 	}
 }
 
-// TestManagerMetricsCertificate: who trusts the authority of the certificate that is
-// mounted verifies the manager, and after it was renewed, too.
+// TestManagerMetricsCertificate: a client that trusts the authority of the mounted certificate can
+// verify the manager, also after a renewal.
 func TestManagerMetricsCertificate(t *testing.T) {
 	const name = "conversion-operator-metrics.conversion-system.svc"
 	directory, now := t.TempDir(), time.Now()
@@ -118,9 +118,9 @@ func TestManagerMetricsCertificate(t *testing.T) {
 	expect.Eventually(t, "the renewed certificate is served", func() (bool, string) { return served() != first, "the first one" })
 }
 
-// TestManagerMetricsCertificateIsThere, or the manager does not start: another one
-// could not be verified.
-func TestManagerMetricsCertificateIsThere(t *testing.T) {
+// TestManagerMetricsCertificateMissing: the manager does not start, because a generated
+// certificate could not be verified.
+func TestManagerMetricsCertificateMissing(t *testing.T) {
 	directory := t.TempDir()
 	_, _, err := run("manager", "--namespace=conversion-system", "--image=conversion-operator", "--metrics-cert-path="+directory)
 	if want := "--metrics-cert-path: open " + filepath.Join(directory, "tls.crt") + ": no such file or directory"; err == nil || err.Error() != want {

@@ -13,9 +13,9 @@ import (
 // containerMemory is the file with the memory limit of a container.
 const containerMemory = "/sys/fs/cgroup/memory.max"
 
-// earlyPercent is by how much the heap may grow before a garbage collection, in
-// processes that should save memory rather than time: manager and migrations mostly
-// wait for API servers. Go's default of 100 keeps as much free for garbage as is in use.
+// earlyPercent is GOGC for processes that should save memory rather than time: manager and
+// migrations mostly wait for API servers. With the default of 100, the heap grows to twice the
+// memory in use.
 const earlyPercent = 50
 
 // limitMemory keeps the process below the memory limit of its container, unless

@@ -16,10 +16,9 @@ import (
 // readTimeout is how long a scraper may take to send its request.
 const readTimeout = 10 * time.Second
 
-// tellPrometheus serves metrics at the address (0 for none) until the caller calls
-// the returned function. No conversion depends on metrics: if they cannot be served,
-// tellPrometheus only logs that.
-func tellPrometheus(ctx context.Context, address string, metrics http.Handler) (stop func()) {
+// startMetricsServer serves metrics at the address (0 for none) until the caller calls the returned
+// function. Conversions do not depend on metrics, so it only logs errors.
+func startMetricsServer(ctx context.Context, address string, metrics http.Handler) (stop func()) {
 	log := logr.FromContextOrDiscard(ctx)
 	if address == "" || address == "0" {
 		return func() {}

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPrometheusIsToldUntilTheEnd(t *testing.T) {
+func TestServeMetrics(t *testing.T) {
 	var address string
 	log := funcr.NewJSON(func(line string) {
 		_, address, _ = strings.Cut(line, `"address":"`)
 		address, _, _ = strings.Cut(address, `"`)
 	}, funcr.Options{})
-	stop := tellPrometheus(logr.NewContext(t.Context(), log), "127.0.0.1:0", http.NotFoundHandler())
+	stop := startMetricsServer(logr.NewContext(t.Context(), log), "127.0.0.1:0", http.NotFoundHandler())
 	answer, err := ask(t, "http://"+address)
 	if err != nil || answer != http.StatusNotFound {
 		t.Errorf("status %d, error %v", answer, err)
@@ -47,7 +47,7 @@ func ask(t *testing.T, url string) (status int, err error) {
 }
 
 // A used port does not stop a migration.
-func TestWhereMetricsAreNotServed(t *testing.T) {
+func TestServeMetricsFailures(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWhereMetricsAreNotServed(t *testing.T) {
 				message, _, _ = strings.Cut(message, `"`)
 				said = append(said, message)
 			}, funcr.Options{})
-			tellPrometheus(logr.NewContext(t.Context(), log), tc.address, http.NotFoundHandler())()
+			startMetricsServer(logr.NewContext(t.Context(), log), tc.address, http.NotFoundHandler())()
 			if diff := cmp.Diff(tc.want, said); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}

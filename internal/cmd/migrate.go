@@ -69,7 +69,7 @@ func (o *migrateOptions) run(ctx context.Context, spec *contract.Spec) error {
 		return err
 	}
 	metrics := migration.NewMetrics(spec.Pin.Name, versionText())
-	defer tellPrometheus(ctx, o.metrics, metrics.Handler())()
+	defer startMetricsServer(ctx, o.metrics, metrics.Handler())()
 	engine, err := migration.NewEngine(ctx, config, spec, traces.Tracer, metrics)
 	if err != nil {
 		return err

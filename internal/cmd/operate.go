@@ -82,25 +82,25 @@ func (o *operateOptions) run(command *cobra.Command, names []string, decide deci
 // change decides by the current policy, and writes only if the policy has not
 // changed since. Otherwise it reads the policy again.
 func (o *operateOptions) change(ctx context.Context, api client.Client, name string, decide decide) (*edit, error) {
-	var made *edit
+	var change *edit
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		policy, err := getPolicy(ctx, api, name)
 		if err != nil {
 			return err
 		}
-		if made, err = decide(policy); err != nil || !made.Changed {
+		if change, err = decide(policy); err != nil || !change.Changed {
 			return err
 		}
-		if err := o.mayWrite(policy, made); err != nil {
+		if err := o.mayWrite(policy, change); err != nil {
 			return err
 		}
-		patch := client.RawPatch(types.MergePatchType, made.patch(policy.ResourceVersion))
+		patch := client.RawPatch(types.MergePatchType, change.patch(policy.ResourceVersion))
 		return api.Patch(ctx, policy, patch, client.FieldOwner(fieldManager))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return made, nil
+	return change, nil
 }
 
 // patch is a merge patch that the API server refuses if the policy has changed.
@@ -111,23 +111,23 @@ func (e *edit) patch(resourceVersion string) []byte {
 	}
 	patch := value.(map[string]any)
 	patch["metadata"] = map[string]any{"resourceVersion": resourceVersion}
-	text, _ := json.Marshal(patch) // of texts and truth values
+	text, _ := json.Marshal(patch) // strings and booleans cannot fail
 	return text
 }
 
 // mayWrite returns an error if another field manager applies the field server-side,
 // as a GitOps tool does: it would revert the change. For a manifest that kubectl
 // applied, which reverts the change with the next apply, it only warns.
-func (o *operateOptions) mayWrite(policy *v1alpha1.ConversionPolicy, made *edit) error {
+func (o *operateOptions) mayWrite(policy *v1alpha1.ConversionPolicy, change *edit) error {
 	for _, entry := range policy.ManagedFields {
-		if entry.Manager == fieldManager || !owns(entry, made.Field) {
+		if entry.Manager == fieldManager || !owns(entry, change.Field) {
 			continue
 		}
 		if entry.Operation == metav1.ManagedFieldsOperationApply && !o.force {
-			return fmt.Errorf("%s is applied by the field manager %s, which may revert the change: change it there, or add --force-conflicts", made.Field, entry.Manager)
+			return fmt.Errorf("%s is applied by the field manager %s, which may revert the change: change it there, or add --force-conflicts", change.Field, entry.Manager)
 		}
 		if entry.Operation == metav1.ManagedFieldsOperationApply || entry.Manager == "kubectl-client-side-apply" {
-			made.Says = append(made.Says, fmt.Sprintf("the manifest that %s applied has another value: change %s there, too", entry.Manager, made.Field))
+			change.Says = append(change.Says, fmt.Sprintf("the manifest that %s applied has another value: change %s there, too", entry.Manager, change.Field))
 		}
 	}
 	return nil
@@ -167,8 +167,8 @@ func writeEdits(w io.Writer, edits []*edit) error {
 	return nil
 }
 
-// leaving returns an error for a policy that is being deleted.
-func leaving(policy *v1alpha1.ConversionPolicy) error {
+// checkNotDeleted returns an error for a policy that is being deleted.
+func checkNotDeleted(policy *v1alpha1.ConversionPolicy) error {
 	if policy.DeletionTimestamp.IsZero() {
 		return nil
 	}

@@ -23,8 +23,7 @@ import (
 
 const crontabs = "crontabs.example.com"
 
-// operateLive follows and changes the policy of a real API server. Only this test
-// reconciles it.
+// operateLive follows and changes a policy of an API server. The test itself writes the status.
 func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	plugin := func(args ...string) (stdout, stderr string, err error) {
 		t.Helper()
@@ -84,7 +83,7 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	explainLive(t, plugin)
 }
 
-// followLive waits for a policy that becomes Ready, while it is told how far it is.
+// followLive follows a policy until it becomes Ready.
 func followLive(
 	t *testing.T, writer client.Client, kubeconfig string,
 	plugin func(...string) (string, string, error), policy func() *v1alpha1.ConversionPolicy,
@@ -133,7 +132,7 @@ func followLive(
 	}
 }
 
-// explainLive explains objects of the cluster, by its own policy.
+// explainLive explains objects of the cluster with the policy of the cluster.
 func explainLive(t *testing.T, plugin func(...string) (string, string, error)) {
 	for _, args := range [][]string{{"ct/c002"}, {"crontabs.example.com", "c002"}, {"CronTab/c002", "--from=v1beta1"}} {
 		stdout, stderr, err := plugin(append([]string{"explain", "-n=a"}, args...)...)
@@ -159,7 +158,7 @@ FIELD OF v1   VALUE               FROM v1beta1   RULE                           
 	}
 }
 
-// completeLive asks what may be typed.
+// completeLive checks suggestions from the cluster.
 func completeLive(t *testing.T, kubeconfig string) {
 	for typed, want := range map[string]string{
 		"status": crontabs + "\n:4\n", "trigger": crontabs + "\n:4\n", "audit": "conversionpolicies.conversion-operator.io\n" + crontabs + "\n:4\n",
@@ -175,7 +174,7 @@ func completeLive(t *testing.T, kubeconfig string) {
 	}
 }
 
-// ownersOf are the field managers of a field.
+// ownersOf returns the field managers of a field.
 func ownersOf(policy *v1alpha1.ConversionPolicy, field string) []string {
 	var owners []string
 	for _, entry := range policy.ManagedFields {

@@ -25,7 +25,7 @@ func running(policy *v1alpha1.ConversionPolicy) {
 	policy.Status.Migration = &v1alpha1.MigrationStatus{Run: "r1", State: v1alpha1.MigrationRunning, Progress: "10/20"}
 }
 
-func TestDecide(t *testing.T) {
+func TestDecideEdit(t *testing.T) {
 	trigger := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 		return decideTrigger(policy, "now", "kubectl conversion")
 	}
@@ -107,8 +107,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestWhoElseWrites: what a GitOps tool applies is left to it.
-func TestWhoElseWrites(t *testing.T) {
+// TestForeignFieldManagers: a field that a GitOps tool applies is not changed.
+func TestForeignFieldManagers(t *testing.T) {
 	by := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: &metav1.FieldsV1{}}
 		entry.FieldsV1.SetRawBytes([]byte(fields))

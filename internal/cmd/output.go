@@ -52,11 +52,11 @@ func (o *output) validate() error {
 	return nil
 }
 
-// forPrograms distinguishes JSON and YAML from the formats for users.
-func (o *output) forPrograms() bool { return o.form == formJSON || o.form == formYAML }
+// isMachineReadable reports whether the format is JSON or YAML.
+func (o *output) isMachineReadable() bool { return o.form == formJSON || o.form == formYAML }
 
-// write writes the result as JSON or YAML, and calls the function for other formats.
-func (o *output) write(w io.Writer, report any, people func(io.Writer) error) error {
+// write writes the result as JSON or YAML, and calls writeText for other formats.
+func (o *output) write(w io.Writer, report any, writeText func(io.Writer) error) error {
 	switch o.form {
 	case formJSON:
 		return writeJSON(w, report)
@@ -68,10 +68,9 @@ func (o *output) write(w io.Writer, report any, people func(io.Writer) error) er
 		_, err = w.Write(text)
 		return err
 	}
-	return people(w)
+	return writeText(w)
 }
 
-// writeJSON writes indented JSON.
 func writeJSON(w io.Writer, report any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

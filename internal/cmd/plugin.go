@@ -36,7 +36,7 @@ func NewCommand(args []string) *cobra.Command {
 
 // newPluginCommand returns kubectl's plugin: the commands for users.
 func newPluginCommand(args []string) *cobra.Command {
-	root := newPeoplesCommand()
+	root := newUserCommand()
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 	root.Short = "See and operate the conversion of custom resources"
 	root.Long = `See and operate the conversion of custom resources.
@@ -45,19 +45,19 @@ A ConversionPolicy describes how the objects of the versions of a
 CustomResourceDefinition correspond. These commands show the progress of the
 operator, and how objects convert; they test rules before you apply them, and find
 risks for objects in any cluster.`
-	sayAs(root, pluginName)
+	replaceProgramName(root, pluginName)
 	root.SetArgs(args)
 	return root
 }
 
-// sayAs lets all texts of a command, and of its subcommands, use another name for
-// the program.
-func sayAs(command *cobra.Command, name string) {
+// replaceProgramName replaces the name of the program in the texts of a command and of its
+// subcommands.
+func replaceProgramName(command *cobra.Command, name string) {
 	for _, text := range []*string{&command.Long, &command.Example} {
 		*text = strings.ReplaceAll(*text, programName+" ", name+" ")
 	}
 	for _, child := range command.Commands() {
-		sayAs(child, name)
+		replaceProgramName(child, name)
 	}
 }
 

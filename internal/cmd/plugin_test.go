@@ -26,7 +26,7 @@ func start(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-func TestNames(t *testing.T) {
+func TestProgramNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"conversion-operator": "conversion-operator", "/bin/conversion-operator": "conversion-operator", "anything": "conversion-operator",
 		"kubectl-conversion": "kubectl conversion", "/usr/local/bin/kubectl-conversion": "kubectl conversion", "kubectl-conversion.exe": "kubectl conversion",
@@ -43,8 +43,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPluginSpeaksOfItself looks into every text of the plugin.
-func TestPluginSpeaksOfItself(t *testing.T) {
+// TestPluginTextsUsePluginName checks every text of the plugin.
+func TestPluginTextsUsePluginName(t *testing.T) {
 	root := NewCommand([]string{"kubectl-conversion"})
 	var visit func(*cobra.Command)
 	visit = func(command *cobra.Command) {
@@ -59,10 +59,10 @@ func TestPluginSpeaksOfItself(t *testing.T) {
 	visit(root)
 }
 
-func TestPluginHasWhatPeopleUse(t *testing.T) {
+func TestPluginCommands(t *testing.T) {
 	var people, plugin []string
 	for _, command := range NewRootCommand().Commands() {
-		if command.GroupID == groupPeople {
+		if command.GroupID == groupUsers {
 			people = append(people, command.Name())
 		} else if !slices.Contains([]string{"manager", "serve", "migrate"}, command.Name()) {
 			t.Errorf("%s is in no group", command.Name())
@@ -76,7 +76,7 @@ func TestPluginHasWhatPeopleUse(t *testing.T) {
 	}
 }
 
-// TestCompletion asks as kubectl does.
+// TestCompletion runs the completion as kubectl does.
 func TestCompletion(t *testing.T) {
 	const nothing = ":4\n" // cobra.ShellCompDirectiveNoFileComp
 	for _, test := range []struct {

@@ -21,8 +21,8 @@ import (
 // A missing policy is an error.
 func findPolicies(ctx context.Context, api client.Client, names []string) ([]*v1alpha1.ConversionPolicy, error) {
 	list := &v1alpha1.ConversionPolicyList{}
-	if err := api.List(ctx, list, ofNames(names)...); err != nil {
-		return nil, sayPolicies(err)
+	if err := api.List(ctx, list, selectNames(names)...); err != nil {
+		return nil, policyReadError(err)
 	}
 	var found []*v1alpha1.ConversionPolicy
 	for i := range list.Items {
@@ -41,8 +41,8 @@ func findPolicies(ctx context.Context, api client.Client, names []string) ([]*v1
 
 func byName(a, b *v1alpha1.ConversionPolicy) int { return cmp.Compare(a.Name, b.Name) }
 
-// ofNames reads single policies: the user may have no right to others.
-func ofNames(names []string) []client.ListOption {
+// selectNames reads a single policy by name: the user may have no right to list others.
+func selectNames(names []string) []client.ListOption {
 	if len(names) != 1 {
 		return nil
 	}
@@ -56,13 +56,13 @@ func getPolicy(ctx context.Context, api client.Client, name string) (*v1alpha1.C
 	if apierrors.IsNotFound(err) {
 		return nil, noPolicy(name)
 	}
-	return policy, sayPolicies(err)
+	return policy, policyReadError(err)
 }
 
 func noPolicy(name string) error { return fmt.Errorf("the cluster has no ConversionPolicy %s", name) }
 
-// sayPolicies turns an error about policies into one that says what to do.
-func sayPolicies(err error) error {
+// policyReadError adds what to do to an error about policies.
+func policyReadError(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -39,11 +39,11 @@ func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.C
 	return w
 }
 
-// run calls see with the policies immediately, with each tick, and after each change
-// of one of them, until see returns true. It returns the error of see or of the
+// run calls show with the policies immediately, with each tick, and after each change
+// of one of them, until show returns true. It returns the error of show or of the
 // context, or an error if a named policy was deleted.
-func (w *policyWatch) run(ctx context.Context, see func([]*v1alpha1.ConversionPolicy) (over bool, err error), ticks <-chan time.Time) error {
-	if over, err := see(w.policies()); over || err != nil {
+func (w *policyWatch) run(ctx context.Context, show func([]*v1alpha1.ConversionPolicy) (done bool, err error), ticks <-chan time.Time) error {
+	if done, err := show(w.policies()); done || err != nil {
 		return err
 	}
 	_, _, changes, done := toolswatch.NewIndexerInformerWatcherWithLogger(klog.FromContext(ctx), w.source(), &v1alpha1.ConversionPolicy{})
@@ -52,21 +52,21 @@ func (w *policyWatch) run(ctx context.Context, see func([]*v1alpha1.ConversionPo
 		<-done
 	}()
 	for {
-		news, err := w.next(ctx, changes.ResultChan(), ticks)
+		changed, err := w.next(ctx, changes.ResultChan(), ticks)
 		if err != nil {
 			return err
 		}
-		if !news {
+		if !changed {
 			continue
 		}
-		if over, err := see(w.policies()); over || err != nil {
+		if done, err := show(w.policies()); done || err != nil {
 			return err
 		}
 	}
 }
 
 // next waits for an event or a tick, and reports whether the policies changed.
-func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, ticks <-chan time.Time) (news bool, err error) {
+func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, ticks <-chan time.Time) (changed bool, err error) {
 	select {
 	case <-ctx.Done():
 		return false, ctx.Err()
@@ -74,7 +74,7 @@ func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, tick
 		if !open {
 			return false, errors.New("the watch of policies ended")
 		}
-		return w.note(event)
+		return w.store(event)
 	case <-ticks:
 		return true, nil
 	}
@@ -85,7 +85,7 @@ func (w *policyWatch) policies() []*v1alpha1.ConversionPolicy {
 }
 
 // note stores an event, and reports whether the policy changed.
-func (w *policyWatch) note(event watch.Event) (news bool, err error) {
+func (w *policyWatch) store(event watch.Event) (changed bool, err error) {
 	policy, ok := event.Object.(*v1alpha1.ConversionPolicy)
 	if !ok || len(w.names) > 0 && !slices.Contains(w.names, policy.Name) {
 		return false, nil
@@ -107,10 +107,10 @@ func (w *policyWatch) source() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list := &v1alpha1.ConversionPolicyList{}
-			return list, w.api.List(ctx, list, append(ofNames(w.names), &client.ListOptions{Raw: &options})...)
+			return list, w.api.List(ctx, list, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(ofNames(w.names), &client.ListOptions{Raw: &options})...)
+			return w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
 		},
 	}
 }

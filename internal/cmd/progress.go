@@ -10,8 +10,8 @@ import (
 
 // progress shows a terminal how far a command is, and a log the final count.
 type progress struct {
-	to     io.Writer
-	person bool
+	to          io.Writer
+	interactive bool
 	// what is counted, in the plural.
 	what string
 	done int64
@@ -19,14 +19,14 @@ type progress struct {
 
 func (p *progress) page(done, remaining int64) {
 	p.done = done
-	if p.person {
+	if p.interactive {
 		// Return to the start of the line and clear it.
 		fmt.Fprintf(p.to, "\r\x1b[K%d of %d %s", done, done+remaining, p.what)
 	}
 }
 
 func (p *progress) clear() {
-	if p.person {
+	if p.interactive {
 		fmt.Fprint(p.to, "\r\x1b[K")
 	}
 }

@@ -64,8 +64,8 @@ Exit codes:
 	flags.BoolVar(&options.hideValues, "hide-values", false, "leave out values of objects, and messages that may contain values")
 	flags.BoolVar(&options.timeless, "timeless", false, "leave out the time of creation: the same input makes the same file, byte for byte")
 	options.liveOptions.addFlags(command)
-	command.ValidArgsFunction = only(namesIn(options.liveOptions.config, policyKind))
-	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
+	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
+	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(command.OutOrStdout()); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (o *reportOptions) validate(stdout io.Writer) error {
 	case o.live && len(o.files) > 0:
 		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
 	case !o.live:
-		return o.liveOptions.unused()
+		return o.liveOptions.checkUnused()
 	}
 	return o.liveOptions.validate()
 }

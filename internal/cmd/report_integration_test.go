@@ -16,8 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// reportLive makes reports of a policy that is applied, with a status as the
-// operator would write it.
+// reportLive writes reports of an applied policy, with a status as the operator would write it.
 func reportLive(t *testing.T, writer client.Client, kubeconfig string) {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}

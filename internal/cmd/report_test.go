@@ -71,8 +71,8 @@ func TestReportExitCodes(t *testing.T) {
 	}
 }
 
-// TestReportWritten has a file that cannot be written, and one that can.
-func TestReportWritten(t *testing.T) {
+// TestReportWriteError writes to a file that is full, and to a writable one.
+func TestReportWriteError(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "report.html"))
 	if err != nil {
 		t.Fatal(err)

@@ -23,13 +23,13 @@ type logOptions struct {
 
 // NewRootCommand returns the command conversion-operator with all its subcommands.
 func NewRootCommand() *cobra.Command {
-	command := newPeoplesCommand()
+	command := newUserCommand()
 	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newMigrateCommand())
 	return command
 }
 
-// newPeoplesCommand returns the command with the subcommands for users.
-func newPeoplesCommand() *cobra.Command {
+// newUserCommand returns the command with the subcommands for users.
+func newUserCommand() *cobra.Command {
 	options := logOptions{}
 	command := &cobra.Command{
 		Use:   "conversion-operator",
@@ -55,7 +55,7 @@ others are for users and their pipelines, and are also a plugin of kubectl.`,
 	flags.StringVar(&options.format, "log-format", "json", "log format: json or text")
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
-	addGroup(command, groupPeople, "Commands for users and their pipelines:",
+	addGroup(command, groupUsers, "Commands for users and their pipelines:",
 		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
 		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand(), newVersionCommand())
 	return command
@@ -63,8 +63,8 @@ others are for users and their pipelines, and are also a plugin of kubectl.`,
 
 // The groups of commands.
 const (
-	groupPeople = "people"
-	groupPods   = "pods"
+	groupUsers = "users"
+	groupPods  = "pods"
 )
 
 func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {

@@ -121,13 +121,13 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 	var first *conversion.Ruleset
 	var served []webhook.Ruleset
 	for _, file := range files {
-		plan, one, err := loadPlan(file)
+		ruleset, one, err := loadRuleset(file)
 		if err != nil {
 			return nil, log, err
 		}
-		if first = cmp.Or(first, plan); plan.CRD != first.CRD {
+		if first = cmp.Or(first, ruleset); ruleset.CRD != first.CRD {
 			return nil, log, fmt.Errorf("ruleset %s is for %s, and another one in %s is for %s: a pod converts for one CustomResourceDefinition",
-				file, plan.CRD, o.rulesets, first.CRD)
+				file, ruleset.CRD, o.rulesets, first.CRD)
 		}
 		served = append(served, one)
 	}
@@ -142,18 +142,18 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 	}), log, nil
 }
 
-func loadPlan(file string) (*conversion.Ruleset, webhook.Ruleset, error) {
+func loadRuleset(file string) (*conversion.Ruleset, webhook.Ruleset, error) {
 	document, err := os.ReadFile(file)
 	if err != nil {
 		return nil, webhook.Ruleset{}, fmt.Errorf("read the ruleset: %w", err)
 	}
-	plan, err := conversion.Load(document)
+	ruleset, err := conversion.Load(document)
 	if err != nil {
 		return nil, webhook.Ruleset{}, fmt.Errorf("load the ruleset %s: %w", file, err)
 	}
-	converter, err := conversion.NewConverter(plan)
+	converter, err := conversion.NewConverter(ruleset)
 	if err != nil {
 		return nil, webhook.Ruleset{}, fmt.Errorf("compile the ruleset %s: %w", file, err)
 	}
-	return plan, webhook.Ruleset{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
+	return ruleset, webhook.Ruleset{Hash: conversion.HashOf(document), Pairs: ruleset.Pairs(), Converter: converter}, nil
 }

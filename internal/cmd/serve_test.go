@@ -20,8 +20,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// planText is a plan without rules.
-func planText(t *testing.T, crd string, versions ...string) []byte {
+// rulesetText is a ruleset without rules.
+func rulesetText(t *testing.T, crd string, versions ...string) []byte {
 	t.Helper()
 	text, err := (&conversion.Ruleset{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
 	if err != nil {
@@ -30,10 +30,10 @@ func planText(t *testing.T, crd string, versions ...string) []byte {
 	return text
 }
 
-func mountPlans(t *testing.T, plans map[string][]byte) string {
+func mountRulesets(t *testing.T, rulesets map[string][]byte) string {
 	t.Helper()
 	directory := t.TempDir()
-	for name, text := range plans {
+	for name, text := range rulesets {
 		if err := os.WriteFile(filepath.Join(directory, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -41,21 +41,22 @@ func mountPlans(t *testing.T, plans map[string][]byte) string {
 	return directory
 }
 
-// TestServeNeedsEveryPlan: a pod that lacks one of its plans must not be ready.
-func TestServeNeedsEveryPlan(t *testing.T) {
-	good := planText(t, "crontabs.example.com", "v1")
+// TestServeFailsWithoutAllRulesets: a pod that cannot load one of its rulesets must not become
+// ready.
+func TestServeFailsWithoutAllRulesets(t *testing.T) {
+	good := rulesetText(t, "crontabs.example.com", "v1")
 	cases := map[string]struct {
-		plans map[string][]byte
-		want  string
+		rulesets map[string][]byte
+		want     string
 	}{
 		"none":                 {nil, "no ruleset (*.json) found in DIRECTORY: mount the rulesets there, or correct --rulesets"},
 		"one of two is broken": {map[string][]byte{"a.json": good, "b.json": []byte("{")}, "load the ruleset DIRECTORY/b.json: "},
-		"of two definitions": {map[string][]byte{"a.json": good, "b.json": planText(t, "jobs.example.com", "v1")},
+		"of two definitions": {map[string][]byte{"a.json": good, "b.json": rulesetText(t, "jobs.example.com", "v1")},
 			"ruleset DIRECTORY/b.json is for jobs.example.com, and another one in DIRECTORY is for crontabs.example.com: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			directory := mountPlans(t, tc.plans)
+			directory := mountRulesets(t, tc.rulesets)
 			_, _, err := run("serve", "--rulesets="+directory, "--certificates="+directory)
 			if want := strings.ReplaceAll(tc.want, "DIRECTORY", directory); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("error is %v, want %s", err, want)
@@ -64,10 +65,10 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 	}
 }
 
-// TestServeHasEveryPlan by the hash of its text, whatever its file is called.
-func TestServeHasEveryPlan(t *testing.T) {
-	first, second := planText(t, "crontabs.example.com", "v1"), planText(t, "crontabs.example.com", "v2")
-	options := serveOptions{rulesets: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
+// TestServeLoadsAllRulesets by the hash of their text, with any file name.
+func TestServeLoadsAllRulesets(t *testing.T) {
+	first, second := rulesetText(t, "crontabs.example.com", "v1"), rulesetText(t, "crontabs.example.com", "v2")
+	options := serveOptions{rulesets: mountRulesets(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
 	handler, _, err := options.newHandler(logr.Discard())
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +82,6 @@ func TestServeHasEveryPlan(t *testing.T) {
 	want := []string{conversion.HashOf(first), conversion.HashOf(second)}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got.Hashes); diff != "" {
-		t.Errorf("plans (-want +got):\n%s", diff)
+		t.Errorf("rulesets (-want +got):\n%s", diff)
 	}
 }

@@ -62,7 +62,7 @@ Exit codes:
   conversion-operator status crontabs.example.com --until-ready --timeout=30m`,
 	}
 	options.addFlags(command)
-	return forPeople(command, cobra.ArbitraryArgs, func(command *cobra.Command, list []string) error {
+	return forUsers(command, cobra.ArbitraryArgs, func(command *cobra.Command, list []string) error {
 		if err := options.validate(); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (o *statusOptions) validate() error {
 		return fmt.Errorf("--timeout must not be negative, is %s", o.timeout)
 	case o.timeout > 0 && !follows:
 		return errors.New("--timeout limits how long to follow: add --watch or --until-ready")
-	case o.watch && !o.untilReady && o.output.forPrograms():
+	case o.watch && !o.untilReady && o.output.isMachineReadable():
 		return fmt.Errorf("--output=%s is written once, at the end: add --until-ready, or leave out --watch", o.output.form)
 	}
 	return nil
@@ -127,7 +127,7 @@ func (o *statusOptions) overviews(ctx context.Context, api client.Client, polici
 		observed := overview.Observed{
 			Policy: policy, Namespace: o.namespace, Instance: names.Child(policy.Name), Now: o.now(), Program: o.program,
 		}
-		if len(policies) == 1 || o.output.forPrograms() {
+		if len(policies) == 1 || o.output.isMachineReadable() {
 			observed.Pods, observed.PodsUnknown = o.pods(ctx, api, policy)
 		}
 		all = append(all, overview.Of(observed))
@@ -155,9 +155,9 @@ func (o *statusOptions) write(w io.Writer, all []*overview.Overview, one bool) e
 	})
 }
 
-// judge reports whether there is anything left to wait for, and returns an error for
-// a state that --until-ready does not wait for.
-func (o *statusOptions) judge(all []*overview.Overview) (ready bool, err error) {
+// checkReady reports whether --until-ready is fulfilled, and returns an error for a state in which
+// it never will be.
+func (o *statusOptions) checkReady(all []*overview.Overview) (ready bool, err error) {
 	if !o.untilReady {
 		return false, nil
 	}

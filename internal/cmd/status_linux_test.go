@@ -15,8 +15,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/overview"
 )
 
-// TestScreen: on a terminal, a picture is drawn over the one before, and is not
-// larger than the terminal.
+// TestScreen: on a terminal, the output replaces the previous one, and is not larger than the
+// terminal.
 func TestScreen(t *testing.T) {
 	near, far := pseudoterminal(t)
 	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 5, Col: 80}); err != nil {

@@ -41,49 +41,48 @@ func (o *statusOptions) follow(command *cobra.Command, api client.WithWatch, nam
 		if err := view.show(last); err != nil {
 			return false, err
 		}
-		return o.judge(last)
+		return o.checkReady(last)
 	}
 	err := newPolicyWatch(api, names, policies).run(ctx, see, view.ticks())
 	view.stop()
-	if o.output.forPrograms() && last != nil {
+	if o.output.isMachineReadable() && last != nil {
 		err = errors.Join(o.write(command.OutOrStdout(), last, false), err)
 	}
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return o.ended(command.Context(), last)
+	return o.endedError(command.Context(), last)
 }
 
-// ended returns the reason why the command ended early: the user interrupted it, or
-// the timeout is over.
-func (o *statusOptions) ended(asked context.Context, last []*overview.Overview) error {
+// endedError returns why the command ended early: the user interrupted it, or the timeout expired.
+func (o *statusOptions) endedError(user context.Context, last []*overview.Overview) error {
 	if !o.untilReady {
 		return nil
 	}
 	how := fmt.Sprintf("not Ready after %s", o.timeout)
-	if asked.Err() != nil {
+	if user.Err() != nil {
 		how = "interrupted"
 	}
 	for _, one := range last {
-		if ready, _ := o.judge([]*overview.Overview{one}); !ready {
+		if ready, _ := o.checkReady([]*overview.Overview{one}); !ready {
 			return &exitError{exitFound, fmt.Errorf("%s: %s is at %s: %s", how, one.Name, one.Reason, one.Message)}
 		}
 	}
 	return &exitError{exitFound, errors.New(how)}
 }
 
-// view shows the policies again.
+// view shows the policies repeatedly.
 type view interface {
 	show(all []*overview.Overview) error
-	// ticks come when the view changes without an event.
+	// ticks returns a channel for updates that no event causes.
 	ticks() <-chan time.Time
 	stop()
 }
 
 func (o *statusOptions) newView(w io.Writer, one bool) view {
 	switch {
-	case o.output.forPrograms():
-		return nothing{}
+	case o.output.isMachineReadable():
+		return noView{}
 	case isTerminal(w):
 		return &screen{w: w, write: func(to io.Writer, all []*overview.Overview) error {
 			page := overview.Page{Wide: o.output.form == formWide, Colors: colorsOf(w)}
@@ -93,15 +92,15 @@ func (o *statusOptions) newView(w io.Writer, one bool) view {
 			return overview.WriteTable(to, all, page)
 		}, size: func() (int, int, error) { return term.GetSize(int(w.(*os.File).Fd())) }, ticker: time.NewTicker(redrawEvery)}
 	}
-	return &log{w: w, now: o.now, said: map[string]string{}}
+	return &changeLog{w: w, now: o.now, printed: map[string]string{}}
 }
 
-// nothing is shown to programs before the end.
-type nothing struct{}
+// noView shows nothing: programs get the output at the end.
+type noView struct{}
 
-func (nothing) show([]*overview.Overview) error { return nil }
-func (nothing) ticks() <-chan time.Time         { return nil }
-func (nothing) stop()                           {}
+func (noView) show([]*overview.Overview) error { return nil }
+func (noView) ticks() <-chan time.Time         { return nil }
+func (noView) stop()                           {}
 
 // screen draws over its previous content.
 type screen struct {
@@ -142,20 +141,20 @@ func (s *screen) show(all []*overview.Overview) error {
 func (s *screen) ticks() <-chan time.Time { return s.ticker.C }
 func (s *screen) stop()                   { s.ticker.Stop() }
 
-// log has a line for each change.
-type log struct {
-	w    io.Writer
-	now  func() time.Time
-	said map[string]string
+// changeLog writes a line for each change.
+type changeLog struct {
+	w       io.Writer
+	now     func() time.Time
+	printed map[string]string
 }
 
-func (l *log) show(all []*overview.Overview) error {
+func (l *changeLog) show(all []*overview.Overview) error {
 	for _, one := range all {
 		line := one.Line()
-		if l.said[one.Name] == line {
+		if l.printed[one.Name] == line {
 			continue
 		}
-		l.said[one.Name] = line
+		l.printed[one.Name] = line
 		if _, err := fmt.Fprintln(l.w, l.now().UTC().Format(time.RFC3339), line); err != nil {
 			return err
 		}
@@ -163,5 +162,5 @@ func (l *log) show(all []*overview.Overview) error {
 	return nil
 }
 
-func (*log) ticks() <-chan time.Time { return nil }
-func (*log) stop()                   {}
+func (*changeLog) ticks() <-chan time.Time { return nil }
+func (*changeLog) stop()                   {}

@@ -44,7 +44,7 @@ Exit codes:
 	}
 	options.addFlags(command)
 	command.Flags().StringVar(&text, "text", "", "new value of spec.migration.trigger; default the time")
-	return forPeople(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
+	return forUsers(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
 		if len(text) > maxTrigger {
 			return fmt.Errorf("--text must be of %d characters at most, has %d", maxTrigger, len(text))
 		}
@@ -60,7 +60,7 @@ Exit codes:
 // decideTrigger requests a run, and says when it starts.
 func decideTrigger(policy *v1alpha1.ConversionPolicy, text, program string) (*edit, error) {
 	migration := policy.Spec.Migration
-	if err := leaving(policy); err != nil {
+	if err := checkNotDeleted(policy); err != nil {
 		return nil, err
 	}
 	switch {
@@ -69,9 +69,9 @@ func decideTrigger(policy *v1alpha1.ConversionPolicy, text, program string) (*ed
 	case migration.Trigger == text:
 		return nil, fmt.Errorf("spec.migration.trigger is already %q, so nothing starts: choose another text", text)
 	}
-	made := &edit{Policy: policy.Name, Field: "spec.migration.trigger", Value: text, Changed: true}
-	made.Says = append(whenTriggered(policy, program), "follow it: "+program+" status "+policy.Name+" --watch")
-	return made, nil
+	change := &edit{Policy: policy.Name, Field: "spec.migration.trigger", Value: text, Changed: true}
+	change.Says = append(whenTriggered(policy, program), "follow it: "+program+" status "+policy.Name+" --watch")
+	return change, nil
 }
 
 // whenTriggered says what a run waits for, and what it writes.
@@ -150,7 +150,7 @@ func newSwitchCommand(command *cobra.Command, on bool) *cobra.Command {
 	options, everything := operateOptions{}, false
 	options.addFlags(command)
 	command.Flags().BoolVar(&everything, "everything", false, "everything that the operator does for the policy, not only its migration")
-	return forPeople(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
+	return forUsers(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
 		return options.run(command, names, func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 			if everything {
 				return decideSuspend(policy, on, calledAs(command)), nil
@@ -161,34 +161,34 @@ func newSwitchCommand(command *cobra.Command, on bool) *cobra.Command {
 }
 
 func decidePause(policy *v1alpha1.ConversionPolicy, on bool, program string) (*edit, error) {
-	if err := leaving(policy); err != nil {
+	if err := checkNotDeleted(policy); err != nil {
 		return nil, err
 	}
-	made := &edit{Policy: policy.Name, Field: "spec.migration.paused", Value: on, Changed: policy.Spec.Migration.Paused != on}
+	change := &edit{Policy: policy.Name, Field: "spec.migration.paused", Value: on, Changed: policy.Spec.Migration.Paused != on}
 	last := policy.Status.Migration
 	runs := last != nil && last.State == v1alpha1.MigrationRunning
 	switch {
 	case on && runs:
-		made.Says = append(made.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it with "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it with "+program+" resume "+policy.Name)
 	case on:
-		made.Says = append(made.Says, "no migration starts before "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, "no migration starts before "+program+" resume "+policy.Name)
 	case policy.Spec.Suspend:
-		made.Says = append(made.Says, "the operator is still suspended: "+program+" resume "+policy.Name+" --everything")
+		change.Says = append(change.Says, "the operator is still suspended: "+program+" resume "+policy.Name+" --everything")
 	case runs:
-		made.Says = append(made.Says, "run "+last.Run+" continues from its checkpoint", "follow it: "+program+" status "+policy.Name+" --watch")
+		change.Says = append(change.Says, "run "+last.Run+" continues from its checkpoint", "follow it: "+program+" status "+policy.Name+" --watch")
 	}
-	return made, nil
+	return change, nil
 }
 
 func decideSuspend(policy *v1alpha1.ConversionPolicy, on bool, program string) *edit {
-	made := &edit{Policy: policy.Name, Field: "spec.suspend", Value: on, Changed: policy.Spec.Suspend != on}
+	change := &edit{Policy: policy.Name, Field: "spec.suspend", Value: on, Changed: policy.Spec.Suspend != on}
 	switch {
 	case on:
-		made.Says = append(made.Says, "the operator changes nothing, converter pods continue to answer; resume it with "+program+" resume "+policy.Name+" --everything")
+		change.Says = append(change.Says, "the operator changes nothing, converter pods continue to answer; resume it with "+program+" resume "+policy.Name+" --everything")
 	case policy.Spec.Migration.Paused:
-		made.Says = append(made.Says, "migrations are still paused: "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, "migrations are still paused: "+program+" resume "+policy.Name)
 	default:
-		made.Says = append(made.Says, "follow it: "+program+" status "+policy.Name+" --watch")
+		change.Says = append(change.Says, "follow it: "+program+" status "+policy.Name+" --watch")
 	}
-	return made
+	return change
 }

@@ -61,8 +61,8 @@ Exit codes:
 	options.output.add(command, formText, formJSON, formYAML)
 	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
 	options.liveOptions.addFlags(command)
-	command.ValidArgsFunction = only(namesIn(options.liveOptions.config, policyKind))
-	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
+	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
+	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (o *verifyOptions) validate() error {
 		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
 	}
 	if !o.live {
-		return o.liveOptions.unused()
+		return o.liveOptions.checkUnused()
 	}
 	return o.liveOptions.validate()
 }

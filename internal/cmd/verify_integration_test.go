@@ -31,7 +31,7 @@ import (
 // objectsEach is the number of objects in each of two namespaces.
 const objectsEach = 160
 
-// TestLive tries rules on objects of a real API server, and audits it.
+// TestLive runs the commands on objects of an API server.
 func TestLive(t *testing.T) {
 	writer, kubeconfig := startAPIServer(t)
 	fill(t, writer)
@@ -146,8 +146,8 @@ func startAPIServer(t *testing.T) (client.Client, string) {
 	return server.Client, server.KubeconfigFile(t)
 }
 
-// fill writes objects into two namespaces. One third of them has a note, and
-// another third has no port.
+// fill creates objects in two namespaces. One third of them has a note, and another third has no
+// port.
 func fill(t *testing.T, writer client.Client) {
 	t.Helper()
 	for _, namespace := range []string{"a", "b"} {
@@ -170,7 +170,7 @@ func fill(t *testing.T, writer client.Client) {
 	}
 }
 
-// apply creates what is in a file.
+// apply creates the objects in a file.
 func apply(t *testing.T, writer client.Client, file string, object client.Object) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -179,7 +179,7 @@ func apply(t *testing.T, writer client.Client, file string, object client.Object
 	expect.NoError(t, writer.Create(t.Context(), object))
 }
 
-// extend gives the CustomResourceDefinition its new version.
+// extend adds the new version to the CustomResourceDefinition.
 func extend(t *testing.T, writer client.Client) {
 	t.Helper()
 	text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))

@@ -37,8 +37,8 @@ func (o *liveOptions) addFlags(command *cobra.Command) {
 	flags.Int64Var(&o.pageSize, "page-size", 500, "with --live: objects to read in one request")
 }
 
-// unused returns an error for a flag that has no meaning without --live.
-func (o *liveOptions) unused() error {
+// checkUnused returns an error for a flag that requires --live.
+func (o *liveOptions) checkUnused() error {
 	for flag, used := range map[string]bool{"namespace": *o.config.Namespace != "", "selector": o.selector != "", "sample": o.sample != 0} {
 		if used {
 			return fmt.Errorf("--%s selects objects of a cluster: add --live", flag)
@@ -69,7 +69,7 @@ func (o *liveOptions) connect(stderr io.Writer) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &liveSource{connected, o, &progress{to: stderr, person: isTerminal(stderr), what: "objects"}}, nil
+	return &liveSource{connected, o, &progress{to: stderr, interactive: isTerminal(stderr), what: "objects"}}, nil
 }
 
 // liveSource has objects in a cluster.
@@ -91,7 +91,7 @@ func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name st
 	if err != nil {
 		return "", err
 	}
-	if err := s.fits(checker, crd, version); err != nil {
+	if err := s.checkFits(checker, crd, version); err != nil {
 		return "", err
 	}
 	if !asStored || len(crd.Status.StoredVersions) > 1 {
@@ -107,8 +107,8 @@ func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name st
 	return s.describe(version), err
 }
 
-// fits returns an error if the objects of the cluster cannot be the intended ones.
-func (s *liveSource) fits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
+// checkFits returns an error if the policy or the flags do not fit the objects of the cluster.
+func (s *liveSource) checkFits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
 	if !slices.Contains(checker.Versions(), version) {
 		return fmt.Errorf("the cluster has objects of version %s, but the policy converts only %s: add the version to the CustomResourceDefinition of --crd",
 			version, strings.Join(checker.Versions(), ", "))

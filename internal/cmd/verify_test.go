@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// timed is the one line of a report that is another one each time.
+// timed matches the one line of a report that differs between runs.
 var timed = regexp.MustCompile(`(?m)^([0-9,]+ conversions), .* on average\.$`)
 
 func TestVerify(t *testing.T) {

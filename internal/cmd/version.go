@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version and revision are set by the release build:
+// version and commit are set by the release build:
 // -ldflags "-X github.com/conversion-operator/conversion-operator/internal/cmd.version=v1.2.3".
 var version, commit string
 

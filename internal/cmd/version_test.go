@@ -42,8 +42,8 @@ func TestVersionCommand(t *testing.T) {
 	}
 }
 
-// Without a release build, what Go knows is said, and nothing is left empty.
-func TestVersionOfAnyBuild(t *testing.T) {
+// Without a release build, the version is what Go recorded, and no field is empty.
+func TestVersionWithoutBuildInfo(t *testing.T) {
 	before, beforeCommit := version, commit
 	t.Cleanup(func() { version, commit = before, beforeCommit })
 	version, commit = "", ""
@@ -52,7 +52,7 @@ func TestVersionOfAnyBuild(t *testing.T) {
 	}
 }
 
-func TestVersionInAnotherForm(t *testing.T) {
+func TestVersionFormat(t *testing.T) {
 	_, _, err := run("version", "-o", "yaml")
 	if err == nil || !strings.Contains(err.Error(), "--output must be text or json") || ExitCode(err) != 2 {
 		t.Errorf("error %v, exit code %d", err, ExitCode(err))

@@ -11,19 +11,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// maxSamples bounds the values in a canary: schemas with whole pod templates have
-// thousands of fields.
+// maxSamples bounds the values in a canary object: schemas with pod templates have thousands of
+// fields.
 const maxSamples = 1000
 
-// BareCanary is an object at a version with metadata alone: as server-side apply
-// sends to converters what its clients do not own. The CustomResourceDefinition
-// must have the version.
+// BareCanary returns a canary object with metadata only. Server-side apply sends such objects to
+// converters, for fields that a client does not own. The CustomResourceDefinition must have the
+// version.
 func BareCanary(crd *apiextensionsv1.CustomResourceDefinition, version string) []byte {
 	return encode(envelope(crd, version))
 }
 
-// FilledCanary is one with a value in every field that the version's schema names:
-// its default or the first of its enum where it has any, and otherwise made up.
+// FilledCanary returns a canary object with a value in every field of the version's schema: the
+// default, or the first value of the enum, or else a generated value.
 func FilledCanary(crd *apiextensionsv1.CustomResourceDefinition, version string) []byte {
 	object := envelope(crd, version)
 	for i := range crd.Spec.Versions {
@@ -56,15 +56,15 @@ func envelope(crd *apiextensionsv1.CustomResourceDefinition, version string) map
 func encode(object map[string]any) []byte {
 	text, err := json.Marshal(object)
 	if err != nil {
-		return nil // cannot be: it is made of JSON
+		return nil // impossible: the values come from JSON
 	}
 	return text
 }
 
-// sampler makes values up, up to a number.
+// sampler generates values, at most left of them.
 type sampler struct{ left int }
 
-// put sets a field, unless there are enough.
+// put sets a field, unless the limit is reached.
 func (s *sampler) put(into map[string]any, name string, schema *apiextensionsv1.JSONSchemaProps) {
 	if s.left--; s.left >= 0 {
 		into[name] = s.value(schema)
@@ -113,7 +113,7 @@ func (s *sampler) object(schema *apiextensionsv1.JSONSchemaProps) map[string]any
 	return object
 }
 
-// text has the form that the formats ask for which Kubernetes' own types use.
+// text returns a string in the given format, one of those that Kubernetes' own types use.
 func text(format string) string {
 	known := map[string]string{
 		"date-time": "2000-01-01T00:00:00Z", "date": "2000-01-01", "duration": "1h0m0s",

@@ -76,7 +76,7 @@ metadata:
 	}
 }
 
-// TestCanariesAreBounded: a schema with more fields than a canary has values for.
+// TestCanariesAreBounded for a schema with more than maxSamples fields.
 func TestCanariesAreBounded(t *testing.T) {
 	schema := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for i := range 2 * maxSamples {

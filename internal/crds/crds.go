@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// InjectorAnnotations make an injector write caBundle: cert-manager's
-// cainjector and OpenShift's service-ca.
+// InjectorAnnotations make an injector write caBundle: cert-manager's cainjector or OpenShift's
+// service-ca.
 var InjectorAnnotations = []string{
 	"cert-manager.io/inject-ca-from",
 	"cert-manager.io/inject-ca-from-secret",
@@ -19,8 +19,8 @@ var InjectorAnnotations = []string{
 	"service.beta.openshift.io/inject-cabundle",
 }
 
-// StorageVersion returns the name of the version in which objects are written.
-// The API server sees to it that there is exactly one.
+// StorageVersion returns the name of the version in which objects are written. The API server
+// ensures that there is exactly one.
 func StorageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, version := range crd.Spec.Versions {
 		if version.Storage {
@@ -58,7 +58,7 @@ func StoredOnlyIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 	return slices.Equal(crd.Status.StoredVersions, []string{version})
 }
 
-// Serves reports whether clients may use this version.
+// Serves reports whether the version is served.
 func Serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	return slices.Contains(ServedVersions(crd), version)
 }

@@ -5,6 +5,7 @@ package crds
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,24 +14,24 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Paths as metadata.managedFields has them.
+// Paths in metadata.managedFields.
 var (
 	conversionPath = fieldpath.MakePathOrDie("spec", "conversion")
 	versionsPath   = fieldpath.MakePathOrDie("spec", "versions")
-	// expectedPaths are those of a converter behind a Service that may be removed.
+	// expectedPaths are the optional fields of a converter behind a Service.
 	expectedPaths = []fieldpath.Path{
 		fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "caBundle"),
 		fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "service", "path"),
 	}
 )
 
-// ConversionIsBy reports whether this field manager applied every field of
-// spec.conversion, and no other manager changed or removed one since. The API server keeps
-// the account in metadata.managedFields, in the same write as the fields. An
-// update under the manager's name is not its own: it only applies.
+// ConversionIsBy reports whether this field manager applied every field of spec.conversion, and no
+// other manager changed or removed one since. The API server updates metadata.managedFields in the
+// same write as the fields. An update under the manager's name is not its own write, because the
+// operator only applies.
 //
-// A removed field has no owner. A converter behind a Service is
-// therefore also asked for the two fields that may be removed: path and caBundle.
+// A removed field has no owner. For a converter behind a Service, the fields that may be removed,
+// path and caBundle, must therefore be owned too.
 func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	owned := &fieldpath.Set{}
 	for _, entry := range crd.ManagedFields {
@@ -46,19 +47,19 @@ func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager strin
 	return !slices.ContainsFunc(expected, func(path fieldpath.Path) bool { return !owned.Has(path) })
 }
 
-// ConversionWriter returns the field manager that wrote a field of
-// spec.conversion last, what the given one applied aside; "" where none did, or
-// where all it did was to remove one.
+// ConversionWriter returns the field manager that last wrote a field of spec.conversion, except by
+// an apply of other. It is empty if there is none, or if the last manager only removed a field.
 func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
 	present := presentFields(crd.Spec.Conversion)
 	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool {
-		// Whose fields were all taken over may still own the blocks around them.
+		// A manager that lost all fields may still own the objects around them.
 		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
 		return !applied && slices.ContainsFunc(present, ownedBy(entry).Has)
 	})
 }
 
-// lastManager is the field manager of the latest entry that counts; "" where none does.
+// lastManager returns the field manager of the latest entry for which counts is true, or an empty
+// string.
 func lastManager(crd *apiextensionsv1.CustomResourceDefinition, counts func(metav1.ManagedFieldsEntry) bool) string {
 	writer, latest := "", metav1.Time{}
 	for _, entry := range crd.ManagedFields {
@@ -76,7 +77,7 @@ func lastManager(crd *apiextensionsv1.CustomResourceDefinition, counts func(meta
 	return writer
 }
 
-// ownedBy are the fields that an entry owns.
+// ownedBy returns the fields that an entry owns.
 func ownedBy(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	owned := &fieldpath.Set{}
 	if entry.Subresource != "" || entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
@@ -85,23 +86,23 @@ func ownedBy(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return owned
 }
 
-// presentFields are the fields that a conversion has.
+// presentFields returns the paths of all leaf fields of a conversion.
 func presentFields(conversion *apiextensionsv1.CustomResourceConversion) []fieldpath.Path {
 	if conversion == nil {
 		return nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(conversion)
 	if err != nil {
-		return nil // cannot be: it came out of JSON
+		return nil // impossible: the conversion comes from JSON
 	}
 	return leafFields(content, conversionPath)
 }
 
-// leafFields are the paths to all that has no fields of its own.
-func leafFields(content map[string]any, at fieldpath.Path) []fieldpath.Path {
+// leafFields returns the paths of all values without fields of their own.
+func leafFields(content map[string]any, parent fieldpath.Path) []fieldpath.Path {
 	var paths []fieldpath.Path
 	for name, value := range content {
-		path := append(slices.Clip(at), fieldpath.FieldNameElement(name))
+		path := append(slices.Clip(parent), fieldpath.FieldNameElement(name))
 		if below, isMap := value.(map[string]any); isMap && len(below) > 0 {
 			paths = append(paths, leafFields(below, path)...)
 		} else {
@@ -109,4 +110,21 @@ func leafFields(content map[string]any, at fieldpath.Path) []fieldpath.Path {
 		}
 	}
 	return paths
+}
+
+// StoredVersionsWriter returns the field manager that last wrote status.storedVersions, or an
+// empty string if metadata.managedFields does not name one.
+func StoredVersionsWriter(crd *apiextensionsv1.CustomResourceDefinition) string {
+	return lastManager(crd, ownsStoredVersions)
+}
+
+func ownsStoredVersions(entry metav1.ManagedFieldsEntry) bool {
+	var owned struct {
+		Status map[string]json.RawMessage `json:"f:status"`
+	}
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
+		return false
+	}
+	_, owns := owned.Status["f:storedVersions"]
+	return owns
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// allFields is what the API server records of who applies a whole conversion.
+// allFields is the managedFields entry of a manager that applied a whole conversion.
 const allFields = `{"f:spec":{"f:conversion":{"f:strategy":{},"f:webhook":{"f:clientConfig":{"f:caBundle":{},
 	"f:service":{"f:name":{},"f:namespace":{},"f:path":{},"f:port":{}}},"f:conversionReviewVersions":{}}}}}`
 
@@ -22,7 +22,8 @@ const onlyBundle = `{"f:spec":{"f:conversion":{"f:webhook":{"f:clientConfig":{"f
 
 const onlyStrategy = `{"f:spec":{"f:conversion":{"f:strategy":{}}}}`
 
-// author is the entry of the client that created the CustomResourceDefinition: the block, and no field in it.
+// author is the entry of the client that created the CustomResourceDefinition: the object
+// spec.conversion, and no field in it.
 const author = `{"f:spec":{"f:conversion":{".":{},"f:webhook":{".":{},"f:clientConfig":{}}},"f:group":{}}}`
 
 func viaService() *apiextensionsv1.CustomResourceConversion {
@@ -80,6 +81,32 @@ func TestConversionOwners(t *testing.T) {
 			}
 			if got := ConversionWriter(crd, "ours"); got != c.writer {
 				t.Errorf("the writer is %q, want %q", got, c.writer)
+			}
+		})
+	}
+}
+
+func TestStoredVersionsWriter(t *testing.T) {
+	const stored, conditions = `{"f:status":{"f:storedVersions":{}}}`, `{"f:status":{"f:conditions":{}}}`
+	entry := func(manager, fields string, minute int) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields),
+			Time: &metav1.Time{Time: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)}}
+	}
+	cases := map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    string
+	}{
+		"nobody":          {nil, ""},
+		"others' fields":  {[]metav1.ManagedFieldsEntry{entry("kube-apiserver", conditions, 1), {Manager: "kubectl"}}, ""},
+		"one":             {[]metav1.ManagedFieldsEntry{entry("kubectl", stored, 1), entry("kube-apiserver", conditions, 2)}, "kubectl"},
+		"the last of two": {[]metav1.ManagedFieldsEntry{entry("helm", stored, 3), entry("kubectl", stored, 1)}, "helm"},
+		"no account":      {[]metav1.ManagedFieldsEntry{entry("kubectl", "[", 1)}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}
+			if got := StoredVersionsWriter(crd); got != c.want {
+				t.Errorf("written by %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// Version returns a version and its place in spec.versions; nil and -1 where there is none of that name.
+// Version returns the version of this name and its index in spec.versions, or nil and -1.
 func Version(crd *apiextensionsv1.CustomResourceDefinition, name string) (*apiextensionsv1.CustomResourceDefinitionVersion, int) {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Name == name {
@@ -29,17 +29,16 @@ func ByPriority(crd *apiextensionsv1.CustomResourceDefinition) []apiextensionsv1
 	})
 }
 
-// VersionsAreBy reports whether this field manager was the last to change
-// spec.versions. The list is atomic: who changes anything in it owns all of it,
-// and takes it from those who wrote another one.
+// VersionsAreBy reports whether this field manager was the last to change spec.versions. The list
+// is atomic: a manager that changes anything in it owns all of it.
 func VersionsAreBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	return slices.ContainsFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager && ownedBy(entry).Has(versionsPath)
 	})
 }
 
-// VersionsWriter returns the field manager that wrote spec.versions last, the
-// given one aside; "" where none is known.
+// VersionsWriter returns the field manager other than the given one that last wrote spec.versions,
+// or an empty string.
 func VersionsWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
 	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager != other && ownedBy(entry).Has(versionsPath)

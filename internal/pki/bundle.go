@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// Bundle is a set of certificates that are trusted, in the order in which they
-// are written: what goes into caBundle.
+// Bundle is an ordered set of trusted certificates, the content of caBundle.
 type Bundle []*x509.Certificate
 
-// ParseBundle reads the certificates of a PEM text, each once. It fails where
-// there is none, or something else: an API server would refuse all of it.
+// ParseBundle reads the certificates of a PEM text, without duplicates. It returns an error if
+// there is no certificate, or any other PEM block: an API server would refuse the whole text.
 func ParseBundle(text []byte) (Bundle, error) {
 	var bundle Bundle
 	for rest := text; ; {
@@ -42,8 +41,7 @@ func ParseBundle(text []byte) (Bundle, error) {
 	return bundle, nil
 }
 
-// Encode writes the bundle in PEM: the same bytes for the same certificates in
-// the same order.
+// Encode writes the bundle in PEM. Equal bundles in the same order have equal bytes.
 func (b Bundle) Encode() []byte {
 	var text bytes.Buffer
 	for _, certificate := range b {
@@ -52,7 +50,7 @@ func (b Bundle) Encode() []byte {
 	return text.Bytes()
 }
 
-// With returns the bundle with those of another behind it that it lacks.
+// With appends the certificates of another bundle that are missing.
 func (b Bundle) With(others Bundle) Bundle {
 	union := slices.Clone(b)
 	for _, other := range others {
@@ -76,7 +74,7 @@ func (b Bundle) Contains(others Bundle) bool {
 // Same reports whether two bundles have the same certificates, in any order.
 func (b Bundle) Same(other Bundle) bool { return b.Contains(other) && other.Contains(b) }
 
-// NotAfter is when the first of the certificates expires.
+// NotAfter returns when the first of the certificates expires.
 func (b Bundle) NotAfter() time.Time {
 	return slices.MinFunc(b, func(x, y *x509.Certificate) int { return x.NotAfter.Compare(y.NotAfter) }).NotAfter
 }

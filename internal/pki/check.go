@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Problem says what is wrong with a certificate, for a condition's reason.
+// Problem classifies what is wrong with a certificate, as the reason of a condition.
 type Problem string
 
 // Problems of certificates.
@@ -22,7 +22,7 @@ const (
 	NotAKeyPair Problem = "InvalidCertificate"
 	// KeyMismatch: the private key does not belong to the certificate.
 	KeyMismatch Problem = "KeyMismatch"
-	// NotYetValid: the certificate is valid from a later time on.
+	// NotYetValid: the validity of the certificate begins later.
 	NotYetValid Problem = "NotYetValid"
 	// Expired: the certificate has expired.
 	Expired Problem = "Expired"
@@ -34,7 +34,7 @@ const (
 	NotAnAuthority Problem = "NotAnAuthority"
 )
 
-// Error is why a certificate cannot be used.
+// Error describes why a certificate cannot be used.
 type Error struct {
 	Problem Problem
 	message string
@@ -46,7 +46,7 @@ func problemf(problem Problem, format string, args ...any) *Error {
 	return &Error{problem, fmt.Sprintf(format, args...)}
 }
 
-// ProblemOf returns what an error of this package says is wrong.
+// ProblemOf returns the problem of an error of this package.
 func ProblemOf(err error) Problem {
 	if problem, ok := errors.AsType[*Error](err); ok {
 		return problem.Problem
@@ -54,8 +54,8 @@ func ProblemOf(err error) Problem {
 	return NotAKeyPair
 }
 
-// ParseCertificate returns the first certificate of a PEM text: the serving certificate, if
-// the certificates of its issuers follow.
+// ParseCertificate returns the first certificate of a PEM text. If the certificates of its issuers
+// follow, that is the serving certificate.
 func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	bundle, err := ParseBundle(text)
 	if err != nil {
@@ -76,8 +76,8 @@ func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// CheckAuthority returns why the key pair, one that NewAuthority made, cannot
-// serve as a certificate authority now, or nil. The error is an *Error.
+// CheckAuthority returns an *Error if the key pair, which NewAuthority issued, cannot serve as a
+// certificate authority now.
 func CheckAuthority(authority KeyPair, now time.Time) error {
 	bundle, err := ParseBundle(authority.Certificate)
 	if err != nil {
@@ -100,9 +100,8 @@ func CheckAuthority(authority KeyPair, now time.Time) error {
 	return checkTime(certificate, now)
 }
 
-// CheckPair returns why the key pair cannot serve anything, now or ever, or nil.
-// The key may be of any kind that TLS knows, the certificate followed by those of
-// its issuers. The error is an *Error.
+// CheckPair returns an *Error if the key pair is unusable at any time. The key may be of any kind
+// that TLS supports. The certificate may be followed by those of its issuers.
 func CheckPair(leaf KeyPair) error {
 	if len(leaf.Certificate) == 0 || len(leaf.Key) == 0 {
 		return problemf(NotAKeyPair, "tls.crt and tls.key must both be there, in PEM")
@@ -122,7 +121,7 @@ func CheckPair(leaf KeyPair) error {
 	return problemf(KeyMismatch, "the private key does not belong to the certificate: %s", err)
 }
 
-// x509Key returns why the bytes are no private key.
+// x509Key returns an error if the bytes are not a private key.
 func x509Key(der []byte) error {
 	if _, err := x509.ParsePKCS8PrivateKey(der); err == nil {
 		return nil
@@ -134,8 +133,8 @@ func x509Key(der []byte) error {
 	return err
 }
 
-// CheckLeaf returns why an API server that trusts the bundle would refuse who
-// serves the key pair under the DNS name now, or nil. The error is an *Error.
+// CheckLeaf returns an *Error if an API server that trusts the bundle would refuse a server with
+// this key pair and DNS name now.
 func CheckLeaf(leaf KeyPair, trusted Bundle, dnsName string, now time.Time) error {
 	if err := CheckPair(leaf); err != nil {
 		return err
@@ -160,10 +159,9 @@ func CheckLeaf(leaf KeyPair, trusted Bundle, dnsName string, now time.Time) erro
 	return nil
 }
 
-// RenewalTime returns when a certificate that is wanted to be valid for a
-// lifetime is due for renewal: some time before it ends, or, where that is zero,
-// at two thirds of its life, the rule that cert-manager's own authority follows.
-// A certificate that is valid for longer than is wanted by now is due earlier.
+// RenewalTime returns when to renew a certificate: before its end by the given duration, or, if
+// that is zero, at two thirds of its lifetime, which is cert-manager's default. If the certificate
+// is valid for longer than the wanted lifetime, the end of the wanted lifetime counts.
 func RenewalTime(certificate *x509.Certificate, lifetime, before time.Duration) time.Time {
 	end := certificate.NotAfter
 	if wanted := certificate.NotBefore.Add(backdate + lifetime); wanted.Before(end) {
@@ -175,8 +173,8 @@ func RenewalTime(certificate *x509.Certificate, lifetime, before time.Duration) 
 	return certificate.NotBefore.Add(end.Sub(certificate.NotBefore) * 2 / 3)
 }
 
-// Urgent reports whether less than a sixth of a certificate's life is left:
-// half of what there was when it was due.
+// Urgent reports whether less than a sixth of a certificate's lifetime is left, which is half of
+// what is left at the default renewal time.
 func Urgent(certificate *x509.Certificate, now time.Time) bool {
 	return certificate.NotAfter.Sub(now) < certificate.NotAfter.Sub(certificate.NotBefore)/6
 }

@@ -90,9 +90,8 @@ func TestCheckLeaf(t *testing.T) {
 	}
 }
 
-// TestRotationMatrix: on the way from one authority to the other, what API servers
-// trust and what pods serve must fit in every possible combination of
-// previous and next state. Only the first and the last step of a rotation may not fit.
+// TestRotationMatrix: during a rotation, the trusted authorities and the served certificate must
+// match in every combination of previous and next state, except in the first and the last step.
 func TestRotationMatrix(t *testing.T) {
 	before, after := newAuthority(t), newAuthority(t)
 	trusts := map[string]Bundle{"A": bundle(t, before), "A and B": bundle(t, before, after), "B": bundle(t, after)}
@@ -214,5 +213,21 @@ func wantError(t *testing.T, err error, problem Problem, want string) {
 		t.Errorf("got the error %v, want one with %q", err, want)
 	case want != "" && ProblemOf(err) != problem:
 		t.Errorf("the problem is %s, want %s: %v", ProblemOf(err), problem, err)
+	}
+}
+
+func TestLeafForAnAddress(t *testing.T) {
+	for _, address := range []string{"192.0.2.1", "2001:db8::1"} {
+		authority := newAuthority(t)
+		leaf, err := IssueLeaf(authority, address, now, threeMonths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trusted, err := ParseBundle(authority.Certificate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, CheckLeaf(leaf, trusted, address, now), "", "")
+		wantError(t, CheckLeaf(leaf, trusted, "192.0.2.99", now), WrongName, "not 192.0.2.99")
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheme has the kinds that clients of this project read and write.
+// Package scheme registers the kinds that clients of this project read and write.
 package scheme
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// New has the kinds that the manager, and the client that looks at its work, reads and
-// writes: policies and CustomResourceDefinitions, what converters and migrations are
-// made of, and cert-manager's certificates.
+// New returns a scheme with the kinds that the manager and the commands use: policies,
+// CustomResourceDefinitions, the objects of converters and migrations, and the Certificates of
+// cert-manager.
 func New() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

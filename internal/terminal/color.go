@@ -3,10 +3,10 @@
 
 package terminal
 
-// Color is how a text is shown, where there are colours: an escape sequence.
+// Color is the escape sequence of a colour.
 type Color string
 
-// The colours, of the terminal's own palette.
+// The colours of the terminal's palette.
 const (
 	Plain  Color = ""
 	Red    Color = "\x1b[31m"
@@ -19,10 +19,10 @@ const (
 
 const reset = "\x1b[0m"
 
-// Colors tells whether there are any.
+// Colors reports whether the output has colours.
 type Colors bool
 
-// In returns a text in a colour, and the text alone where there are none.
+// In returns a text in a colour, or the plain text if the output has no colours.
 func (c Colors) In(color Color, text string) string {
 	if !c || color == Plain || text == "" {
 		return text

@@ -1,7 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal writes for people who sit before one: columns that stay
-// aligned whatever is coloured in them, and text of others that cannot move the
-// cursor. Whether there are colours is the caller's to say.
+// Package terminal formats output for users: columns that stay aligned with coloured cells, and
+// text from servers that cannot move the cursor. Callers decide whether to use colours.
 package terminal

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// gap separates two columns.
-const gap = "   "
+// columnSeparator separates two columns.
+const columnSeparator = "   "
 
-// WriteTable writes rows in columns, the first row being the head. Nothing is
-// written where there is nothing but a head.
+// WriteTable writes rows in columns. The first row is the header. It writes nothing if there are
+// no other rows.
 func WriteTable(w io.Writer, rows [][]string) error {
 	if len(rows) < 2 {
 		return nil
@@ -24,7 +24,7 @@ func WriteTable(w io.Writer, rows [][]string) error {
 		for i, cell := range row {
 			out.WriteString(cell)
 			if i < len(row)-1 {
-				out.WriteString(strings.Repeat(" ", widths[i]-Width(cell)) + gap)
+				out.WriteString(strings.Repeat(" ", widths[i]-Width(cell)) + columnSeparator)
 			}
 		}
 		out.WriteString("\n")
@@ -46,8 +46,8 @@ func widthsOf(rows [][]string) []int {
 	return widths
 }
 
-// Width is the number of characters that a text takes on a screen: those of
-// escape sequences for colours take none.
+// Width returns the number of characters that a text takes on a screen. Escape sequences for
+// colours take none.
 func Width(text string) int {
 	width := 0
 	for text != "" {

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// OneLine keeps what a server says in its row, and from moving the cursor.
+// OneLine removes line breaks and control characters from a server's text.
 func OneLine(text string) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || unicode.IsSpace(r) {
@@ -20,7 +20,7 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(printable), " ")
 }
 
-// OrDash is a text, and a dash in place of none.
+// OrDash returns a text, or a dash if it is empty.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"
@@ -28,16 +28,16 @@ func OrDash(text string) string {
 	return text
 }
 
-// Count says how many there are of what: "1 error", "2 errors".
-func Count(n int, what string) string {
+// Count returns a number with its noun: "1 error", "2 errors".
+func Count(n int, noun string) string {
 	if n != 1 {
-		what += "s"
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, what)
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Fit leaves out the last lines of a text that a screen has no room for, and
-// counts them. The last row stays free for the cursor.
+// Fit drops the last lines of a text that do not fit on a screen, and counts them. The last row
+// stays free for the cursor.
 func Fit(text string, width, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if rowsOf(lines, width) < height {
@@ -50,8 +50,7 @@ func Fit(text string, width, height int) string {
 	return strings.Join(append(lines[:fitting:fitting], Count(len(lines)-fitting, "more line"), ""), "\n")
 }
 
-// rowsOf is how many rows lines take: those that are longer than a screen is wide
-// take several.
+// rowsOf returns how many rows the lines take on a screen of this width.
 func rowsOf(lines []string, width int) int {
 	rows := 0
 	for _, line := range lines {

@@ -22,27 +22,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// flushTimeout bounds how long the end of the program waits for the last spans to
-// be taken.
+// flushTimeout bounds how long Stop waits for the receiver to accept the last spans.
 const flushTimeout = 5 * time.Second
 
-// Options of the traces of a program.
+// Options configure the traces of a program.
 type Options struct {
-	// Endpoint is the URL of an OTLP receiver that speaks gRPC. Without it there are
-	// no traces. See Endpoint, the function.
+	// Endpoint is the URL of a receiver of OTLP over gRPC. Tracing is disabled if it is empty. The
+	// function Endpoint returns the default.
 	Endpoint string
-	// Service and Version name the program, where the environment does not.
+	// Service and Version identify the program, unless the environment does.
 	Service, Version string
 }
 
-// Tracing is the program's traces, or none.
+// Tracing sends the traces of the program. The zero value sends none.
 type Tracing struct {
 	Tracer
 	provider *sdktrace.TracerProvider
 }
 
-// Endpoint is where the environment wants traces to go, by the variables that
-// OpenTelemetry specifies; empty where it wants none.
+// Endpoint returns the endpoint in the environment variables that OpenTelemetry specifies; empty
+// if they disable traces.
 func Endpoint(getenv func(string) string) string {
 	if getenv("OTEL_SDK_DISABLED") == "true" || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return ""
@@ -50,36 +49,35 @@ func Endpoint(getenv func(string) string) string {
 	return cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 }
 
-// Start begins to send spans to the endpoint, and does nothing at all without one.
-// A receiver that cannot be reached is no error: the log tells, and spans are
-// dropped. What else there is to choose, such as headers, certificates and
-// sampling, the SDK reads from the environment (OTEL_…).
+// Start starts sending spans to the endpoint. Without an endpoint it does nothing. If the receiver
+// cannot be reached, spans are dropped and the error is logged. The SDK reads other settings, such
+// as headers, certificates and sampling, from the environment (OTEL_…).
 func Start(ctx context.Context, options Options) (*Tracing, error) {
 	if options.Endpoint == "" {
 		return &Tracing{}, nil
 	}
-	if to, err := url.Parse(options.Endpoint); err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
+	if receiver, err := url.Parse(options.Endpoint); err != nil || receiver.Host == "" || receiver.Scheme != "http" && receiver.Scheme != "https" {
 		return nil, fmt.Errorf("the endpoint of traces is %q: it must be a URL like http://collector.example.com:4317, or https:// for TLS", options.Endpoint)
 	}
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(options.Endpoint))
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces to %s: %w", options.Endpoint, err)
 	}
-	about, err := describe(ctx, options)
+	attributes, err := describe(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("describe the program in its traces: %w", err)
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Error(err, "Traces are lost") }))
 	log.Info("Sending traces", "endpoint", options.Endpoint)
-	return over(sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))), nil
+	return newTracing(sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(attributes))), nil
 }
 
-func over(provider *sdktrace.TracerProvider) *Tracing {
+func newTracing(provider *sdktrace.TracerProvider) *Tracing {
 	return &Tracing{Tracer: NewTracer(provider), provider: provider}
 }
 
-// describe lets the environment have the last word.
+// describe returns the attributes of the program. Those of the environment take precedence.
 func describe(ctx context.Context, options Options) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", options.Service), attribute.String("service.version", options.Version)),
@@ -87,8 +85,7 @@ func describe(ctx context.Context, options Options) (*resource.Resource, error) 
 		resource.WithFromEnv())
 }
 
-// Stop sends the rest, and waits for that a little while. The context may have
-// ended: it is what ends programs.
+// Stop sends the remaining spans, and waits for a limited time, even if ctx has ended.
 func (t *Tracing) Stop(ctx context.Context) {
 	if t.provider == nil {
 		return
@@ -100,9 +97,8 @@ func (t *Tracing) Stop(ctx context.Context) {
 	}
 }
 
-// Transport makes a span of every request that is part of a trace, and tells the
-// API server of it, whose own traces then continue ours. Requests outside a trace,
-// such as watches, have none.
+// Transport records a span for each request that is part of a trace, and propagates the trace to
+// the API server. Requests outside a trace, such as watches, have no span.
 func (t *Tracing) Transport(next http.RoundTripper) http.RoundTripper {
 	if t.provider == nil {
 		return next

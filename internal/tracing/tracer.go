@@ -14,7 +14,7 @@ import (
 
 // Attributes of spans.
 const (
-	// Policy is the name of the ConversionPolicy, which is that of its CustomResourceDefinition.
+	// Policy is the name of the ConversionPolicy and of its CustomResourceDefinition.
 	Policy = attribute.Key("conversion_operator.policy")
 	// PolicyGeneration is metadata.generation of the policy.
 	PolicyGeneration = attribute.Key("conversion_operator.policy.generation")
@@ -24,13 +24,13 @@ const (
 	CRDGeneration = attribute.Key("conversion_operator.crd.generation")
 	// Run identifies a migration, as the status of its policy does.
 	Run = attribute.Key("conversion_operator.migration.run")
-	// Ready is the reason of the condition Ready that was decided.
+	// Ready is the reason of the condition Ready.
 	Ready = attribute.Key("conversion_operator.ready.reason")
-	// Steps is the number of steps that were decided.
+	// Steps is the number of planned steps.
 	Steps = attribute.Key("conversion_operator.steps")
 )
 
-// Tracer begins traces. The zero value begins none.
+// Tracer starts traces. The zero value starts none.
 type Tracer struct{ tracer trace.Tracer }
 
 // NewTracer returns a Tracer whose spans go to the provider.
@@ -38,25 +38,24 @@ func NewTracer(provider trace.TracerProvider) Tracer {
 	return Tracer{provider.Tracer(scope)}
 }
 
-// scope names this program's spans among those of others.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/conversion-operator/conversion-operator"
 
-// Trace does something as a trace of its own, and returns its error. The context's
-// logger gets the trace's id, so that log and trace find each other.
+// Trace calls do in a new trace, and returns its error. It adds the ID of the trace to the logger
+// of the context.
 func (t Tracer) Trace(ctx context.Context, name string, do func(context.Context) error, attributes ...attribute.KeyValue) error {
 	if t.tracer == nil {
 		return do(ctx)
 	}
 	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attributes...))
 	defer span.End()
-	if is := span.SpanContext(); is.IsSampled() {
-		ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("traceID", is.TraceID().String()))
+	if spanContext := span.SpanContext(); spanContext.IsSampled() {
+		ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("traceID", spanContext.TraceID().String()))
 	}
 	return record(span, do(ctx))
 }
 
-// Span does something as a part of the context's trace, if there is one, and
-// returns its error.
+// Span calls do in a new span of the context's trace, if there is one, and returns its error.
 func Span(ctx context.Context, name string, do func(context.Context) error, attributes ...attribute.KeyValue) error {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -67,7 +66,7 @@ func Span(ctx context.Context, name string, do func(context.Context) error, attr
 	return record(span, do(ctx))
 }
 
-// Note adds to the context's span, if there is one, what became known.
+// Note sets attributes of the context's span, if there is one.
 func Note(ctx context.Context, attributes ...attribute.KeyValue) {
 	trace.SpanFromContext(ctx).SetAttributes(attributes...)
 }

@@ -25,15 +25,15 @@ import (
 	"google.golang.org/grpc"
 )
 
-// recording keeps spans in memory as soon as they have ended.
+// recording keeps finished spans in memory.
 func recording() (*Tracing, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
-	return over(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), spans
+	return newTracing(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), spans
 }
 
 func nothing(context.Context) error { return nil }
 
-func TestOffIsNothing(t *testing.T) {
+func TestDisabledTracing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	traces, err := Start(t.Context(), Options{Service: "test"})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestOffIsNothing(t *testing.T) {
 	}
 }
 
-func TestATrace(t *testing.T) {
+func TestTrace(t *testing.T) {
 	traces, spans := recording()
 	var log strings.Builder
 	ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
@@ -122,7 +122,7 @@ func TestSpansOutsideATrace(t *testing.T) {
 	}
 }
 
-// TestRequests: the API server is told of the trace, but of no request outside one.
+// TestRequests: requests propagate the trace, and requests outside a trace do not.
 func TestRequests(t *testing.T) {
 	var parents []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
@@ -184,7 +184,7 @@ func TestBadEndpoints(t *testing.T) {
 	}
 }
 
-// receiver is the smallest OpenTelemetry collector.
+// receiver is a minimal OpenTelemetry collector.
 type receiver struct {
 	collector.UnimplementedTraceServiceServer
 	got chan *collector.ExportTraceServiceRequest
@@ -195,8 +195,7 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// TestStop: what ended just before the program does is still sent, although the
-// context has ended.
+// TestStop: the last spans are sent even though the context has ended.
 func TestStop(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.namespace.name=conversion-system")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -29,7 +29,7 @@ import (
 // theirs, serves the certificate that the operator issued for it. The operator deploys
 // nothing, and proves it, by its Service and by a URL.
 func TestConverterOfOthers(t *testing.T) {
-	release.Only(t, "TestServiceOfOthers", "TestURL")
+	release.Only(t, "TestForeignService", "TestURL")
 	t.Parallel()
 	node, address := anyNode(t.Context(), t)
 	kinds := map[string]v1alpha1.Converter{

@@ -38,7 +38,7 @@ func convertedInGroup(ctx context.Context, t *testing.T, group string) scenarios
 // is abandoned, and objects are converted without policy and operator. Installed again, they
 // take over the same pods. No read fails at any time.
 func TestTheOperatorIsUninstalled(t *testing.T) {
-	release.Only(t, "TestUninstallGuard", "TestAPolicyIsGone")
+	release.Only(t, "TestUninstallGuard", "TestDeletedPolicy")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "uninstalled.example.com")
 	before, generation := uids(ctx, t, crontab), getCRD(ctx, t, crontab.CRD()).Generation
@@ -67,7 +67,7 @@ func TestTheOperatorIsUninstalled(t *testing.T) {
 // TestOrphansAreFoundAtTheStart: policy and CustomResourceDefinition went while no
 // operator was there to see it. Nothing is left once there is one.
 func TestOrphansAreFoundAtTheStart(t *testing.T) {
-	release.Only(t, "TestOrphansEnd")
+	release.Only(t, "TestOrphansAreDeleted")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "orphans.example.com")
 	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=0")
@@ -97,7 +97,7 @@ func waitUntilNoManager(ctx context.Context, t *testing.T) {
 // TestTheNamespaceIsDeleted, and with it the operator and every converter. Once
 // the operator is installed again, every object is readable as before.
 func TestTheNamespaceIsDeleted(t *testing.T) {
-	release.Only(t, "TestNamespaceIsLost")
+	release.Only(t, "TestRecreatedNamespace")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "namespace.example.com")
 	checkBothVersions(ctx, t, crontab)

@@ -32,7 +32,7 @@ import (
 // and resumed, an object fails and is fixed, and the storage version moves back.
 // While it has failed, runbooks have something to look at.
 func TestMigrating(t *testing.T) {
-	release.Only(t, "TestAMigrationIsPaused", "TestAMigrationIsTriggeredAgain", "TestAFailedMigrationSaysWhatToDo")
+	release.Only(t, "TestPausedMigration", "TestTriggerDuringMigration", "TestFailedMigration")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")

@@ -33,7 +33,7 @@ import (
 // other: no conversion fails, the migrations go on, and nothing is done twice.
 // It is not parallel: what runs beside others is the version of now.
 func TestUpgrade(t *testing.T) {
-	release.Only(t, "TestAManagerOfBefore", "TestPolicies")
+	release.Only(t, "TestPreviousManager", "TestPolicies")
 	ctx := t.Context()
 	player, before, now := installations(t)
 	leftOut.watch(ctx, t, before)

@@ -29,15 +29,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// diary keeps everything that is logged, and passes on what is not for debugging.
-type diary struct {
+// logRecorder records all logs, and passes on those above debug level.
+type logRecorder struct {
 	to io.Writer
 
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (d *diary) Write(line []byte) (int, error) {
+func (d *logRecorder) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.text.Write(line)
@@ -47,18 +47,17 @@ func (d *diary) Write(line []byte) (int, error) {
 	return d.to.Write(line)
 }
 
-func (d *diary) read() string {
+func (d *logRecorder) read() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.text.String()
 }
 
-// TestSecretsAreNotTold: neither logs at their most talkative, of all tests so far,
-// nor events, policies and metrics have anything of a private key, nor anything
-// of a Secret that another client has.
-func TestSecretsAreNotTold(t *testing.T) {
+// TestSecretsAreNotLogged: debug logs of all previous tests, events, policies and metrics contain
+// no part of a private key or of a Secret of another client.
+func TestSecretsAreNotLogged(t *testing.T) {
 	const theirs = "what-nobody-else-is-to-know"
-	name := armWith(t, "told.example.com", "{selfManaged: {}}")
+	name := activateWith(t, "told.example.com", "{selfManaged: {}}")
 	ready(t, name)
 	before := getSecret(t, names.AuthoritySecret(name))
 	patchPolicy(t, name, `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"told"}}}}`)
@@ -79,7 +78,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	if len(secrets) < 8 {
 		t.Fatalf("there are only %d secrets to look for", len(secrets))
 	}
-	for where, text := range everythingTold(t) {
+	for where, text := range allOutput(t) {
 		if len(text) == 0 {
 			t.Errorf("%s tell nothing at all", where)
 		}
@@ -91,7 +90,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// privateLines are the lines of the private keys in a Secret.
+// privateLines returns the lines of the private keys in a Secret.
 func privateLines(t *testing.T, secret *corev1.Secret) []string {
 	t.Helper()
 	var lines []string
@@ -114,11 +113,11 @@ func privateLines(t *testing.T, secret *corev1.Secret) []string {
 	return lines
 }
 
-// everythingTold is what people and machines get to see.
-func everythingTold(t *testing.T) map[string]string {
+// allOutput returns the logs, policies, events and metrics.
+func allOutput(t *testing.T) map[string]string {
 	t.Helper()
-	told := map[string]string{"logs": logged.read()}
-	if !strings.Contains(told["logs"], "DEBUG") {
+	output := map[string]string{"logs": logged.read()}
+	if !strings.Contains(output["logs"], "DEBUG") {
 		t.Error("the logs are not at their most talkative")
 	}
 	policies, events := &v1alpha1.ConversionPolicyList{}, &eventsv1.EventList{}
@@ -127,11 +126,11 @@ func everythingTold(t *testing.T) map[string]string {
 	for where, list := range map[string]client.ObjectList{"policies": policies, "events": events} {
 		text, err := json.Marshal(list)
 		expect.NoError(t, err)
-		told[where] = string(text)
+		output[where] = string(text)
 	}
 	registries := prometheus.Gatherers{metrics.Registry}
 	families, err := registries.Gather()
 	expect.NoError(t, err)
-	told["metrics"] = fmt.Sprint(slices.Clone(families))
-	return told
+	output["metrics"] = fmt.Sprint(slices.Clone(families))
+	return output
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// asProgram has the test binary be the program itself.
+// asProgram makes the test binary run the program itself.
 const asProgram = "CONVERSION_OPERATOR_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -46,47 +46,46 @@ func TestMain(m *testing.M) {
 	os.Exit(ExitCode(err))
 }
 
-// untold is in every value of every object here.
-const untold = "not-to-be-told"
+// secretValue is in every value of every object of this test.
+const secretValue = "not-to-be-told"
 
-// diary keeps everything that is logged.
-type diary struct {
+// logRecorder records all logs.
+type logRecorder struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (d *diary) Write(line []byte) (int, error) {
+func (d *logRecorder) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.text.Write(line)
 }
 
-func (d *diary) String() string {
+func (d *logRecorder) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.text.String()
 }
 
-func (d *diary) has(text string) bool {
+func (d *logRecorder) has(text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return strings.Contains(d.text.String(), text)
 }
 
-// TestServeTellsNoSecrets: the log of a converter at its most talkative has nothing of
-// objects but their names, nothing of its key, and nothing of a token that a client
-// sends, whatever goes wrong.
-func TestServeTellsNoSecrets(t *testing.T) {
-	plans, hash := mountSample(t)
+// TestServeLogsNoSecrets: the debug log of a converter contains names of objects, but no values,
+// no part of its key, and no token of a client, whatever error occurs.
+func TestServeLogsNoSecrets(t *testing.T) {
+	rulesets, hash := mountSample(t)
 	certificates, first := t.TempDir(), issued(t)
 	mountCertificate(t, certificates, first)
-	address, logged, stop := serve(t, plans, certificates)
+	address, logged, stop := serve(t, rulesets, certificates)
 
-	for _, body := range untoldReviews() {
+	for _, body := range secretReviews() {
 		call(t, address, webhook.ConvertPath+"/"+hash, body)
 	}
-	call(t, address, webhook.ConvertPath+"/of-nobody", untoldReviews()[0])
-	speakPlainly(t, address)
+	call(t, address, webhook.ConvertPath+"/of-nobody", secretReviews()[0])
+	sendPlaintext(t, address)
 	second := issued(t)
 	mountCertificate(t, certificates, pki.KeyPair{Certificate: second.Key, Key: second.Key})
 	expect.Eventually(t, "a broken certificate is noticed", func() (bool, string) { return logged.has("error re-reading certificate"), logged.String() })
@@ -99,16 +98,16 @@ func TestServeTellsNoSecrets(t *testing.T) {
 			t.Errorf("the log lacks %q:\n%s", expected, logged.String())
 		}
 	}
-	for _, secret := range append([]string{untold, "PRIVATE KEY"}, append(keyLines(first), keyLines(second)...)...) {
+	for _, secret := range append([]string{secretValue, "PRIVATE KEY"}, append(keyLines(first), keyLines(second)...)...) {
 		if logged.has(secret) {
 			t.Errorf("the log has %q", secret)
 		}
 	}
 }
 
-// untoldReviews are those of objects that convert, that keep something aside, and of
-// all kinds that cannot be converted.
-func untoldReviews() []string {
+// secretReviews are reviews of objects that convert, that have preserved data, and that cannot be
+// converted for every reason.
+func secretReviews() []string {
 	review := func(to, object string) string {
 		return `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"` + to + `","objects":[` + object + `]}}`
 	}
@@ -116,23 +115,23 @@ func untoldReviews() []string {
 		return `{"apiVersion":"example.com/` + version + `","kind":"CronTab","metadata":{"namespace":"default","name":"` + name + `"` + rest + `}`
 	}
 	return []string{
-		review("example.com/v1", object("v1beta1", "converts", `},"hostPort":"`+untold+`:80","note":"`+untold+`"`)),
-		review("example.com/v1", object("v1beta1", "does-not-parse", `},"hostPort":"`+untold+`"`)),
-		review("example.com/v1beta1", object("v1", "comes-back", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":\"`+untold+`\"}"}},"host":"`+untold+`"`)),
-		review("example.com/v1beta1", object("v1", "is-forged", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":`+untold+`}"}},"host":"`+untold+`"`)),
-		review("example.com/v1", object("v1beta1", "too-large", `},"note":"`+untold+incompressible.Text(300<<10)+`"`)),
-		review("example.com/v1", object("v1beta1", "wrong-types", `},"hostPort":{"`+untold+`":["`+untold+`"]},"replicas":"`+untold+`"`)),
-		review("example.com/v7", object("v1beta1", "no-such-version", `},"note":"`+untold+`"`)),
-		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"broken"},"note":"`+untold+`",}`),
-		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"ends"},"note":`+untold+`}`),
-		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"Other","metadata":{"name":"another-kind"},"note":"`+untold+`"}`),
-		review("example.com/v1", `"`+untold+`"`),
-		untold,
-		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"objects":["` + untold + `"`,
+		review("example.com/v1", object("v1beta1", "converts", `},"hostPort":"`+secretValue+`:80","note":"`+secretValue+`"`)),
+		review("example.com/v1", object("v1beta1", "does-not-parse", `},"hostPort":"`+secretValue+`"`)),
+		review("example.com/v1beta1", object("v1", "comes-back", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":\"`+secretValue+`\"}"}},"host":"`+secretValue+`"`)),
+		review("example.com/v1beta1", object("v1", "is-forged", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":`+secretValue+`}"}},"host":"`+secretValue+`"`)),
+		review("example.com/v1", object("v1beta1", "too-large", `},"note":"`+secretValue+incompressible.Text(300<<10)+`"`)),
+		review("example.com/v1", object("v1beta1", "wrong-types", `},"hostPort":{"`+secretValue+`":["`+secretValue+`"]},"replicas":"`+secretValue+`"`)),
+		review("example.com/v7", object("v1beta1", "no-such-version", `},"note":"`+secretValue+`"`)),
+		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"broken"},"note":"`+secretValue+`",}`),
+		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"ends"},"note":`+secretValue+`}`),
+		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"Other","metadata":{"name":"another-kind"},"note":"`+secretValue+`"}`),
+		review("example.com/v1", `"`+secretValue+`"`),
+		secretValue,
+		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"objects":["` + secretValue + `"`,
 	}
 }
 
-// mountSample compiles the rules of a sample as the manager does for its pods.
+// mountSample compiles the rules of a sample as the manager does for converter pods.
 func mountSample(t *testing.T) (directory, hash string) {
 	t.Helper()
 	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
@@ -145,7 +144,7 @@ func mountSample(t *testing.T) (directory, hash string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mountPlans(t, map[string][]byte{"ruleset.json": text}), conversion.HashOf(text)
+	return mountRulesets(t, map[string][]byte{"ruleset.json": text}), conversion.HashOf(text)
 }
 
 func issued(t *testing.T) pki.KeyPair {
@@ -170,17 +169,17 @@ func mountCertificate(t *testing.T, directory string, leaf pki.KeyPair) {
 	}
 }
 
-// serve starts a converter, and ends it.
-func serve(t *testing.T, plans, certificates string) (address string, logged *diary, stop func()) {
+// serve starts a converter. The caller must call stop.
+func serve(t *testing.T, rulesets, certificates string) (address string, logged *logRecorder, stop func()) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, logged = listener.Addr().String(), &diary{}
+	address, logged = listener.Addr().String(), &logRecorder{}
 	_, port, _ := net.SplitHostPort(address) // it was made so
 	listener.Close()
-	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+plans, "--certificates="+certificates, "--port="+port,
+	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+rulesets, "--certificates="+certificates, "--port="+port,
 		"--drain=0s", "--metrics-bind-address=0", "--log-level=debug")
 	program.Env, program.Stderr = append(os.Environ(), asProgram+"=yes"), logged
 	if err := program.Start(); err != nil {
@@ -194,7 +193,7 @@ func serve(t *testing.T, plans, certificates string) (address string, logged *di
 	}
 }
 
-// call asks as an API server does, and shows a token besides.
+// call sends a review as an API server does, with a token.
 func call(t *testing.T, address, path, body string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
@@ -204,7 +203,7 @@ func call(t *testing.T, address, path, body string) {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+untold)
+	request.Header.Set("Authorization", "Bearer "+secretValue)
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -215,15 +214,15 @@ func call(t *testing.T, address, path, body string) {
 	}
 }
 
-// speakPlainly sends a request without TLS.
-func speakPlainly(t *testing.T, address string) {
+// sendPlaintext sends a request without TLS.
+func sendPlaintext(t *testing.T, address string) {
 	t.Helper()
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if _, err := io.WriteString(connection, "GET /"+untold+" HTTP/1.1\r\nAuthorization: Bearer "+untold+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(connection, "GET /"+secretValue+" HTTP/1.1\r\nAuthorization: Bearer "+secretValue+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, connection); err != nil {
@@ -231,7 +230,7 @@ func speakPlainly(t *testing.T, address string) {
 	}
 }
 
-// keyLines are the lines of a private key that nothing else has.
+// keyLines returns the lines of a private key that no other text has.
 func keyLines(leaf pki.KeyPair) []string {
 	var lines []string
 	for line := range strings.Lines(string(leaf.Key)) {

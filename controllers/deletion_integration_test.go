@@ -34,8 +34,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestRetain: blocked while two versions are served; then the CustomResourceDefinition
-// lets go first, the pods stay for a while, and nothing is left.
+// TestRetain: deletion is blocked while two versions are served. Then the CustomResourceDefinition
+// is restored first, the pods stay for a while, and nothing is left.
 func TestRetain(t *testing.T) {
 	active := activate(t, "retain.leaving.example.com", unchanged)
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
@@ -44,7 +44,7 @@ func TestRetain(t *testing.T) {
 		t.Errorf("the message does not name the version: %s", condition.Message)
 	}
 	checkDescription(t, "blocked-deletion", active.Name)
-	checkRest(t, active.Name)
+	checkIdle(t, active.Name)
 	crd := getCRD(t, active.Name)
 	crd.Spec.Versions = crd.Spec.Versions[1:]
 	expect.NoError(t, cluster.Update(t.Context(), crd))
@@ -52,7 +52,7 @@ func TestRetain(t *testing.T) {
 	waitUntilNothingIsLeft(t, active.Name)
 }
 
-// TestRestoreNone: two served versions that differ in nothing need no converter.
+// TestRestoreNone: two served versions with the same schema need no converter.
 func TestRestoreNone(t *testing.T) {
 	const group, name = "none.leaving.example.com", "crontabs.none.leaving.example.com"
 	create(t, manifest(group, "v1", "v2"), &apiextensionsv1.CustomResourceDefinition{})
@@ -67,11 +67,11 @@ func TestRestoreNone(t *testing.T) {
 	waitUntilNothingIsLeft(t, name)
 }
 
-// waitForRelease: the strategy is None, and for now the pods are still there.
+// waitForRelease waits for strategy None, while the pods still run.
 func waitForRelease(t *testing.T, name string) {
 	t.Helper()
 	expect.Eventually(t, "the CustomResourceDefinition is released before the pods go", func() (bool, string) {
-		strategy, left := getCRD(t, name).Spec.Conversion.Strategy, leftOf(t, name)
+		strategy, left := getCRD(t, name).Spec.Conversion.Strategy, remainingObjects(t, name)
 		return strategy == apiextensionsv1.NoneConverter && left["Deployment"] == 1 && left["Service"] == 1, fmt.Sprint(strategy, left)
 	})
 }
@@ -88,13 +88,13 @@ func waitUntilNothingIsLeft(t *testing.T, policy string) {
 	t.Helper()
 	waitUntilGone(t, policy)
 	expect.Eventually(t, "nothing is left of the policy", func() (bool, string) {
-		left := leftOf(t, policy)
+		left := remainingObjects(t, policy)
 		return len(left) == 0, fmt.Sprint(left)
 	})
 }
 
-// leftOf counts what was made for a policy, by kind.
-func leftOf(t *testing.T, policy string) map[string]int {
+// remainingObjects counts the remaining objects of a policy, by kind.
+func remainingObjects(t *testing.T, policy string) map[string]int {
 	t.Helper()
 	left := map[string]int{}
 	for _, kind := range (&ConversionPolicyReconciler{Settings: observed.Settings{Namespace: system}}).childKinds() {
@@ -118,9 +118,9 @@ func abandon(t *testing.T, policy string) {
 	waitUntilGone(t, policy)
 }
 
-// waitUntilUnread waits until all is read that there was to read of a policy's
-// objects, and no one may read them any more.
-func waitUntilUnread(t *testing.T, policy string) {
+// waitUntilReadEnds waits until the check of a policy's objects has finished, and the right to read
+// them is deleted.
+func waitUntilReadEnds(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "the right to read objects is taken back", func() (bool, string) {
 		if window := getPolicy(t, policy).Status.UnconvertedWindow; window == nil || window.Written == nil {
@@ -131,7 +131,7 @@ func waitUntilUnread(t *testing.T, policy string) {
 	})
 }
 
-// force is what people do who are told that a finalizer is in their way.
+// force removes the finalizer, as users do with a policy that is stuck.
 func force(t *testing.T, policy string) {
 	t.Helper()
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
@@ -139,19 +139,20 @@ func force(t *testing.T, policy string) {
 	waitUntilGone(t, policy)
 }
 
-// TestAPolicyIsGone, with its will or without: the CustomResourceDefinition goes
-// on converting, and a policy of the same name takes over without a write to it.
-func TestAPolicyIsGone(t *testing.T) {
+// TestDeletedPolicy: after the deletion of a policy, with or without its finalizer, the
+// CustomResourceDefinition still converts, and a policy of the same name takes over without
+// writing to it.
+func TestDeletedPolicy(t *testing.T) {
 	for name, remove := range map[string]func(*testing.T, string){"abandoned": abandon, "forced": force} {
 		t.Run(name, func(t *testing.T) {
 			group := name + ".leaving.example.com"
 			active := activate(t, group, unchanged)
-			waitUntilUnread(t, active.Name)
-			before, deployment := leftOf(t, active.Name), getDeployment(t, active.Name)
+			waitUntilReadEnds(t, active.Name)
+			before, deployment := remainingObjects(t, active.Name), getDeployment(t, active.Name)
 			remove(t, active.Name)
 			waitForOrphanEvent(t, active.Name)
-			checkRestOfOrphan(t, active.Name)
-			if diff := cmp.Diff(before, leftOf(t, active.Name)); diff != "" {
+			checkIdleOrphan(t, active.Name)
+			if diff := cmp.Diff(before, remainingObjects(t, active.Name)); diff != "" {
 				t.Errorf("the rest (-before +after):\n%s", diff)
 			}
 			create(t, policy(group), &v1alpha1.ConversionPolicy{})
@@ -187,8 +188,8 @@ func waitForOrphanEvent(t *testing.T, crd string) {
 	})
 }
 
-// checkRestOfOrphan: the rest is looked at, and causes no write.
-func checkRestOfOrphan(t *testing.T, policy string) {
+// checkIdleOrphan: reconciling the objects of a deleted policy causes no write.
+func checkIdleOrphan(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
 		before := writes.Load()
@@ -199,8 +200,8 @@ func checkRestOfOrphan(t *testing.T, policy string) {
 	})
 }
 
-// TestOrphansEnd when the CustomResourceDefinition converts no more through them, or is gone.
-func TestOrphansEnd(t *testing.T) {
+// TestOrphansAreDeleted after the CustomResourceDefinition stops using them, or is deleted.
+func TestOrphansAreDeleted(t *testing.T) {
 	cases := map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefinition){
 		"dropped": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) { drop(t, crd.Name) },
 		"deleted": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
@@ -215,7 +216,7 @@ func TestOrphansEnd(t *testing.T) {
 			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.CertificateSecret(active.Name)}}
 			expect.NoError(t, cluster.Delete(t.Context(), certificate))
 			expect.Eventually(t, "the certificate is issued again", func() (bool, string) {
-				return leftOf(t, active.Name)["Secret"] == 2, "one Secret"
+				return remainingObjects(t, active.Name)["Secret"] == 2, "one Secret"
 			})
 			end(t, active)
 			waitUntilNothingIsLeft(t, active.Name)
@@ -223,7 +224,7 @@ func TestOrphansEnd(t *testing.T) {
 	}
 }
 
-// blind is a cache that has not seen any policy yet.
+// blind is a cache that has not received any policy yet.
 type blind struct{ client.Client }
 
 func (b blind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -233,16 +234,16 @@ func (b blind) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 	return b.Client.Get(ctx, key, object, options...)
 }
 
-// TestAStaleCacheMakesNoOrphan: what belongs to a policy that the cache does not
-// know yet is left alone, also where the CustomResourceDefinition does without.
-func TestAStaleCacheMakesNoOrphan(t *testing.T) {
+// TestStaleCacheIsNoOrphan: objects of a policy that the cache does not have yet are not deleted,
+// even if the CustomResourceDefinition does not use them.
+func TestStaleCacheIsNoOrphan(t *testing.T) {
 	active := activate(t, "stale.leaving.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
 	drop(t, active.Name)
 	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
 	before := getDeployment(t, active.Name)
 	stale := &ConversionPolicyReconciler{
 		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: observed.Settings{Namespace: system, PropagationDelay: time.Minute}, Prober: NewProber(time.Hour), Checks: trusting(),
+		Settings: observed.Settings{Namespace: system, PropagationDelay: time.Minute}, Prober: NewProber(time.Hour), Checks: fakeChecks(),
 	}
 	stale.start(t.Context())
 	stale.orphans.put(active.Name, orphan{released: time.Unix(0, 0)})
@@ -253,8 +254,8 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	}
 }
 
-// TestCRDIsRecreated under its policy: it is another one, and starts again.
-func TestCRDIsRecreated(t *testing.T) {
+// TestRecreatedCRD: a policy starts again with a CustomResourceDefinition that was recreated.
+func TestRecreatedCRD(t *testing.T) {
 	const group = "recreated.leaving.example.com"
 	active := activate(t, group, unchanged)
 	expect.NoError(t, cluster.Delete(t.Context(), active.DeepCopy()))
@@ -275,9 +276,9 @@ func TestCRDIsRecreated(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsLost: everything that the operator made is gone, and the operator
-// is installed again. One write of the CustomResourceDefinition, with a new authority.
-func TestNamespaceIsLost(t *testing.T) {
+// TestRecreatedNamespace: after all objects of the operator were deleted and it was installed
+// again, one write to the CustomResourceDefinition activates a new authority.
+func TestRecreatedNamespace(t *testing.T) {
 	active := activate(t, "namespace.leaving.example.com", unchanged)
 	loseChildren(t, active.Name)
 	waitFor(t, active.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoPodsReady)
