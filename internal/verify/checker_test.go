@@ -58,7 +58,7 @@ func TestNotConverted(t *testing.T) {
 func TestLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		returned string
-		want []Finding
+		want     []Finding
 	}{
 		"nothing":         {`{"b":[{"c":1.50}],"a":"x"}`, []Finding{}},
 		"the annotations": {`{"a":"x","b":[{"c":1.50}],"metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{}"}}}`, []Finding{}},

@@ -45,7 +45,7 @@ func TestLoss(t *testing.T) {
 		"none":                {rules, good.Convert, loss{}},
 		"none, without rules": {compile.Result{}, good.Convert, loss{}},
 		"a value":             {rules, replacing(`"host":"a"`, `"host":"b"`), loss{Lost, "v1beta1", "v1", ".hostPort"}},
-		"an added field":    {rules, replacing(`"host":"a"`, `"host":"a","more":1`), loss{Pruned, "v1beta1", "v1", ".more"}},
+		"an added field":      {rules, replacing(`"host":"a"`, `"host":"a","more":1`), loss{Pruned, "v1beta1", "v1", ".more"}},
 		"refused": {rules, func([]byte, []byte, string) ([]byte, error) { return nil, errors.New("no") },
 			loss{NotConverted, "v1beta1", "v1", ""}},
 	}
