@@ -9,8 +9,8 @@ var checks = []func(*Observed) []Finding{
 	pruned, deprecated, established, structural, terminating, policy,
 }
 
-// Look returns the findings of a definition.
-func Look(observed *Observed) []Finding {
+// Check returns the findings of a definition.
+func Check(observed *Observed) []Finding {
 	if observed.CRD == nil {
 		return withoutDefinition(observed)
 	}

@@ -19,19 +19,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// now is the time of all audits here.
+// now is the time of all audits.
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// check is a case: what is observed, and what is found, in short.
+// check is a test case.
 type check struct {
-	// crd is YAML of spec and status; see definition.
+	// crd is YAML as definition reads it.
 	crd string
-	// observe adds what is beside it.
+	// observe changes the observed state.
 	observe func(*Observed)
-	want    []string
+	// want are the findings as short writes them.
+	want []string
 }
 
-// run looks at all cases.
+// run checks all cases.
 func run(t *testing.T, cases map[string]check) {
 	t.Helper()
 	for name, c := range cases {
@@ -41,7 +42,7 @@ func run(t *testing.T, cases map[string]check) {
 				c.observe(observed)
 			}
 			var got []string
-			for _, finding := range Look(observed) {
+			for _, finding := range Check(observed) {
 				got = append(got, short(finding))
 				if finding.Cure == "" || finding.CRD != "widgets.example.com" {
 					t.Errorf("finding %+v", finding)
@@ -58,8 +59,8 @@ func short(f Finding) string {
 	return fmt.Sprintf("%s %s %s %s: %s", f.Severity, f.Confidence, f.ID, terminal.OrDash(f.Version), f.Evidence)
 }
 
-// definition reads one from YAML, of versions in short: each is a name with its
-// marks, and its fields by their types.
+// definition reads a definition from YAML. Its versions map a name and the words served,
+// storage and deprecated to types of fields.
 func definition(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	short := struct {
@@ -99,7 +100,7 @@ func version(text string, fields map[string]string) apiextensionsv1.CustomResour
 	}
 }
 
-// TestKinds: every kind of finding is told, once, in the list and to users.
+// TestKinds checks that Kinds and api/docs/auditing.md have each kind of finding, once.
 func TestKinds(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join("..", "..", "api", "docs", "auditing.md"))
 	if err != nil {

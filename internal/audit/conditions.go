@@ -27,8 +27,8 @@ func (o *Observed) condition(kind apiextensionsv1.CustomResourceDefinitionCondit
 	return &o.CRD.Status.Conditions[i]
 }
 
-// established: if names are already taken, the definition is not served either, and
-// the names are the cause.
+// established reports names that are taken before anything else: then the definition is
+// not served either, and the names are the cause.
 func established(o *Observed) []Finding {
 	if refused := o.condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse); refused != nil {
 		return []Finding{o.certain(NamesNotAccepted, "", fmt.Sprintf("NamesAccepted is False (%s): %s", refused.Reason, refused.Message),
@@ -41,7 +41,7 @@ func established(o *Observed) []Finding {
 	return nil
 }
 
-// structural: without pruning, no schema counts as structural.
+// structural reports preserveUnknownFields first: without pruning, no schema counts as structural.
 func structural(o *Observed) []Finding {
 	if o.CRD.Spec.PreserveUnknownFields {
 		return []Finding{o.certain(PreservesUnknownFields, "",

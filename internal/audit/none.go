@@ -36,7 +36,7 @@ func noneBetween(o *Observed) []Finding {
 	return found
 }
 
-// unpruned reports that the API server prunes nothing, whatever a schema lacks.
+// unpruned reports whether the API server prunes nothing, whatever a schema lacks.
 func (o *Observed) unpruned() bool {
 	return o.CRD.Spec.PreserveUnknownFields || o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue) != nil
 }
@@ -67,7 +67,7 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
 }
 
-// incomparable: a schema in a file that no API server would accept.
+// incomparable reports a schema in a file that no API server would accept.
 func (o *Observed) incomparable(version string, errs field.ErrorList) []Finding {
 	return []Finding{o.certain(NonStructuralSchema, version, "there is no conversion, and the fields of the versions cannot be compared: "+errs.ToAggregate().Error(), cureStructure)}
 }
@@ -80,8 +80,8 @@ func (o *Observed) acceptedLosses() []string {
 	return o.Policy.Spec.Converter.None.AcceptedLosses
 }
 
-// differsFrom: fields that clients receive with an unexpected type, and that the schema
-// refuses when they write them.
+// differsFrom reports fields with another type: clients receive unexpected values, and the
+// schema refuses the values that they write.
 func (o *Observed) differsFrom(version, storage string, fields []string) []Finding {
 	if len(fields) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (o *Observed) differsFrom(version, storage string, fields []string) []Findi
 	return []Finding{finding}
 }
 
-// lostWith: fields that clients can write at a version, but the API server does not store.
+// lostWith reports fields that clients can write at a version, but the API server does not store.
 func (o *Observed) lostWith(version, storage string, fields []string) []Finding {
 	if len(fields) == 0 {
 		return nil
@@ -110,8 +110,8 @@ func (o *Observed) lostWith(version, storage string, fields []string) []Finding 
 	return []Finding{finding}
 }
 
-// hiddenFrom: fields that clients of a version do not see, and so drop when they
-// replace an object.
+// hiddenFrom reports fields that clients of a version do not see, and drop when they replace
+// an object.
 func (o *Observed) hiddenFrom(version, storage string, fields []string) []Finding {
 	if len(fields) == 0 || !crds.Serves(o.CRD, version) {
 		return nil

@@ -52,7 +52,7 @@ func TestNone(t *testing.T) {
 }
 
 func TestFields(t *testing.T) {
-	found := Look(&Observed{CRD: definition(t, "versions: {v1 served storage: {}, v2 served: {a: string, b: string, c: string, d: string, e: string, f: string}}")})
+	found := Check(&Observed{CRD: definition(t, "versions: {v1 served storage: {}, v2 served: {a: string, b: string, c: string, d: string, e: string, f: string}}")})
 	if diff := cmp.Diff([]string{".a", ".b", ".c", ".d", ".e", ".f"}, found[0].Fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}

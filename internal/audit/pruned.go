@@ -23,7 +23,7 @@ const curePruned = "do not drop a version from spec.versions before every object
 func pruned(o *Observed) []Finding {
 	storage := crds.StorageVersion(o.CRD)
 	alone := crds.StoredOnlyIn(o.CRD, storage)
-	if o.evident(storage) {
+	if o.hasEvidence(storage) {
 		return nil
 	}
 	if failed := o.failedMigration(); failed != nil {
@@ -36,14 +36,14 @@ func pruned(o *Observed) []Finding {
 			fmt.Sprintf("StorageVersionMigration %s has failed: %s", failed.Name, failed.Failed), "fix what it names, and migrate again")}
 	}
 	if alone && o.CRD.Generation > 1 {
-		return o.doubtful(storage)
+		return o.doubtfulObjects(storage)
 	}
 	return nil
 }
 
-// evident reports whether the operator has evidence that all objects are in the
+// hasEvidence reports whether the operator has evidence that all objects are in the
 // storage version.
-func (o *Observed) evident(storage string) bool {
+func (o *Observed) hasEvidence(storage string) bool {
 	if o.Policy == nil || o.Policy.Status.MigrationEvidence == nil {
 		return false
 	}
@@ -55,21 +55,21 @@ func (o *Observed) evident(storage string) bool {
 func (o *Observed) failedMigration() *Migration {
 	for i := range o.Migrations {
 		failed := &o.Migrations[i]
-		mended := func(other Migration) bool { return other.Succeeded && !other.Ended.Before(failed.Ended) }
-		if failed.Failed != "" && !slices.ContainsFunc(o.Migrations, mended) {
+		repaired := func(other Migration) bool { return other.Succeeded && !other.Ended.Before(failed.Ended) }
+		if failed.Failed != "" && !slices.ContainsFunc(o.Migrations, repaired) {
 			return failed
 		}
 	}
 	return nil
 }
 
-// doubtful finds objects that may be from a time when another version was the storage
+// doubtfulObjects finds objects that may be from a time when another version was the storage
 // version: last written before spec.versions changed, and never at the current storage
 // version. The version of a write does not prove the stored version, so this is a hint.
-func (o *Observed) doubtful(storage string) []Finding {
+func (o *Observed) doubtfulObjects(storage string) []Finding {
 	changed := versionsWritten(o.CRD.ManagedFields)
-	mended := func(migration Migration) bool { return migration.Succeeded && migration.Ended.After(changed) }
-	if changed.IsZero() || slices.ContainsFunc(o.Migrations, mended) {
+	migrated := func(migration Migration) bool { return migration.Succeeded && migration.Ended.After(changed) }
+	if changed.IsZero() || slices.ContainsFunc(o.Migrations, migrated) {
 		return nil
 	}
 	var names, versions []string

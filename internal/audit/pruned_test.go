@@ -33,21 +33,21 @@ func TestPruned(t *testing.T) {
 		"no migration":          {crd: one},
 		"one that succeeded":    {crd: one, observe: migrated(Migration{Name: "m", Succeeded: true, Ended: day(28)})},
 		"one that failed":       {crd: one, observe: migrated(failed), want: []string{likely}},
-		"one that is made good": {crd: one, observe: migrated(failed, Migration{Name: "n", Succeeded: true, Ended: day(29)})},
+		"one that was repeated": {crd: one, observe: migrated(failed, Migration{Name: "n", Succeeded: true, Ended: day(29)})},
 		"one that failed later": {crd: one, observe: migrated(failed, Migration{Name: "l", Succeeded: true, Ended: day(27)}), want: []string{likely}},
 		"one that runs":         {crd: one, observe: migrated(Migration{Name: "m"})},
 		"failed, but not pruned": {crd: "versions: {v1 served storage: {a: string}, v2 served: {a: string}}\nstatus: {storedVersions: [v2, v1]}", observe: migrated(failed), want: []string{
 			"Warning Certain StoredVersionOld v2: status.storedVersions lists v2 beside the storage version v1: the API server refuses an upgrade that drops v2",
 			"Warning Certain MigrationFailed -: StorageVersionMigration m has failed: 7 of 10"}},
-		"failed, with evidence of ours":    {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v1") }},
-		"failed, with evidence of another": {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v2") }, want: []string{likely}},
+		"failed, with evidence":                    {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v1") }},
+		"failed, with evidence of another version": {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v2") }, want: []string{likely}},
 
-		"written before at another version": {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2"}}), want: []string{possible}},
-		"written since":                     {crd: changed, observe: objects(Object{"n/o", day(31), []string{"v2"}})},
-		"written at the storage version":    {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2", "v1"}})},
-		"nobody knows where it was written": {crd: changed, observe: objects(Object{"n/o", day(29), nil})},
-		"nobody knows when it changed":      {crd: one + "metadata: {generation: 2}", observe: objects(Object{"n/o", day(29), []string{"v2"}})},
-		"never changed":                     {crd: one, observe: objects(Object{"n/o", day(29), []string{"v2"}})},
+		"written before at another version":     {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2"}}), want: []string{possible}},
+		"written since":                         {crd: changed, observe: objects(Object{"n/o", day(31), []string{"v2"}})},
+		"written at the storage version":        {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2", "v1"}})},
+		"written at an unknown version":         {crd: changed, observe: objects(Object{"n/o", day(29), nil})},
+		"definition changed at an unknown time": {crd: one + "metadata: {generation: 2}", observe: objects(Object{"n/o", day(29), []string{"v2"}})},
+		"never changed":                         {crd: one, observe: objects(Object{"n/o", day(29), []string{"v2"}})},
 		"migrated since": {crd: changed, observe: func(o *Observed) {
 			objects(Object{"n/o", day(29), []string{"v2"}})(o)
 			migrated(Migration{Name: "m", Succeeded: true, Ended: day(31)})(o)

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// sample has findings of all severities, in no order, and things that were not checked.
+// sample has unsorted findings of all severities, and entries that were not checked.
 func sample(threshold Severity) *Report {
 	return NewReport(3, []Finding{
 		{ID: ConversionUnproven, Severity: SeverityNote, Confidence: Certain, CRD: "b.example.com", Evidence: "there is no object", Cure: "create one"},
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestColorsKeepColumns: without its colors, a table is the one without colors.
+// TestColorsKeepColumns checks that colors do not change the width of columns.
 func TestColorsKeepColumns(t *testing.T) {
 	var colored, uncolored bytes.Buffer
 	for out, table := range map[*bytes.Buffer]Table{&colored: {Color: true}, &uncolored: {}} {
@@ -65,7 +65,7 @@ func TestColorsKeepColumns(t *testing.T) {
 	}
 	bare := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(colored.String(), "")
 	if bare == colored.String() {
-		t.Error("there are no colors")
+		t.Error("the table has no colors")
 	}
 	if diff := cmp.Diff(uncolored.String(), bare); diff != "" {
 		t.Errorf("table (-uncolored +colored):\n%s", diff)
@@ -86,7 +86,7 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestManyNotChecked: what is the same for each of hundreds of kinds is not told hundreds of times.
+// TestManyNotChecked has more entries than a summary lists.
 func TestManyNotChecked(t *testing.T) {
 	var missed []NotChecked
 	for range 300 {

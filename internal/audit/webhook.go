@@ -64,7 +64,7 @@ func list(ports []int32) string {
 	return few(names)
 }
 
-// reviewVersions: v1beta1 is the format of old converters, which API servers will stop sending.
+// reviewVersions reports a webhook that accepts only v1beta1, which API servers will stop sending.
 func reviewVersions(o *Observed) []Finding {
 	webhook := o.webhook()
 	if webhook == nil || slices.Contains(webhook.ConversionReviewVersions, apiextensionsv1.SchemeGroupVersion.Version) {

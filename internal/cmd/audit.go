@@ -150,7 +150,7 @@ func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
 	}
 	var findings []audit.Finding
 	for _, crd := range crds {
-		findings = append(findings, audit.Look(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
+		findings = append(findings, audit.Check(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
 	}
 	return audit.NewReport(len(crds), findings, nil, o.threshold()), nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/diff"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // diffOptions are the flags of the diff command.
@@ -162,7 +163,7 @@ func (r *revision) add(ctx context.Context, object manifest.Object) (err error) 
 		r.crds[object.Name], err = decodeDefinition(object)
 	default:
 		var decoded any
-		if decoded, err = diff.Decode(object.JSON); err == nil {
+		if decoded, err = preserved.Decode(object.JSON); err == nil {
 			r.objects = append(r.objects, decoded)
 		}
 	}

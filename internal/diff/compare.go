@@ -21,54 +21,54 @@ const Format = 1
 
 // Side is a policy and its CustomResourceDefinition, before a change or after it.
 type Side struct {
-	// Policy is nil before there was any.
+	// Policy is nil if there is none yet.
 	Policy *v1alpha1.ConversionPolicy
 	CRD    *apiextensionsv1.CustomResourceDefinition
-	// Objects are looked at for preserved data, after a change only. Those of other
-	// kinds are left alone.
+	// Objects are checked for preserved data, only after the change. Objects of other
+	// kinds are ignored.
 	Objects []any
 }
 
-// Report is what changes for some policies. Its JSON form is stable.
+// Report lists what changes for some policies. Its JSON form is stable.
 type Report struct {
-	// Format is the constant of that name.
+	// Format is the constant Format.
 	Format   int      `json:"format"`
 	Policies []Policy `json:"policies"`
 }
 
-// Worse tells whether something gets worse.
+// Worse reports whether any policy gets worse.
 func (r *Report) Worse() bool {
 	return slices.ContainsFunc(r.Policies, func(policy Policy) bool { return policy.Worse })
 }
 
-// Policy is what changes for one of them.
+// Policy lists what changes for one policy.
 type Policy struct {
 	Name string `json:"name"`
-	// New tells that there was no policy before.
+	// New is true if there was no policy before.
 	New bool `json:"new,omitempty"`
-	// Worse tells that something is lost that was not, or that the rules do not fit
-	// any more.
+	// Worse is true if data is lost that was not lost before, or if the rules are no
+	// longer valid.
 	Worse bool `json:"worse"`
-	// RulesetBefore and RulesetAfter identify the compiled rules, where there are any.
-	// If they are equal, converter pods do not change.
+	// RulesetBefore and RulesetAfter are the ruleset hashes, empty without rules. If
+	// they are equal, converter pods do not change.
 	RulesetBefore string `json:"rulesetBefore,omitempty"`
 	RulesetAfter  string `json:"rulesetAfter,omitempty"`
-	// Errors are why the rules do not fit after the change.
+	// Errors are the reasons why the rules are not valid after the change.
 	Errors []string `json:"errors,omitempty"`
-	// HubBefore and HubAfter are there where the hub is another one.
+	// HubBefore and HubAfter are set if the hub changes.
 	HubBefore string `json:"hubBefore,omitempty"`
 	HubAfter  string `json:"hubAfter,omitempty"`
-	// VersionsAdded and VersionsRemoved are those that are converted.
+	// VersionsAdded and VersionsRemoved are versions of the CustomResourceDefinition.
 	VersionsAdded   []string `json:"versionsAdded,omitempty"`
 	VersionsRemoved []string `json:"versionsRemoved,omitempty"`
-	// Directions whose verdict is another one.
+	// Directions whose verdict changes.
 	Directions []Direction `json:"directions,omitempty"`
-	// Fields whose owner or rule is another one.
+	// Fields whose owner or rule changes.
 	Fields []Field `json:"fields,omitempty"`
-	// Preserved are the fields of which objects may preserve values that become data,
-	// and those that will be preserved.
+	// Preserved are the fields whose preserved values become data, and those that will
+	// be preserved.
 	Preserved []Preserved `json:"preserved,omitempty"`
-	// Warnings of the compiler that are new.
+	// Warnings are new warnings of the compiler.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -81,7 +81,7 @@ type Direction struct {
 	Worse  bool              `json:"worse"`
 }
 
-// compiled is a side with what its rules mean.
+// compiled is a side with its compiled rules.
 type compiled struct {
 	Side
 	result compile.Result
@@ -103,11 +103,11 @@ func compileSide(side Side) compiled {
 	for _, err := range c.result.Errors {
 		c.errors = append(c.errors, err.Error())
 	}
-	c.leaves = c.newLeaves()
+	c.leaves = c.leavesByKey()
 	return c
 }
 
-// hub is empty where there are no rules.
+// hub is empty without rules.
 func (c compiled) hub() string {
 	if c.Policy == nil || c.Policy.Spec.Converter.Declarative == nil {
 		return ""
@@ -122,7 +122,7 @@ func (c compiled) hash() string {
 	return c.result.Ruleset.Hash()
 }
 
-// versions are those of the CustomResourceDefinition.
+// versions returns the versions of the CustomResourceDefinition, sorted.
 func (c compiled) versions() []string {
 	var names []string
 	for _, version := range c.CRD.Spec.Versions {
@@ -132,13 +132,13 @@ func (c compiled) versions() []string {
 	return names
 }
 
-// Compare says what a change does. It returns an error where there was nothing to
-// compare with: rules that did not fit before.
+// Compare compares conversions before and after a change. It returns an error if the rules
+// before the change are not valid.
 func Compare(before, after Side) (Policy, error) {
 	old, next := compileSide(before), compileSide(after)
 	policy := Policy{
 		Name: after.Policy.Name, New: before.Policy == nil, RulesetBefore: old.hash(), RulesetAfter: next.hash(),
-		VersionsAdded: missing(next.versions(), old.versions()), VersionsRemoved: missing(old.versions(), next.versions()),
+		VersionsAdded: without(next.versions(), old.versions()), VersionsRemoved: without(old.versions(), next.versions()),
 		Errors: next.errors, Worse: len(next.errors) > 0,
 	}
 	if len(old.errors) > 0 {
@@ -150,30 +150,24 @@ func Compare(before, after Side) (Policy, error) {
 	if old.hub() != next.hub() && !policy.New {
 		policy.HubBefore, policy.HubAfter = old.hub(), next.hub()
 	}
-	policy.Directions = directions(old, next)
-	policy.Fields = fields(old, next)
+	policy.Directions = directionChanges(old, next)
+	policy.Fields = fieldChanges(old, next)
 	var err error
-	if policy.Preserved, err = preserving(old, next, after.Objects); err != nil {
+	if policy.Preserved, err = preservedChanges(old, next, after.Objects); err != nil {
 		return policy, err
 	}
-	policy.Warnings = missing(next.result.Warnings, old.result.Warnings)
+	policy.Warnings = without(next.result.Warnings, old.result.Warnings)
 	policy.Worse = slices.ContainsFunc(policy.Fields, func(field Field) bool { return field.Worse }) ||
 		slices.ContainsFunc(policy.Directions, func(direction Direction) bool { return direction.Worse })
 	return policy, nil
 }
 
-// missing are the names of one list that another lacks.
-func missing(of, in []string) []string {
-	var found []string
-	for _, name := range of {
-		if !slices.Contains(in, name) {
-			found = append(found, name)
-		}
-	}
-	return found
+// without returns the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// fidelities are the verdicts of all directions.
+// fidelities returns the verdicts of all directions.
 func (c compiled) fidelities() map[[2]string]v1alpha1.Fidelity {
 	found := map[[2]string]v1alpha1.Fidelity{}
 	for _, verdict := range c.result.Verdicts {
@@ -183,23 +177,20 @@ func (c compiled) fidelities() map[[2]string]v1alpha1.Fidelity {
 	return found
 }
 
-// worst is the order of fidelities, the best first.
-var worst = []v1alpha1.Fidelity{v1alpha1.FidelityExact, v1alpha1.FidelityPreserved, v1alpha1.FidelityLossy}
-
-func directions(old, next compiled) []Direction {
+func directionChanges(old, next compiled) []Direction {
 	var changed []Direction
-	was, is := old.fidelities(), next.fidelities()
-	for _, pair := range slices.SortedFunc(maps.Keys(is), func(a, b [2]string) int {
+	was, now := old.fidelities(), next.fidelities()
+	for _, pair := range slices.SortedFunc(maps.Keys(now), func(a, b [2]string) int {
 		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 	}) {
 		before, known := was[pair]
-		if !known || before == is[pair] {
+		if !known || before == now[pair] {
 			continue
 		}
 		changed = append(changed, Direction{
-			From: pair[0], To: pair[1], Before: before, After: is[pair],
-			// More is preserved, and nothing is lost: that is a change, and no harm.
-			Worse: is[pair] == v1alpha1.FidelityLossy && slices.Index(worst, is[pair]) > slices.Index(worst, before),
+			From: pair[0], To: pair[1], Before: before, After: now[pair],
+			// To preserve more is a change that loses nothing.
+			Worse: now[pair] == v1alpha1.FidelityLossy,
 		})
 	}
 	return changed

@@ -18,10 +18,11 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// read decodes a file of a case, and reports whether it is there.
+// read decodes a file of testdata, and reports whether it exists.
 func read(t *testing.T, into any, path ...string) bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
@@ -39,28 +40,28 @@ func read(t *testing.T, into any, path ...string) bool {
 
 func side(t *testing.T, folder, when string) Side {
 	t.Helper()
-	one := Side{Policy: &v1alpha1.ConversionPolicy{}, CRD: &apiextensionsv1.CustomResourceDefinition{}}
-	if !read(t, one.Policy, folder, when+"-policy.yaml") {
-		one.Policy = nil
+	side := Side{Policy: &v1alpha1.ConversionPolicy{}, CRD: &apiextensionsv1.CustomResourceDefinition{}}
+	if !read(t, side.Policy, folder, when+"-policy.yaml") {
+		side.Policy = nil
 	}
-	if !read(t, one.CRD, folder, when+"-crd.yaml") {
+	if !read(t, side.CRD, folder, when+"-crd.yaml") {
 		t.Fatalf("%s has no CustomResourceDefinition", folder)
 	}
 	if _, err := os.Stat(filepath.Join("testdata", folder, when+"-objects.yaml")); err != nil {
-		return one
+		return side
 	}
 	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, when+"-objects.yaml")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, document := range documents {
-		object, err := Decode(document.JSON)
+		object, err := preserved.Decode(document.JSON)
 		if err != nil {
 			t.Fatal(err)
 		}
-		one.Objects = append(one.Objects, object)
+		side.Objects = append(side.Objects, object)
 	}
-	return one
+	return side
 }
 
 func report(t *testing.T, folder string) *Report {
@@ -114,8 +115,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestNothingToCompareWith: what did not fit before cannot get worse.
-func TestNothingToCompareWith(t *testing.T) {
+// TestInvalidBefore has rules that are not valid before or after the change.
+func TestInvalidBefore(t *testing.T) {
 	if _, err := Compare(side(t, "does-not-fit", "after"), side(t, "does-not-fit", "before")); err == nil ||
 		!strings.HasPrefix(err.Error(), "crontabs.example.com: the previous rules are not valid: spec.converter.declarative.spokes[0]") {
 		t.Errorf("error is %v", err)
@@ -128,7 +129,18 @@ func TestNothingToCompareWith(t *testing.T) {
 	}
 }
 
-// TestWithoutObjects: the rules alone tell which fields get a place.
+func wantSentences(t *testing.T, policy Policy, want ...string) {
+	t.Helper()
+	var got []string
+	for _, field := range policy.Preserved {
+		got = append(got, field.Sentences()...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sentences (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithoutObjects checks that the rules suffice to find gained and lost counterparts.
 func TestWithoutObjects(t *testing.T) {
 	after := side(t, "preserved-data", "after")
 	after.Objects = nil
@@ -136,21 +148,14 @@ func TestWithoutObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, one := range policy.Preserved {
-		got = append(got, one.Says()...)
-	}
-	want := []string{
+	wantSentences(t, policy,
 		".spec.mode of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
 		"objects that preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run",
 		"objects that preserve .spec.owner of v1: it becomes data in v2 (.spec.leader) by a migration run",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sentences (-want +got):\n%s", diff)
-	}
+	)
 }
 
-// TestAnotherHub: between two spokes, fields went through the former hub.
+// TestAnotherHub has two spokes that the previous rules converted through the former hub.
 func TestAnotherHub(t *testing.T) {
 	before := side(t, "preserved-data", "after")
 	before.Objects = nil
@@ -161,19 +166,12 @@ func TestAnotherHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, one := range policy.Preserved {
-		got = append(got, one.Says()...)
-	}
-	want := []string{
+	wantSentences(t, policy,
 		".spec.a of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
 		".spec.a of v1 no longer has a place in v3: it is preserved in an annotation while an object is there",
 		".spec.owner of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
 		".spec.b of v2 no longer has a place in v1: it is preserved in an annotation while an object is there",
 		".spec.leader of v2 no longer has a place in v1: it is preserved in an annotation while an object is there",
 		".spec.b of v3 no longer has a place in v1: it is preserved in an annotation while an object is there",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sentences (-want +got):\n%s", diff)
-	}
+	)
 }

@@ -14,34 +14,32 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// Field is one whose owner or rule is another one.
+// Field is a leaf field whose owner or rule changes.
 type Field struct {
 	// Version has the field, and Other is the version that it is converted to and from.
 	Version string `json:"version"`
 	Other   string `json:"other"`
 	Path    string `json:"path"`
-	// Before and After are nil where the version has, or had, no such field.
+	// Before and After are nil if the version did not have, or does not have, the field.
 	Before *Leaf `json:"before,omitempty"`
 	After  *Leaf `json:"after,omitempty"`
 	Worse  bool  `json:"worse"`
-	// Why says what follows.
+	// Why is the consequence.
 	Why string `json:"why"`
 }
 
-// Leaf says what becomes of a field in the other version.
+// Leaf is what happens to a leaf field in the other version.
 type Leaf struct {
 	Owner compile.Owner `json:"owner"`
-	// Rule is the rule that has it, if there is one, and RuleAt where it stands in
-	// the policy.
+	// Rule is the rule for the field, if there is one, and RuleAt its position in the policy.
 	Rule   json.RawMessage `json:"rule,omitempty"`
 	RuleAt string          `json:"ruleAt,omitempty"`
 }
 
-// key tells leaves apart, whatever the hub.
+// key identifies a leaf field, independent of which version is the hub.
 type key struct{ version, other, path string }
 
-// newLeaves are the leaves of a side, by what they are.
-func (c compiled) newLeaves() map[key]*Leaf {
+func (c compiled) leavesByKey() map[key]*Leaf {
 	found := map[key]*Leaf{}
 	rules := c.rules()
 	for _, verdict := range c.result.Leaves {
@@ -54,12 +52,9 @@ func (c compiled) newLeaves() map[key]*Leaf {
 	return found
 }
 
-// rules are those of a policy by where they stand, as JSON.
+// rules returns the rules of the policy as JSON, by their positions.
 func (c compiled) rules() map[string]json.RawMessage {
 	found := map[string]json.RawMessage{}
-	if c.hub() == "" {
-		return found
-	}
 	for i, spoke := range c.Policy.Spec.Converter.Declarative.Spokes {
 		for j := range spoke.Rules {
 			text, _ := json.Marshal(&spoke.Rules[j]) // it was JSON
@@ -69,23 +64,20 @@ func (c compiled) rules() map[string]json.RawMessage {
 	return found
 }
 
-// fields are those that differ, of versions that are converted before and after.
-func fields(old, next compiled) []Field {
-	was, is := old.leaves, next.leaves
-	all := maps.Clone(was)
-	maps.Copy(all, is)
+// fieldChanges returns the fields that differ, of versions that are converted before and after.
+func fieldChanges(old, next compiled) []Field {
+	all := maps.Clone(old.leaves)
+	maps.Copy(all, next.leaves)
 	var changed []Field
-	for _, at := range slices.SortedFunc(maps.Keys(all), func(a, b key) int {
+	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.other, b.other), cmp.Compare(a.path, b.path))
 	}) {
-		field := Field{Version: at.version, Other: at.other, Path: at.path, Before: was[at], After: is[at]}
-		if old.Policy != nil && (!old.converts(at) || !next.converts(at)) {
+		field := Field{Version: k.version, Other: k.other, Path: k.path, Before: old.leaves[k], After: next.leaves[k]}
+		if old.Policy != nil && (!old.converts(k) || !next.converts(k)) || !field.judge() {
 			continue
 		}
-		if changes := field.judge(); changes && old.Policy == nil {
+		if old.Policy == nil {
 			field.Worse, field.Why = false, "the policy is new"
-		} else if !changes {
-			continue
 		}
 		changed = append(changed, field)
 	}
@@ -93,14 +85,13 @@ func fields(old, next compiled) []Field {
 }
 
 // converts reports whether there are rules between the versions of a leaf field.
-func (c compiled) converts(at key) bool {
+func (c compiled) converts(k key) bool {
 	return slices.ContainsFunc(c.result.Verdicts, func(verdict v1alpha1.Verdict) bool {
-		return c.hub() == at.version && verdict.Version == at.other || c.hub() == at.other && verdict.Version == at.version
+		return c.hub() == k.version && verdict.Version == k.other || c.hub() == k.other && verdict.Version == k.version
 	})
 }
 
-// judge says what a change does to the values of a field, and reports whether
-// there is any.
+// judge fills in the consequence of a change, and reports whether there is a change.
 func (f *Field) judge() bool {
 	switch {
 	case f.After == nil:
@@ -110,7 +101,7 @@ func (f *Field) judge() bool {
 	case f.Before == nil:
 		f.Why = "the field is new"
 	case f.Before.Owner != f.After.Owner:
-		f.Worse, f.Why = f.owner()
+		f.Worse, f.Why = f.judgeOwner()
 	case string(f.Before.Rule) != string(f.After.Rule):
 		f.Why = "another rule"
 	default:
@@ -119,15 +110,15 @@ func (f *Field) judge() bool {
 	return true
 }
 
-// owner judges a field that another one has.
-func (f *Field) owner() (worse bool, why string) {
+// judgeOwner returns the consequence of a change of the owner.
+func (f *Field) judgeOwner() (worse bool, why string) {
 	switch {
 	case f.After.Owner == compile.OwnerDropped:
 		return true, "it is lost in " + f.Other
 	case f.Before.Owner == compile.OwnerDropped:
 		return false, "it is no longer lost"
 	case f.After.Owner == compile.OwnerPreserved:
-		return true, "" + f.Other + " no longer shows it: it is preserved"
+		return true, f.Other + " no longer shows it: it is preserved"
 	}
 	return false, f.Other + " shows it"
 }

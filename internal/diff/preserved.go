@@ -4,9 +4,7 @@
 package diff
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,49 +16,49 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// Preserved is a field of a version that gets a place in other versions, or loses it,
-// and with objects, one of which objects preserve values that it concerns.
+// Preserved is a field of a version that gains or loses counterparts in other versions, or
+// of which objects preserve values that the change affects.
 type Preserved struct {
 	Version string `json:"version"`
-	// Path is written as in a policy; elements of lists are [*].
+	// Path has the format of a policy; elements of lists are [*].
 	Path string `json:"path"`
-	// Gains and Loses are the fields of other versions that are its place from now on,
-	// or were.
+	// Gains are the counterparts that the field has after the change, and did not have
+	// before. Loses are those that it has no longer.
 	Gains []Place `json:"gains,omitempty"`
 	Loses []Place `json:"loses,omitempty"`
-	// Objects that preserve a value of it, among those that were given. BecomeData are
-	// those in which it becomes data once they are rewritten, and CarriedOn those in
-	// which it stays in the annotation, even at its version.
+	// Objects that preserve a value of the field, among the given ones. In BecomeData of
+	// them, the value becomes data when the object is rewritten; in CarriedOn, it stays
+	// in the annotation even at its version.
 	Objects    int `json:"objects,omitempty"`
 	BecomeData int `json:"becomeData,omitempty"`
 	CarriedOn  int `json:"carriedOn,omitempty"`
-	// Why says why it is carried on.
+	// Why is the reason for CarriedOn.
 	Why string `json:"why,omitempty"`
 }
 
-// Place is where a field is in another version. Paths are empty where that is unknown.
+// Place is the counterpart of a field in another version. Paths is empty if unknown.
 type Place struct {
 	Version string   `json:"version"`
 	Paths   []string `json:"paths,omitempty"`
 }
 
-// field is one of a version, whatever it is converted to.
+// field identifies a field of a version, independent of the other version.
 type field struct{ version, path string }
 
-// preserving are the fields whose place changes, and those that objects preserve
-// and that become data, or cannot.
-func preserving(old, next compiled, objects []any) ([]Preserved, error) {
+// preservedChanges returns the fields whose counterparts change, and those whose preserved
+// values become data, or cannot.
+func preservedChanges(old, next compiled, objects []any) ([]Preserved, error) {
 	found := map[field]*Preserved{}
 	if old.result.Ruleset != nil {
-		maps.Copy(found, places(old, next))
+		found = counterpartChanges(old, next)
 	}
-	if err := next.count(objects, found); err != nil {
+	if err := next.countFates(objects, found); err != nil {
 		return nil, err
 	}
 	var sorted []Preserved
-	for _, one := range found {
-		if len(one.Gains)+len(one.Loses)+one.BecomeData+one.CarriedOn > 0 {
-			sorted = append(sorted, *one)
+	for _, p := range found {
+		if len(p.Gains)+len(p.Loses)+p.BecomeData+p.CarriedOn > 0 {
+			sorted = append(sorted, *p)
 		}
 	}
 	slices.SortFunc(sorted, func(a, b Preserved) int {
@@ -69,59 +67,60 @@ func preserving(old, next compiled, objects []any) ([]Preserved, error) {
 	return sorted, nil
 }
 
-// places are the fields that get a place in another version, or lose it. Another hub
-// has other pairs of versions: some went through the former hub.
-func places(old, next compiled) map[field]*Preserved {
+// counterpartChanges returns the fields that gain or lose a counterpart. Another hub
+// converts other pairs of versions directly: the former rules converted some of them
+// through the former hub.
+func counterpartChanges(old, next compiled) map[field]*Preserved {
 	was, found := old.owners(), map[field]*Preserved{}
-	for at, is := range next.owners() {
-		before := was[at]
+	for f, owners := range next.owners() {
+		before := was[f]
 		if len(before) == 0 {
-			continue // a field that is new is preserved in no object
+			continue // no object preserves a new field
 		}
-		one := &Preserved{Version: at.version, Path: at.path}
-		for _, other := range slices.Sorted(maps.Keys(is)) {
+		p := &Preserved{Version: f.version, Path: f.path}
+		for _, other := range slices.Sorted(maps.Keys(owners)) {
 			if !slices.Contains(old.result.Ruleset.Versions, other) {
-				continue // nothing was converted to it
+				continue // the former rules did not convert to it
 			}
 			owner, known := before[other]
 			if !known {
-				owner = old.throughHub(at, other)
+				owner = old.ownerThroughHub(f, other)
 			}
 			switch {
-			case owner == compile.OwnerPreserved && is[other] == compile.OwnerExact:
-				one.Gains = append(one.Gains, Place{other, next.counterparts(at, other)})
-			case owner == compile.OwnerExact && is[other] == compile.OwnerPreserved:
-				one.Loses = append(one.Loses, Place{other, old.counterparts(at, other)})
+			case owner == compile.OwnerPreserved && owners[other] == compile.OwnerExact:
+				p.Gains = append(p.Gains, Place{other, next.counterparts(f, other)})
+			case owner == compile.OwnerExact && owners[other] == compile.OwnerPreserved:
+				p.Loses = append(p.Loses, Place{other, old.counterparts(f, other)})
 			}
 		}
-		if len(one.Gains)+len(one.Loses) > 0 {
-			found[at] = one
+		if len(p.Gains)+len(p.Loses) > 0 {
+			found[f] = p
 		}
 	}
 	return found
 }
 
-// owners of the fields of all versions, by the versions that they are converted to.
+// owners returns the owners of each field, by the other version.
 func (c compiled) owners() map[field]map[string]compile.Owner {
 	found := map[field]map[string]compile.Owner{}
-	for at, leaf := range c.leaves {
-		is := field{at.version, at.path}
-		if found[is] == nil {
-			found[is] = map[string]compile.Owner{}
+	for k, leaf := range c.leaves {
+		f := field{k.version, k.path}
+		if found[f] == nil {
+			found[f] = map[string]compile.Owner{}
 		}
-		found[is][at.other] = leaf.Owner
+		found[f][k.other] = leaf.Owner
 	}
 	return found
 }
 
-// throughHub is who has a field of a spoke in another spoke.
-func (c compiled) throughHub(at field, other string) compile.Owner {
-	if leaf := c.leaves[key{at.version, c.hub(), at.path}]; leaf == nil || leaf.Owner != compile.OwnerExact {
+// ownerThroughHub returns the owner of a spoke's field in another spoke.
+func (c compiled) ownerThroughHub(f field, other string) compile.Owner {
+	if leaf := c.leaves[key{f.version, c.hub(), f.path}]; leaf == nil || leaf.Owner != compile.OwnerExact {
 		return compile.OwnerPreserved
 	}
-	for _, path := range c.counterparts(at, c.hub()) {
-		for of, leaf := range c.leaves {
-			if of.version == c.hub() && of.other == other && leaf.Owner == compile.OwnerPreserved && isIn(of.path, path) {
+	for _, path := range c.counterparts(f, c.hub()) {
+		for k, leaf := range c.leaves {
+			if k.version == c.hub() && k.other == other && leaf.Owner == compile.OwnerPreserved && isIn(k.path, path) {
 				return compile.OwnerPreserved
 			}
 		}
@@ -129,20 +128,20 @@ func (c compiled) throughHub(at field, other string) compile.Owner {
 	return compile.OwnerExact
 }
 
-// isIn reports whether a path is another one, or leads into it.
+// isIn reports whether a path is equal to root, or below it.
 func isIn(path, root string) bool {
 	rest, found := strings.CutPrefix(path, root)
 	return found && (rest == "" || strings.ContainsAny(rest[:1], ".["))
 }
 
-// counterparts are the fields of another version that a field becomes.
-func (c compiled) counterparts(at field, other string) []string {
-	leaf := c.leaves[key{at.version, other, at.path}]
+// counterparts returns the fields of another version that correspond to a field.
+func (c compiled) counterparts(f field, other string) []string {
+	leaf := c.leaves[key{f.version, other, f.path}]
 	if leaf == nil {
 		return nil
 	}
 	if leaf.RuleAt == "" {
-		return []string{at.path}
+		return []string{f.path}
 	}
 	var paths []string
 	for _, verdict := range c.result.Leaves {
@@ -154,20 +153,21 @@ func (c compiled) counterparts(at field, other string) []string {
 	return paths
 }
 
-// count converts objects by the rules after the change, each to the versions of which
-// it preserves something and back, and counts what becomes of that.
-func (c compiled) count(objects []any, found map[field]*Preserved) error {
-	if len(objects) == 0 || c.result.Ruleset == nil {
+// countFates converts each object by the rules after the change, to the versions of which
+// it preserves something and back, and counts what happens to the preserved values.
+func (c compiled) countFates(objects []any, found map[field]*Preserved) error {
+	ruleset := c.result.Ruleset
+	if len(objects) == 0 || ruleset == nil {
 		return nil
 	}
-	converter, err := conversion.NewConverter(c.result.Ruleset)
+	converter, err := conversion.NewConverter(ruleset)
 	if err != nil {
 		return err
 	}
-	of := preserved.Resource{Name: c.result.Ruleset.CRD, Versions: c.result.Ruleset.Versions}
+	of := preserved.Resource{Name: ruleset.CRD, Versions: ruleset.Versions}
 	for _, object := range objects {
-		own, ours := c.versionOf(object)
-		if !ours {
+		own, ok := c.versionOf(object)
+		if !ok {
 			continue
 		}
 		for _, version := range of.Versions {
@@ -175,114 +175,96 @@ func (c compiled) count(objects []any, found map[field]*Preserved) error {
 			if len(entries) == 0 {
 				continue
 			}
-			at, back, err := thereAndBack(converter, object, own, version, c.result.Ruleset)
+			at, back, err := roundTrip(converter, ruleset, object, own, version)
 			if err != nil {
-				return fmt.Errorf("an object of %s cannot be converted to %s and back: %w", c.result.Ruleset.CRD, version, err)
+				return fmt.Errorf("an object of %s cannot be converted to %s and back: %w", ruleset.CRD, version, err)
 			}
 			for _, e := range entries {
-				c.add(found, e, version, of.Foretold(e, version, object, at, back), at)
+				c.countFate(found, e, version, of.PredictFate(e, version, object, at, back), at)
 			}
 		}
 	}
 	return nil
 }
 
-func (c compiled) add(found map[field]*Preserved, e conversion.Entry, version string, fate preserved.Fate, at any) {
-	is := field{version, preserved.Path(e.Pointer)}
-	if found[is] == nil {
-		found[is] = &Preserved{Version: version, Path: is.path}
+func (c compiled) countFate(found map[field]*Preserved, e conversion.Entry, version string, fate preserved.Fate, at any) {
+	f := field{version, preserved.Path(e.Pointer)}
+	p := found[f]
+	if p == nil {
+		p = &Preserved{Version: version, Path: f.path}
+		found[f] = p
 	}
-	one := found[is]
-	one.Objects++
+	p.Objects++
 	switch fate {
 	case preserved.Data:
-		one.BecomeData++
+		p.BecomeData++
 	case preserved.CarriedOn:
-		one.CarriedOn++
-		one.Why = cmp.Or(one.Why, preserved.Obstacle(c.result.Ruleset, version, e, at))
+		p.CarriedOn++
+		p.Why = cmp.Or(p.Why, preserved.Obstacle(c.result.Ruleset, version, e, at))
 	}
 }
 
-// versionOf an object, if it is one that the rules convert.
-func (c compiled) versionOf(object any) (version string, ours bool) {
+// versionOf returns the version of an object, and whether the rules convert it.
+func (c compiled) versionOf(object any) (version string, ok bool) {
 	members, _ := object.(map[string]any)
 	apiVersion, _ := members["apiVersion"].(string)
 	group, version, _ := strings.Cut(apiVersion, "/")
-	plan := c.result.Ruleset
-	return version, group == plan.Group && members["kind"] == plan.Kind && slices.Contains(plan.Versions, version)
+	ruleset := c.result.Ruleset
+	return version, group == ruleset.Group && members["kind"] == ruleset.Kind && slices.Contains(ruleset.Versions, version)
 }
 
-// thereAndBack converts an object to a version and back to its own. What is of its own
-// version is looked at once it has come back from another one.
-func thereAndBack(converter *conversion.Converter, object any, own, version string, plan *conversion.Ruleset) (at, back any, err error) {
+// roundTrip converts an object to a version and back to its own. For its own version it
+// returns the object after a round trip to another one.
+func roundTrip(converter *conversion.Converter, ruleset *conversion.Ruleset, object any, own, version string) (at, back any, err error) {
 	through := version
-	if version == own {
-		through = otherThan(own, append([]string{plan.Hub}, plan.Versions...))
+	others := slices.Concat([]string{ruleset.Hub}, ruleset.Versions)
+	if i := slices.IndexFunc(others, func(other string) bool { return other != own }); version == own && i >= 0 {
+		through = others[i]
 	}
-	text, err := json.Marshal(object)
+	text, err := converter.Convert(nil, preserved.Encode(object), through)
 	if err != nil {
 		return nil, nil, err
 	}
-	if text, err = converter.Convert(nil, text, through); err != nil {
-		return nil, nil, err
-	}
-	if at, err = Decode(text); err != nil {
+	if at, err = preserved.Decode(text); err != nil {
 		return nil, nil, err
 	}
 	if text, err = converter.Convert(nil, text, own); err != nil {
 		return nil, nil, err
 	}
-	if back, err = Decode(text); version == own {
+	if back, err = preserved.Decode(text); version == own {
 		at = back
 	}
 	return at, back, err
 }
 
-// otherThan is the first other version.
-func otherThan(own string, versions []string) string {
-	for _, version := range versions {
-		if version != own {
-			return version
-		}
-	}
-	return own
-}
-
-// Decode reads an object and keeps the text of its numbers.
-func Decode(text []byte) (object any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	return object, decoder.Decode(&object)
-}
-
-// Says is what becomes of preserved data, in sentences without a full stop.
-func (p Preserved) Says() (sentences []string) {
-	what := p.Path + " of " + p.Version
-	who := "objects that preserve " + what
+// Sentences describes what happens to preserved data, without full stops.
+func (p Preserved) Sentences() (sentences []string) {
+	field := p.Path + " of " + p.Version
+	subject := "objects that preserve " + field
 	if p.BecomeData > 0 {
-		who = preserve(p.BecomeData, what)
+		subject = objectsPreserve(p.BecomeData, field)
 	}
 	if len(p.Gains) > 0 || p.BecomeData > 0 {
-		sentences = append(sentences, who+": it becomes data"+in(p.Gains)+" by a migration run")
+		sentences = append(sentences, subject+": it becomes data"+inPlaces(p.Gains)+" by a migration run")
 	}
 	if p.CarriedOn > 0 {
-		sentences = append(sentences, preserve(p.CarriedOn, what)+": it stays in the annotation, because "+p.Why)
+		sentences = append(sentences, objectsPreserve(p.CarriedOn, field)+": it stays in the annotation, because "+p.Why)
 	}
 	for _, place := range p.Loses {
-		sentences = append(sentences, what+" no longer has a place in "+place.Version+": it is preserved in an annotation while an object is there")
+		sentences = append(sentences, field+" no longer has a place in "+place.Version+": it is preserved in an annotation while an object is there")
 	}
 	return sentences
 }
 
-func preserve(objects int, what string) string {
+func objectsPreserve(objects int, field string) string {
 	if objects == 1 {
-		return "1 object preserves " + what
+		return "1 object preserves " + field
 	}
-	return terminal.Count(objects, "object") + " preserve " + what
+	return terminal.Count(objects, "object") + " preserve " + field
 }
 
-// in names the places, with their fields.
-func in(places []Place) string {
+// inPlaces lists counterparts with their paths.
+func inPlaces(places []Place) string {
 	var all []string
 	for _, place := range places {
 		name := place.Version

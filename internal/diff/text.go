@@ -9,18 +9,17 @@ import (
 	"io"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// Table says how a Report is written for people.
+// Table configures the text form of a Report.
 type Table struct {
-	// Wide writes rules as they stand in the policies.
+	// Wide writes whole rules instead of their positions.
 	Wide   bool
 	Colors terminal.Colors
 }
 
-// WriteTables writes what changes for each policy.
+// WriteTables writes the changes of each policy.
 func (r *Report) WriteTables(w io.Writer, table Table) error {
 	for i, policy := range r.Policies {
 		if i > 0 {
@@ -52,7 +51,7 @@ func (t Table) write(w io.Writer, p Policy) error {
 	}
 	rows := [][]string{{"CONVERSION", "BEFORE", "AFTER"}}
 	for _, d := range p.Directions {
-		rows = append(rows, []string{d.From + " → " + d.To, string(d.Before), t.bad(d.Worse, string(d.After))})
+		rows = append(rows, []string{d.From + " → " + d.To, string(d.Before), t.redIf(d.Worse, string(d.After))})
 	}
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 	for _, field := range p.Fields {
 		rows = append(rows, []string{
 			field.Version + ":" + field.Path, field.Other, t.leaf(field.Before), t.leaf(field.After),
-			t.bad(field.Worse, field.Why),
+			t.redIf(field.Worse, field.Why),
 		})
 	}
 	if err := terminal.WriteTable(w, rows); err != nil {
@@ -77,8 +76,8 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 	if len(p.Preserved) > 0 {
 		fmt.Fprintln(w, "\nPreserved data")
 	}
-	for _, one := range p.Preserved {
-		for _, sentence := range one.Says() {
+	for _, field := range p.Preserved {
+		for _, sentence := range field.Sentences() {
 			fmt.Fprintf(w, "  %s\n", terminal.OneLine(sentence))
 		}
 	}
@@ -94,33 +93,30 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 func (t Table) title(p Policy) string {
 	switch {
 	case len(p.Errors) > 0:
-		return t.bad(true, "the rules are no longer valid")
+		return t.redIf(true, "the rules are no longer valid")
 	case p.New:
 		return "a new policy"
 	case p.Worse:
-		return t.bad(true, "something gets worse")
+		return t.redIf(true, "something gets worse")
 	case p.RulesetBefore == p.RulesetAfter:
 		return "conversions do not change"
 	}
 	return "nothing gets worse"
 }
 
-func (t Table) bad(worse bool, text string) string {
+func (t Table) redIf(worse bool, text string) string {
 	if !worse {
 		return text
 	}
 	return t.Colors.In(terminal.Red, text)
 }
 
-// leaf says who has a field, and by which rule.
+// leaf writes the owner of a leaf field, and its rule.
 func (t Table) leaf(leaf *Leaf) string {
 	if leaf == nil {
 		return "-"
 	}
 	owner := strings.ToLower(string(leaf.Owner))
-	if leaf.Owner == compile.OwnerPreserved {
-		owner = "preserved"
-	}
 	switch {
 	case leaf.RuleAt == "":
 		return owner
@@ -130,7 +126,7 @@ func (t Table) leaf(leaf *Leaf) string {
 	return owner + ", " + strings.TrimPrefix(leaf.RuleAt, "spec.converter.declarative.") + " " + kindOf(leaf.Rule)
 }
 
-// kindOf a rule is its only member.
+// kindOf returns the kind of a rule: the name of its only member.
 func kindOf(rule json.RawMessage) string {
 	members := map[string]json.RawMessage{}
 	_ = json.Unmarshal(rule, &members) // it was made here

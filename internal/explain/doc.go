@@ -1,13 +1,12 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says how an object becomes one of another version: which rule
-// made each of its fields, of what, and what is preserved and why. It is pure:
-// the rules, the schemas and the object go in.
+// Package explain traces each field of a converted object to the rule that produced it and
+// to its sources, and lists what is preserved and why. It is pure: its input are the
+// rules, the schemas and the object.
 //
-// An Object is really converted (explain.go), by the engine that converter pods
-// run. Between a spoke and the hub there is one step, between two spokes there are
-// two. Each field of the result (fields.go) has a leaf field of the ruleset
-// (leaf.go, path.go), and that a rule (rule.go); what the annotation holds has a
-// reason (kept.go).
+// An Explainer (explain.go) converts an object with the engine of converter pods: in one
+// step between a spoke and the hub, in two between spokes. It finds the leaf field
+// (leaf.go, path.go) of each field of the result (fields.go), and the rule of the leaf
+// field (rule.go). For each entry of the annotation it gives the reason (entries.go).
 package explain

@@ -4,7 +4,6 @@
 package explain
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // Format is raised when a reader of an older Report would misread it. New fields
@@ -21,7 +21,7 @@ const Format = 1
 
 // Report explains objects. Its JSON form is stable.
 type Report struct {
-	// Format is the constant of that name.
+	// Format is the constant Format.
 	Format int `json:"format"`
 	// Policy is the name of the policy, and RulesetHash identifies its compiled rules.
 	Policy      string   `json:"policy"`
@@ -30,13 +30,13 @@ type Report struct {
 	Objects     []Object `json:"objects"`
 }
 
-// Object is one that was converted.
+// Object is the explanation of one converted object.
 type Object struct {
-	// Name says which, and where it was found.
+	// Name has the source and the name of the object.
 	Name string `json:"name"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Steps is one between a spoke and the hub, and two between spokes.
+	// Steps has one conversion between a spoke and the hub, and two between spokes.
 	Steps []Step `json:"steps"`
 }
 
@@ -46,62 +46,60 @@ type Step struct {
 	To   string `json:"to"`
 	// Fields of the object at To, by their paths.
 	Fields []Field `json:"fields"`
-	// Kept is what is preserved while the object is at To.
+	// Kept are the values of From that are preserved while the object is at To.
 	Kept []Kept `json:"kept"`
-	// Carried is what was preserved of To, and stays in the annotation.
+	// Carried are values of To that stay in the annotation.
 	Carried []Kept `json:"carried,omitempty"`
-	// Dropped is what the object does not have any more.
+	// Dropped are the values of From that are lost.
 	Dropped []Kept `json:"dropped"`
 }
 
-// How a field came to be.
-type How string
+// Origin of a field.
+type Origin string
 
-// The ways.
+// The origins.
 const (
-	// Copied is what stands at the same path in both versions.
-	Copied How = "Copied"
-	// Computed is what a rule made.
-	Computed How = "Computed"
-	// Restored was preserved while the object was in the other version.
-	Restored How = "Restored"
-	// Filled is what a default rule gives.
-	Filled How = "Filled"
-	// Absent is a field that the version has, and the object has not.
-	Absent How = "Absent"
+	// Copied fields are at the same path in both versions.
+	Copied Origin = "Copied"
+	// Computed fields are the result of a rule.
+	Computed Origin = "Computed"
+	// Restored fields were preserved while the object was in the other version.
+	Restored Origin = "Restored"
+	// Filled fields have the value of a default rule.
+	Filled Origin = "Filled"
+	// Absent fields exist in the version, but not in the object.
+	Absent Origin = "Absent"
 )
 
 // Field of a converted object.
 type Field struct {
-	// Path as in a policy, with the indexes of elements.
+	// Path has the format of a policy, with the indexes of elements.
 	Path string `json:"path"`
-	// Value is JSON, nil where the object has none.
+	// Value is JSON, nil if the object has none.
 	Value json.RawMessage `json:"value,omitempty"`
-	How   How             `json:"how"`
-	// Sources are the fields of the other version that it was made of.
+	How   Origin          `json:"how"`
+	// Sources are the fields of the other version from which it was made.
 	Sources []Source `json:"sources,omitempty"`
-	// Rule is where the rule stands in the policy, and RuleText says what it is.
+	// Rule is the position of the rule in the policy, and RuleText describes it.
 	Rule     string `json:"rule,omitempty"`
 	RuleText string `json:"ruleText,omitempty"`
-	// Owner is who has the field while the object is in the other version: a place
-	// there, the annotation, or nothing.
+	// Owner says where the value is while the object is in the other version.
 	Owner compile.Owner `json:"owner"`
 }
 
-// Source is a field that another one was made of.
+// Source is a field from which another one was made.
 type Source struct {
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Kept is a value that the other version has no place for.
+// Kept is a value that the other version cannot express.
 type Kept struct {
-	// Version has the field, and Path is where, as the annotation names it.
+	// Version has the field, at Path; elements have their index or keys.
 	Version string          `json:"version"`
 	Path    string          `json:"path"`
 	Value   json.RawMessage `json:"value,omitempty"`
-	// Why says why it is not in the object, and Rule where the rule stands that is
-	// the reason, if there is one.
+	// Why is the reason, and Rule the position of the rule that causes it, if there is one.
 	Why  string `json:"why"`
 	Rule string `json:"rule,omitempty"`
 }
@@ -113,7 +111,7 @@ type Explainer struct {
 	converter *conversion.Converter
 }
 
-// New takes compiled rules, and the policy that they were compiled from.
+// New returns an Explainer for compiled rules, and the policy from which they were compiled.
 func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, error) {
 	converter, err := conversion.NewConverter(result.Ruleset)
 	if err != nil {
@@ -122,38 +120,38 @@ func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, 
 	return &Explainer{result, rulesOf(policy.Spec.Converter.Declarative), converter}, nil
 }
 
-// Versions are those that objects can be converted to.
+// Versions returns the versions to which objects can be converted.
 func (e *Explainer) Versions() []string { return e.result.Ruleset.Versions }
 
-// Report begins a report about objects of the policy.
+// Report returns a report without objects.
 func (e *Explainer) Report() *Report {
-	plan := e.result.Ruleset
-	return &Report{Format: Format, Policy: plan.CRD, Hub: plan.Hub, RulesetHash: plan.Hash(), Objects: []Object{}}
+	ruleset := e.result.Ruleset
+	return &Report{Format: Format, Policy: ruleset.CRD, Hub: ruleset.Hub, RulesetHash: ruleset.Hash(), Objects: []Object{}}
 }
 
-// Object converts an object to a version, and says of all of its fields, and with
-// all of those that it could have, where they come from.
+// Object converts an object to a version, and explains its fields; with all, also the
+// fields that it lacks. Errors name the object.
 func (e *Explainer) Object(name string, text []byte, to string, all bool) (Object, error) {
-	before, err := decode(text)
+	before, err := preserved.Decode(text)
 	if err != nil {
 		return Object{}, fmt.Errorf("%s: %w", name, err)
 	}
 	from := versionOf(before)
 	object := Object{Name: name, From: from, To: to}
-	way := []string{from, e.result.Ruleset.Hub, to}
+	path := []string{from, e.result.Ruleset.Hub, to}
 	if from == e.result.Ruleset.Hub || to == e.result.Ruleset.Hub {
-		way = []string{from, to}
+		path = []string{from, to}
 	}
-	for i := range way[1:] {
-		text, err = e.converter.Convert(nil, text, way[i+1])
+	for i := range path[1:] {
+		text, err = e.converter.Convert(nil, text, path[i+1])
 		if err != nil {
 			return Object{}, fmt.Errorf("%s: %w", name, err)
 		}
-		after, err := decode(text)
+		after, err := preserved.Decode(text)
 		if err != nil {
 			return Object{}, fmt.Errorf("%s: %w", name, err)
 		}
-		object.Steps = append(object.Steps, e.step(way[i], way[i+1], before, after, all))
+		object.Steps = append(object.Steps, e.step(path[i], path[i+1], before, after, all))
 		before = after
 	}
 	return object, nil
@@ -164,39 +162,21 @@ func (e *Explainer) step(from, to string, before, after any, all bool) Step {
 	if from == e.result.Ruleset.Hub {
 		spoke = to
 	}
-	h := step{
+	s := step{
 		Explainer: e, from: from, to: to, fromSpoke: from == spoke, before: before, after: after,
 		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
-		restorable: e.keptIn(before, to),
+		restorable: e.entries(before, to),
 	}
-	explained := Step{From: from, To: to, Fields: h.fields(), Kept: h.kept(), Carried: h.carried(), Dropped: h.dropped()}
+	explained := Step{From: from, To: to, Fields: s.fields(), Kept: s.kept(), Carried: s.carried(), Dropped: s.dropped()}
 	if all {
-		explained.Fields = append(explained.Fields, h.absent()...)
+		explained.Fields = append(explained.Fields, s.absent()...)
 	}
 	slices.SortStableFunc(explained.Fields, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	return explained
 }
 
-func versionOf(tree any) string {
-	object, _ := tree.(map[string]any)
-	apiVersion, _ := object["apiVersion"].(string)
+func versionOf(object any) string {
+	members, _ := object.(map[string]any)
+	apiVersion, _ := members["apiVersion"].(string)
 	return apiVersion[strings.LastIndex(apiVersion, "/")+1:]
-}
-
-// decode reads JSON and keeps the text of numbers.
-func decode(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
-	return value, err
-}
-
-// encode writes what was decoded.
-func encode(value any) json.RawMessage {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // what was decoded can be encoded
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

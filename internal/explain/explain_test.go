@@ -48,7 +48,7 @@ func explainer(t *testing.T, folder string) *Explainer {
 	return explainer
 }
 
-// objects are those of a folder, by name.
+// objects returns the objects of a folder, by name.
 func objects(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
 	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, "objects.yaml")}, nil)
@@ -122,29 +122,29 @@ func TestOnly(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			report := explain(t, "fits", "v2", false)
-			there := report.Only(field)
+			found := report.Only(field)
 			var got []string
 			for _, field := range report.Objects[0].Steps[0].Fields {
 				got = append(got, field.Path)
 			}
-			if diff := cmp.Diff(want, got); diff != "" || there != (len(want) > 0) {
+			if diff := cmp.Diff(want, got); diff != "" || found != (len(want) > 0) {
 				t.Errorf("fields (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestOverflow: what the annotation had no room for is not forgotten.
+// TestOverflow has an annotation that had no room for a value.
 func TestOverflow(t *testing.T) {
 	e := explainer(t, "rules")
-	h := step{
+	s := step{
 		Explainer: e, from: "v1", to: "v2",
 		after: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 			conversion.AnnotationName("jobs.example.com", "v1"): `{"format":2,"fields":{"/spec/size":"big"},"dropped":["/spec/note"]}`,
 		}}},
 	}
 	want := []Kept{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}
-	if diff := cmp.Diff(want, h.dropped()); diff != "" {
+	if diff := cmp.Diff(want, s.dropped()); diff != "" {
 		t.Errorf("dropped (-want +got):\n%s", diff)
 	}
 }

@@ -5,144 +5,131 @@ package explain
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
-// step is a conversion that was done, and is to be explained.
+// step is a finished conversion between a spoke and the hub.
 type step struct {
 	*Explainer
 	from, to string
-	// fromSpoke tells the way to the hub from the way back.
+	// fromSpoke is true on the way to the hub.
 	fromSpoke                 bool
 	before, after             any
 	leavesBefore, leavesAfter leaves
-	// restorable is what was preserved for the version that the object goes to.
+	// restorable are the entries for the version that the object is converted to.
 	restorable []entry
 }
 
-// fields says of each field of the converted object where it comes from.
-func (h *step) fields() []Field {
+// fields returns each field of the converted object with its origin.
+func (s *step) fields() []Field {
 	fields := []Field{}
-	for _, found := range h.leavesAfter.fieldsOf(h.after) {
-		field := Field{Path: found.path.String(), Value: encode(found.value), Owner: compile.OwnerExact, How: Copied}
-		h.explain(&field, found)
-		fields = append(fields, field)
+	for _, found := range s.leavesAfter.fieldsOf(s.after) {
+		fields = append(fields, s.explain(Field{
+			Path: found.path.String(), Value: preserved.Encode(found.value), Owner: compile.OwnerExact, How: Copied,
+		}, found))
 	}
 	return fields
 }
 
-// absent are the fields that the version has, and the object has not.
-func (h *step) absent() []Field {
-	there := h.leavesAfter.fieldsOf(h.after)
+// absent returns the fields that the version has, but not the object.
+func (s *step) absent() []Field {
+	present := s.leavesAfter.fieldsOf(s.after)
 	var fields []Field
-	for i := range h.leavesAfter {
-		leaf := &h.leavesAfter[i]
-		taken := false
-		for _, found := range there {
-			taken = taken || found.leaf == leaf
-		}
-		if taken {
+	for i := range s.leavesAfter {
+		leaf := &s.leavesAfter[i]
+		if slices.ContainsFunc(present, func(found fieldValue) bool { return found.leaf == leaf }) {
 			continue
 		}
-		field := Field{Path: leaf.Path, Owner: leaf.Owner}
-		h.explain(&field, found{leaf.path, nil, leaf})
+		field := s.explain(Field{Path: leaf.Path, Owner: leaf.Owner}, fieldValue{leaf.path, nil, leaf})
 		field.How = Absent
 		fields = append(fields, field)
 	}
 	return fields
 }
 
-func (h *step) explain(field *Field, found found) {
-	restored := h.restored(found.path, field.Value)
+// explain adds the origin of a field.
+func (s *step) explain(field Field, found fieldValue) Field {
+	restored := s.isRestored(found.path, field.Value)
 	if found.leaf != nil {
 		field.Owner, field.Rule = found.leaf.Owner, found.leaf.Rule
 	}
-	rule, ruled := h.rules[field.Rule]
-	if ruled {
+	rule, hasRule := s.rules[field.Rule]
+	if hasRule {
 		field.RuleText = rule.String()
 	}
 	switch {
 	case restored:
 		field.How = Restored
-	case ruled && rule.kind == "default":
+	case hasRule && rule.kind == "default":
 		field.How = Filled
-	case ruled && field.Owner == compile.OwnerExact:
+	case hasRule && field.Owner == compile.OwnerExact:
 		field.How = Computed
-		field.Sources = h.sourcesOf(rule, found)
+		field.Sources = s.sourcesOf(rule, found)
 	case field.Owner == compile.OwnerExact:
-		field.Sources = []Source{h.source(found.path)}
+		field.Sources = []Source{s.source(found.path)}
 	default:
 		// Only the annotation can have had it.
 		field.How = Restored
 	}
+	return field
 }
 
-// sourcesOf are the fields that a rule made a field of. Below the field of a rule
+// sourcesOf returns the fields from which a rule made a field. Below the field of a rule
 // that moves a subtree, fields have the same names.
-func (h *step) sourcesOf(rule rule, found found) []Source {
+func (s *step) sourcesOf(rule rule, found fieldValue) []Source {
 	others := rule.hub
-	if h.fromSpoke {
+	if s.fromSpoke {
 		others = rule.spoke
 	}
 	root := parse(found.leaf.Root)
 	var sources []Source
 	for _, other := range others {
-		at := found.path.at(parse(string(other)), root)
+		source := found.path.substitute(parse(string(other)), root)
 		if rule.kind == "move" && len(found.path) > len(root) {
-			at = append(at, found.path[len(root):]...)
+			source = append(source, found.path[len(root):]...)
 		}
-		sources = append(sources, h.source(at))
+		sources = append(sources, s.source(source))
 	}
 	return sources
 }
 
-func (h *step) source(at path) Source {
-	source := Source{Path: at.String()}
-	if value, there := at.in(h.before); there {
-		source.Value = encode(value)
+func (s *step) source(p path) Source {
+	source := Source{Path: p.String()}
+	if value, ok := preserved.Find(s.before, p); ok {
+		source.Value = preserved.Encode(value)
 	}
 	return source
 }
 
-// restored reports whether a value is one that was preserved.
-func (h *step) restored(at path, value []byte) bool {
-	for _, entry := range h.restorable {
-		if !entry.absent && at.begins(entry.path) && len(at) == len(entry.path) && bytes.Equal(encode(entry.value), value) {
-			return true
+// isRestored reports whether a value at a path is an entry, or a part of one.
+func (s *step) isRestored(p path, value []byte) bool {
+	return slices.ContainsFunc(s.restorable, func(e entry) bool {
+		if e.absent || !p.matches(e.path) {
+			return false
 		}
-		if inside, ok := at.inside(entry.path); ok && !entry.absent {
-			if kept, there := inside.in(entry.value); there && bytes.Equal(encode(kept), value) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// inside returns the rest of a path after its prefix.
-func (p path) inside(of path) (path, bool) {
-	if len(p) <= len(of) || !p.begins(of) {
-		return nil, false
-	}
-	return p[len(of):], true
+		kept, ok := preserved.Find(e.value, p[len(e.path):])
+		return ok && bytes.Equal(preserved.Encode(kept), value)
+	})
 }
 
 // dropped returns the values of the object that are lost.
-func (h *step) dropped() []Kept {
+func (s *step) dropped() []Kept {
 	dropped := []Kept{}
-	for _, found := range h.leavesBefore.fieldsOf(h.before) {
+	for _, found := range s.leavesBefore.fieldsOf(s.before) {
 		if found.leaf == nil || found.leaf.Owner != compile.OwnerDropped {
 			continue
 		}
 		dropped = append(dropped, Kept{
-			Version: h.from, Path: found.path.String(), Value: encode(found.value), Rule: found.leaf.Rule, Why: "a rule drops it",
+			Version: s.from, Path: found.path.String(), Value: preserved.Encode(found.value), Rule: found.leaf.Rule, Why: "a rule drops it",
 		})
 	}
-	for _, name := range h.overflowIn(h.after, h.from) {
+	for _, path := range s.overflow(s.after, s.from) {
 		dropped = append(dropped, Kept{
-			Version: h.from, Path: name, Why: "there was no room for it in the annotation, and overflow is " + string(v1alpha1.OverflowDrop),
+			Version: s.from, Path: path, Why: "there was no room for it in the annotation, and overflow is " + string(v1alpha1.OverflowDrop),
 		})
 	}
 	return dropped

@@ -6,22 +6,23 @@ package explain
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// leaf is a field of one version, and what becomes of it in the other one.
+// leaf is a leaf field of one version, with its verdict and its parsed path.
 type leaf struct {
 	compile.FieldVerdict
 	path path
 }
 
-// leaves are those of one version.
+// leaves are the leaf fields of one version.
 type leaves []leaf
 
-// leavesOf are those of a version that a spoke's conversion is about.
+// leavesOf returns the leaf fields of a version in conversions between a spoke and the hub.
 func leavesOf(all []compile.FieldVerdict, spoke, version string) leaves {
 	var found leaves
 	for _, verdict := range all {
@@ -32,12 +33,12 @@ func leavesOf(all []compile.FieldVerdict, spoke, version string) leaves {
 	return found
 }
 
-// of returns the leaf field that contains a field: the one that names most of it. It is
-// nil where there is none.
-func (l leaves) of(p path) *leaf {
+// containing returns the leaf field that contains a field, nil if there is none: of
+// several, the one with the longest path, and then with the most names in it.
+func (l leaves) containing(p path) *leaf {
 	var best *leaf
 	for i := range l {
-		if p.begins(l[i].path) && (best == nil || len(l[i].path) > len(best.path) ||
+		if p.matches(l[i].path) && (best == nil || len(l[i].path) > len(best.path) ||
 			len(l[i].path) == len(best.path) && l[i].path.names() > best.path.names()) {
 			best = &l[i]
 		}
@@ -45,12 +46,8 @@ func (l leaves) of(p path) *leaf {
 	return best
 }
 
-// about returns the leaf field that contains a field, or where the field is above leaves,
-// one that a rule has as a whole with it.
-func (l leaves) about(p path) *leaf {
-	if leaf := l.of(p); leaf != nil {
-		return leaf
-	}
+// ruledAs returns a leaf field of the rule that covers exactly this field, nil if there is none.
+func (l leaves) ruledAs(p path) *leaf {
 	i := slices.IndexFunc(l, func(leaf leaf) bool { return leaf.Rule != "" && slices.Equal(parse(leaf.Root), p) })
 	if i < 0 {
 		return nil
@@ -58,37 +55,37 @@ func (l leaves) about(p path) *leaf {
 	return &l[i]
 }
 
-// below reports whether there are leaves below a field.
+// below reports whether there are leaf fields below a field.
 func (l leaves) below(p path) bool {
-	return slices.ContainsFunc(l, func(leaf leaf) bool { return len(leaf.path) > len(p) && leaf.path.begins(p) })
+	return slices.ContainsFunc(l, func(leaf leaf) bool { return len(leaf.path) > len(p) && leaf.path.matches(p) })
 }
 
 // has reports whether a version has a field.
 func (l leaves) has(p path) bool {
-	return slices.ContainsFunc(l, func(leaf leaf) bool { return leaf.path.begins(p) || p.begins(leaf.path) })
+	return slices.ContainsFunc(l, func(leaf leaf) bool { return leaf.path.matches(p) || p.matches(leaf.path) })
 }
 
-// found is a field of an object, with its leaf field if it has one.
-type found struct {
+// fieldValue is a field of an object, with the leaf field that contains it, if there is one.
+type fieldValue struct {
 	path  path
 	value any
 	leaf  *leaf
 }
 
-// fieldsOf are the fields of an object: what its version's leaves are, and the
+// fieldsOf returns the fields of an object: the leaf fields of its version, and the
 // scalars and empty objects between them.
-func (l leaves) fieldsOf(tree any) []found {
-	var all []found
-	l.walk(tree, nil, func(field found) { all = append(all, field) })
+func (l leaves) fieldsOf(object any) []fieldValue {
+	var all []fieldValue
+	l.walk(object, nil, func(field fieldValue) { all = append(all, field) })
 	return all
 }
 
-func (l leaves) walk(value any, at path, visit func(found)) {
+func (l leaves) walk(value any, at path, visit func(fieldValue)) {
 	if len(at) == 0 || l.below(at) {
 		switch node := value.(type) {
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(node)) {
-				if next := at.down(name); !l.isEnvelope(next) {
+				if next := at.child(name); !l.isEnvelope(next) {
 					l.walk(node[name], next, visit)
 				}
 			}
@@ -97,24 +94,25 @@ func (l leaves) walk(value any, at path, visit func(found)) {
 			}
 		case []any:
 			for i, value := range node {
-				l.walk(value, at.down(element(i)), visit)
+				l.walk(value, at.child("["+strconv.Itoa(i)+"]"), visit)
 			}
 			if len(node) > 0 {
 				return
 			}
 		}
 	}
-	visit(found{at, value, l.of(at)})
+	visit(fieldValue{at, value, l.containing(at)})
 }
 
-// isEnvelope tells what is the API server's from what rules may name.
+// isEnvelope reports whether no rule can have a field, because it belongs to the API
+// server or holds preserved data.
 func (l leaves) isEnvelope(at path) bool {
 	switch at[0] {
 	case "apiVersion", "kind":
 		return true
 	case "metadata":
-		kept := len(at) > 2 && at[1] == "annotations" && strings.HasPrefix(at[2], conversion.PreservedPrefix)
-		return kept || !l.has(at)
+		isPreserved := len(at) > 2 && at[1] == "annotations" && strings.HasPrefix(at[2], conversion.PreservedPrefix)
+		return isPreserved || !l.has(at)
 	}
 	return false
 }

@@ -6,17 +6,16 @@ package explain
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// path leads to a field: names, indexes of elements, and in the paths of policies
-// each for all elements.
+// path leads to a field. Its segments are names, indexes such as [0], and
+// conversion.Each.
 type path []string
 
-const each = "[*]"
-
-// segments of a path as people and policies write it.
+// segments of a path as users and policies write it.
 var segments = regexp.MustCompile(`\[\*\]|\[[0-9]+\]|\["[^"]+"\]|\.?[^.\[]+`)
 
 // parse reads a path: .spec.ports[*].name, spec.ports[0].name, .labels["a.b/c"].
@@ -34,89 +33,48 @@ func parse(text string) path {
 func (p path) String() string {
 	var text strings.Builder
 	for _, segment := range p {
-		switch {
-		case isElement(segment):
+		if strings.HasPrefix(segment, "[") && strings.HasSuffix(segment, "]") {
 			text.WriteString(segment)
-		case strings.ContainsAny(segment, ".[]/\""):
-			text.WriteString(`["` + segment + `"]`)
-		default:
-			text.WriteString("." + segment)
+		} else {
+			text.WriteString(conversion.Path{segment}.String())
 		}
 	}
 	return text.String()
 }
 
-// isElement tells an element of a list, or all of them, from a name.
-func isElement(segment string) bool {
-	return strings.HasPrefix(segment, "[") && strings.HasSuffix(segment, "]")
+// child returns the path of a member or element. It shares no memory with p.
+func (p path) child(segment string) path { return append(slices.Clip(p), segment) }
+
+// matches reports whether p leads to a field of the pattern, or below it.
+func (p path) matches(pattern path) bool {
+	return len(p) >= len(pattern) && conversion.Path(p).Meets(conversion.Path(pattern))
 }
 
-func element(index int) string { return "[" + strconv.Itoa(index) + "]" }
-
-// down is the path of a member or element. It shares no memory with p.
-func (p path) down(segment string) path { return append(slices.Clip(p), segment) }
-
-// begins reports whether p leads to what pattern means, or into it.
-func (p path) begins(pattern path) bool {
-	if len(p) < len(pattern) {
-		return false
-	}
-	for i, segment := range pattern {
-		if segment != each && p[i] != each && segment != p[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// names counts the segments of a pattern that are names: the more, the better it fits.
+// names counts the names and indexes in a pattern. A pattern with more of them is more specific.
 func (p path) names() int {
 	n := 0
 	for _, segment := range p {
-		if segment != each {
+		if segment != conversion.Each {
 			n++
 		}
 	}
 	return n
 }
 
-// at is the pattern with the elements that p names in the place of each.
-func (p path) at(pattern, of path) path {
+// substitute returns the pattern with the elements that p has where root has [*].
+func (p path) substitute(pattern, root path) path {
 	var elements []string
-	for i, segment := range of {
-		if segment == each && i < len(p) {
+	for i, segment := range root {
+		if segment == conversion.Each && i < len(p) {
 			elements = append(elements, p[i])
 		}
 	}
 	found := make(path, 0, len(pattern))
 	for _, segment := range pattern {
-		if segment == each && len(elements) > 0 {
+		if segment == conversion.Each && len(elements) > 0 {
 			segment, elements = elements[0], elements[1:]
 		}
 		found = append(found, segment)
 	}
 	return found
-}
-
-// in is the value at the path, and whether there is one.
-func (p path) in(tree any) (any, bool) {
-	for _, segment := range p {
-		switch node := tree.(type) {
-		case map[string]any:
-			below, there := node[segment]
-			if !there {
-				return nil, false
-			}
-			tree = below
-		case []any:
-			index, err := strconv.Atoi(strings.Trim(segment, "[]"))
-			if err != nil || index < 0 || index >= len(node) {
-				return nil, false
-			}
-			tree = node[index]
-		default:
-			return nil, false
-		}
-	}
-	return tree, true
 }

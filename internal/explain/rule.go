@@ -12,18 +12,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// rule is one of a policy, as it is explained.
+// rule is a rule of a policy.
 type rule struct {
 	kind string
-	// says is what tells it from other rules of its kind.
-	says string
-	// spoke and hub are the paths that it has on either side.
+	// detail distinguishes it from other rules of its kind.
+	detail string
+	// spoke and hub are its paths on each side.
 	spoke, hub []v1alpha1.Path
-	// odd says why it keeps a value aside.
-	odd string
+	// whyPreserved says why a value that the rule cannot convert is preserved.
+	whyPreserved string
 }
 
-// rulesOf are those of a policy by where they stand.
+// rulesOf returns the rules of a policy by their positions.
 func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 	rules := map[string]rule{}
 	for i, spoke := range converter.Spokes {
@@ -63,11 +63,10 @@ func ruleOf(r *v1alpha1.Rule) rule {
 	case r.Drop != nil:
 		return rule{"drop", "", one(r.Drop.From), one(r.Drop.To), ""}
 	}
-	return rule{} // one that this version does not know, and does not compile
+	return rule{} // a rule that this version does not know; it does not compile
 }
 
-// String names the rule for people.
-func (r rule) String() string { return strings.TrimSpace(r.kind + " " + r.says) }
+func (r rule) String() string { return strings.TrimSpace(r.kind + " " + r.detail) }
 
 func sorted(paths map[string]v1alpha1.Path) []v1alpha1.Path {
 	return slices.Sorted(maps.Values(paths))

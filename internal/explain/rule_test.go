@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestEveryKindOfRule is called by its name.
+// TestEveryKindOfRule checks that each kind of rule has its name.
 func TestEveryKindOfRule(t *testing.T) {
 	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
 		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")

@@ -14,16 +14,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// Table says how a Report is written for people.
+// Table configures the text form of a Report.
 type Table struct {
-	// Wide writes whole values, including those of the sources, and rules by where
-	// they stand in the policy.
+	// Wide writes whole values, also those of sources, and whole positions of rules.
 	Wide   bool
 	Colors terminal.Colors
 }
 
-// longest is how many characters of a value a table has that is not wide.
-const longest = 40
+// maxValue limits a value in a table that is not wide, in characters.
+const maxValue = 40
 
 // WriteTables writes the objects, with a table for each step.
 func (r *Report) WriteTables(w io.Writer, table Table) error {
@@ -78,16 +77,16 @@ func (t Table) writeKept(w io.Writer, all []Kept, title, version string) error {
 	return terminal.WriteTable(w, rows)
 }
 
-// value is written on one line, and cut where the table is not wide.
+// value writes a value on one line, and cuts it if the table is not wide.
 func (t Table) value(value []byte) string {
 	text := []rune(terminal.OneLine(string(value)))
-	if !t.Wide && len(text) > longest {
-		return string(text[:longest-1]) + "…"
+	if !t.Wide && len(text) > maxValue {
+		return string(text[:maxValue-1]) + "…"
 	}
 	return terminal.OrDash(string(text))
 }
 
-func (t Table) how(how How) string {
+func (t Table) how(how Origin) string {
 	color := terminal.Plain
 	switch how {
 	case Restored, Filled:
@@ -120,7 +119,7 @@ func (t Table) sources(field Field) string {
 	return terminal.OrDash(strings.Join(sources, ", "))
 }
 
-// rule is where a rule stands, without what all rules have in common.
+// rule writes the position and the text of a rule, without the prefix that all positions share.
 func (t Table) rule(at, text string) string {
 	if at == "" {
 		return "-"
@@ -131,16 +130,16 @@ func (t Table) rule(at, text string) string {
 	return strings.TrimSpace(at + " " + text)
 }
 
-// Only leaves of each object what is at a path, in it, or above it, written as
-// in a policy or as kubectl does. It reports whether there is anything.
+// Only removes everything from the report that is not at a path, below it or above it, and
+// reports whether anything is left. The path has the format of a policy or of kubectl.
 func (r *Report) Only(text string) bool {
 	if !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "[") {
 		text = "." + text
 	}
-	wanted, there := parse(text), false
+	wanted, found := parse(text), false
 	matches := func(at string) bool {
 		path := parse(at)
-		return path.begins(wanted) || wanted.begins(path)
+		return path.matches(wanted) || wanted.matches(path)
 	}
 	for i := range r.Objects {
 		for j := range r.Objects[i].Steps {
@@ -151,8 +150,8 @@ func (r *Report) Only(text string) bool {
 			step.Kept = slices.DeleteFunc(step.Kept, func(kept Kept) bool { return !matches(kept.Path) })
 			step.Carried = slices.DeleteFunc(step.Carried, func(kept Kept) bool { return !matches(kept.Path) })
 			step.Dropped = slices.DeleteFunc(step.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
-			there = there || len(step.Fields)+len(step.Kept)+len(step.Carried)+len(step.Dropped) > 0
+			found = found || len(step.Fields)+len(step.Kept)+len(step.Carried)+len(step.Dropped) > 0
 		}
 	}
-	return there
+	return found
 }

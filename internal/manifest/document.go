@@ -20,7 +20,7 @@ import (
 // Stdin is the path that stands for the standard input.
 const Stdin = "-"
 
-// Form is how a document is written.
+// Form is the format of a document.
 type Form string
 
 // The forms.
@@ -35,17 +35,17 @@ type Document struct {
 	Source string
 	// Index counts the documents of the source from 1.
 	Index int
-	// Form is the one that it was read in.
+	// Form is the format in which it was read.
 	Form Form
-	// JSON is the document as JSON: the very bytes of one that is written in JSON.
+	// JSON is the document as JSON; a document in JSON keeps its bytes.
 	JSON []byte
 }
 
-// String tells where the document is.
+// String returns the location of the document.
 func (d Document) String() string { return fmt.Sprintf("%s, document %d", d.Source, d.Index) }
 
 // ReadAll reads files, the .json, .yaml and .yml files in directories, and the
-// standard input, each in its turn. Errors name the file.
+// standard input, in the order of paths. Errors name the file.
 func ReadAll(paths []string, stdin io.Reader) ([]Document, error) {
 	var documents []Document
 	for _, path := range paths {
@@ -64,7 +64,7 @@ func ReadAll(paths []string, stdin io.Reader) ([]Document, error) {
 	return documents, nil
 }
 
-// filesOf a directory, but not of those in it, as kubectl does.
+// filesOf returns the files of a directory, without subdirectories, like kubectl.
 func filesOf(path string) ([]string, error) {
 	if path == Stdin {
 		return []string{path}, nil
@@ -107,8 +107,8 @@ func readFile(path string, stdin io.Reader) ([]Document, error) {
 	return Parse(path, text)
 }
 
-// Parse reads the documents of one text, which is JSON or YAML. Empty ones are
-// left out, and counted.
+// Parse reads the documents of a text in JSON or YAML. It leaves out empty documents, but
+// Index counts them.
 func Parse(source string, text []byte) ([]Document, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	trimmed := bytes.TrimSpace(text)
@@ -119,7 +119,7 @@ func Parse(source string, text []byte) ([]Document, error) {
 	if err == nil {
 		return documents, nil
 	}
-	// YAML may begin with a brace, too.
+	// YAML may also begin with a brace.
 	if documents, yamlErr := parseYAML(source, text); yamlErr == nil {
 		return documents, nil
 	}
@@ -139,7 +139,7 @@ func parseJSON(source string, text []byte) ([]Document, error) {
 			err = document.check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document, understood(err))
+			return nil, fmt.Errorf("%s: %w", document, clarify(err))
 		}
 		documents = append(documents, document)
 	}
@@ -164,16 +164,15 @@ func parseYAML(source string, text []byte) ([]Document, error) {
 			err = document.check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document, understood(err))
+			return nil, fmt.Errorf("%s: %w", document, clarify(err))
 		}
 		documents = append(documents, document)
 	}
 }
 
-// understood is an error of encoding/json or yaml, or, where it is about the depth, one
-// that says so: that of encoding/json begins with "invalid character". No package
-// has a type for it.
-func understood(err error) error {
+// clarify replaces an error of encoding/json or yaml about the depth of a document: that of
+// encoding/json begins with "invalid character". Neither package has a type for it.
+func clarify(err error) error {
 	if strings.Contains(err.Error(), "exceeded max depth") {
 		return errTooDeep
 	}

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Object is a document that is no list, or an item of a list.
+// Object is a document that is not a list, or an item of a list.
 type Object struct {
-	// Place is where it was found, for people; empty where its name says enough.
+	// Place is its location for messages; empty if the name suffices.
 	Place string
-	// APIVersion, Kind, Namespace and Name are empty where the object has none.
+	// APIVersion, Kind, Namespace and Name are empty if the object has none.
 	APIVersion, Kind, Namespace, Name string
 	// JSON is the object.
 	JSON []byte
 }
 
-// NewObject reads who an object is.
+// NewObject reads the kind and the name of an object.
 func NewObject(place string, text []byte) Object {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
@@ -31,7 +31,7 @@ func NewObject(place string, text []byte) Object {
 			Namespace string `json:"namespace"`
 		} `json:"metadata"`
 	}
-	// An object that is not what it should be is refused where it is converted.
+	// The conversion refuses a malformed object.
 	_ = json.Unmarshal(text, &head)
 	return Object{
 		Place: place, APIVersion: head.APIVersion, Kind: head.Kind,
@@ -39,7 +39,7 @@ func NewObject(place string, text []byte) Object {
 	}
 }
 
-// FullName is the namespace and name, or the name alone.
+// FullName returns namespace/name, or the name without a namespace.
 func (o Object) FullName() string {
 	if o.Namespace == "" {
 		return o.Name
@@ -47,7 +47,7 @@ func (o Object) FullName() string {
 	return o.Namespace + "/" + o.Name
 }
 
-// String tells which object is meant, and where it is.
+// String returns the location and the name of the object.
 func (o Object) String() string {
 	switch {
 	case o.Name == "":
@@ -58,7 +58,7 @@ func (o Object) String() string {
 	return o.Place + " (" + o.FullName() + ")"
 }
 
-// Objects are the items of a list, or the document itself.
+// Objects returns the items of a list, or the document itself.
 func (d Document) Objects() ([]Object, error) {
 	var objects []Object
 	_, err := d.Replace(func(object Object) ([]byte, error) {
@@ -68,9 +68,8 @@ func (d Document) Objects() ([]Object, error) {
 	return objects, err
 }
 
-// Replace returns the document with another text for each of its objects. The
-// rest of a list keeps its bytes. All errors of the objects are returned, and
-// say which object they are about.
+// Replace returns the document with another text for each of its objects. The rest of a
+// list keeps its bytes. It returns the errors of all objects, which name the object.
 func (d Document) Replace(with func(Object) ([]byte, error)) (Document, error) {
 	replace := func(place string, text []byte) ([]byte, error) {
 		object := NewObject(place, text)
@@ -100,24 +99,24 @@ func (d Document) Replace(with func(Object) ([]byte, error)) (Document, error) {
 	return d, errors.Join(errs...)
 }
 
-// IsList tells a List, or the list of one kind, from an object.
+// IsList reports whether the document is a List, or a list of one kind.
 func (d Document) IsList() bool {
 	spans, err := items(d.JSON)
 	return err == nil && spans != nil
 }
 
-// span of a value in a text.
+// span is the position of a value in a text.
 type span struct{ start, end int }
 
-// items are the spans of a list's items; nil if the document is no list. A list
-// is a document whose kind ends in List, and that has items.
+// items returns the positions of a list's items, nil if the document is not a list. A list
+// has items, and a kind that ends in List.
 func items(text []byte) ([]span, error) {
 	var head struct {
 		Kind  string          `json:"kind"`
 		Items json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil || !strings.HasSuffix(head.Kind, "List") || head.Items == nil {
-		return nil, nil //nolint:nilerr // Not a list: what it is, and whether that is right, others say.
+		return nil, nil //nolint:nilerr // Not a list: the conversion refuses what is malformed.
 	}
 	spans := []span{}
 	err := members(text, func(decoder *json.Decoder, name string) error {
@@ -131,7 +130,7 @@ func items(text []byte) ([]span, error) {
 	return spans, err
 }
 
-// members calls visit behind the name of each member of an object.
+// members calls visit after the name of each member of an object.
 func members(text []byte, visit func(decoder *json.Decoder, name string) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if _, err := decoder.Token(); err != nil {
@@ -149,14 +148,14 @@ func members(text []byte, visit func(decoder *json.Decoder, name string) error) 
 	return nil
 }
 
-// elements reads an array and notes where its elements are.
+// elements reads an array, and returns the positions of its elements.
 func elements(decoder *json.Decoder) ([]span, error) {
 	opening, err := decoder.Token()
 	if err != nil {
 		return nil, err
 	}
 	if opening == nil {
-		return nil, nil // null, as an empty list may be written
+		return nil, nil // null stands for an empty list
 	}
 	if opening != json.Delim('[') {
 		return nil, errors.New("items is not a list")

@@ -18,19 +18,19 @@ const listText = ` { "kind" : "List", "apiVersion":"v1",  "items": [ {"kind":"A"
  {"kind":"B","metadata":{"namespace":"x","name":"y"}} ], "metadata": {"resourceVersion":""} } `
 
 func TestReplace(t *testing.T) {
-	quiet := func(o Object) ([]byte, error) { return []byte(`"` + o.String() + `"`), nil }
+	nameOf := func(o Object) ([]byte, error) { return []byte(`"` + o.String() + `"`), nil }
 	for name, test := range map[string]struct {
 		text string
 		with func(Object) ([]byte, error)
 		want string
 		err  string
 	}{
-		"an object":    {`{"kind":"A","metadata":{"name":"a"}}`, quiet, `"f, document 1 (a)"`, ""},
-		"a list":       {listText, quiet, `{ "kind" : "List", "apiVersion":"v1",  "items": [ "f, document 1, items[0]" ,` + "\n" + ` "f, document 1, items[1] (x/y)" ], "metadata": {"resourceVersion":""} }`, ""},
-		"an empty one": {`{"kind":"AList","items":[]}`, quiet, `{"kind":"AList","items":[]}`, ""},
-		"a null":       {`{"kind":"AList","items":null}`, quiet, `{"kind":"AList","items":null}`, ""},
-		"no items":     {`{"kind":"AList","spec":1}`, quiet, `"f, document 1"`, ""},
-		"no list":      {`{"kind":"AList","items":{}}`, quiet, "", "f, document 1: items is not a list"},
+		"an object":    {`{"kind":"A","metadata":{"name":"a"}}`, nameOf, `"f, document 1 (a)"`, ""},
+		"a list":       {listText, nameOf, `{ "kind" : "List", "apiVersion":"v1",  "items": [ "f, document 1, items[0]" ,` + "\n" + ` "f, document 1, items[1] (x/y)" ], "metadata": {"resourceVersion":""} }`, ""},
+		"an empty one": {`{"kind":"AList","items":[]}`, nameOf, `{"kind":"AList","items":[]}`, ""},
+		"a null":       {`{"kind":"AList","items":null}`, nameOf, `{"kind":"AList","items":null}`, ""},
+		"no items":     {`{"kind":"AList","spec":1}`, nameOf, `"f, document 1"`, ""},
+		"no list":      {`{"kind":"AList","items":{}}`, nameOf, "", "f, document 1: items is not a list"},
 		"all errors": {
 			listText, func(o Object) ([]byte, error) { return nil, errors.New("no " + o.Kind) }, "",
 			"f, document 1, items[0]: no A\nf, document 1, items[1] (x/y): no B",

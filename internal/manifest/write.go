@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Write writes documents, each in the form, or in its own where that is empty.
-// JSON that was read as JSON keeps its bytes.
+// Write writes documents in a form, or each in its own if the form is empty. Documents that
+// were read as JSON keep their bytes in JSON.
 func Write(w io.Writer, form Form, documents []Document) error {
 	formOf := func(d Document) Form {
 		if form != "" {
@@ -24,7 +24,7 @@ func Write(w io.Writer, form Form, documents []Document) error {
 		}
 		return d.Form
 	}
-	// JSON is YAML, too, so in one stream with YAML it is separated as that is.
+	// JSON is also YAML, so a stream with both separates all documents like YAML.
 	separated := slices.ContainsFunc(documents, func(d Document) bool { return formOf(d) == YAML })
 	var out bytes.Buffer
 	for i, document := range documents {
@@ -95,7 +95,7 @@ func toYAMLCollection(decoder *json.Decoder, opening json.Delim) (*yaml.Node, er
 		node.Kind = yaml.MappingNode
 	}
 	for decoder.More() {
-		value, err := toYAML(decoder) // names are values of the mapping, too
+		value, err := toYAML(decoder) // a name or a value
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func toYAMLCollection(decoder *json.Decoder, opening json.Delim) (*yaml.Node, er
 	return node, err
 }
 
-// textNode is text that kubectl reads as text.
+// textNode returns a node that kubectl reads as this text.
 func textNode(text string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	if isOldBoolean(text) || jsonNumber.MatchString(text) || strings.Contains(text, "\n") && !isBlock(text) {
@@ -117,8 +117,8 @@ func textNode(text string) *yaml.Node {
 	return node
 }
 
-// isBlock reports whether several lines can be written unchanged. With white space
-// where a reader may take it for indentation, or see none, they are quoted.
+// isBlock reports whether lines can be written as a block. They cannot if a reader may take
+// white space for indentation, or may ignore it.
 func isBlock(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

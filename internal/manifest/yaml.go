@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// maxDepth bounds the objects and lists around a value, and ends an alias that
-	// leads into itself. It is the limit of API servers, of conversions, and of
-	// encoding/json and yaml, which read files before this package does.
+	// maxDepth limits the objects and lists around a value, also for an alias that
+	// contains itself. It is the limit of API servers, of conversions, and of
+	// encoding/json and yaml.
 	maxDepth = 10_000
-	// maxAliased bounds what aliases and merges multiply.
+	// maxAliased limits the values that aliases and merges produce.
 	maxAliased = 1 << 20
 )
 
-// errTooDeep is about a document that no API server takes.
+// errTooDeep is the error for a document that every API server refuses.
 var errTooDeep = fmt.Errorf("nested deeper than %d levels of objects and lists, which is the maximum of API servers", maxDepth)
 
-// jsonNumber is a number as JSON writes it, RFC 8259. YAML writes most of them so.
+// jsonNumber matches a number in JSON, RFC 8259. Most numbers in YAML have this format.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// oldBooleans are booleans in YAML 1.1, as kubectl reads it, and text in YAML 1.2.
+// oldBooleans are booleans in YAML 1.1, which kubectl reads, and text in YAML 1.2.
 var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
 func isOldBoolean(text string) bool { return slices.Contains(oldBooleans, strings.ToLower(text)) }
 
-// toJSON writes a document of YAML as JSON. Numbers are copied as they are written.
+// toJSON writes a document of YAML as JSON. It copies the text of numbers.
 func toJSON(document *yaml.Node) ([]byte, error) {
 	w := jsonWriter{}
 	err := w.node(document, 0)
@@ -44,7 +44,7 @@ func toJSON(document *yaml.Node) ([]byte, error) {
 
 type jsonWriter struct {
 	out bytes.Buffer
-	// aliased counts the values that were reached through aliases.
+	// aliased counts the values that aliases and merges have produced.
 	aliased int
 	inAlias bool
 }
@@ -75,7 +75,7 @@ func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// count counts values that aliases or merges make.
+// count counts values that aliases or merges produce.
 func (w *jsonWriter) count(n *yaml.Node, values int) error {
 	if w.aliased += values; w.aliased > maxAliased {
 		return fmt.Errorf("line %d: aliases make more than %d values", n.Line, maxAliased)
@@ -85,7 +85,7 @@ func (w *jsonWriter) count(n *yaml.Node, values int) error {
 
 func tooDeep(n *yaml.Node) error { return fmt.Errorf("line %d: %w", n.Line, errTooDeep) }
 
-// sequence writes a list at a depth: 1 is the document itself.
+// sequence writes a list at a depth; the document itself has depth 1.
 func (w *jsonWriter) sequence(n *yaml.Node, depth int) error {
 	if depth > maxDepth {
 		return tooDeep(n)
@@ -128,7 +128,7 @@ type yamlMember struct {
 	value *yaml.Node
 }
 
-// membersOf a mapping, with those that it merges in behind its own.
+// membersOf returns the members of a mapping: first its own, then those that it merges in.
 func (w *jsonWriter) membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
 	if depth > maxDepth {
 		return nil, tooDeep(n)
@@ -167,7 +167,7 @@ func (w *jsonWriter) membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
 	return members, nil
 }
 
-// mergedBy are the members that the value of a merge key, <<, brings in.
+// mergedBy returns the members in the value of a merge key, <<.
 func (w *jsonWriter) mergedBy(value *yaml.Node, depth int) ([]yamlMember, error) {
 	switch value.Kind {
 	case yaml.AliasNode:
@@ -188,7 +188,7 @@ func (w *jsonWriter) mergedBy(value *yaml.Node, depth int) ([]yamlMember, error)
 	return nil, fmt.Errorf("line %d: << can merge only mappings", value.Line)
 }
 
-// nameOf a member. Numbers and booleans are names, too, by their text.
+// nameOf returns the name of a member. Numbers and booleans are names by their text.
 func nameOf(key *yaml.Node) (string, error) {
 	if key.Kind == yaml.AliasNode {
 		key = key.Alias
@@ -224,11 +224,11 @@ func scalar(n *yaml.Node) ([]byte, error) {
 	return bytes.TrimSpace(text), nil
 }
 
-// quote writes a JSON string without the escapes for HTML.
+// quote writes a JSON string without escapes for HTML.
 func quote(text string) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string is always written
+	_ = encoder.Encode(text) // every string can be encoded
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

@@ -29,7 +29,7 @@ func TestYAML(t *testing.T) {
 		"plus":                {"+7", "7"},
 		"a quoted number":     {`"007"`, `"007"`},
 		"text by its tag":     {"!!str 7", `"7"`},
-		"an old boolean":      {"yes", "true"},
+		"a YAML 1.1 boolean":  {"yes", "true"},
 		"another":             {"Off", "false"},
 		"a quoted boolean":    {"'no'", `"no"`},
 		"a boolean":           {"TRUE", "true"},
@@ -60,12 +60,12 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// nested is a value inside a number of objects or lists.
+// nested returns a value inside a number of objects or lists.
 func nested(before, opening, closing string, depth int) string {
 	return before + strings.Repeat(opening, depth) + "1" + strings.Repeat(closing, depth)
 }
 
-// TestDepth: what API servers and converters take can be read from files.
+// TestDepth reads and writes documents of the depth that API servers allow.
 func TestDepth(t *testing.T) {
 	const depth = 10_000
 	want := nested("", `{"a":`, "}", depth)
@@ -85,11 +85,11 @@ func TestDepth(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(documents[0].JSON) != test.want {
-				t.Error("what is read is not what was written")
+				t.Error("the text has changed")
 			}
 			var out bytes.Buffer
 			if err := Write(&out, JSON, documents); err != nil {
-				t.Errorf("it cannot be written: %v", err)
+				t.Errorf("write: %v", err)
 			}
 		})
 	}
@@ -133,8 +133,7 @@ func TestYAMLErrors(t *testing.T) {
 	}
 }
 
-// FuzzText writes text as YAML. What kubectl reads, and what this package
-// reads, is that text.
+// FuzzText writes text as YAML, and checks that kubectl and this package read the same text.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{
 		"", "a", "yes", "No", "007", "1.50", "1e3", "1_000", "0o7", "0x1f", ".5", "+1", "~", "null", "true", "<<", "=", "2001-01-01", "12:30:45",

@@ -15,86 +15,86 @@ import (
 // Advice is a recommended action.
 type Advice struct {
 	Text string `json:"text"`
-	// Command does it, or shows what is wrong; empty where there is none. PROGRAM,
-	// NAME, NAMESPACE and INSTANCE in the table below stand for what is meant.
+	// Command carries out the action, or shows the cause; empty if there is none. The
+	// constants below have placeholders: PROGRAM, NAME, NAMESPACE and INSTANCE.
 	Command string `json:"command,omitempty"`
 }
 
 const (
-	seePods       = "kubectl -n NAMESPACE describe pods -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=converter"
-	seeMigration  = "kubectl -n NAMESPACE logs -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=migration --tail=20"
-	tryRules      = "PROGRAM verify NAME --live"
-	editPolicy    = "kubectl edit conversionpolicy NAME"
-	migrateAgain  = "PROGRAM trigger NAME"
-	follow        = "PROGRAM status NAME --watch"
-	resume        = "PROGRAM resume NAME"
-	readVersions  = "kubectl get customresourcedefinition NAME -o jsonpath='{range .spec.versions[*]}{.name} served={.served} storage={.storage}{\"\\n\"}{end}'"
-	seeConversion = "kubectl get customresourcedefinition NAME -o jsonpath='{.spec.conversion}'"
+	describePods     = "kubectl -n NAMESPACE describe pods -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=converter"
+	readLogs         = "kubectl -n NAMESPACE logs -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=migration --tail=20"
+	verifyRules      = "PROGRAM verify NAME --live"
+	editPolicy       = "kubectl edit conversionpolicy NAME"
+	triggerMigration = "PROGRAM trigger NAME"
+	watchStatus      = "PROGRAM status NAME --watch"
+	resume           = "PROGRAM resume NAME"
+	showVersions     = "kubectl get customresourcedefinition NAME -o jsonpath='{range .spec.versions[*]}{.name} served={.served} storage={.storage}{\"\\n\"}{end}'"
+	showConversion   = "kubectl get customresourcedefinition NAME -o jsonpath='{.spec.conversion}'"
 )
 
-// advices say what to do about a reason, where there is more to say than its
-// message, which says what is wrong and names the cure.
+// advices are actions for a reason, in addition to its message, which has the problem
+// and the solution.
 var advices = map[string][]Advice{
 	v1alpha1.ReasonSuspended:               {{"resume the operator when you are ready", resume + " --everything"}},
 	v1alpha1.ReasonCRDNotFound:             {{"apply the CustomResourceDefinition, or delete this policy", ""}},
-	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", readVersions}},
+	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", showVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
 	v1alpha1.ReasonInvalidPatch:            {{"fix spec.workload.patches", editPolicy}},
-	v1alpha1.ReasonNoPodsReady:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", seePods}},
-	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", seePods}},
-	v1alpha1.ReasonRollingOut:              {{"converter pods are starting; if that takes long, find out why", seePods}},
-	v1alpha1.ReasonWaitingForEndpoints:     {{"converter pods are starting; if that takes long, find out why", seePods}},
-	"CanaryFailed":                         {{"find out what the rules cannot convert, and fix them", tryRules}},
-	v1alpha1.ReasonForeignWebhook:          {{"find the current converter, and remove it first", seeConversion}},
-	v1alpha1.ReasonConversionDrifted:       {{"check what was written", seeConversion}},
-	v1alpha1.ReasonConversionContested:     {{"stop the client that writes spec.conversion, then change this policy's spec", seeConversion}},
-	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", follow}},
+	v1alpha1.ReasonNoPodsReady:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", describePods}},
+	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", describePods}},
+	v1alpha1.ReasonRollingOut:              {{"converter pods are starting; if that takes long, find out why", describePods}},
+	v1alpha1.ReasonWaitingForEndpoints:     {{"converter pods are starting; if that takes long, find out why", describePods}},
+	"CanaryFailed":                         {{"find out what the rules cannot convert, and fix them", verifyRules}},
+	v1alpha1.ReasonForeignWebhook:          {{"find the current converter, and remove it first", showConversion}},
+	v1alpha1.ReasonConversionDrifted:       {{"check what was written", showConversion}},
+	v1alpha1.ReasonConversionContested:     {{"stop the client that writes spec.conversion, then change this policy's spec", showConversion}},
+	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", watchStatus}},
 	v1alpha1.ReasonMigrationPaused:         {{"resume the migration when you are ready", resume}},
-	v1alpha1.ReasonObjectsFailed:           {{"find out what is wrong with the failed objects: the commands above write nothing", ""}, {"fix them, or what refuses them; then migrate only those", migrateAgain}},
-	v1alpha1.ReasonMigrationFailed:         {{"read the last messages of the run", seeMigration}, {"then start another run", migrateAgain}},
-	v1alpha1.ReasonNotRequested:            {{"start the migration when you are ready", migrateAgain}},
-	v1alpha1.ReasonStoredVersionsUntrusted: {{"start a migration to prove where objects are stored", migrateAgain}},
-	v1alpha1.ReasonStorageVersionNotServed: {{"set served: true for the storage version", readVersions}},
-	v1alpha1.ReasonConversionFailed:        {{"fix the objects that cannot be converted, or the rules; find the failing objects", tryRules}},
-	v1alpha1.ReasonRoundTripFailed:         {{"find the objects that change in a round trip, and fix the rules or the objects", tryRules}},
-	v1alpha1.ReasonObjectUnreadable:        {{"find out why objects cannot be read: their conversion fails", seePods}},
+	v1alpha1.ReasonObjectsFailed:           {{"find out what is wrong with the failed objects: the commands above write nothing", ""}, {"fix them, or what refuses them; then migrate only those", triggerMigration}},
+	v1alpha1.ReasonMigrationFailed:         {{"read the last messages of the run", readLogs}, {"then start another run", triggerMigration}},
+	v1alpha1.ReasonNotRequested:            {{"start the migration when you are ready", triggerMigration}},
+	v1alpha1.ReasonStoredVersionsUntrusted: {{"start a migration to prove where objects are stored", triggerMigration}},
+	v1alpha1.ReasonStorageVersionNotServed: {{"set served: true for the storage version", showVersions}},
+	v1alpha1.ReasonConversionFailed:        {{"fix the objects that cannot be converted, or the rules; find the failing objects", verifyRules}},
+	v1alpha1.ReasonRoundTripFailed:         {{"find the objects that change in a round trip, and fix the rules or the objects", verifyRules}},
+	v1alpha1.ReasonObjectUnreadable:        {{"find out why objects cannot be read: their conversion fails", describePods}},
 	v1alpha1.ReasonReadTruncated:           {{"truncate the fields that the message names, at the version that has them, or store their content elsewhere", ""}},
 	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: check what keeps each version, or set spec.deletionPolicy", editPolicy}},
 }
 
-// advise says what to do, the first thing first.
+// advise returns the recommended actions in order.
 func (o *Overview) advise(observed Observed) []Advice {
 	var all []Advice
 	switch {
 	case o.Reason == notSeen:
 		all = []Advice{{"wait a moment; if nothing happens, check whether the operator runs", "kubectl -n NAMESPACE get pods"}}
-	case o.Deleting && o.gate(v1alpha1.DeletionBlockedCondition) != nil:
-		all = advices[o.gate(v1alpha1.DeletionBlockedCondition).Reason]
+	case o.Deleting && o.condition(v1alpha1.DeletionBlockedCondition) != nil:
+		all = advices[o.condition(v1alpha1.DeletionBlockedCondition).Reason]
 	case o.Ready == metav1.ConditionTrue:
 		all = slices.Concat(o.adviseFailing(), o.adviseReady())
 	default:
 		all = slices.Concat(o.adviseFailing(), o.adviseUnready())
 	}
-	names := strings.NewReplacer("PROGRAM", observed.Program, "NAMESPACE", observed.Namespace, "INSTANCE", observed.Instance, "NAME", o.Name)
+	placeholders := strings.NewReplacer("PROGRAM", observed.Program, "NAMESPACE", observed.Namespace, "INSTANCE", observed.Instance, "NAME", o.Name)
 	filled := make([]Advice, 0, len(all))
 	for _, advice := range all {
-		filled = append(filled, Advice{advice.Text, names.Replace(advice.Command)})
+		filled = append(filled, Advice{advice.Text, placeholders.Replace(advice.Command)})
 	}
 	return filled
 }
 
-// adviseFailing says what to do about what goes wrong, whatever the gates say.
+// adviseFailing returns actions for failures, independent of the gates.
 func (o *Overview) adviseFailing() []Advice {
 	var all []Advice
 	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition, v1alpha1.OversizedObjectsCondition} {
-		if found := o.gate(condition); found != nil {
+		if found := o.condition(condition); found != nil {
 			all = append(all, advices[found.Reason]...)
 		}
 	}
 	return all
 }
 
-// adviseReady looks for what the gates let pass, and what may be done now.
+// adviseReady returns actions for gates that do not block, and for versions that can be removed.
 func (o *Overview) adviseReady() []Advice {
 	var all []Advice
 	for _, gate := range o.Gates {
@@ -115,5 +115,5 @@ func (o *Overview) adviseUnready() []Advice {
 	if o.Stalled {
 		return []Advice{{"the operator continues after you do what the message says", ""}}
 	}
-	return []Advice{{"nothing: the operator continues by itself", follow}}
+	return []Advice{{"nothing: the operator continues by itself", watchStatus}}
 }

@@ -1,13 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overview describes the progress of a policy for users. It is
-// pure: the policy, its pods and the time go in, text comes out.
+// Package overview describes the progress of a policy for users. It is pure: its input is
+// the policy, its pods and the time, its output is text.
 //
-// Of (overview.go) reads a policy's status: its gates in order, its versions, its
-// converter and its migration. advice.go adds what to do next, each with the
-// command for it, and progress.go how much of a migration is done.
+// Of (overview.go) reads the status of a policy: its gates in order, its versions, its
+// converter and its migration. advice.go adds recommended actions with their commands, and
+// progress.go the progress of a migration.
 //
-// An Overview is written as a page about one policy (page.go), as a row of a
-// table of many (row.go), or as one line for each thing that happens (line.go).
+// An Overview is written as a page (page.go), as a row of a table of policies, or as one
+// line of a log (row.go).
 package overview

@@ -19,23 +19,23 @@ import (
 // fields do not raise it.
 const Format = 1
 
-// Observed is what an Overview is made of.
+// Observed is the input of an Overview.
 type Observed struct {
 	Policy *v1alpha1.ConversionPolicy
-	// Pods of the converter, and why they could not be read.
+	// Pods of the converter, or the reason why they could not be read.
 	Pods        []corev1.Pod
 	PodsUnknown string
-	// Namespace is the operator's, and Instance the label of all that it made for
-	// the policy.
+	// Namespace is the namespace of the operator, and Instance the label of the objects
+	// that it has created for the policy.
 	Namespace, Instance string
 	Now                 time.Time
-	// Program is how the person calls this program.
+	// Program is the command line that starts this program.
 	Program string
 }
 
 // Report describes the progress of some policies. Its JSON form is stable.
 type Report struct {
-	// Format is the constant of that name.
+	// Format is the constant Format.
 	Format   int         `json:"format"`
 	Policies []*Overview `json:"policies"`
 }
@@ -53,14 +53,14 @@ type Overview struct {
 	Message string                 `json:"message,omitempty"`
 	// Stalled reports that the operator needs a change by a user to continue.
 	Stalled bool `json:"stalled,omitempty"`
-	// Suspended and Deleting are what the policy asks for.
+	// Suspended and Deleting are from the spec and metadata of the policy.
 	Suspended bool `json:"suspended,omitempty"`
 	Deleting  bool `json:"deleting,omitempty"`
-	// Gates in order, and behind them other conditions that want to be seen.
+	// Gates in order, and after them conditions that report a failure.
 	Gates []Gate `json:"gates"`
 	// ConverterKind names the kind: declarative, image, service, url or none.
 	ConverterKind string `json:"converterKind"`
-	// Next is what to do, the first thing first.
+	// Next are the recommended actions in order.
 	Next []Advice `json:"next"`
 
 	CRD         *v1alpha1.CRDStatus         `json:"crd,omitempty"`
@@ -73,11 +73,11 @@ type Overview struct {
 	Certificate *v1alpha1.CertificateStatus `json:"certificate,omitempty"`
 	Rotation    *v1alpha1.RotationStatus    `json:"rotation,omitempty"`
 	Migration   *v1alpha1.MigrationStatus   `json:"migration,omitempty"`
-	// ConversionFailures are the conversions that failed lately.
+	// ConversionFailures are the conversions that failed recently.
 	ConversionFailures []v1alpha1.ConversionFailure `json:"conversionFailures,omitempty"`
-	// OversizedObjects are those that have no whole form at a version.
+	// OversizedObjects are the objects that do not fit into a version.
 	OversizedObjects *v1alpha1.OversizedStatus `json:"oversizedObjects,omitempty"`
-	// Paused tells that no migration goes on, or begins.
+	// Paused is true if no migration starts or continues.
 	Paused            bool                        `json:"paused,omitempty"`
 	MigrationEvidence *v1alpha1.MigrationEvidence `json:"migrationEvidence,omitempty"`
 	// PreservedData counts the objects that hold values in annotations.
@@ -98,9 +98,9 @@ type Gate struct {
 // Pod of the converter.
 type Pod struct {
 	Name string `json:"name"`
-	// Ready tells that it answers.
+	// Ready is the condition of the pod.
 	Ready bool `json:"ready"`
-	// State is what keeps it from that: a phase, or why a container waits.
+	// State is the phase, or the reason why a container waits.
 	State    string      `json:"state"`
 	Restarts int32       `json:"restarts"`
 	Node     string      `json:"node,omitempty"`
@@ -110,7 +110,7 @@ type Pod struct {
 // notSeen is the reason for a policy that the operator has not processed.
 const notSeen = "NotSeen"
 
-// Of makes the Overview of a policy.
+// Of returns the Overview of a policy.
 func Of(observed Observed) *Overview {
 	policy := observed.Policy
 	status := &policy.Status
@@ -136,7 +136,7 @@ func Of(observed Observed) *Overview {
 	return o
 }
 
-// readReady reads the summary, if it is about the current policy.
+// readReady reads the condition Ready, if it is about the current generation.
 func (o *Overview) readReady(policy *v1alpha1.ConversionPolicy) {
 	conditions := policy.Status.Conditions
 	ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
@@ -174,9 +174,9 @@ func podOf(pod *corev1.Pod) Pod {
 	return view
 }
 
-// gate is a condition, nil where it is not there.
-func (o *Overview) gate(condition string) *Gate {
-	i := slices.IndexFunc(o.Gates, func(gate Gate) bool { return gate.Type == condition })
+// condition returns a condition, nil if the status lacks it.
+func (o *Overview) condition(kind string) *Gate {
+	i := slices.IndexFunc(o.Gates, func(gate Gate) bool { return gate.Type == kind })
 	if i < 0 {
 		return nil
 	}

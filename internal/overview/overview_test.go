@@ -17,10 +17,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// now is when all policies are looked at.
+// now is the time of all overviews.
 var now = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 
-// read makes the Overview of a folder of testdata: a policy, and pods.
+// read returns the Overview of the policy and the pods in a folder of testdata.
 func read(t *testing.T, folder string) *Overview {
 	t.Helper()
 	observed := Observed{
@@ -103,7 +103,7 @@ func TestLines(t *testing.T) {
 	golden.Check(t, out.String(), "lines.txt")
 }
 
-// TestSettled tells what --until-ready waits for.
+// TestSettled checks the state that --until-ready waits for.
 func TestSettled(t *testing.T) {
 	for folder, want := range map[string]bool{
 		"migrating": false, "paused": false, "not-seen": false, "changed-since": false,

@@ -16,14 +16,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// Page says how an Overview is written for people.
+// Page configures the text form of an Overview.
 type Page struct {
-	// Wide adds what gates say that are passed, and nodes of pods.
+	// Wide adds messages of passed gates, and nodes of pods.
 	Wide   bool
 	Colors terminal.Colors
 }
 
-// WritePage writes all that there is to say of one policy.
+// WritePage writes a page about one policy.
 func (o *Overview) WritePage(w io.Writer, page Page) error {
 	p := &writer{page: page}
 	p.head(o)
@@ -39,7 +39,7 @@ func (o *Overview) WritePage(w io.Writer, page Page) error {
 	return err
 }
 
-// writer collects a page.
+// writer holds the text of a page.
 type writer struct {
 	strings.Builder
 	page Page
@@ -49,14 +49,14 @@ func (w *writer) line(format string, args ...any) {
 	fmt.Fprintf(w, strings.TrimRight(format, " ")+"\n", args...)
 }
 
-// title begins a part of the page.
+// title starts a section of the page.
 func (w *writer) title(text string) { w.line("\n%s", w.page.Colors.In(terminal.Bold, text)) }
 
 func (w *writer) table(rows [][]string) {
-	_ = terminal.WriteTable(w, rows) // into memory
+	_ = terminal.WriteTable(w, rows) // writing to memory does not fail
 }
 
-// mark colours a condition's status.
+// mark writes the status of a condition in color.
 func (w *writer) mark(status metav1.ConditionStatus, bad bool) string {
 	color := terminal.Yellow
 	switch {
@@ -71,7 +71,7 @@ func (w *writer) mark(status metav1.ConditionStatus, bad bool) string {
 func (w *writer) head(o *Overview) {
 	w.line("%s", w.page.Colors.In(terminal.Bold, o.Name))
 	ready := w.mark(o.Ready, o.Stalled) + ", " + o.Reason
-	if !slices.ContainsFunc(o.Gates, func(gate Gate) bool { return w.tells(gate) && gate.Message == o.Message }) {
+	if !slices.ContainsFunc(o.Gates, func(gate Gate) bool { return w.showsMessage(gate) && gate.Message == o.Message }) {
 		ready += ": " + terminal.OneLine(o.Message)
 	}
 	w.line("Ready:      %s", ready)
@@ -96,8 +96,7 @@ func (w *writer) head(o *Overview) {
 	}
 }
 
-// gates are written in order. What is said of a gate has a line of its own, for
-// it may be long.
+// gates writes the gates in order. A message has its own line, because it may be long.
 func (w *writer) gates(o *Overview) {
 	if len(o.Gates) == 0 {
 		return
@@ -111,13 +110,13 @@ func (w *writer) gates(o *Overview) {
 			continue
 		}
 		w.line("%s%-16s  for %s", line, gate.Reason, ago(o.now.Sub(gate.Since.Time)))
-		if w.tells(gate) {
+		if w.showsMessage(gate) {
 			w.line("           %s", w.page.Colors.In(terminal.Dim, terminal.OneLine(gate.Message)))
 		}
 	}
 }
 
-// markGate colours the status of a gate: red is what keeps the policy from being Ready.
+// markGate writes the status of a gate in color: red if it blocks the policy.
 func (w *writer) markGate(gate Gate, stalled bool) string {
 	if slices.Contains(v1alpha1.Abnormal, gate.Type) {
 		return w.page.Colors.In(terminal.Red, string(gate.Status))
@@ -125,9 +124,9 @@ func (w *writer) markGate(gate Gate, stalled bool) string {
 	return w.mark(gate.Status, stalled && gate.Reason != v1alpha1.ReasonNotEvaluated)
 }
 
-// tells reports whether the message of a gate is written: of those that are
-// passed, people rarely want to know.
-func (w *writer) tells(gate Gate) bool {
+// showsMessage reports whether to write the message of a gate: for passed gates only if
+// the page is wide.
+func (w *writer) showsMessage(gate Gate) bool {
 	passed := gate.Status == metav1.ConditionTrue && !slices.Contains(v1alpha1.Abnormal, gate.Type)
 	return gate.Message != "" && (w.page.Wide || !passed)
 }
@@ -139,13 +138,13 @@ func (w *writer) versions(o *Overview) {
 	w.title("Versions")
 	rows := [][]string{{"  NAME", "SERVED", "STORAGE", "STORED", "DEPRECATED", "REQUESTED", "UNSERVE", "REMOVE", "BLOCKED BY"}}
 	for _, version := range o.Versions {
-		kept := "-"
+		blocker := "-"
 		if len(version.BlockedBy) > 0 {
-			kept = string(version.BlockedBy[0].Reason) + ": " + terminal.OneLine(version.BlockedBy[0].Message)
+			blocker = string(version.BlockedBy[0].Reason) + ": " + terminal.OneLine(version.BlockedBy[0].Message)
 		}
 		rows = append(rows, []string{
 			"  " + version.Name, yes(version.Served), yes(version.Storage), yes(version.Stored), yes(version.Deprecated),
-			requested(version, o.now), safe(version.SafeToUnserve), safe(version.SafeToRemove), kept,
+			requested(version, o.now), safe(version.SafeToUnserve), safe(version.SafeToRemove), blocker,
 		})
 	}
 	w.table(rows)
@@ -204,7 +203,7 @@ func (w *writer) converter(o *Overview) {
 	}
 }
 
-// left is how long something still holds.
+// left returns the time until a certificate expires.
 func left(end metav1.Time, now time.Time) string {
 	if !end.After(now) {
 		return "expired"

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// failures are the conversions that fail in production.
+// failures writes the conversions that failed recently.
 func (w *writer) failures(o *Overview) {
 	if len(o.ConversionFailures) == 0 {
 		return
@@ -25,7 +25,7 @@ func (w *writer) failures(o *Overview) {
 	w.table(rows)
 }
 
-// oversized are objects that have no whole form at a version.
+// oversized writes the objects that do not fit into a version.
 func (w *writer) oversized(o *Overview) {
 	if o.OversizedObjects == nil {
 		return
@@ -38,7 +38,7 @@ func (w *writer) oversized(o *Overview) {
 	w.table(rows)
 }
 
-// failing are the causes, each once.
+// failing returns the distinct causes of failed conversions.
 func (o *Overview) failing() string {
 	var causes []string
 	for _, row := range o.ConversionFailures {

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// migration writes how far the latest run is, and what failed in it.
+// migration writes the progress of the latest run, and its failures.
 func (w *writer) migration(o *Overview) {
 	run := o.Migration
 	if run == nil && o.MigrationEvidence == nil && !o.Paused {
@@ -64,7 +64,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	}
 }
 
-// stateOf says what a run is at, and for how long it has been.
+// stateOf describes the state of a run, and its duration.
 func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
 	state := string(run.State)
 	if run.Step != "" && run.State == v1alpha1.MigrationRunning {
@@ -92,7 +92,7 @@ func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
 	return state
 }
 
-// countsOf says what became of the objects.
+// countsOf lists the objects of a run by their results.
 func countsOf(run *v1alpha1.MigrationStatus) string {
 	counts := []string{
 		fmt.Sprintf("%d rewritten", run.Rewritten), fmt.Sprintf("%d current", run.Current),

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// preserved writes how many objects hold values in annotations, and how old that is.
+// preserved writes how many objects hold preserved data, and the age of this count.
 func (w *writer) preserved(o *Overview) {
 	counted := o.PreservedData
 	if counted == nil {

@@ -17,13 +17,13 @@ import (
 // barWidth is the number of characters of a progress bar, without its ends.
 const barWidth = 30
 
-// done is the number of objects that a run is done with.
+// done returns the number of objects that a run has processed.
 func done(run *v1alpha1.MigrationStatus) int64 {
 	return run.Rewritten + run.Current + run.Gone + run.Failed
 }
 
-// share is how much of a run is done, in percent. Objects that came during a run
-// are not among those that it found at first.
+// share returns the progress of a run in percent. Objects created during the run are not
+// in its initial total.
 func share(run *v1alpha1.MigrationStatus) int {
 	const all = 100
 	switch total := max(run.Total, done(run)); {
@@ -36,7 +36,7 @@ func share(run *v1alpha1.MigrationStatus) int {
 	}
 }
 
-// bar draws how much of a run is done.
+// bar draws the progress of a run.
 func bar(run *v1alpha1.MigrationStatus, colors terminal.Colors) string {
 	const all = 100
 	filled := share(run) * barWidth / all
@@ -56,14 +56,14 @@ func speed(run *v1alpha1.MigrationStatus, now time.Time) string {
 	if run.State != v1alpha1.MigrationRunning {
 		return ""
 	}
-	var said []string
+	var parts []string
 	if run.RatePerSecond > 0 {
-		said = append(said, fmt.Sprintf("%d/s", run.RatePerSecond))
+		parts = append(parts, fmt.Sprintf("%d/s", run.RatePerSecond))
 	}
 	if end := run.EstimatedCompletion; end != nil {
-		said = append(said, "ETA "+eta(run, now)+" ("+end.UTC().Format(time.TimeOnly)+" UTC)")
+		parts = append(parts, "ETA "+eta(run, now)+" ("+end.UTC().Format(time.TimeOnly)+" UTC)")
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // eta returns how long a run still takes at its rate, empty if unknown.
@@ -74,5 +74,5 @@ func eta(run *v1alpha1.MigrationStatus, now time.Time) string {
 	return ago(max(run.EstimatedCompletion.Sub(now), 0))
 }
 
-// ago writes a duration as kubectl does.
+// ago writes a duration like kubectl.
 func ago(d time.Duration) string { return duration.HumanDuration(d) }

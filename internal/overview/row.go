@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// WriteTable writes a row for each policy.
+// WriteTable writes a table with a row for each policy.
 func WriteTable(w io.Writer, all []*Overview, page Page) error {
 	head := []string{"NAME", "READY", "REASON", "STORAGE", "STORED", "MIGRATED", "ETA", "REMOVABLE"}
 	if page.Wide {
@@ -53,4 +53,23 @@ func (o *Overview) row(page Page) []string {
 		row[i] = terminal.OrDash(row[i])
 	}
 	return row
+}
+
+// Line describes the progress in one line without a time, for logs.
+func (o *Overview) Line() string {
+	line := fmt.Sprintf("%s: Ready=%s %s", o.Name, o.Ready, o.Reason)
+	if run := o.Migration; run != nil && o.MigrationEvidence == nil && o.Reason != notSeen {
+		state := string(run.State)
+		if run.Step != "" {
+			state = string(run.Step)
+		}
+		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, done(run), max(run.Total, done(run)), share(run), run.Failed)
+		if speed := speed(run, o.now); speed != "" {
+			line += ", " + speed
+		}
+	}
+	if o.Message != "" {
+		line += ": " + terminal.OneLine(o.Message)
+	}
+	return line
 }

@@ -1,13 +1,12 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preserved looks at preserved data from outside: what the annotations of
-// an object hold, and what becomes of it when something converts the object. It
-// is pure, and knows nothing of rules: objects go in, decoded from JSON with the
-// text of their numbers.
+// Package preserved reads preserved data from outside the engine: the entries in the
+// annotations of an object, and what happens to them in a conversion. It is pure, and
+// knows no rules: its input are objects, read by Decode.
 //
-// An Object (object.go) has the entries of its annotations. An entry is about a
-// place (place.go). Its fate (fate.go) shows in what a conversion gives: it is
-// data, or was deleted, or is carried on in the annotation, or is lost. A value
-// that is carried on has an obstacle, which is also told there.
+// A Resource (object.go) reads the annotations of an object. Each entry is about one
+// field or element, which a JSON pointer names (path.go). The Fate of an entry (fate.go)
+// follows from the object before and after a conversion. Obstacle gives the reason why an
+// entry stays in the annotation.
 package preserved

@@ -13,132 +13,130 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Fate is what became of an entry.
+// Fate is what happened to an entry in a conversion.
 type Fate string
 
 // The fates.
 const (
-	// Data is an entry in whose place there is data: it was restored.
+	// Data means that the entry was restored: its value is data now.
 	Data Fate = "Data"
-	// Superseded is an entry in whose place there is other data.
+	// Superseded means that there is other data at its path.
 	Superseded Fate = "Superseded"
-	// Deleted is an entry around whose place there is no object any more.
+	// Deleted means that the object or element that contained it is gone.
 	Deleted Fate = "Deleted"
-	// CarriedOn is an entry that is in the annotation still.
+	// CarriedOn means that it is still in the annotation.
 	CarriedOn Fate = "CarriedOn"
-	// Kept is an entry that is data at its version, and will be preserved again.
-	Kept Fate = "Preserved"
-	// Lost is an entry that is none of this.
+	// Preserved means that it is data at its version, and is preserved again at others.
+	Preserved Fate = "Preserved"
+	// Lost is everything else.
 	Lost Fate = "Lost"
 )
 
-// Arrived says what became of an entry of a version in an object that was converted
-// to that version. It is told from the objects alone, before and after.
-func (r Resource) Arrived(e conversion.Entry, version string, before, after any) Fate {
-	place := split(e.Pointer)
-	live, there := find(after, place)
+// FateAt returns the fate of an entry of a version in an object that was converted to
+// that version. It compares only the objects before and after the conversion.
+func (r Resource) FateAt(e conversion.Entry, version string, before, after any) Fate {
+	path := split(e.Pointer)
+	live, ok := Find(after, path)
 	switch {
-	case Holds(r.Entries(after, version), e):
+	case Contains(r.Entries(after, version), e):
 		return CarriedOn
 	case isIndexed(e):
-		return arrivedElement(e, place, before, after)
+		return elementFate(e, path, before, after)
 	case e.Kind != conversion.EntryValue:
-		return Data // that nothing is there, or an order, cannot be missing
-	case there && Has(live, decode(e.Value)):
+		return Data // an absence or an order has no value that could be missing
+	case ok && includes(live, valueOf(e)):
 		return Data
-	case there:
+	case ok:
 		return Superseded
 	}
-	if around, there := find(after, place[:e.Anchor]); !there || !isContainer(around) {
+	if anchor, ok := Find(after, path[:e.Anchor]); !ok || !isContainer(anchor) {
 		return Deleted
 	}
 	return Lost
 }
 
-// arrivedElement is Arrived for an element without keys. It comes back as a whole, in
-// the place of the element that it became, unless that was edited. It is lost if there
-// is one that it became, and what is there instead lacks a part of it.
-func arrivedElement(e conversion.Entry, place []string, before, after any) Fate {
-	value := decode(e.Value)
-	found, _ := find(after, place[:len(place)-1])
+// elementFate returns the fate of an element without keys. A converter restores it as a
+// whole, in place of the element that it was converted to, unless a client has changed
+// that one. It is lost if that one exists, and only a part of the element came back.
+func elementFate(e conversion.Entry, path []string, before, after any) Fate {
+	value := valueOf(e)
+	found, _ := Find(after, path[:len(path)-1])
 	list, _ := found.([]any)
 	switch {
 	case len(list) == 0:
 		return Deleted
-	case slices.ContainsFunc(list, func(element any) bool { return Has(element, value) && Has(value, element) }):
+	case slices.ContainsFunc(list, func(element any) bool { return reflect.DeepEqual(element, value) }):
 		return Data
-	case slices.ContainsFunc(list, func(element any) bool { return Has(value, element) }) && (e.Digest == "" || became(before, e.Digest)):
+	case slices.ContainsFunc(list, func(element any) bool { return includes(value, element) }) && (e.Digest == "" || hasElement(before, e.Digest)):
 		return Lost
 	}
 	return Superseded
 }
 
+// isIndexed reports whether an entry is the value of a list's element without keys.
 func isIndexed(e conversion.Entry) bool {
-	place := split(e.Pointer)
-	return e.Kind == conversion.EntryValue && strings.Trim(place[len(place)-1], "0123456789") == ""
+	path := split(e.Pointer)
+	return e.Kind == conversion.EntryValue && isIndex(path[len(path)-1])
 }
 
-// became reports whether a list anywhere in a value has an element of a digest.
-func became(value any, digest string) bool {
+// hasElement reports whether any list in a value has an element with this digest.
+func hasElement(value any, digest string) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(value)), func(member any) bool { return became(member, digest) })
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), func(member any) bool { return hasElement(member, digest) })
 	case []any:
 		return slices.ContainsFunc(value, func(element any) bool {
-			return conversion.Digest(encode(element)) == digest || became(element, digest)
+			return conversion.Digest(Encode(element)) == digest || hasElement(element, digest)
 		})
 	}
 	return false
 }
 
-// Foretold says what becomes of an entry when an object is rewritten: from the object,
-// as it is at the entry's version, and as it is when it has come back from there.
-func (r Resource) Foretold(e conversion.Entry, version string, object, at, back any) Fate {
-	fate := r.Arrived(e, version, object, at)
-	if fate == Data && mentions(r.Entries(back, version), e.Pointer) {
-		return Kept
+// PredictFate returns what happens to an entry when a client rewrites its object: object
+// is the current one, at its conversion to the entry's version, and back its conversion
+// from there.
+func (r Resource) PredictFate(e conversion.Entry, version string, object, at, back any) Fate {
+	fate := r.FateAt(e, version, object, at)
+	again := func(other conversion.Entry) bool { return other.Pointer == e.Pointer || isBelow(other, e) }
+	if fate == Data && slices.ContainsFunc(r.Entries(back, version), again) {
+		return Preserved
 	}
 	return fate
 }
 
-// mentions reports whether entries are of a place, or of places in it.
-func mentions(entries []conversion.Entry, pointer string) bool {
-	return slices.ContainsFunc(entries, func(e conversion.Entry) bool {
-		return e.Pointer == pointer || strings.HasPrefix(e.Pointer, pointer+"/")
-	})
-}
+func isBelow(e, other conversion.Entry) bool { return strings.HasPrefix(e.Pointer, other.Pointer+"/") }
 
-// Holds reports whether an entry is among those of an annotation, or parts of it are.
-func Holds(entries []conversion.Entry, e conversion.Entry) bool {
+// Contains reports whether entries contain an entry, or parts of it.
+func Contains(entries []conversion.Entry, e conversion.Entry) bool {
 	return slices.ContainsFunc(entries, func(other conversion.Entry) bool {
 		if other.Pointer == e.Pointer && other.Kind == e.Kind {
-			return reflect.DeepEqual(decode(other.Value), decode(e.Value))
+			return reflect.DeepEqual(valueOf(other), valueOf(e))
 		}
-		return e.Kind == conversion.EntryValue && strings.HasPrefix(other.Pointer, e.Pointer+"/")
+		return e.Kind == conversion.EntryValue && isBelow(other, e)
 	})
 }
 
-// Alike reports whether two objects of a version have the same of an entry: as data,
-// or in the annotation.
-func (r Resource) Alike(e conversion.Entry, version string, a, b any) bool {
-	place := split(e.Pointer)
+// SameEntry reports whether two objects at a version agree about an entry: as data, or in
+// the annotation.
+func (r Resource) SameEntry(e conversion.Entry, version string, a, b any) bool {
+	path := split(e.Pointer)
 	if isIndexed(e) {
-		place = place[:len(place)-1]
+		path = path[:len(path)-1]
 	}
-	left, isLeft := find(a, place)
-	right, isRight := find(b, place)
-	if isLeft != isRight || !reflect.DeepEqual(left, right) {
+	left, inA := Find(a, path)
+	right, inB := Find(b, path)
+	if inA != inB || !reflect.DeepEqual(left, right) {
 		return false
 	}
-	return isLeft || Holds(r.Entries(a, version), e) == Holds(r.Entries(b, version), e)
+	return inA || Contains(r.Entries(a, version), e) == Contains(r.Entries(b, version), e)
 }
 
-// Has reports whether a value has all that another one has.
-func Has(value, part any) bool {
+// includes reports whether a value has all members of another one.
+func includes(value, part any) bool {
 	if part, isObject := part.(map[string]any); isObject {
 		object, ok := value.(map[string]any)
 		for name, member := range part {
-			if other, there := object[name]; !there || !Has(other, member) {
+			if other, ok := object[name]; !ok || !includes(other, member) {
 				return false
 			}
 		}
@@ -155,20 +153,21 @@ func isContainer(value any) bool {
 	return false
 }
 
-// Obstacle says why an entry of a version stays in the annotation though the object
-// is at that version. It goes on where a field was named: "v1 has no such field".
+// Obstacle says why an entry stays in the annotation, although the object is at the
+// entry's version. The text follows a field name: "v1 has no such field".
 func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, object any) string {
+	const unknown = "the rules know no place for it"
 	var schema *shape.Schema
 	if ruleset != nil {
 		schema, _ = shape.Read(ruleset.Schemas[version]) // a converter has read it before
 	}
 	if schema == nil {
-		return "the rules know no place for it"
+		return unknown
 	}
-	place := split(e.Pointer)
-	for i, segment := range place {
+	path := split(e.Pointer)
+	for i, segment := range path {
 		if isElementOf(schema, segment) {
-			if _, there := find(object, place[:i+1]); !there {
+			if _, ok := Find(object, path[:i+1]); !ok {
 				return "the list has no such element any more"
 			}
 			schema = schema.Items()
@@ -184,9 +183,9 @@ func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, o
 			return "the schema of " + version + " does not allow it: " + err.Error()
 		}
 	}
-	return "the rules know no place for it"
+	return unknown
 }
 
 func isElementOf(schema *shape.Schema, segment string) bool {
-	return isSelector(segment) || schema.Items() != nil && !schema.IsObject() && strings.Trim(segment, "0123456789") == ""
+	return isSelector(segment) || schema.Items() != nil && !schema.IsObject() && isIndex(segment)
 }

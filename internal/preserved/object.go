@@ -11,14 +11,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Resource says whose preserved data is meant: that of a resource (plural.group)
-// and its versions.
+// Resource is a resource (plural.group) and its versions. It selects the annotations
+// that hold its preserved data.
 type Resource struct {
 	Name     string
 	Versions []string
 }
 
-// Annotations of an object, nil where it has none.
+// Annotations returns the annotations of an object, nil if it has none.
 func Annotations(object any) map[string]string {
 	members, _ := object.(map[string]any)
 	metadata, _ := members["metadata"].(map[string]any)
@@ -35,14 +35,14 @@ func Annotations(object any) map[string]string {
 	return all
 }
 
-// Entries are what an object preserves of a version.
+// Entries returns what an object preserves of a version.
 func (r Resource) Entries(object any, version string) []conversion.Entry {
 	all, _ := conversion.Entries(Annotations(object), r.Name, version)
 	return all
 }
 
-// Size is what the annotations of versions take in an object, in bytes: names and
-// values, as the API server counts.
+// Size returns the size of the annotations of the versions in an object, in bytes: names
+// and values, as the API server counts.
 func (r Resource) Size(object any, versions []string) (size int) {
 	annotations := Annotations(object)
 	for _, version := range versions {
@@ -55,8 +55,7 @@ func (r Resource) Size(object any, versions []string) (size int) {
 	return size
 }
 
-// Unreadable are the versions of which an object has an annotation that is text in
-// no known format.
+// Unreadable returns the versions of which an object has an annotation in an unknown format.
 func (r Resource) Unreadable(object any) (versions []string) {
 	annotations := Annotations(object)
 	for _, version := range r.Versions {
@@ -67,8 +66,8 @@ func (r Resource) Unreadable(object any) (versions []string) {
 	return versions
 }
 
-// Foreign are the names of an object's annotations that look like preserved data,
-// and are of another resource or of a version that the resource does not have.
+// Foreign returns the names of an object's annotations that look like preserved data, but
+// belong to another resource or to a version that the resource does not have.
 func (r Resource) Foreign(object any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(Annotations(object))) {
 		if strings.HasPrefix(name, conversion.PreservedPrefix) && !slices.Contains(r.names(), name) {
@@ -78,7 +77,7 @@ func (r Resource) Foreign(object any) (names []string) {
 	return names
 }
 
-// Without is an object without its preserved data.
+// Without returns an object without its preserved data. It does not change the object.
 func (r Resource) Without(object any) any {
 	members, _ := object.(map[string]any)
 	metadata, _ := members["metadata"].(map[string]any)

@@ -17,10 +17,18 @@ import (
 
 var widgets = Resource{Name: "widgets.example.com", Versions: []string{"v1", "v2"}}
 
-// holding is an object with annotations, and what else is in it.
-func holding(annotations map[string]string, spec string) any {
-	text, _ := json.Marshal(annotations) // texts can be encoded
-	return decode([]byte(`{"metadata":{"name":"a","annotations":` + string(text) + `},"spec":` + spec + `}`))
+// object returns an object with annotations and a spec.
+func object(t *testing.T, annotations map[string]string, spec string) any {
+	t.Helper()
+	text, err := json.Marshal(annotations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := Decode([]byte(`{"metadata":{"name":"a","annotations":` + string(text) + `},"spec":` + spec + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded
 }
 
 func deflated(t *testing.T, text string) string {
@@ -59,7 +67,7 @@ func TestEntries(t *testing.T) {
 		"of another kind":    {map[string]string{"conversion-operator.io/v1.gadgets.example.com": `{"format":2,"fields":{"/a":1}}`}, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := holding(test.annotations, "{}")
+			object := object(t, test.annotations, "{}")
 			var got []string
 			for _, e := range widgets.Entries(object, "v1") {
 				got = append(got, e.Pointer+" "+string(e.Kind)+" "+string(e.Value))
@@ -77,7 +85,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-func TestArrived(t *testing.T) {
+func TestFateAt(t *testing.T) {
 	const own = "conversion-operator.io/v1.widgets.example.com"
 	value := func(pointer, value string, anchor int) conversion.Entry {
 		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryValue, Value: []byte(value), Anchor: anchor}
@@ -87,25 +95,25 @@ func TestArrived(t *testing.T) {
 		after any
 		want  Fate
 	}{
-		"restored":                 {value("/spec/a", "1", 1), holding(nil, `{"a":1}`), Data},
-		"superseded":               {value("/spec/a", "1", 1), holding(nil, `{"a":2}`), Superseded},
-		"carried on":               {value("/spec/a", "1", 1), holding(map[string]string{own: `{"format":2,"fields":{"/spec/a":1}}`}, `{}`), CarriedOn},
-		"a part is carried on":     {value("/spec/a", `{"b":1}`, 1), holding(map[string]string{own: `{"format":2,"fields":{"/spec/a/b":1}}`}, `{"a":{}}`), CarriedOn},
-		"another value":            {value("/spec/a", "1", 1), holding(map[string]string{own: `{"format":2,"fields":{"/spec/a":2}}`}, `{}`), Lost},
-		"lost":                     {value("/spec/a", "1", 1), holding(nil, `{}`), Lost},
-		"its object is gone":       {value("/spec/o/a", "1", 2), holding(nil, `{}`), Deleted},
-		"its anchor is there":      {value("/spec/o/a", "1", 1), holding(nil, `{}`), Lost},
-		"in an element":            {value(`/spec/l/[name="x~1y",port=80]/a`, "1", 3), holding(nil, `{"l":[{"name":"x/y","port":80,"a":1}]}`), Data},
-		"lost in an element":       {value(`/spec/l/[name="x",port=80]/a`, "1", 3), holding(nil, `{"l":[{"name":"x","port":80}]}`), Lost},
-		"its element is gone":      {value(`/spec/l/[name="x"]/a`, "1", 3), holding(nil, `{"l":[{"name":"y"}]}`), Deleted},
-		"an element as a whole":    {value("/spec/l/0", `{"a":1,"b":2}`, 2), holding(nil, `{"l":[{"b":2},{"a":1,"b":2}]}`), Data},
-		"a part of an element":     {value("/spec/l/0", `{"a":1,"b":2}`, 2), holding(nil, `{"l":[{"b":2}]}`), Lost},
-		"an element that differs":  {value("/spec/l/0", `{"a":1,"b":2}`, 2), holding(nil, `{"l":[{"b":3}]}`), Superseded},
-		"an absence":               {conversion.Entry{Pointer: "/spec/a", Kind: conversion.EntryAbsence}, holding(nil, `{}`), Data},
-		"an escaped name is there": {value("/spec/a~1b", "1", 1), holding(nil, `{"a/b":1}`), Data},
+		"restored":                 {value("/spec/a", "1", 1), object(t, nil, `{"a":1}`), Data},
+		"superseded":               {value("/spec/a", "1", 1), object(t, nil, `{"a":2}`), Superseded},
+		"carried on":               {value("/spec/a", "1", 1), object(t, map[string]string{own: `{"format":2,"fields":{"/spec/a":1}}`}, `{}`), CarriedOn},
+		"a part is carried on":     {value("/spec/a", `{"b":1}`, 1), object(t, map[string]string{own: `{"format":2,"fields":{"/spec/a/b":1}}`}, `{"a":{}}`), CarriedOn},
+		"another value":            {value("/spec/a", "1", 1), object(t, map[string]string{own: `{"format":2,"fields":{"/spec/a":2}}`}, `{}`), Lost},
+		"lost":                     {value("/spec/a", "1", 1), object(t, nil, `{}`), Lost},
+		"its object is gone":       {value("/spec/o/a", "1", 2), object(t, nil, `{}`), Deleted},
+		"its anchor is there":      {value("/spec/o/a", "1", 1), object(t, nil, `{}`), Lost},
+		"in an element":            {value(`/spec/l/[name="x~1y",port=80]/a`, "1", 3), object(t, nil, `{"l":[{"name":"x/y","port":80,"a":1}]}`), Data},
+		"lost in an element":       {value(`/spec/l/[name="x",port=80]/a`, "1", 3), object(t, nil, `{"l":[{"name":"x","port":80}]}`), Lost},
+		"its element is gone":      {value(`/spec/l/[name="x"]/a`, "1", 3), object(t, nil, `{"l":[{"name":"y"}]}`), Deleted},
+		"an element as a whole":    {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":2},{"a":1,"b":2}]}`), Data},
+		"a part of an element":     {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":2}]}`), Lost},
+		"an element that differs":  {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":3}]}`), Superseded},
+		"an absence":               {conversion.Entry{Pointer: "/spec/a", Kind: conversion.EntryAbsence}, object(t, nil, `{}`), Data},
+		"an escaped name is there": {value("/spec/a~1b", "1", 1), object(t, nil, `{"a/b":1}`), Data},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := widgets.Arrived(test.entry, "v1", holding(nil, "{}"), test.after); got != test.want {
+			if got := widgets.FateAt(test.entry, "v1", object(t, nil, "{}"), test.after); got != test.want {
 				t.Errorf("the fate is %s, want %s", got, test.want)
 			}
 		})

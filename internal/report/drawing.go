@@ -51,12 +51,13 @@ type node struct {
 	children []*node
 	links    []*link
 	end      *end
-	// same is the number of fields in it, itself included, that are the same in both versions.
+	// same are the paths in it, itself included, that are the same in both versions.
 	same []string
-	// other is the number of its other fields.
+	// other is the number of links that end in it or below it.
 	other int
 }
 
+// at returns the field at the path, and creates it if necessary.
 func (n *node) at(path string) *node {
 	for _, name := range split(path) {
 		i := slices.IndexFunc(n.children, func(c *node) bool { return c.name == name })
@@ -69,10 +70,10 @@ func (n *node) at(path string) *node {
 	return n
 }
 
-// count computes the counts of each field.
-func (n *node) count() {
+// sum adds the fields below each field to it, and sorts them.
+func (n *node) sum() {
 	for _, child := range n.children {
-		child.count()
+		child.sum()
 		n.same = append(n.same, child.same...)
 		n.other += child.other
 	}
@@ -95,16 +96,16 @@ func (n *node) find(path string) *node {
 	return n
 }
 
-// alike reports whether all of a field is the same in both versions.
-func alike(n, other *node) bool {
+// isSame reports whether a field and everything below it is the same in both versions.
+func isSame(n, other *node) bool {
 	return other != nil && n.other == 0 && other.other == 0 && slices.Equal(n.same, other.same)
 }
 
 func draw(m *mapping) drawing {
 	spoke, hub := &node{}, &node{}
 	for _, l := range slices.Concat(m.Ruled, m.Kept) {
-		plant(spoke, l, l.Spoke)
-		plant(hub, l, l.Hub)
+		addEnds(spoke, l, l.Spoke)
+		addEnds(hub, l, l.Hub)
 	}
 	for _, same := range m.Same {
 		for _, path := range same.Paths {
@@ -114,15 +115,15 @@ func draw(m *mapping) drawing {
 			}
 		}
 	}
-	spoke.count()
-	hub.count()
+	spoke.sum()
+	hub.sum()
 	d := drawing{Spoke: rowsOf(spoke, hub, 0, nil), Hub: rowsOf(hub, spoke, 0, nil)}
 	d.Height = max(len(d.Spoke), len(d.Hub))
 	d.curves(slices.Concat(m.Ruled, m.Kept))
 	return d
 }
 
-func plant(side *node, l *link, ends []end) {
+func addEnds(side *node, l *link, ends []end) {
 	for i := range ends {
 		n := side.at(ends[i].Path)
 		n.links, n.end = append(n.links, l), &ends[i]
@@ -134,12 +135,12 @@ func plant(side *node, l *link, ends []end) {
 func rowsOf(n, other *node, depth int, rows []row) []row {
 	var same []*node
 	for _, child := range n.children {
-		twin := other.find(child.path)
-		if alike(child, twin) {
+		counterpart := other.find(child.path)
+		if isSame(child, counterpart) {
 			same = append(same, child)
 			continue
 		}
-		child = only(child, other)
+		child = collapse(child, other)
 		rows = append(rows, row{Depth: min(depth, maxDepth), Label: child.path[len(n.path):], Note: noteOf(child), Links: child.links})
 		rows = rowsOf(child, other, depth+1, rows)
 	}
@@ -149,9 +150,9 @@ func rowsOf(n, other *node, depth int, rows []row) []row {
 	return rows
 }
 
-// only returns the chain of fields with only one field each: they share a row.
-func only(n, other *node) *node {
-	for len(n.links) == 0 && len(n.children) == 1 && !alike(n.children[0], other.find(n.children[0].path)) {
+// collapse skips fields without links that contain only one field: they share its row.
+func collapse(n, other *node) *node {
+	for len(n.links) == 0 && len(n.children) == 1 && !isSame(n.children[0], other.find(n.children[0].path)) {
 		n = n.children[0]
 	}
 	return n
@@ -225,16 +226,16 @@ func curvesOf(of kind, from, to []int) []curve {
 	case len(from) == 1 || len(to) == 1:
 		for _, left := range from {
 			for _, right := range to {
-				curves = append(curves, curve{of, bend(0, middle(left), 100, middle(right)), left, right})
+				curves = append(curves, curve{of, bezier(0, middle(left), 100, middle(right)), left, right})
 			}
 		}
 	default:
 		joint := middleOf(slices.Concat(from, to))
 		for _, left := range from {
-			curves = append(curves, curve{of, bend(0, middle(left), 50, joint), left, -1})
+			curves = append(curves, curve{of, bezier(0, middle(left), 50, joint), left, -1})
 		}
 		for _, right := range to {
-			curves = append(curves, curve{of, bend(50, joint, 100, middle(right)), -1, right})
+			curves = append(curves, curve{of, bezier(50, joint, 100, middle(right)), -1, right})
 		}
 	}
 	return curves
@@ -256,7 +257,7 @@ func (d *drawing) sameCurves() []curve {
 	}
 	var curves []curve
 	for i := range min(len(left), len(right)) {
-		curves = append(curves, curve{kinds["same"], bend(0, middle(left[i]), 100, middle(right[i])), left[i], right[i]})
+		curves = append(curves, curve{kinds["same"], bezier(0, middle(left[i]), 100, middle(right[i])), left[i], right[i]})
 	}
 	return curves
 }
@@ -272,8 +273,8 @@ func middleOf(rows []int) string {
 	return fmt.Sprintf("%.2f", float64(sum)/float64(2*len(rows)))
 }
 
-// bend returns a curve that starts and ends horizontally.
-func bend(x1 int, y1 string, x2 int, y2 string) string {
+// bezier returns a curve that starts and ends horizontally.
+func bezier(x1 int, y1 string, x2 int, y2 string) string {
 	half := (x1 + x2) / 2
 	return fmt.Sprintf("M%d %s C%d %s %d %s %d %s", x1, y1, half, y1, half, y2, x2, y2)
 }

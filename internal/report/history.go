@@ -15,7 +15,7 @@ import (
 // event is an event that the status records.
 type event struct {
 	At   metav1.Time
-	Says string
+	Text string
 }
 
 // historyOf returns the events of a status, the oldest first.

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// TestHostileText parses a report as a browser does. Whatever objects say, it has
-// the elements and attributes of our templates, and nothing else.
+// TestHostileText parses a report like a browser. For any text of objects, it has only the
+// elements and attributes of our templates.
 func TestHostileText(t *testing.T) {
-	files := worlds["hostile"]
+	files := inputs["hostile"]
 	root, err := html.Parse(strings.NewReader(write(t, read(t, files.policy, files.crd, files.objects))))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestHostileText(t *testing.T) {
 			text.WriteString(node.Data)
 		case html.ElementNode:
 			if !slices.Contains(elements, node.Data) {
-				t.Errorf("there is an element %s", node.Data)
+				t.Errorf("unexpected element %s", node.Data)
 			}
 			for _, attribute := range node.Attr {
 				if !slices.Contains(attributes, attribute.Key) {
@@ -42,19 +42,19 @@ func TestHostileText(t *testing.T) {
 			}
 		}
 	}
-	for _, said := range []string{
+	for _, want := range []string{
 		"<script>Kind</script>", "</code></pre><script>alert(1)</script>", "<svg onload=alert(3)>", "<img src=x onerror=alert(7)>",
 		`.' style='position:fixed`, "&lt;already&gt;", "<script>alert(8)</script>",
 	} {
-		if !strings.Contains(text.String(), said) {
-			t.Errorf("%s is not said as it is", said)
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %s", want)
 		}
 	}
 }
 
-// TestHiddenValues has objects with confidential values.
+// TestHiddenValues checks that a report can hide the values of objects.
 func TestHiddenValues(t *testing.T) {
-	files := worlds["hostile"]
+	files := inputs["hostile"]
 	in := read(t, files.policy, files.crd, files.objects)
 	const value = `Invalid value: &#34;integer&#34;`
 	if !strings.Contains(write(t, in), value) {
@@ -63,6 +63,6 @@ func TestHiddenValues(t *testing.T) {
 	in.HideValues = true
 	hidden := write(t, in)
 	if strings.Contains(hidden, value) || !strings.Contains(hidden, "InvalidBefore") {
-		t.Error("a value is shown, or what was found is not")
+		t.Error("the report shows a value, or lacks the finding")
 	}
 }

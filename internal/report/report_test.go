@@ -28,8 +28,8 @@ var (
 	made    = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 )
 
-// worlds are the reports in testdata, and what they are made of.
-var worlds = map[string]struct{ policy, crd, objects string }{
+// inputs are the input files of the reports in testdata.
+var inputs = map[string]struct{ policy, crd, objects string }{
 	"crontab-cronspec": {
 		filepath.Join(samples, "crontab-cronspec", "2-policy.yaml"), filepath.Join(samples, "crontab-cronspec", "3-crd-both.yaml"),
 		filepath.Join(samples, "crontab-cronspec", "objects.yaml"),
@@ -38,28 +38,28 @@ var worlds = map[string]struct{ policy, crd, objects string }{
 		filepath.Join(samples, "crontab-hostport", "2-policy.yaml"), filepath.Join(samples, "crontab-hostport", "3-crd-both.yaml"),
 		filepath.Join(samples, "crontab-hostport", "objects.yaml"),
 	},
-	"preserved-data": {triedFile("policy.yaml"), triedFile("crd.yaml"), triedFile("objects.yaml")},
-	"cluster":        {world("cluster", "policy.yaml"), world("cluster", "crd.yaml"), world("cluster", "objects.yaml")},
-	"hostile":        {world("hostile", "policy.yaml"), world("hostile", "crd.yaml"), world("hostile", "objects.yaml")},
+	"preserved-data": {verifyFile("policy.yaml"), verifyFile("crd.yaml"), verifyFile("objects.yaml")},
+	"cluster":        {inputFile("cluster", "policy.yaml"), inputFile("cluster", "crd.yaml"), inputFile("cluster", "objects.yaml")},
+	"hostile":        {inputFile("hostile", "policy.yaml"), inputFile("hostile", "crd.yaml"), inputFile("hostile", "objects.yaml")},
 }
 
-// triedFile is a file of a case of package verify.
-func triedFile(file string) string {
+// verifyFile returns a file in the testdata of package verify.
+func verifyFile(file string) string {
 	return filepath.Join("..", "verify", "testdata", "preserved-data", file)
 }
 
-func world(name, file string) string { return filepath.Join("testdata", name, file) }
+func inputFile(name, file string) string { return filepath.Join("testdata", name, file) }
 
 func TestWrite(t *testing.T) {
-	for name, files := range worlds {
+	for name, files := range inputs {
 		t.Run(name, func(t *testing.T) {
 			compare(t, name+".html", write(t, read(t, files.policy, files.crd, files.objects)))
 		})
 	}
 }
 
-// compare holds a report against the one that is committed, line by line. That has
-// a word in place of the style sheet.
+// compare compares a report with its golden file, which has the name of the style sheet
+// instead of its text.
 func compare(t *testing.T, file, got string) {
 	t.Helper()
 	got = strings.Replace(got, "<style>"+style+"</style>", "<style>style.css</style>", 1)
@@ -75,8 +75,7 @@ func write(t *testing.T, in Input) string {
 	return out.String()
 }
 
-// read makes an input from files, as the command does; without objects where
-// that name is empty.
+// read returns an input from files, like the command; objectsFile may be empty.
 func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -139,15 +138,15 @@ func TestWide(t *testing.T) {
 	compare(t, "wide.html", write(t, in))
 	page := newPage(in)
 	if rows := page.Mappings[0].Drawn.Height; rows > 100 {
-		t.Errorf("the drawing has %d rows: what is the same in both versions is to share rows", rows)
+		t.Errorf("the drawing has %d rows: fields that are the same in both versions must share rows", rows)
 	}
 }
 
-// wide has 20 blocks of 50 fields. In every third of them a field is moved, and
-// another one is in one version only.
+// wide has 20 blocks of 50 fields. In every third block, a rule moves one field, and only
+// one version has another one.
 func wide(t *testing.T) Input {
 	t.Helper()
-	in := read(t, worlds["crontab-hostport"].policy, worlds["crontab-hostport"].crd, "")
+	in := read(t, inputs["crontab-hostport"].policy, inputs["crontab-hostport"].crd, "")
 	spoke, hub := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}
 	var rules []v1alpha1.Rule
 	for i := range 20 {
@@ -182,10 +181,10 @@ func wide(t *testing.T) Input {
 	return in
 }
 
-// TestOneLineOfTime has two reports of one input, made at different times: they
-// differ in one line, and without a time in none.
+// TestOneLineOfTime checks that two reports of one input at different times differ in one
+// line, and without a time in none.
 func TestOneLineOfTime(t *testing.T) {
-	in := read(t, worlds["cluster"].policy, worlds["cluster"].crd, worlds["cluster"].objects)
+	in := read(t, inputs["cluster"].policy, inputs["cluster"].crd, inputs["cluster"].objects)
 	first := strings.Split(write(t, in), "\n")
 	in.Made = made.Add(time.Hour)
 	second := strings.Split(write(t, in), "\n")
@@ -201,6 +200,6 @@ func TestOneLineOfTime(t *testing.T) {
 	}
 	in.Made = time.Time{}
 	if again := write(t, in); strings.Contains(again, "Made <time") || again != write(t, in) {
-		t.Error("a report without a time tells one, or differs from itself")
+		t.Error("a report without a time has one, or two such reports differ")
 	}
 }

@@ -16,8 +16,8 @@ import (
 // number formats n with thin spaces that do not break lines: 1 234 567.
 func number[N int | int64](n N) string {
 	text := fmt.Sprint(n)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "\u202f" + text[at:]
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
 	}
 	return text
 }

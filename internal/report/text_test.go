@@ -54,8 +54,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestCurves has a link with one field, with several on one side, on both, and on
-// one side only.
+// TestCurves has links with one or several fields on each side, and on one side only.
 func TestCurves(t *testing.T) {
 	for name, test := range map[string]struct {
 		from, to []int
@@ -78,7 +77,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// TestTones has conditions for which True is good, and others for which it is bad.
+// TestTones has conditions whose status True is good, and others for which it is bad.
 func TestTones(t *testing.T) {
 	for _, test := range []struct {
 		condition string
@@ -100,8 +99,7 @@ func TestTones(t *testing.T) {
 	}
 }
 
-// TestBar has the objects of a run that goes on: the parts of its bar meet, and
-// fill it.
+// TestBar checks that the parts of a bar are adjacent, and fill it.
 func TestBar(t *testing.T) {
 	r := runOf(&v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning, Total: 9, Rewritten: 2, Current: 1, Failed: 1})
 	x := int64(0)

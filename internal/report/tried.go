@@ -15,10 +15,10 @@ type tried struct {
 	Errors, Carried, Notes []finding
 }
 
-// finding is a finding of verify, in words.
+// finding is a finding of verify, as text.
 type finding struct {
 	verify.Finding
-	Says, Example string
+	Summary, Example string
 }
 
 func triedOf(found *verify.Report, hideValues bool) *tried {
@@ -27,9 +27,9 @@ func triedOf(found *verify.Report, hideValues bool) *tried {
 		if hideValues {
 			f.Example.Before, f.Example.After, f.Example.Message = nil, nil, ""
 		}
-		entry := finding{Finding: f, Says: f.Says(), Example: f.Example.Object}
+		entry := finding{Finding: f, Summary: f.Summary(), Example: f.Example.Object}
 		if !hideValues {
-			entry.Example = f.ExampleSays()
+			entry.Example = f.ExampleText()
 		}
 		switch f.Severity {
 		case verify.SeverityError:

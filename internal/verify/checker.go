@@ -18,11 +18,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // Compile compiles a policy's rules against a CustomResourceDefinition, and returns
-// the errors for which the operator would refuse it. The plan has at least two
-// versions, because otherwise there would be nothing to convert.
+// the errors for which the operator would refuse it. Rules for fewer than two versions
+// are an error, because there is nothing to convert.
 func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (compile.Result, []RuleError) {
 	rules := policy.Spec.Converter.Declarative
 	if rules == nil {
@@ -46,8 +47,8 @@ func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResou
 
 // Checker converts objects from version to version. Only one goroutine may use it.
 type Checker struct {
-	plan *conversion.Ruleset
-	// converter is nil if something else converts.
+	ruleset *conversion.Ruleset
+	// converter is nil for a Checker by NewThrough.
 	converter *conversion.Converter
 	convertBy Convert
 	versions  map[string]*version
@@ -77,15 +78,15 @@ func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceD
 	for _, missing := range result.Missing {
 		c.report.Warnings = append(c.report.Warnings, missing.Error())
 	}
-	c.plan, c.report.Versions, c.report.RulesetHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
-	for _, pair := range c.plan.Pairs() {
+	c.ruleset, c.report.Versions, c.report.RulesetHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
+	for _, pair := range c.ruleset.Pairs() {
 		c.directions[pair] = &Direction{From: pair[0], To: pair[1], Rules: fidelity(result, pair)}
 	}
 	return c, c.prepare(crd)
 }
 
 func (c *Checker) prepare(crd *apiextensionsv1.CustomResourceDefinition) (err error) {
-	if c.converter, err = conversion.NewConverter(c.plan); err != nil {
+	if c.converter, err = conversion.NewConverter(c.ruleset); err != nil {
 		return err
 	}
 	c.convertBy = c.converter.Convert
@@ -131,40 +132,40 @@ func (c *Checker) Warn(text string) { c.report.Warnings = append(c.report.Warnin
 // objects of other kinds, and does not check them.
 func (c *Checker) Check(ctx context.Context, object manifest.Object) {
 	group, version, _ := strings.Cut(object.APIVersion, "/")
-	if group != c.plan.Group || object.Kind != c.plan.Kind {
+	if group != c.ruleset.Group || object.Kind != c.ruleset.Kind {
 		c.report.Skipped++
 		return
 	}
 	c.report.Objects++
-	traveller, err := c.depart(ctx, object, version)
+	t, err := c.admit(ctx, object, version)
 	if err != nil {
-		c.tally.find(NotConverted, version, "", Example{Object: object.String(), Message: err.Error()})
+		c.tally.record(NotConverted, version, "", Example{Object: object.String(), Message: err.Error()})
 		return
 	}
-	c.foreignAnnotations(traveller)
-	if c.holdsEntries(traveller.start.tree) {
+	c.foreignAnnotations(t)
+	if c.holdsEntries(t.start.tree) {
 		c.report.Preserving++
 	}
-	c.everywhere(ctx, traveller)
+	c.roundTrips(ctx, t)
 }
 
-// depart treats an object like an API server that receives it from a client.
-func (c *Checker) depart(ctx context.Context, object manifest.Object, own string) (traveller, error) {
-	t := traveller{name: object.String(), own: own}
-	of := c.versions[own]
-	if of == nil || !slices.Contains(c.plan.Versions, own) {
-		return t, fmt.Errorf("the policy does not convert version %q, only %s", own, strings.Join(c.plan.Versions, ", "))
+// admit treats an object like an API server that receives it from a client.
+func (c *Checker) admit(ctx context.Context, object manifest.Object, version string) (testObject, error) {
+	t := testObject{name: object.String(), version: version}
+	of := c.versions[version]
+	if of == nil || !slices.Contains(c.ruleset.Versions, version) {
+		return t, fmt.Errorf("the policy does not convert version %q, only %s", version, strings.Join(c.ruleset.Versions, ", "))
 	}
 	x, pruned, err := of.create(object.JSON)
 	if err != nil {
 		return t, err
 	}
 	for _, d := range pruned {
-		c.tally.find(Unknown, own, "", Example{Object: t.name, Path: d.Path, Before: shown(d.Before), Fields: len(pruned)})
+		c.tally.record(Unknown, version, "", Example{Object: t.name, Path: d.Path, Before: shorten(d.Before), Fields: len(pruned)})
 	}
 	errs := of.validate(ctx, x)
 	for _, err := range errs {
-		c.tally.find(InvalidBefore, own, "", Example{Object: t.name, Path: pathOfField(err.Field), Message: err.ErrorBody()})
+		c.tally.record(InvalidBefore, version, "", Example{Object: t.name, Path: pathOfField(err.Field), Message: err.ErrorBody()})
 	}
 	t.start, t.validate = x, len(errs) == 0
 	return t, nil
@@ -173,22 +174,22 @@ func (c *Checker) depart(ctx context.Context, object manifest.Object, own string
 // Canaries converts canary objects, which are made up from the rules. It does not
 // validate them, because their values come from no schema.
 func (c *Checker) Canaries(ctx context.Context) {
-	for _, spoke := range c.plan.Spokes {
-		c.canary(ctx, spoke.Version, c.plan.Hub)
-		c.canary(ctx, c.plan.Hub, spoke.Version)
+	for _, spoke := range c.ruleset.Spokes {
+		c.canary(ctx, spoke.Version, c.ruleset.Hub)
+		c.canary(ctx, c.ruleset.Hub, spoke.Version)
 	}
 }
 
 func (c *Checker) canary(ctx context.Context, version, to string) {
 	c.report.Canaries++
 	text := c.converter.Canary(version, to)
-	tree, err := decode(text)
+	tree, err := preserved.Decode(text)
 	if err != nil {
 		err = errors.Join(errors.New("the canary object is not JSON"), err)
-		c.tally.find(NotConverted, version, to, Example{Object: "canary", Message: err.Error()})
+		c.tally.record(NotConverted, version, to, Example{Object: "canary", Message: err.Error()})
 		return
 	}
-	c.everywhere(ctx, traveller{name: "canary object of " + version, own: version, start: value{text, tree}, canary: true})
+	c.roundTrips(ctx, testObject{name: "canary object of " + version, version: version, start: value{text, tree}, canary: true})
 }
 
 // Report returns the current result. The argument describes the source of the objects.

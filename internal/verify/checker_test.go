@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
@@ -27,7 +28,7 @@ func crontab(version, name, fields string) manifest.Object {
 	return manifest.NewObject("f", []byte(`{"apiVersion":"example.com/`+version+`","kind":"CronTab","metadata":{"name":"`+name+`"`+fields+`}`))
 }
 
-// TestNotConverted has an object whose annotations leave no room for what is to be kept.
+// TestNotConverted has an object whose annotations leave no room for preserved data.
 func TestNotConverted(t *testing.T) {
 	c := crontabs(t)
 	c.Check(t.Context(), crontab("v1beta1", "big", `,"annotations":{"all":"`+strings.Repeat("x", 256<<10-10)+`"}},"note":"no room"`))
@@ -53,11 +54,11 @@ func TestNotConverted(t *testing.T) {
 	}
 }
 
-// TestLost holds an object against one that a wrong conversion would bring back.
+// TestLost compares an object with one that a wrong conversion returns.
 func TestLost(t *testing.T) {
 	for name, test := range map[string]struct {
-		home string
-		want []Finding
+		returned string
+		want     []Finding
 	}{
 		"nothing":         {`{"b":[{"c":1.50}],"a":"x"}`, []Finding{}},
 		"the annotations": {`{"a":"x","b":[{"c":1.50}],"metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{}"}}}`, []Finding{}},
@@ -70,18 +71,18 @@ func TestLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := crontabs(t)
-			start, err := decode([]byte(`{"a":"x","b":[{"c":1.50}],"metadata":{}}`))
+			start, err := preserved.Decode([]byte(`{"a":"x","b":[{"c":1.50}],"metadata":{}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			home, err := decode([]byte(test.home))
+			returned, err := preserved.Decode([]byte(test.returned))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if members := home.(map[string]any); members["metadata"] == nil {
+			if members := returned.(map[string]any); members["metadata"] == nil {
 				members["metadata"] = map[string]any{}
 			}
-			lost := c.lost(traveller{name: "o", start: value{tree: start}}, "v1beta1", "v1", value{tree: home}, nil)
+			lost := c.lost(testObject{name: "o", start: value{tree: start}}, "v1beta1", "v1", value{tree: returned}, nil)
 			if lost != (len(test.want) > 0) {
 				t.Errorf("lost is %v", lost)
 			}
@@ -95,7 +96,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestReportDoesNotGrow finds more than a report holds.
+// TestReportDoesNotGrow has more findings than a report holds.
 func TestReportDoesNotGrow(t *testing.T) {
 	c := crontabs(t)
 	for i := range maxKept + 50 {
@@ -110,7 +111,7 @@ func TestReportDoesNotGrow(t *testing.T) {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 	for i := range maxKept + 50 {
-		c.tally.keep("v1", "v1beta1", []keptPart{{fmt.Sprint(".map.", i), 1}})
+		c.tally.addKept("v1", "v1beta1", []keptPart{{fmt.Sprint(".map.", i), 1}})
 	}
 	if got := len(c.Report("f").Kept); got != maxKept {
 		t.Errorf("%d kept fields", got)
@@ -126,7 +127,7 @@ func TestNoRules(t *testing.T) {
 }
 
 func TestKeptIn(t *testing.T) {
-	tree, err := decode([]byte(`{"metadata":{"annotations":{"other":"x",` +
+	tree, err := preserved.Decode([]byte(`{"metadata":{"annotations":{"other":"x",` +
 		`"conversion-operator.io/v1.ts.example.com":"{\"format\":2,\"fields\":{\"/spec/a~1b\":1,\"/spec/l/[n=\\\"x\\\"]/w\":22,\"/spec/m/0\":[]},\"absent\":[\"/spec/no\"]}",` +
 		`"conversion-operator.io/v1":"{\"/spec/old\":\"x\"}","conversion-operator.io/v2.ts.example.com":"not JSON","conversion-operator.io/v3.others.example.com":"{}"}}}`))
 	if err != nil {
@@ -141,7 +142,14 @@ func TestKeptIn(t *testing.T) {
 }
 
 func TestOnlyDropped(t *testing.T) {
-	paths := []string{".spec.legacy.mode", ".spec.parts[*].old", `.spec["a/b"]`, ".spec.map[*].old"}
+	var drops []conversion.Path
+	for _, text := range []string{".spec.legacy.mode", ".spec.parts[*].old", `.spec["a/b"]`, ".spec.map[*].old"} {
+		path, err := conversion.ParsePath(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drops = append(drops, path)
+	}
 	for name, test := range map[string]struct {
 		before, after string
 		want          bool
@@ -156,15 +164,15 @@ func TestOnlyDropped(t *testing.T) {
 		"an empty object":  {`{"spec":{"legacy":{}}}`, `{"spec":{}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, err := decode([]byte(test.before))
+			before, err := preserved.Decode([]byte(test.before))
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := decode([]byte(test.after))
+			after, err := preserved.Decode([]byte(test.after))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := onlyDropped(before, after, paths); got != test.want {
+			if got := onlyDropped(before, after, drops); got != test.want {
 				t.Errorf("got %v", got)
 			}
 			if onlyDropped(before, after, nil) {

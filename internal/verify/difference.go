@@ -4,12 +4,13 @@
 package verify
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // difference is a field with two different values.
@@ -18,24 +19,6 @@ type difference struct {
 	Path string
 	// Before and After are the values as JSON, empty if there is none.
 	Before, After string
-}
-
-// decode reads JSON and keeps the text of numbers.
-func decode(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
-	return value, err
-}
-
-// encode writes a value as JSON.
-func encode(value any) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // every decoded value can be encoded
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // differences returns the fields in which two values differ, by their paths. It
@@ -63,21 +46,24 @@ func compare(path string, before, after any, found func(difference)) {
 			return
 		}
 	}
-	found(difference{orRoot(path), string(encode(before)), string(encode(after))})
+	if path == "" {
+		path = "."
+	}
+	found(difference{path, string(preserved.Encode(before)), string(preserved.Encode(after))})
 }
 
 func compareMembers(path string, before, after map[string]any, found func(difference)) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		left, wasThere := before[name]
-		right, isThere := after[name]
-		at := path + member(name)
+		left, inBefore := before[name]
+		right, inAfter := after[name]
+		at := path + conversion.Path{name}.String()
 		switch {
-		case !isThere:
-			found(difference{at, string(encode(left)), ""})
-		case !wasThere:
-			found(difference{at, "", string(encode(right))})
+		case !inAfter:
+			found(difference{at, string(preserved.Encode(left)), ""})
+		case !inBefore:
+			found(difference{at, "", string(preserved.Encode(right))})
 		default:
 			compare(at, left, right, found)
 		}
@@ -89,33 +75,16 @@ func compareElements(path string, before, after []any, found func(difference)) {
 		at := path + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case i >= len(after):
-			found(difference{at, string(encode(before[i])), ""})
+			found(difference{at, string(preserved.Encode(before[i])), ""})
 		case i >= len(before):
-			found(difference{at, "", string(encode(after[i]))})
+			found(difference{at, "", string(preserved.Encode(after[i]))})
 		default:
 			compare(at, before[i], after[i], found)
 		}
 	}
 }
 
-func orRoot(path string) string {
-	if path == "" {
-		return "."
-	}
-	return path
-}
-
-var plainName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
-
-// member formats a name as a part of a path.
-func member(name string) string {
-	if plainName.MatchString(name) {
-		return "." + name
-	}
-	return `["` + name + `"]`
-}
-
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
-// general returns a path without the indexes of elements, so that equal findings are counted together.
-func general(path string) string { return index.ReplaceAllString(path, "[*]") }
+// withoutIndexes returns a path with [*] for each index, so that equal findings are counted together.
+func withoutIndexes(path string) string { return index.ReplaceAllString(path, conversion.Each) }

@@ -10,7 +10,7 @@
 // the version does not know, and validates the object as the next write would. It
 // compares the returned object with the original, including the text of numbers
 // (difference.go). Only a field that a drop rule gives up may be missing. The Checker
-// counts what annotations preserved on the way (kept.go).
+// counts what annotations preserved on the way, and finds preserved data that is lost (entries.go).
 //
 // The Report (report.go) is the final result: it does not grow with the number of
 // objects, because equal findings are counted together (tally.go). It can be written

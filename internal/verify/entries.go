@@ -4,7 +4,7 @@
 package verify
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
@@ -13,180 +13,188 @@ import (
 // Preserved values must not vanish. A value of the version to which an object is
 // converted becomes data there, is superseded by live data, was deleted with the
 // object around it, or stays in the annotation. A value of any other version is still
-// there, or has become the same in a conversion to its version.
+// in the annotation, or becomes the same data in a conversion to its version.
 
 // resource is the one whose preserved data is checked.
 func (c *Checker) resource() preserved.Resource {
-	return preserved.Resource{Name: c.plan.CRD, Versions: c.plan.Versions}
+	return preserved.Resource{Name: c.ruleset.CRD, Versions: c.ruleset.Versions}
 }
 
-// station is an object at a version on its way, and its conversions to other versions,
-// which are nil if they fail.
-type station struct {
+// keptPart is a value that an annotation preserves for another version.
+type keptPart struct {
+	// Path is that of a policy, with [*] for elements.
+	Path string
+	// Bytes is the size of its value, and 4 for an absent field.
+	Bytes int
+}
+
+// keptIn returns what the annotations of an object preserve for the versions, and the
+// size of those annotations in bytes: names and values, as the API server counts.
+func keptIn(tree any, of preserved.Resource, versions []string) (parts []keptPart, size int) {
+	const absentBytes = 4
+	for _, version := range versions {
+		for _, e := range of.Entries(tree, version) {
+			part := keptPart{preserved.Path(e.Pointer), len(e.Value)}
+			if e.Kind == conversion.EntryAbsence {
+				part.Bytes = absentBytes
+			}
+			parts = append(parts, part)
+		}
+	}
+	return parts, of.Size(tree, versions)
+}
+
+// snapshot is an object during a round trip, and its conversions to other versions,
+// which are nil if they failed.
+type snapshot struct {
 	value
 	at map[string]*value
 }
 
-func newStation(x value, version string) *station {
-	return &station{x, map[string]*value{version: &x}}
+func newSnapshot(x value, version string) *snapshot {
+	return &snapshot{x, map[string]*value{version: &x}}
 }
 
-// atVersion converts the object of a station, once for each version.
-func (c *Checker) atVersion(t traveller, s *station, version string) *value {
-	if known, there := s.at[version]; there {
+// atVersion converts a snapshot, once for each version.
+func (c *Checker) atVersion(t testObject, s *snapshot, version string) *value {
+	if known, ok := s.at[version]; ok {
 		return known
 	}
 	s.at[version] = nil
-	if x, _, err := c.leg(t, s.value, version); err == nil {
+	if x, _, err := c.convert(t, s.value, version); err == nil {
 		s.at[version] = &x
 	}
 	return s.at[version]
 }
 
-// vanished finds the entries that an object has lost in a round trip, and reports
-// whether there are any that no rule drops. What was preserved on the way there is
+// entriesLost records the entries that an object has lost in a round trip, and reports
+// whether there are any that no rule drops. What the first conversion has preserved is
 // checked by the comparison of the returned object.
-func (c *Checker) vanished(t traveller, from, to string, there, home value) (lost bool) {
-	start, away, back := newStation(t.start, from), newStation(there, to), newStation(home, from)
-	for _, version := range c.plan.Versions {
+func (c *Checker) entriesLost(t testObject, from, to string, converted, returned value) (lost bool) {
+	start, away, back := newSnapshot(t.start, from), newSnapshot(converted, to), newSnapshot(returned, from)
+	for _, version := range c.ruleset.Versions {
 		for _, e := range c.resource().Entries(t.start.tree, version) {
 			if c.isLost(t, e, version, to, start, away) ||
-				version == from && c.resource().Arrived(e, from, t.start.tree, home.tree) == preserved.Lost {
-				lost = c.lose(t, e, version, from, to) || lost
+				version == from && c.resource().FateAt(e, from, t.start.tree, returned.tree) == preserved.Lost {
+				lost = c.recordLost(t, e, version, from, to) || lost
 			}
 		}
 		if version == from {
 			continue
 		}
-		for _, e := range c.resource().Entries(there.tree, version) {
+		for _, e := range c.resource().Entries(converted.tree, version) {
 			if c.isLost(t, e, version, from, away, back) {
-				lost = c.lose(t, e, version, to, from) || lost
+				lost = c.recordLost(t, e, version, to, from) || lost
 			}
 		}
 	}
 	return lost
 }
 
-// lose records a lost entry, unless a rule drops its field.
-func (c *Checker) lose(t traveller, e conversion.Entry, version, from, to string) bool {
+// recordLost records a lost entry, unless a rule drops its field.
+func (c *Checker) recordLost(t testObject, e conversion.Entry, version, from, to string) bool {
 	if c.isDropped(e, version, from, to) {
 		return false
 	}
-	c.tally.find(Lost, from, to, Example{
-		Object: t.name, Path: preserved.Place(e.Pointer), Preserved: version, Before: shown(string(e.Value)),
+	c.tally.record(Lost, from, to, Example{
+		Object: t.name, Path: preserved.ExactPath(e.Pointer), Preserved: version, Before: shorten(string(e.Value)),
 	})
 	return true
 }
 
-// isLost reports whether an entry of a version is lost in a conversion from x to y,
+// isLost reports whether an entry of a version is lost in the conversion from x to y,
 // which is at the version to.
-func (c *Checker) isLost(t traveller, e conversion.Entry, version, to string, x, y *station) bool {
+func (c *Checker) isLost(t testObject, e conversion.Entry, version, to string, x, y *snapshot) bool {
 	of := c.resource()
 	if version == to {
-		return of.Arrived(e, version, x.tree, y.tree) == preserved.Lost
+		return of.FateAt(e, version, x.tree, y.tree) == preserved.Lost
 	}
-	if preserved.Holds(of.Entries(y.tree, version), e) {
+	if preserved.Contains(of.Entries(y.tree, version), e) {
 		return false
 	}
 	before, after := c.atVersion(t, x, version), c.atVersion(t, y, version)
 	if before == nil || after == nil {
-		return false // the trip there reports it
+		return false // the trip to that version reports it
 	}
-	return of.Arrived(e, version, x.tree, before.tree) == preserved.Lost || !of.Alike(e, version, before.tree, after.tree)
+	return of.FateAt(e, version, x.tree, before.tree) == preserved.Lost || !of.SameEntry(e, version, before.tree, after.tree)
 }
 
 // isDropped reports whether a rule drops the field of an entry.
 func (c *Checker) isDropped(e conversion.Entry, version, from, to string) bool {
-	at := segment.FindAllString(preserved.Path(e.Pointer), -1)
-	for _, path := range append(dropsOf(c.report.Leaves, c.plan.Hub, from, to), dropsOf(c.report.Leaves, c.plan.Hub, version, to)...) {
-		if drop := segment.FindAllString(path, -1); len(drop) <= len(at) && strings.Join(drop, "") == strings.Join(at[:len(drop)], "") {
-			return true
-		}
-	}
-	return false
+	path, _ := conversion.ParsePath(preserved.Path(e.Pointer)) // a malformed pointer has no path: no rule drops it
+	drops := slices.Concat(dropsOf(c.report.Leaves, c.ruleset.Hub, from, to), dropsOf(c.report.Leaves, c.ruleset.Hub, version, to))
+	return slices.ContainsFunc(drops, path.HasPrefix)
 }
 
-// withoutGains returns the converted object without the data that was preserved before
-// and has a place now: the conversion of the object without its annotations, if the
-// object only adds to that.
-func (c *Checker) withoutGains(t traveller, from, to string, home value) value {
-	if !c.holdsEntries(t.start.tree) || len(c.compare(t, home)) == 0 {
-		return home
+// withoutRestored returns a returned object without the preserved data that became data
+// in the round trip: the round trip of the object without its annotations, unless the
+// two differ in more than added fields.
+func (c *Checker) withoutRestored(t testObject, from, to string, returned value) value {
+	if !c.holdsEntries(t.start.tree) || len(c.compare(t, returned)) == 0 {
+		return returned
 	}
 	bare := value{tree: c.resource().Without(t.start.tree)}
-	bare.text = encode(bare.tree)
-	for _, at := range []string{to, from} {
+	bare.text = preserved.Encode(bare.tree)
+	for _, version := range []string{to, from} {
 		var err error
-		if bare, _, err = c.leg(t, bare, at); err != nil {
-			return home
+		if bare, _, err = c.convert(t, bare, version); err != nil {
+			return returned
 		}
 	}
-	for _, d := range differences(c.resource().Without(bare.tree), c.resource().Without(home.tree)) {
+	for _, d := range differences(c.resource().Without(bare.tree), c.resource().Without(returned.tree)) {
 		if d.Before != "" {
-			return home
+			return returned
 		}
 	}
 	return bare
 }
 
 // foreignAnnotations records annotations of the original object that no converter reads.
-func (c *Checker) foreignAnnotations(t traveller) {
+func (c *Checker) foreignAnnotations(t testObject) {
 	of := c.resource()
 	for _, version := range of.Unreadable(t.start.tree) {
-		c.tally.find(Unreadable, version, "", Example{
-			Object: t.name, Path: annotation(conversion.AnnotationName(of.Name, version)),
+		c.tally.record(Unreadable, version, "", Example{
+			Object: t.name, Path: annotationPath(conversion.AnnotationName(of.Name, version)),
 			Message: "the text is in no format that this version of conversion-operator knows",
 		})
 	}
 	for _, name := range of.Foreign(t.start.tree) {
-		c.tally.find(Foreign, t.own, "", Example{
-			Object: t.name, Path: annotation(name),
+		c.tally.record(Foreign, t.version, "", Example{
+			Object: t.name, Path: annotationPath(name),
 			Message: "the annotation belongs to another resource, or to a version that the rules do not have",
 		})
 	}
 }
 
-func annotation(name string) string { return ".metadata.annotations" + member(name) }
+func annotationPath(name string) string {
+	return conversion.Path{"metadata", "annotations", name}.String()
+}
 
-// foretell counts what happens to the entries of the original object when a client
+// countFates counts what happens to the entries of the original object when a client
 // rewrites it: to those of another version in a round trip, to those of its own
-// version in the first conversion.
-func (c *Checker) foretell(t traveller, to string, there, home value) {
-	for _, version := range []string{to, t.own} {
-		at := there
-		if version == t.own {
-			if at = home; to != c.firstOther(t.own) {
+// version in the first round trip.
+func (c *Checker) countFates(t testObject, to string, converted, returned value) {
+	firstOther := c.ruleset.Versions[slices.IndexFunc(c.ruleset.Versions, func(version string) bool { return version != t.version })]
+	for _, version := range []string{to, t.version} {
+		at := converted
+		if version == t.version {
+			if at = returned; to != firstOther {
 				continue
 			}
 		}
 		for _, e := range c.resource().Entries(t.start.tree, version) {
-			fate := c.resource().Foretold(e, version, t.start.tree, at.tree, home.tree)
-			c.tally.preserve(version, preserved.Path(e.Pointer), fate)
+			fate := c.resource().PredictFate(e, version, t.start.tree, at.tree, returned.tree)
+			c.tally.addFate(version, preserved.Path(e.Pointer), fate)
 			if fate == preserved.CarriedOn {
-				c.tally.find(Carried, version, "", Example{
-					Object: t.name, Path: preserved.Place(e.Pointer), Message: preserved.Obstacle(c.plan, version, e, at.tree),
+				c.tally.record(Carried, version, "", Example{
+					Object: t.name, Path: preserved.ExactPath(e.Pointer), Message: preserved.Obstacle(c.ruleset, version, e, at.tree),
 				})
 			}
 		}
 	}
 }
 
-// firstOther returns the first version that is not this one.
-func (c *Checker) firstOther(version string) string {
-	for _, other := range c.plan.Versions {
-		if other != version {
-			return other
-		}
-	}
-	return ""
-}
-
 // holdsEntries reports whether an object preserves anything.
 func (c *Checker) holdsEntries(tree any) bool {
-	for _, version := range c.plan.Versions {
-		if len(c.resource().Entries(tree, version)) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.ruleset.Versions, func(version string) bool { return len(c.resource().Entries(tree, version)) > 0 })
 }

@@ -20,17 +20,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
-// forgetful converts as converter does, and forgets what an object preserves of the
-// versions that it is told to forget, before or after it converts.
+// forgetful returns a converter that removes preserved data: before and after select the
+// versions whose annotations it removes from the object before or after the conversion.
 func forgetful(converter Convert, before, after func(from, to, of string) bool) Convert {
-	forget := func(object []byte, forgets func(of string) bool) []byte {
+	forget := func(object []byte, selected func(of string) bool) []byte {
 		tree := map[string]any{}
 		_ = json.Unmarshal(object, &tree) // it was JSON
 		metadata := tree["metadata"].(map[string]any)
 		annotations, _ := metadata["annotations"].(map[string]any)
 		maps.DeleteFunc(annotations, func(name string, _ any) bool {
 			of, _, _ := strings.Cut(strings.TrimPrefix(name, conversion.PreservedPrefix), ".")
-			return forgets(of)
+			return selected(of)
 		})
 		if len(annotations) == 0 {
 			delete(metadata, "annotations")
@@ -39,18 +39,14 @@ func forgetful(converter Convert, before, after func(from, to, of string) bool) 
 		return text
 	}
 	return func(dst, object []byte, to string) ([]byte, error) {
-		tree, err := decode(object)
-		if err != nil {
-			return nil, err
-		}
-		_, from, _ := strings.Cut(tree.(map[string]any)["apiVersion"].(string), "/")
+		_, from, _ := strings.Cut(manifest.NewObject("", object).APIVersion, "/")
 		out, err := converter(nil, forget(object, func(of string) bool { return before(from, to, of) }), to)
 		return append(dst, forget(out, func(of string) bool { return after(from, to, of) })...), err
 	}
 }
 
-// TestVanished sends objects through converters that forget what is preserved.
-func TestVanished(t *testing.T) {
+// TestEntriesLost converts objects with converters that remove preserved data.
+func TestEntriesLost(t *testing.T) {
 	directory := filepath.Join("testdata", "preserved-data")
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
 	rules := compile.Compile(crd, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml").Spec.Converter.Declarative)
@@ -81,24 +77,24 @@ func TestVanished(t *testing.T) {
 		before, after func(from, to, of string) bool
 		want          []string
 	}{
-		"nothing is forgotten":                     {of("v2", note, "{}"), never, never, nil},
-		"nothing of a third version":               {of("v2", tier, "{}"), never, never, nil},
-		"nothing of an element":                    {of("v2", parts, `{"parts":[{"image":"i"}]}`), never, never, nil},
-		"nothing of the hub, between spokes":       {of("v3", hubsOwn, "{}"), never, never, nil},
-		"nothing of its own":                       {of("v1", former, "{}"), never, never, nil},
-		"a value that has a place now":             {of("v2", note, "{}"), arriving, never, []string{"v2 → v1: .spec.note of v1", "v3 → v1: .spec.note of v1"}},
-		"a value of format 1":                      {of("v2", format1, "{}"), arriving, never, []string{"v2 → v1: .spec.note of v1", "v3 → v1: .spec.note of v1"}},
-		"a value without a place":                  {of("v2", former, "{}"), arriving, never, []string{"v2 → v1: .spec.former of v1", "v3 → v1: .spec.former of v1"}},
-		"a value without a place, once arrived":    {of("v2", former, "{}"), never, arriving, []string{"v2 → v1: .spec.former of v1", "v3 → v1: .spec.former of v1"}},
-		"a value of its own":                       {of("v1", former, "{}"), leaving, never, []string{"v1 → v2: .spec.former of v1", "v1 → v3: .spec.former of v1"}},
-		"a value of a third version":               {of("v2", tier, "{}"), third, never, []string{"v2 → v1: .spec.tier of v3"}},
-		"a value of a third version, once arrived": {of("v2", tier, "{}"), never, third, []string{"v2 → v1: .spec.tier of v3"}},
-		"an element":                               {of("v2", parts, `{"parts":[{"image":"i"}]}`), arriving, never, []string{"v2 → v1: .spec.parts[0] of v1"}},
-		"an element that was edited":               {of("v2", parts, `{"parts":[{"image":"j"}]}`), arriving, never, nil},
-		"an element that was deleted":              {of("v2", parts, `{"parts":[]}`), arriving, never, nil},
-		"a value in an object that was deleted":    {of("v2", within, "{}"), arriving, never, nil},
-		"a value that live data supersedes":        {of("v2", note, `{"note":"live"}`), arriving, never, nil},
-		"a value of the hub, between spokes":       {of("v3", hubsOwn, "{}"), third, never, []string{"v3 → v1: .spec.parts of v2"}},
+		"nothing is removed":                               {of("v2", note, "{}"), never, never, nil},
+		"data of a third version is intact":                {of("v2", tier, "{}"), never, never, nil},
+		"data of an element is intact":                     {of("v2", parts, `{"parts":[{"image":"i"}]}`), never, never, nil},
+		"data of the hub is intact between spokes":         {of("v3", hubsOwn, "{}"), never, never, nil},
+		"data of its own version is intact":                {of("v1", former, "{}"), never, never, nil},
+		"a value that has a place now":                     {of("v2", note, "{}"), arriving, never, []string{"v2 → v1: .spec.note of v1", "v3 → v1: .spec.note of v1"}},
+		"a value of format 1":                              {of("v2", format1, "{}"), arriving, never, []string{"v2 → v1: .spec.note of v1", "v3 → v1: .spec.note of v1"}},
+		"a value without a place":                          {of("v2", former, "{}"), arriving, never, []string{"v2 → v1: .spec.former of v1", "v3 → v1: .spec.former of v1"}},
+		"a value without a place, after the conversion":    {of("v2", former, "{}"), never, arriving, []string{"v2 → v1: .spec.former of v1", "v3 → v1: .spec.former of v1"}},
+		"a value of its own version":                       {of("v1", former, "{}"), leaving, never, []string{"v1 → v2: .spec.former of v1", "v1 → v3: .spec.former of v1"}},
+		"a value of a third version":                       {of("v2", tier, "{}"), third, never, []string{"v2 → v1: .spec.tier of v3"}},
+		"a value of a third version, after the conversion": {of("v2", tier, "{}"), never, third, []string{"v2 → v1: .spec.tier of v3"}},
+		"an element":                            {of("v2", parts, `{"parts":[{"image":"i"}]}`), arriving, never, []string{"v2 → v1: .spec.parts[0] of v1"}},
+		"an element that was edited":            {of("v2", parts, `{"parts":[{"image":"j"}]}`), arriving, never, nil},
+		"an element that was deleted":           {of("v2", parts, `{"parts":[]}`), arriving, never, nil},
+		"a value in an object that was deleted": {of("v2", within, "{}"), arriving, never, nil},
+		"a value that live data supersedes":     {of("v2", note, `{"note":"live"}`), arriving, never, nil},
+		"a value of the hub, between spokes":    {of("v3", hubsOwn, "{}"), third, never, []string{"v3 → v1: .spec.parts of v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checker, err := NewThrough(crd, rules, forgetful(good.Convert, test.before, test.after))

@@ -4,9 +4,9 @@
 package verify
 
 import (
-	"regexp"
 	"slices"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
@@ -38,30 +38,30 @@ func leavesOf(result compile.Result) []Leaf {
 
 // dropsOf returns the paths that a drop rule may remove from an object of a version
 // in a round trip to another one.
-func dropsOf(leaves []Leaf, hub, from, to string) []string {
-	var paths []string
+func dropsOf(leaves []Leaf, hub, from, to string) []conversion.Path {
+	var roots []string
 	for _, leaf := range leaves {
 		ofStart := leaf.Spoke == from && leaf.Version == from
 		ofHub := leaf.Spoke == to && leaf.Version == hub
-		if leaf.Owner == compile.OwnerDropped && (ofStart || ofHub) && !slices.Contains(paths, leaf.Root) {
-			paths = append(paths, leaf.Root)
+		if leaf.Owner == compile.OwnerDropped && (ofStart || ofHub) && !slices.Contains(roots, leaf.Root) {
+			roots = append(roots, leaf.Root)
 		}
 	}
-	return paths
+	drops := make([]conversion.Path, len(roots))
+	for i, root := range roots {
+		drops[i], _ = conversion.ParsePath(root) // the compiler has written it
+	}
+	return drops
 }
 
 // onlyDropped reports whether two objects differ only in dropped fields, and in
 // objects that had no other fields.
-func onlyDropped(before, after any, paths []string) bool {
-	if len(paths) == 0 {
+func onlyDropped(before, after any, drops []conversion.Path) bool {
+	if len(drops) == 0 {
 		return false
 	}
-	var drops [][]string
-	for _, path := range paths {
-		drops = append(drops, segment.FindAllString(path, -1))
-	}
-	for _, tidy := range []bool{false, true} {
-		left, _ := without(before, drops, tidy)
+	for _, removeEmpty := range []bool{false, true} {
+		left, _ := without(before, drops, removeEmpty)
 		right, _ := without(after, drops, false)
 		if len(differences(left, right)) == 0 {
 			return true
@@ -70,31 +70,26 @@ func onlyDropped(before, after any, paths []string) bool {
 	return false
 }
 
-const each = "[*]"
-
-// segment of a path: all elements, a quoted name, or a name.
-var segment = regexp.MustCompile(`\[\*\]|\["[^"]+"\]|\.[^.\[]+`)
-
 // without returns a value without the values at the paths, which are relative to
-// it; tidy also removes objects that become empty.
-func without(tree any, paths [][]string, tidy bool) (left any, there bool) {
+// it; removeEmpty also removes objects that become empty.
+func without(tree any, paths []conversion.Path, removeEmpty bool) (left any, ok bool) {
 	switch tree := tree.(type) {
 	case map[string]any:
 		members := map[string]any{}
 		for name, value := range tree {
-			below, dropped := follow(paths, member(name))
+			below, dropped := descend(paths, name)
 			if dropped {
 				continue
 			}
-			if value, there := without(value, below, tidy); there {
+			if value, ok := without(value, below, removeEmpty); ok {
 				members[name] = value
 			}
 		}
-		return members, !tidy || len(members) > 0 || len(tree) == 0
+		return members, !removeEmpty || len(members) > 0 || len(tree) == 0
 	case []any:
 		elements := make([]any, len(tree))
 		for i, element := range tree {
-			below, _ := follow(paths, each)
+			below, _ := descend(paths, conversion.Each)
 			elements[i], _ = without(element, below, false)
 		}
 		return elements, true
@@ -102,11 +97,11 @@ func without(tree any, paths [][]string, tidy bool) (left any, there bool) {
 	return tree, true
 }
 
-// follow returns the remaining paths that go through a member or element, and
+// descend returns the remaining paths that go through a member or element, and
 // whether one of them ends there.
-func follow(paths [][]string, through string) (below [][]string, ends bool) {
+func descend(paths []conversion.Path, through string) (below []conversion.Path, ends bool) {
 	for _, path := range paths {
-		if path[0] != through && path[0] != each {
+		if path[0] != through && path[0] != conversion.Each {
 			continue
 		}
 		if len(path) == 1 {

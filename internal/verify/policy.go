@@ -22,11 +22,11 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {
 		return nil, nil, err
 	}
-	of, err := newVersion(&definition.Spec.Versions[0])
+	schema, err := newVersion(&definition.Spec.Versions[0])
 	if err != nil {
 		return nil, nil, err
 	}
-	created, unknown, err := of.create(text)
+	created, unknown, err := schema.create(text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +34,7 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 	for _, d := range unknown {
 		errs = append(errs, RuleError{d.Path[1:], "a ConversionPolicy has no such field: correct the name, or remove it"})
 	}
-	for _, err := range of.validate(ctx, created) {
+	for _, err := range schema.validate(ctx, created) {
 		errs = append(errs, RuleError{err.Field, err.ErrorBody()})
 	}
 	if len(errs) > 0 {

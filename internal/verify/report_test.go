@@ -19,8 +19,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// TestReports tries the rules of every directory in testdata on its objects, and
-// compares both forms of the report with the golden files beside them.
+// TestReports tests the rules of every directory in testdata on its objects, and
+// compares both forms of the report with golden files.
 func TestReports(t *testing.T) {
 	directories, err := filepath.Glob(filepath.Join("testdata", "*"))
 	if err != nil {
@@ -30,7 +30,7 @@ func TestReports(t *testing.T) {
 		t.Run(filepath.Base(directory), func(t *testing.T) {
 			report := check(t, directory, "objects.yaml")
 			if report.RulesetHash != "" {
-				report.RulesetHash = "0123456789abcdef" // another one with each change of the engine
+				report.RulesetHash = "0123456789abcdef" // it differs with each change of the engine
 			}
 			var text bytes.Buffer
 			if err := report.WriteText(&text); err != nil {

@@ -42,9 +42,10 @@ func newTally() tally {
 	return tally{findings: map[findingKey]*Finding{}, kept: map[keptKey]*Kept{}, preserved: map[[2]string]*Preserved{}}
 }
 
-// find counts a finding without a path.
-func (t *tally) find(kind Kind, from, to string, example Example) {
-	key := findingKey{kind: kind, from: from, to: to, path: general(example.Path), preserved: example.Preserved}
+// record counts a finding. Findings that differ only in the indexes of their paths are
+// counted together; those without a path, by their message.
+func (t *tally) record(kind Kind, from, to string, example Example) {
+	key := findingKey{kind: kind, from: from, to: to, path: withoutIndexes(example.Path), preserved: example.Preserved}
 	if key.path == "" {
 		key.message = example.Message
 	}
@@ -61,8 +62,8 @@ func (t *tally) find(kind Kind, from, to string, example Example) {
 	}
 }
 
-// keep counts what annotations preserve of one object.
-func (t *tally) keep(from, to string, parts []keptPart) {
+// addKept counts what annotations preserve of one object.
+func (t *tally) addKept(from, to string, parts []keptPart) {
 	for _, part := range parts {
 		key := keptKey{from, to, part.Path}
 		if t.kept[key] == nil {
@@ -76,8 +77,8 @@ func (t *tally) keep(from, to string, parts []keptPart) {
 	}
 }
 
-// preserve counts what happens to the preserved data of one object.
-func (t *tally) preserve(version, path string, fate preserved.Fate) {
+// addFate counts what happens to a preserved value of one object.
+func (t *tally) addFate(version, path string, fate preserved.Fate) {
 	key := [2]string{version, path}
 	if t.preserved[key] == nil {
 		if len(t.preserved) >= maxKept {
@@ -128,12 +129,12 @@ func (t *tally) sortedKept() []Kept {
 // exampleOf returns the first of the differences, and their number.
 func exampleOf(object string, found []difference) Example {
 	return Example{
-		Object: object, Path: found[0].Path, Before: shown(found[0].Before), After: shown(found[0].After), Fields: len(found),
+		Object: object, Path: found[0].Path, Before: shorten(found[0].Before), After: shorten(found[0].After), Fields: len(found),
 	}
 }
 
-// shown returns a value cut to a readable length, nil if there is none.
-func shown(text string) *string {
+// shorten returns a value cut to a readable length, nil if there is none.
+func shorten(text string) *string {
 	if text == "" {
 		return nil
 	}

@@ -82,15 +82,15 @@ func (r *Report) writeDirections(out *strings.Builder) {
 	writeTable(out, rows, 3)
 }
 
-// writeLeaves lists leaf fields without a place in the other version, and counts the others.
+// writeLeaves lists leaf fields without a counterpart in the other version, and counts the others.
 func (r *Report) writeLeaves(out *strings.Builder) {
 	out.WriteString("\n## Fields without a counterpart\n\n")
 	becomes := map[compile.Owner]string{compile.OwnerPreserved: "preserved", compile.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
-	with := 0
+	matched := 0
 	for _, leaf := range r.Leaves {
 		if leaf.Owner == compile.OwnerExact {
-			with++
+			matched++
 			continue
 		}
 		other := leaf.Spoke
@@ -107,7 +107,7 @@ func (r *Report) writeLeaves(out *strings.Builder) {
 		return
 	}
 	writeTable(out, rows, len(rows[0]))
-	fmt.Fprintf(out, "\nThe other %d fields have one.\n", with)
+	fmt.Fprintf(out, "\nThe other %d fields have one.\n", matched)
 }
 
 func (r *Report) writeKept(out *strings.Builder) {
@@ -157,8 +157,8 @@ func (r *Report) writeFindings(out *strings.Builder, severity Severity, title st
 	writeList(out, title, lines)
 }
 
-// said are the messages of findings about a field.
-var said = map[Kind]string{
+// messages are the texts of findings about a field.
+var messages = map[Kind]string{
 	NotConverted:    "FROM → TO: cannot be converted",
 	Lost:            "FROM → TO → FROM: FIELD changes",
 	Pruned:          "FROM → TO: FIELD is pruned, because the schema of TO does not allow it",
@@ -171,33 +171,33 @@ var said = map[Kind]string{
 	Foreign:         "FROM: FIELD is not preserved data of these versions, and stays unchanged",
 }
 
-// saidOfPreserved is the message for a preserved value that vanishes.
-const saidOfPreserved = "FROM → TO: FIELD of OWNER, which the object preserves in an annotation, vanishes"
+// preservedMessage is the text for a preserved value that is lost.
+const preservedMessage = "FROM → TO: FIELD of OWNER, which the object preserves in an annotation, vanishes"
 
 func (f Finding) text() string {
-	return "**" + string(f.Kind) + "** " + f.Says() + ".\n  For example " + f.ExampleSays()
+	return "**" + string(f.Kind) + "** " + f.Summary() + ".\n  For example " + f.ExampleText()
 }
 
-// Says is the finding in a few words, with code between backticks.
-func (f Finding) Says() string {
-	saying := said[f.Kind]
+// Summary describes the finding in a few words, with code between backticks.
+func (f Finding) Summary() string {
+	text := messages[f.Kind]
 	if f.Example.Preserved != "" {
-		saying = saidOfPreserved
+		text = preservedMessage
 	}
 	if f.To == "" {
-		saying = strings.TrimPrefix(saying, "FROM → TO")
-		saying = "FROM" + strings.TrimPrefix(saying, "FROM")
+		text = strings.TrimPrefix(text, "FROM → TO")
+		text = "FROM" + strings.TrimPrefix(text, "FROM")
 	}
-	text := strings.NewReplacer("FROM", f.From, "TO", f.To, "OWNER", f.Example.Preserved, "FIELD", code(f.Path)).Replace(saying)
+	text = strings.NewReplacer("FROM", f.From, "TO", f.To, "OWNER", f.Example.Preserved, "FIELD", code(f.Path)).Replace(text)
 	if f.Objects > 1 {
 		text += fmt.Sprintf(" (%s times)", number(f.Objects))
 	}
 	return text
 }
 
-// ExampleSays describes the example object and its values, with code between
+// ExampleText describes the example object and its values, with code between
 // backticks.
-func (f Finding) ExampleSays() string {
+func (f Finding) ExampleText() string {
 	e := f.Example
 	text := e.Object
 	if e.Path != "" && e.Path != f.Path {
@@ -242,8 +242,8 @@ func count(n int, what string) string {
 // number formats n with commas: 1,234,567.
 func number(n int) string {
 	text := fmt.Sprint(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
 	}
 	return text
 }
@@ -261,8 +261,8 @@ func writeList(out *strings.Builder, title string, lines []string) {
 	}
 }
 
-// writeTable writes rows, the first of them the head. Columns after the first words
-// columns are numbers, aligned to the right.
+// writeTable writes rows, the first of them the head. The first columns are words; the
+// others are numbers, aligned to the right.
 func writeTable(out *strings.Builder, rows [][]string, words int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -271,17 +271,17 @@ func writeTable(out *strings.Builder, rows [][]string, words int) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	rule := make([]string, len(widths))
+	separator := make([]string, len(widths))
 	for i, width := range widths {
-		rule[i] = strings.Repeat("-", width)
+		separator[i] = strings.Repeat("-", width)
 		if i >= words {
-			rule[i] = rule[i][1:] + ":"
+			separator[i] = separator[i][1:] + ":"
 		}
 	}
 	for i, row := range rows {
 		writeRow(out, row, widths, words)
 		if i == 0 {
-			writeRow(out, rule, widths, words)
+			writeRow(out, separator, widths, words)
 		}
 	}
 }

@@ -17,23 +17,23 @@ import (
 type Convert func(dst, object []byte, toVersion string) ([]byte, error)
 
 // NewThrough returns a Checker of objects that something else converts, such as a
-// converter pod. The plan says what the converter may drop; without one it may drop
-// nothing, and converts between all versions of the CustomResourceDefinition.
+// converter pod. Without a ruleset, the converter must drop nothing, and must convert
+// between all versions of the CustomResourceDefinition.
 func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules compile.Result, convert Convert) (*Checker, error) {
-	plan := rules.Ruleset
-	if plan == nil {
-		plan = &conversion.Ruleset{CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	ruleset := rules.Ruleset
+	if ruleset == nil {
+		ruleset = &conversion.Ruleset{CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 		for _, version := range crd.Spec.Versions {
-			plan.Versions = append(plan.Versions, version.Name)
+			ruleset.Versions = append(ruleset.Versions, version.Name)
 		}
-		slices.Sort(plan.Versions)
+		slices.Sort(ruleset.Versions)
 	}
 	c := &Checker{
-		plan: plan, convertBy: convert, now: func() time.Time { return time.Time{} }, tally: newTally(),
+		ruleset: ruleset, convertBy: convert, now: func() time.Time { return time.Time{} }, tally: newTally(),
 		versions: map[string]*version{}, directions: map[[2]string]*Direction{},
 	}
-	c.report.Versions, c.report.Leaves = plan.Versions, leavesOf(rules)
-	for _, pair := range plan.Pairs() {
+	c.report.Versions, c.report.Leaves = ruleset.Versions, leavesOf(rules)
+	for _, pair := range ruleset.Pairs() {
 		c.directions[pair] = &Direction{From: pair[0], To: pair[1]}
 	}
 	return c, c.readSchemas(crd)

@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// TestLoss sends an object through converters that make mistakes.
+// TestLoss converts an object with converters that make mistakes.
 func TestLoss(t *testing.T) {
 	directory := filepath.Join("testdata", "nothing-lost")
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
@@ -45,7 +45,7 @@ func TestLoss(t *testing.T) {
 		"none":                {rules, good.Convert, loss{}},
 		"none, without rules": {compile.Result{}, good.Convert, loss{}},
 		"a value":             {rules, replacing(`"host":"a"`, `"host":"b"`), loss{Lost, "v1beta1", "v1", ".hostPort"}},
-		"a field too many":    {rules, replacing(`"host":"a"`, `"host":"a","more":1`), loss{Pruned, "v1beta1", "v1", ".more"}},
+		"an added field":      {rules, replacing(`"host":"a"`, `"host":"a","more":1`), loss{Pruned, "v1beta1", "v1", ".more"}},
 		"refused": {rules, func([]byte, []byte, string) ([]byte, error) { return nil, errors.New("no") },
 			loss{NotConverted, "v1beta1", "v1", ""}},
 	}

@@ -6,75 +6,75 @@ package verify
 import (
 	"context"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
-// traveller is an object to convert through all versions.
-type traveller struct {
+// testObject is an object to convert between all versions.
+type testObject struct {
 	name string
-	// own is its original version.
-	own   string
+	// version is the version in which it was given.
+	version string
+	// start is the object where a round trip starts.
 	start value
 	// validate reports whether to validate the object against the schemas of other versions.
 	validate bool
 	canary   bool
 }
 
-// everywhere converts an object from each version to each other one. At a version
-// that is not its own, it starts with its conversion to there.
-func (c *Checker) everywhere(ctx context.Context, t traveller) {
-	for _, from := range c.plan.Versions {
+// roundTrips makes a round trip between every two versions. Trips from another version
+// than the given one start with the conversion to that version.
+func (c *Checker) roundTrips(ctx context.Context, t testObject) {
+	for _, from := range c.ruleset.Versions {
 		at := t
-		if from != t.own {
-			text, err := c.convert(t.start.text, from)
-			if err != nil {
-				continue // the trip from its own version reports it
-			}
-			if at.start, _, err = c.arrive(t, from, text); err != nil {
-				continue
+		if from != t.version {
+			var err error
+			if at.start, _, err = c.convert(t, t.start, from); err != nil {
+				continue // the trip from the given version reports it
 			}
 		}
-		for _, to := range c.plan.Versions {
+		for _, to := range c.ruleset.Versions {
 			if to != from {
-				c.trip(ctx, at, from, to)
+				c.roundTrip(ctx, at, from, to)
 			}
 		}
 	}
 }
 
-// trip makes a round trip with an object, and counts the result.
-func (c *Checker) trip(ctx context.Context, t traveller, from, to string) {
+// roundTrip converts an object to a version and back, and counts the result.
+func (c *Checker) roundTrip(ctx context.Context, t testObject, from, to string) {
 	direction := c.directions[[2]string{from, to}]
 	if t.canary {
 		direction = &Direction{} // a canary object is not counted
 	}
 	direction.Objects++
-	there, pruned, err := c.leg(t, t.start, to)
+	converted, pruned, err := c.convert(t, t.start, to)
 	if err != nil {
 		direction.Failed++
-		c.tally.find(NotConverted, from, to, Example{Object: t.name, Message: err.Error()})
+		c.tally.record(NotConverted, from, to, Example{Object: t.name, Message: err.Error()})
 		return
 	}
-	parts, size := c.kept(t, from, to, there)
+	parts, size := c.countKept(t, from, to, converted)
 	direction.KeptBytes += int64(size)
 	direction.MaxKeptBytes = max(direction.MaxKeptBytes, size)
-	if c.invalid(ctx, t, from, to, there) {
+	if c.invalid(ctx, t, from, to, converted) {
 		direction.Invalid++
 	}
-	home, _, err := c.leg(t, there, from)
+	returned, _, err := c.convert(t, converted, from)
 	if err != nil {
 		direction.Failed++
-		c.tally.find(NotConverted, from, to, Example{Object: t.name, Message: "on the way back: " + err.Error()})
+		c.tally.record(NotConverted, from, to, Example{Object: t.name, Message: "on the way back: " + err.Error()})
 		return
 	}
-	if from == t.own && !t.canary {
-		c.foretell(t, to, there, home)
+	if from == t.version && !t.canary {
+		c.countFates(t, to, converted, returned)
 	}
-	vanished := c.vanished(t, from, to, there, home)
-	home = c.withoutGains(t, from, to, home)
+	entriesLost := c.entriesLost(t, from, to, converted, returned)
+	returned = c.withoutRestored(t, from, to, returned)
 	switch {
-	case c.lost(t, from, to, home, pruned), vanished:
+	case c.lost(t, from, to, returned, pruned), entriesLost:
 		direction.Lost++
-	case c.dropped(t, from, to, home):
+	case c.dropped(t, from, to, returned):
 		direction.Dropped++
 	case parts > 0:
 		direction.Kept++
@@ -83,95 +83,86 @@ func (c *Checker) trip(ctx context.Context, t traveller, from, to string) {
 	}
 }
 
-// leg converts an object, and treats the result like an API server.
-func (c *Checker) leg(t traveller, x value, to string) (value, []difference, error) {
-	text, err := c.convert(x.text, to)
-	if err != nil {
-		return value{}, nil, err
-	}
-	return c.arrive(t, to, text)
-}
-
-// arrive prunes a converted object by the schema of its version.
-func (c *Checker) arrive(t traveller, at string, text []byte) (value, []difference, error) {
-	if t.canary {
-		tree, err := decode(text)
-		return value{text, tree}, nil, err
-	}
-	return c.versions[at].accept(text)
-}
-
-func (c *Checker) convert(text []byte, to string) ([]byte, error) {
-	dst := make([]byte, 0, len(text)+len(text)/2)
+// convert converts an object, and prunes the result by the schema of its version, like an
+// API server. It returns what it has pruned. It does not prune canary objects.
+func (c *Checker) convert(t testObject, x value, to string) (value, []difference, error) {
+	dst := make([]byte, 0, len(x.text)+len(x.text)/2)
 	start := c.now()
-	out, err := c.convertBy(dst, text, to)
+	text, err := c.convertBy(dst, x.text, to)
 	c.elapsed += c.now().Sub(start)
 	c.report.Timing.Conversions++
-	return out, err
+	switch {
+	case err != nil:
+		return value{}, nil, err
+	case t.canary:
+		tree, err := preserved.Decode(text)
+		return value{text, tree}, nil, err
+	}
+	return c.versions[to].accept(text)
 }
 
-// kept counts what annotations preserve while an object is in another version. In a
+// countKept counts what annotations preserve while an object is at another version. In a
 // conversion through the hub, the hub may preserve values, too.
-func (c *Checker) kept(t traveller, from, to string, there value) (parts, size int) {
+func (c *Checker) countKept(t testObject, from, to string, converted value) (parts, size int) {
 	origins := []string{from}
-	if from != c.plan.Hub && to != c.plan.Hub {
-		origins = append(origins, c.plan.Hub)
+	if from != c.ruleset.Hub && to != c.ruleset.Hub {
+		origins = append(origins, c.ruleset.Hub)
 	}
-	kept, size := keptIn(there.tree, c.resource(), origins)
+	kept, size := keptIn(converted.tree, c.resource(), origins)
 	if !t.canary {
-		c.tally.keep(from, to, kept)
+		c.tally.addKept(from, to, kept)
 	}
 	return len(kept), size
 }
 
 // invalid validates a converted object against the target's schema. The result at the
 // target does not depend on the starting version, so it is checked once.
-func (c *Checker) invalid(ctx context.Context, t traveller, from, to string, there value) bool {
-	if !t.validate || from != t.own {
+func (c *Checker) invalid(ctx context.Context, t testObject, from, to string, converted value) bool {
+	if !t.validate || from != t.version {
 		return false
 	}
-	errs := c.versions[to].validate(ctx, there)
+	errs := c.versions[to].validate(ctx, converted)
 	for _, err := range errs {
-		c.tally.find(InvalidAtTarget, from, to, Example{Object: t.name, Path: pathOfField(err.Field), Message: err.ErrorBody()})
+		c.tally.record(InvalidAtTarget, from, to, Example{Object: t.name, Path: pathOfField(err.Field), Message: err.ErrorBody()})
 	}
 	return len(errs) > 0
 }
 
-// lost finds what was pruned at the target, and what came back changed, except what
-// a rule drops.
-func (c *Checker) lost(t traveller, from, to string, home value, pruned []difference) bool {
+// lost records what was pruned at the target, and what came back changed, except what
+// a rule drops. It reports whether there is any.
+func (c *Checker) lost(t testObject, from, to string, returned value, pruned []difference) bool {
 	for _, d := range pruned {
-		c.tally.find(Pruned, from, to, Example{Object: t.name, Path: d.Path, Before: shown(d.Before), Fields: len(pruned)})
+		c.tally.record(Pruned, from, to, Example{Object: t.name, Path: d.Path, Before: shorten(d.Before), Fields: len(pruned)})
 	}
 	if len(pruned) > 0 {
 		return true
 	}
-	found := c.compare(t, home)
-	if len(found) == 0 || c.onlyDropped(t, from, to, home) {
+	found := c.compare(t, returned)
+	if len(found) == 0 || c.onlyDropped(t, from, to, returned) {
 		return false
 	}
-	c.tally.find(Lost, from, to, exampleOf(t.name, found))
+	c.tally.record(Lost, from, to, exampleOf(t.name, found))
 	return true
 }
 
-// dropped finds what a rule drops.
-func (c *Checker) dropped(t traveller, from, to string, home value) bool {
-	found := c.compare(t, home)
+// dropped records what a rule drops, and reports whether there is any.
+func (c *Checker) dropped(t testObject, from, to string, returned value) bool {
+	found := c.compare(t, returned)
 	if len(found) > 0 && !t.canary {
-		c.tally.find(Dropped, from, to, exampleOf(t.name, found))
+		c.tally.record(Dropped, from, to, exampleOf(t.name, found))
 	}
 	return len(found) > 0
 }
 
 // compare ignores the annotations with preserved data: they are not data of the
 // object's version, and an old one may correctly disappear.
-func (c *Checker) compare(t traveller, home value) []difference {
-	return differences(c.resource().Without(t.start.tree), c.resource().Without(home.tree))
+func (c *Checker) compare(t testObject, returned value) []difference {
+	return differences(c.resource().Without(t.start.tree), c.resource().Without(returned.tree))
 }
 
-func (c *Checker) onlyDropped(t traveller, from, to string, home value) bool {
-	drops := dropsOf(c.report.Leaves, c.plan.Hub, from, to)
-	return onlyDropped(c.resource().Without(t.start.tree), c.resource().Without(home.tree), drops)
+func (c *Checker) onlyDropped(t testObject, from, to string, returned value) bool {
+	drops := dropsOf(c.report.Leaves, c.ruleset.Hub, from, to)
+	return onlyDropped(c.resource().Without(t.start.tree), c.resource().Without(returned.tree), drops)
 }
 
 // pathOfField converts a path of the API server into a path of a policy.

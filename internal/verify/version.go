@@ -20,6 +20,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // version treats objects of one version like an API server.
@@ -29,7 +31,7 @@ type version struct {
 	expressions *cel.Validator
 }
 
-// newVersion prepares the schema of a version. One without a schema allows everything.
+// newVersion prepares the schema of a version. A version without a schema allows everything.
 func newVersion(of *apiextensionsv1.CustomResourceDefinitionVersion) (*version, error) {
 	anything := true
 	source := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}
@@ -61,7 +63,7 @@ type value struct {
 // and nulls that the schema does not allow. It returns the object without them, and
 // what was pruned.
 func (v *version) accept(text []byte) (value, []difference, error) {
-	tree, err := decode(text)
+	tree, err := preserved.Decode(text)
 	if err != nil {
 		return value{}, nil, err
 	}
@@ -71,13 +73,13 @@ func (v *version) accept(text []byte) (value, []difference, error) {
 	if len(pruned) == 0 && !hadNulls {
 		return value{text, tree}, nil, nil
 	}
-	before, err := decode(text)
+	before, err := preserved.Decode(text)
 	if err != nil {
 		return value{}, nil, err
 	}
 	lost := differences(before, tree)
 	if len(lost) > 0 {
-		text = encode(tree)
+		text = preserved.Encode(tree)
 	}
 	return value{text, tree}, lost, nil
 }
@@ -91,8 +93,8 @@ func (v *version) create(text []byte) (value, []difference, error) {
 	}
 	defaulting.Default(x.tree, v.structural)
 	// Defaults are Go values; decoding makes them equal to all others.
-	x.text = encode(x.tree)
-	x.tree, err = decode(x.text)
+	x.text = preserved.Encode(x.tree)
+	x.tree, err = preserved.Decode(x.text)
 	return x, pruned, err
 }
 

@@ -5,7 +5,8 @@ package live
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,76 +31,76 @@ type Options struct {
 	NoReads bool
 	// Soon is how long before its expiry a certificate is reported.
 	Soon time.Duration
-	// AtOnce is the number of definitions to examine, and hold in memory, at the same
+	// AtOnce is the number of definitions to check, and hold in memory, at the same
 	// time; the audit reads ahead a page of this size.
 	AtOnce int
 	// Threshold leaves out less severe findings.
 	Threshold audit.Severity
 	// Now is the time.
 	Now time.Time
-	// Progress receives, one call after the other, the number of examined definitions,
+	// Progress receives, one call after the other, the number of checked definitions,
 	// and the total if the API server reports it.
-	Progress func(done, of int)
+	Progress func(done, total int)
 }
 
 // auditor is one audit of one cluster.
 type auditor struct {
 	Options
 	client   rest.Interface
-	surround surroundings
+	related  related
 	services services
 
 	mu         sync.Mutex
 	findings   []audit.Finding
 	notChecked map[audit.NotChecked]bool
-	seen       map[string]bool
-	of         int
+	checked    map[string]bool
+	total      int
 }
 
-// Audit examines a cluster. It returns an error if there cannot be any result.
+// Audit checks the definitions of a cluster. It returns an error if there cannot be any result.
 func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Report, error) {
 	client, err := verify.Client(config, userAgent)
 	if err != nil {
 		return nil, err
 	}
-	a := &auditor{Options: options, client: client, notChecked: map[audit.NotChecked]bool{}, seen: map[string]bool{}}
-	if err := a.surroundings(ctx); err != nil {
+	a := &auditor{Options: options, client: client, notChecked: map[audit.NotChecked]bool{}, checked: map[string]bool{}}
+	if err := a.readRelated(ctx); err != nil {
 		return nil, err
 	}
 	group, inGroup := errgroup.WithContext(ctx)
 	// One more goroutine reads the list.
 	group.SetLimit(a.AtOnce + 1)
-	look := func(crd *apiextensionsv1.CustomResourceDefinition) {
-		group.Go(func() error { return a.look(inGroup, crd) })
+	visit := func(crd *apiextensionsv1.CustomResourceDefinition) {
+		group.Go(func() error { return a.check(inGroup, crd) })
 	}
-	group.Go(func() error { return a.definitions(inGroup, look) })
+	group.Go(func() error { return a.definitions(inGroup, visit) })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	a.policiesAlone()
-	return audit.NewReport(len(a.seen), a.findings, a.missed(), a.Threshold), nil
+	a.checkPoliciesAlone()
+	return audit.NewReport(len(a.checked), a.findings, slices.Collect(maps.Keys(a.notChecked)), a.Threshold), nil
 }
 
-// look observes one definition, and stores its findings. It fails only if the audit
+// check observes one definition, and stores its findings. It fails only if the audit
 // is cancelled.
-func (a *auditor) look(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+func (a *auditor) check(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	observed := a.observe(ctx, crd)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	findings := audit.Look(observed)
+	findings := audit.Check(observed)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.findings = append(a.findings, findings...)
-	a.seen[crd.Name] = true
-	a.Progress(len(a.seen), max(a.of, len(a.seen)))
+	a.checked[crd.Name] = true
+	a.Progress(len(a.checked), max(a.total, len(a.checked)))
 	return nil
 }
 
 func (a *auditor) observe(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) *audit.Observed {
 	o := &audit.Observed{
 		CRD: crd, Live: true, Next: a.Next[crd.Name], Now: a.Now, Soon: a.Soon,
-		Policy: a.surround.policies[crd.Name], Migrations: a.surround.migrations[crd.Spec.Names.Plural+"."+crd.Spec.Group],
+		Policy: a.related.policies[crd.Name], Migrations: a.related.migrations[crd.Spec.Names.Plural+"."+crd.Spec.Group],
 	}
 	webhook := clientConfig(crd)
 	if webhook != nil && webhook.Service != nil {
@@ -109,19 +110,19 @@ func (a *auditor) observe(ctx context.Context, crd *apiextensionsv1.CustomResour
 		a.reads(ctx, o)
 	}
 	if webhook != nil && !answered(o.Reads, crd) {
-		o.Handshake = shakeHands(ctx, webhook)
+		o.Handshake = handshake(ctx, webhook)
 	}
 	return o
 }
 
-// policiesAlone returns findings for policies without a definition.
-func (a *auditor) policiesAlone() {
+// checkPoliciesAlone stores findings for policies without a definition.
+func (a *auditor) checkPoliciesAlone() {
 	if len(a.Names) > 0 {
 		return
 	}
-	for name, policy := range a.surround.policies {
-		if !a.seen[name] {
-			a.findings = append(a.findings, audit.Look(&audit.Observed{Policy: policy, Live: true, Now: a.Now})...)
+	for name, policy := range a.related.policies {
+		if !a.checked[name] {
+			a.findings = append(a.findings, audit.Check(&audit.Observed{Policy: policy, Live: true, Now: a.Now})...)
 		}
 	}
 }
@@ -133,22 +134,9 @@ func (a *auditor) skip(crd, what string, err error) {
 	a.notChecked[audit.NotChecked{CRD: crd, What: what, Why: err.Error()}] = true
 }
 
-func (a *auditor) missed() []audit.NotChecked {
-	var missed []audit.NotChecked
-	for entry := range a.notChecked {
-		missed = append(missed, entry)
-	}
-	return missed
-}
-
 func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
 	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
 		return nil
 	}
 	return crd.Spec.Conversion.Webhook.ClientConfig
-}
-
-// notFound is the error for a requested definition that does not exist.
-func notFound(name string) error {
-	return fmt.Errorf("the cluster has no CustomResourceDefinition %s: name it <plural>.<group>, for example crontabs.example.com", name)
 }

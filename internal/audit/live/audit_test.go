@@ -25,14 +25,14 @@ const (
 	policiesAt = "/apis/conversion-operator.io/v1alpha1/conversionpolicies"
 	forbidden  = `403 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"not for you","code":403}`
 	expired    = `410 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410,"metadata":{"continue":"y"}}`
-	notThere   = `404 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"no such thing","code":404}`
+	notFound   = `404 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"no such thing","code":404}`
 )
 
-// apiServer answers paths with their queries by a table. Anything but GET is an error.
+// apiServer answers URLs by a table. A method other than GET is an error.
 type apiServer struct {
 	*httptest.Server
-	mu    sync.Mutex
-	asked []string
+	mu        sync.Mutex
+	requested []string
 }
 
 func newAPIServer(t *testing.T, answers map[string]string) *apiServer {
@@ -43,11 +43,11 @@ func newAPIServer(t *testing.T, answers map[string]string) *apiServer {
 			t.Errorf("%s %s", r.Method, r.URL)
 		}
 		server.mu.Lock()
-		server.asked = append(server.asked, r.URL.String())
+		server.requested = append(server.requested, r.URL.String())
 		server.mu.Unlock()
 		answer, found := answers[r.URL.String()]
 		if !found {
-			answer = notThere
+			answer = notFound
 		}
 		code, body, _ := strings.Cut(answer, " ")
 		status := http.StatusOK
@@ -62,21 +62,19 @@ func newAPIServer(t *testing.T, answers map[string]string) *apiServer {
 	return server
 }
 
-// times that a path was asked for.
-func (s *apiServer) times(path string) int {
+// requests counts the requests whose URL begins with a path.
+func (s *apiServer) requests(path string) int {
 	n := 0
-	for _, asked := range s.asked {
-		if strings.HasPrefix(asked, path) {
+	for _, url := range s.requested {
+		if strings.HasPrefix(url, path) {
 			n++
 		}
 	}
 	return n
 }
 
-// plainCRD is a definition with one version, of which there is nothing to say.
-func plainCRD(name string) string {
-	return crdWith(name, "")
-}
+// plainCRD returns a definition with one version, which is deprecated.
+func plainCRD(name string) string { return crdWith(name, "") }
 
 func crdWith(name, conversion string) string {
 	plural, group, _ := strings.Cut(name, ".")
@@ -122,10 +120,10 @@ func TestAuditOfAPIServer(t *testing.T) {
 			},
 			err: "list CustomResourceDefinitions: too old",
 		},
-		"no right to list":         {answers: map[string]string{crdsAt + "?limit=2": forbidden}, err: "list CustomResourceDefinitions: not for you"},
-		"a name":                   {answers: map[string]string{crdsAt + "/" + one: "200 " + plainCRD(one)}, options: Options{Names: []string{one}}, want: []string{found}},
-		"a name that is not there": {options: Options{Names: []string{one}}, err: "the cluster has no CustomResourceDefinition a.example.com: name it <plural>.<group>, for example crontabs.example.com"},
-		"a name that is to come": {
+		"no right to list":           {answers: map[string]string{crdsAt + "?limit=2": forbidden}, err: "list CustomResourceDefinitions: not for you"},
+		"a name":                     {answers: map[string]string{crdsAt + "/" + one: "200 " + plainCRD(one)}, options: Options{Names: []string{one}}, want: []string{found}},
+		"a name that does not exist": {options: Options{Names: []string{one}}, err: "the cluster has no CustomResourceDefinition a.example.com: name it <plural>.<group>, for example crontabs.example.com"},
+		"the name of a new definition": {
 			options: Options{Names: []string{one}, Next: map[string]*apiextensionsv1.CustomResourceDefinition{one: {}}},
 		},
 		"no right to see policies": {
@@ -164,7 +162,7 @@ func TestAuditOfAPIServer(t *testing.T) {
 			want:   []string{"Error a.example.com CABundleInvalid", found},
 			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "not for you"}},
 		},
-		"an API server that has too much to do": {
+		"an overloaded API server": {
 			answers: map[string]string{
 				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
 				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"later","code":429}`,
@@ -213,9 +211,9 @@ func endpointsAt(namespace, service string) string {
 	return "/apis/discovery.k8s.io/v1/namespaces/" + namespace + "/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D" + service
 }
 
-// TestAskedOnce: a Service that many definitions share is read once, and of
-// definitions that never changed no object.
-func TestAskedOnce(t *testing.T) {
+// TestFewRequests checks that the audit reads a Service once for many definitions, and no
+// objects of definitions that never changed.
+func TestFewRequests(t *testing.T) {
 	const webhook = `"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"service":{"namespace":"ns","name":"svc"}}}},`
 	var items []string
 	for i := range 20 {
@@ -233,10 +231,10 @@ func TestAskedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := server.times("/api/v1/namespaces/ns/services/svc"); n != 1 {
+	if n := server.requests("/api/v1/namespaces/ns/services/svc"); n != 1 {
 		t.Errorf("the Service was read %d times", n)
 	}
-	if n := server.times("/apis/example.com/v1/b"); n != 0 {
+	if n := server.requests("/apis/example.com/v1/b"); n != 0 {
 		t.Errorf("objects of definitions that never changed were read %d times", n)
 	}
 	if report.Definitions != len(items) || len(done) != len(items) || !slices.IsSorted(done) || report.Count(audit.SeverityError) != 20 {
@@ -245,15 +243,15 @@ func TestAskedOnce(t *testing.T) {
 }
 
 func TestAddressOf(t *testing.T) {
-	port, at, odd := int32(8443), "https://example.org/convert", "https://example.org:9443"
+	port, url, withPort := int32(8443), "https://example.org/convert", "https://example.org:9443"
 	for name, test := range map[string]struct {
 		config        apiextensionsv1.WebhookClientConfig
 		address, name string
 	}{
 		"a Service":            {apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "svc"}}, "svc.ns.svc:443", "svc.ns.svc"},
 		"a Service and a port": {apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "svc", Port: &port}}, "svc.ns.svc:8443", "svc.ns.svc"},
-		"a URL":                {apiextensionsv1.WebhookClientConfig{URL: &at}, "example.org:443", "example.org"},
-		"a URL and a port":     {apiextensionsv1.WebhookClientConfig{URL: &odd}, "example.org:9443", "example.org"},
+		"a URL":                {apiextensionsv1.WebhookClientConfig{URL: &url}, "example.org:443", "example.org"},
+		"a URL and a port":     {apiextensionsv1.WebhookClientConfig{URL: &withPort}, "example.org:9443", "example.org"},
 		"neither":              {apiextensionsv1.WebhookClientConfig{}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

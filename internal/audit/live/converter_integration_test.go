@@ -32,7 +32,7 @@ type converter struct {
 	bundle []byte
 }
 
-// newConverter starts one, under a certificate that is valid for a time.
+// newConverter starts a converter whose certificate is valid for a time.
 func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) converter {
 	t.Helper()
 	authority, err := pki.NewAuthority("converters of tests", time.Now(), 365*24*time.Hour)
@@ -43,14 +43,14 @@ func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) co
 	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(answer)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not trust it says so elsewhere
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients report handshake errors
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return converter{server.URL, authority.Certificate}
 }
 
-// renames converts by changing apiVersion.
-func renames(w http.ResponseWriter, r *http.Request) {
+// rename converts by changing only apiVersion.
+func rename(w http.ResponseWriter, r *http.Request) {
 	review := apiextensionsv1.ConversionReview{}
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -71,8 +71,8 @@ func renames(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// refuses answers that it will not convert.
-func refuses(w http.ResponseWriter, r *http.Request) {
+// refuse answers that it cannot convert.
+func refuse(w http.ResponseWriter, r *http.Request) {
 	review := apiextensionsv1.ConversionReview{}
 	_ = json.NewDecoder(r.Body).Decode(&review)
 	review.Response = &apiextensionsv1.ConversionResponse{

@@ -21,10 +21,10 @@ import (
 // handshakeTimeout is short: most webhooks cannot be reached from outside the cluster.
 const handshakeTimeout = 3 * time.Second
 
-// shakeHands asks the webhook for its certificate; it returns nil if there is no
+// handshake requests the certificate of the webhook. It returns nil if there is no
 // result, because the webhook cannot be reached from here, or because API servers trust
 // authorities that this machine does not trust.
-func shakeHands(ctx context.Context, config *apiextensionsv1.WebhookClientConfig) *audit.Handshake {
+func handshake(ctx context.Context, config *apiextensionsv1.WebhookClientConfig) *audit.Handshake {
 	address, name := addressOf(config)
 	if address == "" || len(bytes.TrimSpace(config.CABundle)) == 0 {
 		return nil
@@ -55,13 +55,13 @@ func addressOf(config *apiextensionsv1.WebhookClientConfig) (address, name strin
 	if config.URL == nil {
 		return "", ""
 	}
-	at, err := url.Parse(*config.URL)
-	if err != nil || at.Hostname() == "" {
+	target, err := url.Parse(*config.URL)
+	if err != nil || target.Hostname() == "" {
 		return "", ""
 	}
-	port := at.Port()
+	port := target.Port()
 	if port == "" {
 		port = "443"
 	}
-	return net.JoinHostPort(at.Hostname(), port), at.Hostname()
+	return net.JoinHostPort(target.Hostname(), port), target.Hostname()
 }

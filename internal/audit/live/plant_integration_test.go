@@ -26,7 +26,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// definition has a group of its own, and no versions yet.
+// definition returns a definition with its own group, and without versions.
 func definition(group string) *apiextensionsv1.CustomResourceDefinition {
 	group = strings.Trim(strings.NewReplacer(",", "", "caBundle", "cabundle").Replace(strings.ToLower(group)), "-") + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -36,8 +36,9 @@ func definition(group string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// at is a version, with fields as name or name:type.
-func at(name, is string, fields ...string) apiextensionsv1.CustomResourceDefinitionVersion {
+// at returns a version with fields as name or name:type. The flags are the words served,
+// storage and deprecated.
+func at(name, flags string, fields ...string) apiextensionsv1.CustomResourceDefinitionVersion {
 	root := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for _, field := range fields {
 		field, kind, typed := strings.Cut(field, ":")
@@ -47,7 +48,7 @@ func at(name, is string, fields ...string) apiextensionsv1.CustomResourceDefinit
 		root.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
 	}
 	return apiextensionsv1.CustomResourceDefinitionVersion{
-		Name: name, Served: strings.Contains(is, "served"), Storage: strings.Contains(is, "storage"), Deprecated: strings.Contains(is, "deprecated"),
+		Name: name, Served: strings.Contains(flags, "served"), Storage: strings.Contains(flags, "storage"), Deprecated: strings.Contains(flags, "deprecated"),
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: root},
 	}
 }
@@ -61,22 +62,22 @@ func planted(versions ...apiextensionsv1.CustomResourceDefinitionVersion) func(*
 	}
 }
 
-// promoted had v1beta1 as its storage version, and has v1 now.
-func promoted(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, is string) {
+// promoted creates a definition, and changes its storage version from v1beta1 to v1.
+func promoted(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, flags string) {
 	t.Helper()
 	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
-	promote(t, c, crd, is)
+	promote(t, c, crd, flags)
 }
 
-func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, is string) {
+func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, flags string) {
 	t.Helper()
 	c.change(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", is, "a")}
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", flags, "a")}
 	})
 }
 
-// promotedWithObject has an object from before, by the clock of managedFields,
-// which goes by seconds.
+// promotedWithObject also creates an object before the change. It waits for a second in
+// between, because times in managedFields are in seconds.
 func promotedWithObject(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
@@ -91,7 +92,7 @@ func prune(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefiniti
 	c.changeStatus(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v1"} })
 }
 
-// converted has two versions, between which a webhook converts.
+// converted creates a definition with two versions and a conversion webhook.
 func converted(by func(*testing.T) *apiextensionsv1.WebhookClientConfig, withObject bool) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		t.Helper()
@@ -117,10 +118,10 @@ func (c converter) config() *apiextensionsv1.WebhookClientConfig {
 }
 
 func newRenaming(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-	return newConverter(t, year, renames).config()
+	return newConverter(t, year, rename).config()
 }
 
-// newForeign is trusted by another authority than its own.
+// newForeign has a caBundle that does not verify its certificate.
 func newForeign(t *testing.T) *apiextensionsv1.WebhookClientConfig {
 	config := newRenaming(t)
 	config.CABundle = newRenaming(t).CABundle
@@ -142,7 +143,7 @@ func (c *cluster) service(t *testing.T, name string) {
 	expect.NoError(t, err)
 }
 
-// migration is one that has ended; no controller works on it here.
+// migration creates a finished migration; no controller runs here.
 func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, ended storagemigrationv1.MigrationConditionType) {
 	t.Helper()
 	c.migrated(t, crd, "first", ended)
@@ -164,7 +165,7 @@ func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefi
 	expect.NoError(t, err)
 }
 
-// ownMigrations are Kubernetes' own, at the version that this one prefers.
+// ownMigrations returns the resource of Kubernetes' own migrations, at the preferred version.
 func (c *cluster) ownMigrations(t *testing.T) schema.GroupVersionResource {
 	t.Helper()
 	groups, err := c.core.Discovery().ServerGroups()
@@ -178,8 +179,7 @@ func (c *cluster) ownMigrations(t *testing.T) schema.GroupVersionResource {
 	return schema.GroupVersionResource{}
 }
 
-// edit changes the bytes of a definition in etcd, as API servers of long ago have
-// left them.
+// edit changes the bytes of a definition in etcd, to a state that old API servers have stored.
 func (c *cluster) edit(t *testing.T, name, from, to string) {
 	t.Helper()
 	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + name
@@ -196,8 +196,8 @@ func (c *cluster) edit(t *testing.T, name, from, to string) {
 	})
 }
 
-// untilUnreadable waits until API servers have taken note of a definition that
-// lacks the version of a stored object.
+// untilUnreadable waits until the API server cannot read the stored object, because the
+// definition lacks its version.
 func (c *cluster) untilUnreadable(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	until(t, func(ctx context.Context) (bool, error) {

@@ -52,9 +52,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// plants are clean definitions and ones with a defect, and what is to be found.
+// plants are definitions without and with a defect, and the expected findings.
 var plants = map[string]struct {
-	// defect creates the definition; what it returns changes what is asked.
+	// defect creates the definition. It may return a change of the options.
 	defect func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options)
 	want   []string
 }{
@@ -120,7 +120,7 @@ var plants = map[string]struct {
 		return func(options *Options) { options.Now = options.Now.Add(366 * 24 * time.Hour) }
 	}, []string{"Error Certain CABundleExpired"}},
 	"webhook with a certificate that expires": {converted(func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-		return newConverter(t, 24*time.Hour, renames).config()
+		return newConverter(t, 24*time.Hour, rename).config()
 	}, false), []string{"Note Certain ConversionUnproven", "Warning Certain CertificateExpiring"}},
 	"webhook with an unreadable caBundle": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage")}
@@ -145,16 +145,16 @@ var plants = map[string]struct {
 		return nil
 	}, []string{"Error Certain ServicePortMissing", "Note Certain ConversionUnproven"}},
 	"webhook that refuses": {converted(func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-		return newConverter(t, year, refuses).config()
+		return newConverter(t, year, refuse).config()
 	}, true),
 		[]string{"Error Certain ConversionFails v1beta1"}},
 	"webhook that is something else": {converted(func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
 		return newConverter(t, year, http.NotFound).config()
 	}, true), []string{"Error Certain ConversionFails v1beta1"}},
 	"webhook that is down": {converted(func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-		config := newConverter(t, year, renames).config()
-		nobody := "https://" + loopback + ":1"
-		config.URL = &nobody
+		config := newConverter(t, year, rename).config()
+		unused := "https://" + loopback + ":1"
+		config.URL = &unused
 		return config
 	}, true), []string{"Error Certain ConversionFails v1beta1"}},
 	"webhook of old reviews": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
@@ -221,7 +221,7 @@ var plants = map[string]struct {
 	}, []string{"Warning Certain PreservesUnknownFields"}},
 	"deletion that is stuck": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		planted(at("v1", "served storage", "a"))(t, c, crd)
-		c.object(t, crd, "v1", "example.com/nobody")
+		c.object(t, crd, "v1", "example.com/never-removed")
 		expect.NoError(t, c.crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}))
 		return func(options *Options) { options.Now = options.Now.Add(time.Hour) }
 	}, []string{"Error Certain TerminatingStuck"}},

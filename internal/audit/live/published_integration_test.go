@@ -28,33 +28,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
-// ofEach is how many definitions of a project are installed: it takes an API
-// server longer to serve a hundred than this test should last.
-const ofEach = 3
+// perProject limits the definitions of each project: an API server takes long to serve a
+// hundred of them.
+const perProject = 3
 
 // testPublished audits the definitions of public projects, as they are in their
-// repositories. What is found is in a golden file, and is true of them: some
-// await the installer that fills in their conversion webhook.
+// repositories. The findings in the golden file are correct: some definitions need an
+// installer that fills in their conversion webhook.
 func testPublished(t *testing.T, c *cluster) {
 	var definitions []*apiextensionsv1.CustomResourceDefinition
 	for _, project := range published.All {
 		all, err := published.Read(t.Context(), project)
 		expect.NoError(t, err)
-		// Those with several versions first: there is more to say of them.
+		// Definitions with several versions first: they have more findings.
 		slices.SortStableFunc(all, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
 			return len(b.Spec.Versions) - len(a.Spec.Versions)
 		})
-		definitions = append(definitions, all[:min(len(all), ofEach)]...)
+		definitions = append(definitions, all[:min(len(all), perProject)]...)
 	}
 	c.install(t, definitions)
 
 	report := c.audit(t, c.reader(t, "with-objects", groupsOf(definitions)), func(*Options) {})
 	for _, missed := range report.NotChecked {
-		t.Errorf("the rights that are documented do not suffice: %s", missed)
+		t.Errorf("the documented rights do not suffice: %s", missed)
 	}
-	// That of the operator is there, too.
+	// The cluster also has the definition of the operator.
 	if want := len(definitions) + 1; report.Definitions != want {
-		t.Errorf("%d definitions were looked at, want %d", report.Definitions, want)
+		t.Errorf("%d definitions were checked, want %d", report.Definitions, want)
 	}
 	var text strings.Builder
 	for _, finding := range report.Findings {
@@ -63,7 +63,7 @@ func testPublished(t *testing.T, c *cluster) {
 	golden.Check(t, text.String(), "published.txt")
 	missed := c.audit(t, c.reader(t, "without-objects", nil), func(*Options) {}).NotChecked
 	if len(missed) == 0 || !strings.Contains(missed[0].Why, "cannot list resource") {
-		t.Errorf("without the right to read objects these are not checked: %v", missed)
+		t.Errorf("not checked without the right to read objects: %v", missed)
 	}
 }
 
@@ -101,7 +101,7 @@ func (c *cluster) install(t *testing.T, definitions []*apiextensionsv1.CustomRes
 	})
 }
 
-// reader is a user with the rights that are documented, and those to read
+// reader returns the configuration of a user with the documented rights, and those to read
 // objects of some groups.
 func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Config {
 	t.Helper()
@@ -125,7 +125,7 @@ func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Confi
 	expect.NoError(t, err)
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name}
-	// Rights are known to the API server a moment after they are given.
+	// The API server applies new rights after a short delay.
 	until(t, func(ctx context.Context) (bool, error) {
 		review, err := c.core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "endpointslices", Group: "discovery.k8s.io"},

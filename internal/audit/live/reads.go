@@ -28,7 +28,7 @@ const (
 	// readTimeout is longer than the 30 seconds that API servers allow a conversion
 	// webhook, so that the API server reports the error.
 	readTimeout = 40 * time.Second
-	// manyObjects are read if they may reveal another storage version.
+	// manyObjects are read if their managedFields may show that another version was stored.
 	manyObjects = 100
 )
 
@@ -38,7 +38,7 @@ const (
 	listAsMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// reads the first object at each served version. A list may come from a cache; a
+// reads reads the first object at each served version. A list may come from a cache; a
 // single object is read from etcd, and converted by the webhook.
 func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 	served := crds.ServedVersions(o.CRD)
@@ -51,12 +51,12 @@ func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 	}
 	objects, err := a.list(ctx, o.CRD, version)
 	if err != nil {
-		a.failed(o, version, "a list of "+o.CRD.Spec.Names.Plural, err)
+		a.readFailed(o, version, "a list of "+o.CRD.Spec.Names.Plural, err)
 		return
 	}
 	o.Reads = []audit.Read{}
 	for i := range objects {
-		o.Objects = append(o.Objects, told(o.CRD, &objects[i]))
+		o.Objects = append(o.Objects, observed(o.CRD, &objects[i]))
 	}
 	if len(objects) > 0 {
 		for _, version := range served {
@@ -65,8 +65,8 @@ func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 	}
 }
 
-// unchanged reports that a definition never had another version, and converts
-// nothing: reading an object has no result.
+// unchanged reports whether a definition never had another version, and converts
+// nothing: then reading an object cannot show a problem.
 func unchanged(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(crd.Spec.Versions) == 1 && crd.Generation == 1 && clientConfig(crd) == nil
 }
@@ -78,35 +78,35 @@ func (a *auditor) list(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	}
 	list := metav1.PartialObjectMetadataList{}
 	resource := crds.Resource(crd, version)
-	err := a.bounded(ctx, a.client.Get().AbsPath("/apis", resource.Group, version, resource.Resource).
+	err := a.sendOnce(ctx, a.client.Get().AbsPath("/apis", resource.Group, version, resource.Resource).
 		SetHeader("Accept", listAsMetadata).Param("limit", fmt.Sprint(limit)), &list)
 	return list.Items, err
 }
 
 func (a *auditor) read(ctx context.Context, o *audit.Observed, version string, object *metav1.PartialObjectMetadata) {
-	at := path.Join("/apis", o.CRD.Spec.Group, version)
+	parent := path.Join("/apis", o.CRD.Spec.Group, version)
 	if object.Namespace != "" {
-		at = path.Join(at, "namespaces", object.Namespace)
+		parent = path.Join(parent, "namespaces", object.Namespace)
 	}
-	err := a.bounded(ctx, a.client.Get().AbsPath(at, o.CRD.Spec.Names.Plural, object.Name).SetHeader("Accept", oneAsMetadata), &metav1.PartialObjectMetadata{})
+	err := a.sendOnce(ctx, a.client.Get().AbsPath(parent, o.CRD.Spec.Names.Plural, object.Name).SetHeader("Accept", oneAsMetadata), &metav1.PartialObjectMetadata{})
 	switch {
 	case err == nil:
 		o.Reads = append(o.Reads, audit.Read{Version: version, Object: fullName(object)})
 	case !apierrors.IsNotFound(err): // deleted since the list
-		a.failed(o, version, fullName(object), err)
+		a.readFailed(o, version, fullName(object), err)
 	}
 }
 
-// bounded asks once: an API server that cannot convert offers a retry.
-func (a *auditor) bounded(ctx context.Context, request *rest.Request, into any) error {
+// sendOnce does not retry: an API server that cannot convert asks clients to retry.
+func (a *auditor) sendOnce(ctx context.Context, request *rest.Request, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return verify.Send(ctx, request.MaxRetries(0), into)
 }
 
-// failed notes an object that was not read. What is wrong with it API servers call
-// an internal error; any other is about who asks, or about the moment.
-func (a *auditor) failed(o *audit.Observed, version, object string, err error) {
+// readFailed records an object that was not read. For a broken object, API servers return
+// an internal error; other errors are about the client, or temporary.
+func (a *auditor) readFailed(o *audit.Observed, version, object string, err error) {
 	reason, text, hint := probe.CauseOf(err)
 	read := audit.Read{Version: version, Object: object, Failure: text, Converting: probe.CalledWebhook(err)}
 	switch {
@@ -130,18 +130,18 @@ func answered(reads []audit.Read, crd *apiextensionsv1.CustomResourceDefinition)
 	return slices.ContainsFunc(reads, func(read audit.Read) bool { return read.Converting || read.Failure == "" && read.Version != storage })
 }
 
-func told(crd *apiextensionsv1.CustomResourceDefinition, object *metav1.PartialObjectMetadata) audit.Object {
-	told := audit.Object{Name: fullName(object), Written: object.CreationTimestamp.Time}
+func observed(crd *apiextensionsv1.CustomResourceDefinition, object *metav1.PartialObjectMetadata) audit.Object {
+	found := audit.Object{Name: fullName(object), Written: object.CreationTimestamp.Time}
 	for _, entry := range object.ManagedFields {
-		if entry.Time != nil && entry.Time.After(told.Written) {
-			told.Written = entry.Time.Time
+		if entry.Time != nil && entry.Time.After(found.Written) {
+			found.Written = entry.Time.Time
 		}
 		version := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": entry.APIVersion}}).GroupVersionKind()
-		if version.Group == crd.Spec.Group && !slices.Contains(told.Versions, version.Version) {
-			told.Versions = append(told.Versions, version.Version)
+		if version.Group == crd.Spec.Group && !slices.Contains(found.Versions, version.Version) {
+			found.Versions = append(found.Versions, version.Version)
 		}
 	}
-	return told
+	return found
 }
 
 func fullName(object *metav1.PartialObjectMetadata) string {

@@ -54,7 +54,7 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// audit looks over the cluster.
+// audit audits the cluster.
 func (c *cluster) audit(t *testing.T, config *rest.Config, change func(*Options)) *audit.Report {
 	t.Helper()
 	options := Options{
@@ -66,7 +66,7 @@ func (c *cluster) audit(t *testing.T, config *rest.Config, change func(*Options)
 	return report
 }
 
-// lines are findings in short.
+// lines writes findings without their evidence.
 func lines(findings []audit.Finding) []string {
 	found := []string{}
 	for _, finding := range findings {
@@ -76,7 +76,7 @@ func lines(findings []audit.Finding) []string {
 	return found
 }
 
-// create creates a definition, and waits until it is served as its status says.
+// create creates a definition, and waits until it is established.
 func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
@@ -110,14 +110,14 @@ func (c *cluster) write(t *testing.T, name string, change func(*apiextensionsv1.
 		change(crd)
 		written, err = write(ctx, crd, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
-			return false, nil // the API server's own controllers write it, too
+			return false, nil // controllers of the API server also write it
 		}
 		return err == nil, err
 	})
 	return written
 }
 
-// untilDefinition waits for a state of a definition.
+// untilDefinition waits until a definition has a state.
 func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensionsv1.CustomResourceDefinition) bool) {
 	t.Helper()
 	until(t, func(ctx context.Context) (bool, error) {
@@ -126,7 +126,7 @@ func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensi
 	})
 }
 
-// object writes a Widget at a version, as soon as that is served.
+// object creates a Widget at a version, as soon as the version is served.
 func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, finalizers ...string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"a": "text"}}
@@ -140,13 +140,13 @@ func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefini
 	})
 }
 
-// until waits until it is so, whatever goes wrong before.
-func until(t *testing.T, is func(context.Context) (bool, error)) {
+// until waits until a condition is true. It ignores errors before that.
+func until(t *testing.T, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	expect.Success(t, "the cluster is as this test wants it", func(ctx context.Context) error {
-		done, err := is(ctx)
+	expect.Success(t, "the condition is true", func(ctx context.Context) error {
+		done, err := condition(ctx)
 		if err == nil && !done {
-			err = errors.New("it is not so yet")
+			err = errors.New("not yet true")
 		}
 		return err
 	})

@@ -16,11 +16,11 @@ type Choice struct {
 	Version string
 }
 
-// Choose takes a sample of objects. Each is read at the versions in which it may be
-// stored, according to its managedFields, or at the fallback: an API server does not
-// say in which version an object is stored. The sample has some of each version and
-// namespace, the oldest and the newest first.
-func Choose(heads []Head, group string, stored []string, fallback string, most int) []Choice {
+// Choose returns a sample of at most the given number of reads. Each object is read at the
+// versions in which it may be stored, according to its managedFields, or at the fallback:
+// an API server does not report in which version an object is stored. The sample has some
+// of each version and namespace, alternately the oldest and the newest.
+func Choose(heads []Head, group string, stored []string, fallback string, limit int) []Choice {
 	sets := map[[2]string][]Choice{}
 	for _, head := range heads {
 		for _, version := range versionsOf(head, group, stored, fallback) {
@@ -33,9 +33,9 @@ func Choose(heads []Head, group string, stored []string, fallback string, most i
 		slices.SortStableFunc(set, func(a, b Choice) int { return a.Head.Created.Compare(b.Head.Created.Time) })
 	}
 	var chosen []Choice
-	for oldest := true; len(chosen) < most && len(sets) > 0; oldest = !oldest {
+	for oldest := true; len(chosen) < limit && len(sets) > 0; oldest = !oldest {
 		for _, key := range keys {
-			if set := sets[key]; len(set) > 0 && len(chosen) < most {
+			if set := sets[key]; len(set) > 0 && len(chosen) < limit {
 				var next Choice
 				next, sets[key] = take(set, oldest)
 				chosen = append(chosen, next)
@@ -46,7 +46,7 @@ func Choose(heads []Head, group string, stored []string, fallback string, most i
 	return chosen
 }
 
-func take(set []Choice, oldest bool) (next Choice, left []Choice) {
+func take(set []Choice, oldest bool) (next Choice, rest []Choice) {
 	if oldest {
 		return set[0], set[1:]
 	}
@@ -57,8 +57,8 @@ func take(set []Choice, oldest bool) (next Choice, left []Choice) {
 func versionsOf(head Head, group string, stored []string, fallback string) []string {
 	var versions []string
 	for _, write := range head.Writes {
-		version, ours := strings.CutPrefix(write.APIVersion, group+"/")
-		if ours && slices.Contains(stored, version) && !slices.Contains(versions, version) {
+		version, ok := strings.CutPrefix(write.APIVersion, group+"/")
+		if ok && slices.Contains(stored, version) && !slices.Contains(versions, version) {
 			versions = append(versions, version)
 		}
 	}

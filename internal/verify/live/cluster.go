@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -74,8 +75,8 @@ func (c *Cluster) get(ctx context.Context, into any, path ...string) error {
 	return Send(ctx, c.client.Get().AbsPath(path...), into)
 }
 
-// Send returns the bytes of an answer, because a decoder of Kubernetes would not preserve
-// them. For a failure it returns the message of the API server.
+// Send sends a request, and decodes the bytes of the answer as JSON: a decoder of Kubernetes
+// would not preserve them. Errors have the message of the API server.
 func Send(ctx context.Context, request *rest.Request, into any) error {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -86,6 +87,27 @@ func Send(ctx context.Context, request *rest.Request, into any) error {
 		return err
 	}
 	return json.Unmarshal(text, into)
+}
+
+// SendPage sends a request for one page of a list, with a continue token if it is not
+// empty. It replaces an expired token: the pages are then of different points in time.
+func SendPage(ctx context.Context, request func() *rest.Request, token string, into any) error {
+	for {
+		page := request()
+		if token != "" {
+			page = page.Param("continue", token)
+		}
+		err := Send(ctx, page, into)
+		var status apierrors.APIStatus
+		if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+			return err
+		}
+		renewed := status.Status().Continue
+		if renewed == "" || renewed == token {
+			return err
+		}
+		token = renewed
+	}
 }
 
 func wrap(err error, kind, name string) error {

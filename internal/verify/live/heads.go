@@ -6,20 +6,19 @@ package live
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
-// headsAtOnce is the number of objects whose metadata are in memory at once.
-const headsAtOnce = 200
+// headsPerPage limits how much metadata is in memory.
+const headsPerPage = 200
 
 // metadataOnly asks the API server for a list of metadata only.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -51,7 +50,8 @@ func (h Head) String() string {
 	return h.Namespace + "/" + h.Name
 }
 
-// Between reports whether a write, or the object's creation, lies in a time range.
+// Between reports whether a write for which is returns true lies in a time range. For an
+// object without recorded writes, its creation counts as one.
 func (h Head) Between(since, until time.Time, is func(Write) bool) bool {
 	for _, write := range h.Writes {
 		if !write.Time.Time.Before(since) && !write.Time.After(until) && is(write) {
@@ -72,17 +72,11 @@ func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResourc
 				Metadata Head `json:"metadata"`
 			} `json:"items"`
 		}{}
-		request := c.client.Get().AbsPath("/apis", resource.Group, resource.Version, resource.Resource).
-			SetHeader("Accept", metadataOnly).Param("limit", fmt.Sprint(headsAtOnce))
-		if token != "" {
-			request = request.Param("continue", token)
+		request := func() *rest.Request {
+			return c.client.Get().AbsPath("/apis", resource.Group, resource.Version, resource.Resource).
+				SetHeader("Accept", metadataOnly).Param("limit", fmt.Sprint(headsPerPage))
 		}
-		err := Send(ctx, request, &list)
-		if renewed := RenewedToken(err); renewed != "" {
-			token = renewed
-			continue
-		}
-		if err != nil {
+		if err := SendPage(ctx, request, token, &list); err != nil {
 			return err
 		}
 		for _, item := range list.Items {
@@ -96,23 +90,10 @@ func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResourc
 	}
 }
 
-// RenewedToken returns the token that an API server offers for an expired one.
-func RenewedToken(err error) string {
-	var status apierrors.APIStatus
-	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
-		return status.Status().Continue
-	}
-	return ""
-}
-
 // Object reads one object, as the API server sends it; it returns false if the object is gone.
 func (c *Cluster) Object(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (manifest.Object, bool, error) {
-	at := path.Join("/apis", resource.Group, resource.Version)
-	if namespace != "" {
-		at = path.Join(at, "namespaces", namespace)
-	}
 	var text json.RawMessage
-	err := Send(ctx, c.client.Get().AbsPath(at, resource.Resource, name), &text)
+	err := Send(ctx, c.client.Get().AbsPath(pathOf(resource, namespace), name), &text)
 	if apierrors.IsNotFound(err) {
 		return manifest.Object{}, false, nil
 	}

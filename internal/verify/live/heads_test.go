@@ -21,7 +21,7 @@ func TestHeads(t *testing.T) {
 	}
 	cluster, _ := server(t, map[string]string{
 		at + "limit=200":            `200 {"metadata":{"continue":"x"},"items":[` + item("a") + `]}`,
-		at + "continue=x&limit=200": gone + `,"metadata":{"continue":"y"}}`,
+		at + "continue=x&limit=200": expired + `,"metadata":{"continue":"y"}}`,
 		at + "continue=y&limit=200": `200 {"metadata":{},"items":[` + item("b") + `,` + item("c") + `]}`,
 	})
 	var got []string
@@ -34,7 +34,7 @@ func TestHeads(t *testing.T) {
 	}
 	broken, _ := server(t, nil)
 	if err := broken.Heads(t.Context(), cronTabs, func(Head) bool { return true }); err == nil {
-		t.Error("no error where there is no such list")
+		t.Error("no error for a missing list")
 	}
 }
 
@@ -51,11 +51,11 @@ func TestObject(t *testing.T) {
 		t.Errorf("an object that is gone: found %t, error %v", found, err)
 	}
 	if _, _, err := cluster.Object(t.Context(), cronTabs, "", "c"); err == nil {
-		t.Error("no error where it is forbidden")
+		t.Error("no error for a forbidden object")
 	}
 }
 
-// day is a day of January.
+// day returns a day of January 2026.
 func day(n int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC)) }
 
 func TestBetween(t *testing.T) {
@@ -71,12 +71,12 @@ func TestBetween(t *testing.T) {
 		want bool
 	}{
 		"before":               {written(2), false},
-		"in it":                {written(2, 4), true},
-		"at its beginning":     {written(3), true},
-		"at its end":           {written(5), true},
+		"within":               {written(2, 4), true},
+		"at the start":         {written(3), true},
+		"at the end":           {written(5), true},
 		"after":                {written(6), false},
 		"created before":       {Head{Created: day(1)}, false},
-		"created in it":        {Head{Created: day(4)}, true},
+		"created within":       {Head{Created: day(4)}, true},
 		"created, and written": {Head{Created: day(4), Writes: written(6).Writes}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBetween(t *testing.T) {
 				t.Errorf("%t, want %t", got, test.want)
 			}
 			if test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }) {
-				t.Error("a write that is none of those asked for")
+				t.Error("a write that was not selected counts")
 			}
 		})
 	}
@@ -102,11 +102,11 @@ func TestChoose(t *testing.T) {
 	stored := []string{"v1beta1", "v1"}
 	for name, test := range map[string]struct {
 		heads []Head
-		most  int
+		limit int
 		want  []string
 	}{
 		"nothing": {nil, 3, nil},
-		"fewer than there may be": {[]Head{head("a", "x", 1, recent), head("a", "y", 2, recent)}, 5,
+		"fewer than the limit": {[]Head{head("a", "x", 1, recent), head("a", "y", 2, recent)}, 5,
 			[]string{"a/x v1", "a/y v1"}},
 		"the oldest, then the newest": {[]Head{head("a", "x", 2, recent), head("a", "y", 3, recent), head("a", "z", 1, recent)}, 2,
 			[]string{"a/z v1", "a/y v1"}},
@@ -114,14 +114,14 @@ func TestChoose(t *testing.T) {
 			[]string{"a/x v1", "a/z v1beta1"}},
 		"some of each namespace": {[]Head{head("a", "x", 1, recent), head("a", "y", 2, recent), head("b", "z", 3, recent)}, 2,
 			[]string{"a/x v1", "b/z v1"}},
-		"at each version that it may be stored in": {[]Head{head("a", "x", 1, old, recent)}, 5,
+		"at each version in which it may be stored": {[]Head{head("a", "x", 1, old, recent)}, 5,
 			[]string{"a/x v1", "a/x v1beta1"}},
-		"without a hint at the one in force": {[]Head{head("a", "x", 1), head("a", "y", 2, foreign), head("a", "z", 3, "example.com/v7")}, 5,
+		"without managedFields at the fallback": {[]Head{head("a", "x", 1), head("a", "y", 2, foreign), head("a", "z", 3, "example.com/v7")}, 5,
 			[]string{"a/x v1", "a/z v1", "a/y v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, choice := range Choose(test.heads, "example.com", stored, "v1", test.most) {
+			for _, choice := range Choose(test.heads, "example.com", stored, "v1", test.limit) {
 				got = append(got, choice.Head.String()+" "+choice.Version)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

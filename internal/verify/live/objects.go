@@ -12,12 +12,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
-// Query says which objects to read.
+// Query selects the objects to read.
 type Query struct {
 	Resource schema.GroupVersionResource
 	// Namespace is empty for all.
@@ -40,7 +41,6 @@ type Query struct {
 //
 // Objects that are still stored in an older version pass through that conversion in
 // any case; only a migration ends that.
-// all the same; only a migration ends that.
 func VersionToRead(crd *apiextensionsv1.CustomResourceDefinition) (version string, asStored bool, err error) {
 	if storage := crds.StorageVersion(crd); crds.Serves(crd, storage) {
 		return storage, true, nil
@@ -90,31 +90,26 @@ func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.
 	}
 }
 
-// list reads one page. It replaces an expired token: the pages are then of different
-// points in time, which does not matter here.
+// list reads one page.
 func (c *Cluster) list(ctx context.Context, query Query, limit int64, token string) (*page, error) {
-	list, err := c.listOnce(ctx, query, limit, token)
-	if renewed := RenewedToken(err); renewed != "" {
-		list, err = c.listOnce(ctx, query, limit, renewed)
-	}
+	list := &page{}
+	err := SendPage(ctx, func() *rest.Request {
+		request := c.client.Get().AbsPath(pathOf(query.Resource, query.Namespace)).Param("limit", fmt.Sprint(limit))
+		if query.Selector != "" {
+			request = request.Param("labelSelector", query.Selector)
+		}
+		return request
+	}, token, list)
 	if err != nil {
 		return nil, fmt.Errorf("list %s at version %s: %w", query.Resource.GroupResource(), query.Resource.Version, err)
 	}
 	return list, nil
 }
 
-func (c *Cluster) listOnce(ctx context.Context, query Query, limit int64, token string) (*page, error) {
-	at := path.Join("/apis", query.Resource.Group, query.Resource.Version)
-	if query.Namespace != "" {
-		at = path.Join(at, "namespaces", query.Namespace)
+// pathOf returns the URL path of a resource, in a namespace if that is not empty.
+func pathOf(resource schema.GroupVersionResource, namespace string) string {
+	if namespace == "" {
+		return path.Join("/apis", resource.Group, resource.Version, resource.Resource)
 	}
-	request := c.client.Get().AbsPath(at, query.Resource.Resource).Param("limit", fmt.Sprint(limit))
-	if token != "" {
-		request = request.Param("continue", token)
-	}
-	if query.Selector != "" {
-		request = request.Param("labelSelector", query.Selector)
-	}
-	list := &page{}
-	return list, Send(ctx, request, list)
+	return path.Join("/apis", resource.Group, resource.Version, "namespaces", namespace, resource.Resource)
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
-// server answers paths with their queries by a table, and notes what it was asked.
-func server(t *testing.T, answers map[string]string) (cluster *Cluster, asked *[]string) {
+// server answers URLs by a table, and records the requested ones.
+func server(t *testing.T, answers map[string]string) (cluster *Cluster, requested *[]string) {
 	t.Helper()
-	asked = &[]string{}
+	requested = &[]string{}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*asked = append(*asked, r.URL.String())
+		*requested = append(*requested, r.URL.String())
 		answer, found := answers[r.URL.String()]
 		if !found {
 			answer = `404 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"no such thing","code":404}`
@@ -43,10 +43,10 @@ func server(t *testing.T, answers map[string]string) (cluster *Cluster, asked *[
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster, asked
+	return cluster, requested
 }
 
-const gone = `410 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410`
+const expired = `410 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410`
 
 func TestObjects(t *testing.T) {
 	const at = "/apis/example.com/v1/crontabs?limit="
@@ -77,17 +77,17 @@ func TestObjects(t *testing.T) {
 				"/apis/example.com/v1/crontabs?continue=x&limit=1": list(`"continue":"y","remainingItemCount":8`, "c"),
 			}, []string{"a", "b", "c"}, []string{"2 of 3", "3 of 3"}, "",
 		},
-		"an expired token is exchanged": {
+		"an expired token is renewed": {
 			Query{PageSize: 2}, map[string]string{
 				at + "2": list(`"continue":"x"`, "a"),
-				"/apis/example.com/v1/crontabs?continue=x&limit=2": gone + `,"metadata":{"continue":"y"}}`,
+				"/apis/example.com/v1/crontabs?continue=x&limit=2": expired + `,"metadata":{"continue":"y"}}`,
 				"/apis/example.com/v1/crontabs?continue=y&limit=2": list(``, "b"),
 			}, []string{"a", "b"}, []string{"1 of 1", "2 of 2"}, "",
 		},
-		"an expired token without another": {
+		"an expired token is not renewed": {
 			Query{PageSize: 2}, map[string]string{
 				at + "2": list(`"continue":"x"`, "a"),
-				"/apis/example.com/v1/crontabs?continue=x&limit=2": gone + "}",
+				"/apis/example.com/v1/crontabs?continue=x&limit=2": expired + "}",
 			}, []string{"a"}, []string{"1 of 1"}, "list crontabs.example.com at version v1: too old",
 		},
 		"a namespace and labels": {
@@ -95,14 +95,14 @@ func TestObjects(t *testing.T) {
 				"/apis/example.com/v1/namespaces/n/crontabs?labelSelector=a%3Db&limit=5": list(``),
 			}, nil, []string{"0 of 0"}, "",
 		},
-		"not there": {Query{PageSize: 5}, nil, nil, nil, "list crontabs.example.com at version v1: no such thing"},
+		"not found": {Query{PageSize: 5}, nil, nil, nil, "list crontabs.example.com at version v1: no such thing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers := map[string]string{}
 			for path, answer := range test.answers {
 				answers[sorted(t, path)] = answer
 			}
-			cluster, asked := server(t, answers)
+			cluster, requested := server(t, answers)
 			test.query.Resource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 			var got, progress []string
 			err := cluster.Objects(t.Context(), test.query, func(object manifest.Object) {
@@ -115,7 +115,7 @@ func TestObjects(t *testing.T) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("objects (-want +got):\n%s; asked: %v", diff, *asked)
+				t.Errorf("objects (-want +got):\n%s; requested: %v", diff, *requested)
 			}
 			if diff := cmp.Diff(test.progress, progress); diff != "" {
 				t.Errorf("progress (-want +got):\n%s", diff)
@@ -124,7 +124,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// sorted is an address with its query in the order in which it is sent.
+// sorted returns a URL with its query in the order in which it is sent.
 func sorted(t *testing.T, address string) string {
 	t.Helper()
 	path, query, _ := strings.Cut(address, "?")

@@ -17,23 +17,22 @@ import (
 	verify "github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-// surroundings are objects that belong to definitions, by their names.
-type surroundings struct {
+// related are objects that belong to definitions, by the names of the definitions.
+type related struct {
 	policies   map[string]*v1alpha1.ConversionPolicy
 	migrations map[string][]audit.Migration
 }
 
-// surroundings reads optional objects of definitions. If the cluster does not have a
-// kind, there are none.
-func (a *auditor) surroundings(ctx context.Context) error {
-	a.surround = surroundings{map[string]*v1alpha1.ConversionPolicy{}, map[string][]audit.Migration{}}
+// readRelated reads the objects that may belong to definitions. A cluster may lack their kinds.
+func (a *auditor) readRelated(ctx context.Context) error {
+	a.related = related{map[string]*v1alpha1.ConversionPolicy{}, map[string][]audit.Migration{}}
 	policies := v1alpha1.ConversionPolicyList{}
 	group := v1alpha1.GroupVersion
 	if err := a.optional(ctx, "ConversionPolicies", &policies, "/apis", group.Group, group.Version, "conversionpolicies"); err != nil {
 		return err
 	}
 	for i := range policies.Items {
-		a.surround.policies[policies.Items[i].Name] = &policies.Items[i]
+		a.related.policies[policies.Items[i].Name] = &policies.Items[i]
 	}
 	return a.readMigrations(ctx)
 }
@@ -86,7 +85,7 @@ func (a *auditor) readMigrations(ctx context.Context) error {
 		for _, item := range list.Items {
 			resource := item.Spec.Resource
 			name := resource.Resource + "." + resource.Group
-			a.surround.migrations[name] = append(a.surround.migrations[name], item.told())
+			a.related.migrations[name] = append(a.related.migrations[name], item.observed())
 		}
 		if list.Kind != "" {
 			return nil
@@ -95,16 +94,16 @@ func (a *auditor) readMigrations(ctx context.Context) error {
 	return nil
 }
 
-func (m *migration) told() audit.Migration {
-	told := audit.Migration{Name: m.Metadata.Name}
+func (m *migration) observed() audit.Migration {
+	found := audit.Migration{Name: m.Metadata.Name}
 	if failed := meta.FindStatusCondition(m.Status.Conditions, "Failed"); failed != nil && failed.Status == metav1.ConditionTrue {
-		told.Failed, told.Ended = failed.Message, failed.LastTransitionTime.Time
-		if told.Failed == "" {
-			told.Failed = "it gives no reason"
+		found.Failed, found.Ended = failed.Message, failed.LastTransitionTime.Time
+		if found.Failed == "" {
+			found.Failed = "it gives no reason"
 		}
 	}
 	if succeeded := meta.FindStatusCondition(m.Status.Conditions, "Succeeded"); succeeded != nil && succeeded.Status == metav1.ConditionTrue {
-		told.Succeeded, told.Ended = true, succeeded.LastTransitionTime.Time
+		found.Succeeded, found.Ended = true, succeeded.LastTransitionTime.Time
 	}
-	return told
+	return found
 }
