@@ -19,14 +19,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// invariant is one promise.
 type invariant struct {
 	name string
-	// always tells that it holds at any time, and not only once the cluster has come
-	// to rest.
+	// always is set if the invariant holds at any time, and not only once nothing changes any more.
 	always bool
-	// violated says what is wrong with what was observed of a subject, now and the
-	// time before.
+	// violated returns the violations in the current and the previous observation of a subject.
 	violated func(now, before seen) []string
 }
 
@@ -52,8 +49,7 @@ var invariants = []invariant{
 	{"nothing is left of what is over", false, leaked},
 }
 
-// check returns what is wrong, by invariant and subject, of those that always hold
-// or of the others.
+// check returns the violations of the invariants that always hold, or of the others.
 func check(all []invariant, always bool, now, before map[string]seen) []string {
 	var wrong []string
 	for _, each := range all {
@@ -69,7 +65,7 @@ func check(all []invariant, always bool, now, before map[string]seen) []string {
 	return wrong
 }
 
-// readsDiffer compares those reads that did not fail.
+// readsDiffer ignores failed reads.
 func readsDiffer(now, _ seen) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Reads) {
@@ -97,8 +93,8 @@ func objectsDiffer(now, _ seen) []string {
 	return []string{fmt.Sprintf("etcd has %v; expected %v", got, want)}
 }
 
-// bytesUnlisted: another client who prunes leaves bytes at what he has pruned, and
-// no client writes any there from then on.
+// bytesUnlisted: objects may remain at a version that another client pruned, but nothing is written
+// at that version afterwards.
 func bytesUnlisted(now, _ seen) []string {
 	var wrong []string
 	for _, name := range now.unlisted() {
@@ -109,8 +105,8 @@ func bytesUnlisted(now, _ seen) []string {
 	return wrong
 }
 
-// prunedWithoutEvidence: a version is listed no more, although nothing but the
-// operator has changed the definition's storage since, and no other client has pruned.
+// prunedWithoutEvidence: a version must not disappear from storedVersions without evidence, unless
+// the storage version changed or another client pruned it.
 func prunedWithoutEvidence(now, before seen) []string {
 	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {
 		return nil
@@ -135,7 +131,7 @@ func prunedWithoutEvidence(now, before seen) []string {
 		gone, now.Storage, evidence, len(now.Records))}
 }
 
-// claimsFalse holds the status to the bytes.
+// claimsFalse compares the status with the bytes in etcd.
 func claimsFalse(now, _ seen) []string {
 	if now.Policy == nil || !now.Defined {
 		return nil
@@ -162,7 +158,7 @@ func claimsFalse(now, _ seen) []string {
 	return wrong
 }
 
-// certificatesRefused is about pods that are ready, while the definition converts through them.
+// certificatesRefused checks ready pods, if the CRD converts through them.
 func certificatesRefused(now, _ seen) []string {
 	var wrong []string
 	for _, pod := range now.Pods {
@@ -216,8 +212,8 @@ func notReady(now, _ seen) []string {
 	return []string{fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)}
 }
 
-// renewalMargin is the least that a certificate lasts that was renewed in time, by
-// the validation of ConversionPolicy.
+// renewalMargin is the minimum remaining validity of a certificate that is renewed in time, by the
+// validation of ConversionPolicy.
 const renewalMargin = 10 * time.Minute
 
 func notRenewed(now, _ seen) []string {
@@ -236,9 +232,9 @@ func notRenewed(now, _ seen) []string {
 	return wrong
 }
 
-// leaked: rights to write objects go with what they were for, unless the policy is
-// suspended, the Job of a migration with the next one, and the rest with the policy.
-// What an abandoned policy leaves is a converter.
+// leaked: migration rights end with the migration unless the policy is suspended, the Job of a
+// migration ends with the next one, and everything else with the policy. An abandoned policy leaves
+// its converter.
 func leaked(now, _ seen) []string {
 	var running bool
 	var runs []string

@@ -14,13 +14,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What is promised of values that only a version can express in which the object is
-// not stored: annotations hold them, and they go with a version only where the policy
-// accepts that.
+// Invariants of preserved values: annotations hold them, and they are only removed with a version
+// if the policy accepts that loss.
 
 const annotationsHold = "annotations hold what the stored version cannot express, and nothing else"
 
-// preservedDiffers compares annotations in etcd with what clients have written.
+// preservedDiffers compares annotations in etcd with the ledger.
 func preservedDiffers(now, _ seen) []string {
 	var wrong []string
 	for _, name := range sortedKeys(now.Stored) {
@@ -42,8 +41,8 @@ func preservedDiffers(now, _ seen) []string {
 	return wrong
 }
 
-// goneWithValues is about versions that a policy wants to be removed, and with which
-// values would be lost that it does not accept.
+// goneWithValues: no version may be removed while values would be lost that the policy does not
+// accept to lose.
 func goneWithValues(now, _ seen) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Subject.Kept) {
@@ -55,12 +54,12 @@ func goneWithValues(now, _ seen) []string {
 	return wrong
 }
 
-// wouldLose are the fields of the object that keeps a version.
+// wouldLose returns the fields because of which a version is kept.
 func (now seen) wouldLose(version string) []string {
 	return now.Objects[now.Subject.Kept[version]].Record.wouldLose(version, now.Subject.Accepts[version])
 }
 
-// strandsValues holds status.versions to the bytes.
+// strandsValues compares safeToRemove in status.versions with the bytes in etcd.
 func strandsValues(now, _ seen) []string {
 	if now.Policy == nil || !now.Defined || now.Policy.Status.ObservedGeneration != now.Policy.Generation ||
 		now.Policy.Status.CRD == nil || now.Policy.Status.CRD.UID != now.UID || now.Policy.Status.CRD.Generation != now.Generation {
@@ -82,7 +81,6 @@ func strandsValues(now, _ seen) []string {
 	return wrong
 }
 
-// acceptedLosses of a version, as the policy has them.
 func (now seen) acceptedLosses(version string) []string {
 	for _, entry := range now.Policy.Spec.Retirement {
 		if string(entry.Version) == version {
@@ -92,7 +90,7 @@ func (now seen) acceptedLosses(version string) []string {
 	return nil
 }
 
-// notBlocked: who waits for a version to go is told which values keep it.
+// notBlocked: the status must name the values that block a removal.
 func notBlocked(now seen, retired *metav1.Condition) []string {
 	if retired.Status != metav1.ConditionFalse || retired.Reason != v1alpha1.ReasonBlocked || retired.ObservedGeneration != now.Policy.Generation {
 		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s; expected it to be Blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Kept)}
@@ -110,7 +108,7 @@ func notBlocked(now seen, retired *metav1.Condition) []string {
 	return wrong
 }
 
-// blockedBy reports whether status.versions has a reason why a version cannot go.
+// blockedBy reports whether status.versions has a reason for which a version cannot be removed.
 func blockedBy(all []v1alpha1.VersionStatus, version string, reason v1alpha1.VersionBlockReason) bool {
 	return slices.ContainsFunc(all, func(said v1alpha1.VersionStatus) bool {
 		return said.Name == version && slices.ContainsFunc(said.BlockedBy, func(by v1alpha1.VersionBlock) bool { return by.Reason == reason })

@@ -12,8 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// keep makes v1 a version that is to be removed and stays: the policy does not accept
-// that the note of the object is lost.
+// keep blocks the removal of v1: the policy does not accept the loss of the object's note.
 func keep(now *seen) {
 	retire(now, v1alpha1.RetirementRemove)
 	conditions := now.Policy.Status.Conditions
@@ -70,8 +69,8 @@ var preservedViolations = []violation{
 	}},
 }
 
-// TestWhatMayBePreserved is what invariants must not take for wrong.
-func TestWhatMayBePreserved(t *testing.T) {
+// TestAllowedPreservedValues has observations that violate no invariant.
+func TestAllowedPreservedValues(t *testing.T) {
 	for name, change := range map[string]func(now *seen){
 		"a version stays, and the status says why": keep,
 		"a version stays, and migrations are paused": func(now *seen) {
@@ -106,7 +105,7 @@ func TestWhatMayBePreserved(t *testing.T) {
 	}
 }
 
-func TestReadingAnnotations(t *testing.T) {
+func TestPreservedIn(t *testing.T) {
 	const name = "conversion-operator.io/v1.crontabs.a.soak.example.com"
 	got, err := preservedIn(map[string]string{
 		name: `{"format":2,"fields":{"/spec/note":"a","/spec/hostPort":"b"}}`,

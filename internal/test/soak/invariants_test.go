@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// healthy is an observation in which nothing is wrong: one object, written at v1,
-// stored at v1beta1, after a migration.
+// healthy is an observation without violations: one object, written at v1, stored at v1beta1, after
+// a migration.
 func healthy() seen {
 	object := record{HostPort: "host:80", Note: "note"}
 	policy := &v1alpha1.ConversionPolicy{}
@@ -60,7 +60,7 @@ func healthy() seen {
 	return now
 }
 
-func TestNothingIsWrongWithWhatIsHealthy(t *testing.T) {
+func TestHealthy(t *testing.T) {
 	now := map[string]seen{"a": healthy()}
 	for _, always := range []bool{true, false} {
 		if wrong := check(invariants, always, now, now); len(wrong) > 0 {
@@ -75,7 +75,7 @@ func TestNothingIsWrongWithWhatIsHealthy(t *testing.T) {
 	}
 }
 
-// violation spoils one thing of what is healthy.
+// violation changes one thing in a healthy observation.
 type violation struct {
 	invariant, says string
 	spoil           func(now, before *seen)
@@ -168,8 +168,8 @@ var violations = []violation{
 	}},
 }
 
-// TestInvariantsFail spoils one thing at a time. Each invariant has a case, and
-// only the named one may complain.
+// TestInvariantsFail makes one change at a time. Each invariant has a case, and no other invariant
+// may fail in it.
 func TestInvariantsFail(t *testing.T) {
 	failed := map[string]bool{}
 	for _, test := range slices.Concat(violations, versionViolations, preservedViolations) {
@@ -199,8 +199,8 @@ func TestInvariantsFail(t *testing.T) {
 	}
 }
 
-// TestWhatMayBe is what invariants must not take for wrong.
-func TestWhatMayBe(t *testing.T) {
+// TestAllowedObservations has observations that violate no invariant.
+func TestAllowedObservations(t *testing.T) {
 	cases := map[string]func(now, before *seen){
 		"a read fails while things are killed": func(now, _ *seen) { now.Reads[joined]["job"] = read{Err: "refused"} },
 		"a version is pruned, and the status does not say so yet": func(now, before *seen) {
@@ -258,7 +258,7 @@ func TestWhatMayBe(t *testing.T) {
 	}
 }
 
-func TestPausedIsAsGoodAsReady(t *testing.T) {
+func TestPausedCountsAsReady(t *testing.T) {
 	now := healthy()
 	now.Policy.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse},
@@ -273,7 +273,7 @@ func TestPausedIsAsGoodAsReady(t *testing.T) {
 	}
 }
 
-func TestProcessesAreFoundByTheirCommand(t *testing.T) {
+func TestTargets(t *testing.T) {
 	cases := map[string][]string{
 		"etcd\x00--data-dir=/x\x00":                             {"etcd"},
 		"kube-apiserver\x00--etcd-servers=x\x00":                {"kube-apiserver"},

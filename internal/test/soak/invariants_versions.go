@@ -14,10 +14,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What is promised of versions, no matter who their author is.
+// Invariants of versions, whoever their author is.
 
-// unlisted are the objects whose bytes are at a version that status.storedVersions
-// does not have. It was read before and after etcd.
+// unlisted returns the objects that are stored at a version that status.storedVersions lists
+// neither before nor after the read of etcd.
 func (now seen) unlisted() []string {
 	var names []string
 	for _, name := range sortedKeys(now.Stored) {
@@ -29,8 +29,8 @@ func (now seen) unlisted() []string {
 	return names
 }
 
-// retiredStored: a policy stops serving a version, and removes it, when every object
-// is proven to be stored elsewhere.
+// retiredStored: a policy unserves or removes a version only after every object is proven to be
+// stored at another version.
 func retiredStored(now, _ seen) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Subject.Retires) {
@@ -48,8 +48,8 @@ func retiredStored(now, _ seen) []string {
 	return wrong
 }
 
-// changedSuspended compares what no one but the operator changes, since it has said
-// that it changes nothing.
+// changedSuspended compares what only the operator changes, once it has reported that the policy is
+// suspended.
 func changedSuspended(now, before seen) []string {
 	if now.UID != before.UID || !now.Subject.Suspended || !before.saysSuspended() {
 		return nil
@@ -67,7 +67,7 @@ func changedSuspended(now, before seen) []string {
 	return wrong
 }
 
-// saysSuspended reports whether the operator has seen that the policy is suspended.
+// saysSuspended reports whether the status shows the suspension.
 func (now seen) saysSuspended() bool {
 	if now.Policy == nil || !now.Policy.Spec.Suspend {
 		return false
@@ -86,8 +86,8 @@ func migratesSuspended(now, _ seen) []string {
 	return wrong
 }
 
-// notMigrated is about policies that migrate. The client that has pruned: what is listed is
-// no proof to them.
+// notMigrated: a policy that migrates leaves every object at the storage version, even after
+// another client pruned storedVersions.
 func notMigrated(now, _ seen) []string {
 	if !now.Subject.active() || now.Subject.Paused {
 		return nil
@@ -101,8 +101,7 @@ func notMigrated(now, _ seen) []string {
 	return wrong[:min(len(wrong), 5)]
 }
 
-// otherVersions compares spec.versions with what the author of the definition and
-// the policy have said so far.
+// otherVersions compares spec.versions with what the CRD's author and the policy set.
 func otherVersions(now, _ seen) []string {
 	if now.Defined != now.Subject.Exists {
 		return []string{fmt.Sprintf("there is a definition: %t; expected %t", now.Defined, now.Subject.Exists)}
@@ -122,8 +121,7 @@ func otherVersions(now, _ seen) []string {
 	return append(wrong, notRetired(now)...)
 }
 
-// notRetired: nothing is left to do for what the policy says of versions, or the status
-// says which values keep one.
+// notRetired: all retirements are complete, or the status names the values that block one.
 func notRetired(now seen) []string {
 	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.Paused || now.Policy == nil {
 		return nil

@@ -13,8 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// stopMigrations makes it what the status says when migrations are paused, and there is
-// something to migrate.
+// stopMigrations sets the status of a policy with paused migrations and objects to migrate.
 func stopMigrations(now *seen) {
 	now.Subject.Paused = true
 	now.Policy.Status.MigrationEvidence, now.Policy.Status.Versions = nil, nil
@@ -24,8 +23,7 @@ func stopMigrations(now *seen) {
 	}
 }
 
-// suspend makes it what the status says when the policy is suspended: of the rest it
-// says what it said before.
+// suspend sets the status of a suspended policy. Other fields keep their last values.
 func suspend(now *seen) {
 	now.Subject.Suspended, now.Policy.Spec.Suspend = true, true
 	now.Policy.Generation++
@@ -34,7 +32,7 @@ func suspend(now *seen) {
 		Reason: v1alpha1.ReasonSuspended, ObservedGeneration: now.Policy.Generation}
 }
 
-// retire makes v1 a version that the policy has gone so far with.
+// retire sets the status of a policy that has retired v1 by an action.
 func retire(now *seen, action v1alpha1.RetirementAction) {
 	retired(&now.Subject, joined+" to "+string(action))
 	now.Has, now.Serves, now.Deprecates = now.Subject.Versions, now.Subject.Served, now.Subject.Deprecated
@@ -129,9 +127,9 @@ var versionViolations = []violation{
 	}},
 }
 
-// TestWhatOthersPrunedIsForgotten once nothing is stored there: what the operator
-// prunes from then on has no excuse.
-func TestWhatOthersPrunedIsForgotten(t *testing.T) {
+// TestForgetPruned: once no object is stored at the pruned version, prunings by the operator need
+// evidence again.
+func TestForgetPruned(t *testing.T) {
 	pruned := pruning{Revision: 101, Versions: []string{joined}}
 	p := &player{pruned: map[string]pruning{"a": pruned}}
 	now := healthy()

@@ -62,7 +62,7 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 	return nil
 }
 
-// explain says what was violated, and how to come there again.
+// explain returns an error with the violation, and how to reproduce it.
 func (p *player) explain(seed uint64, violated error) error {
 	var sequence strings.Builder
 	for _, s := range p.played {

@@ -18,10 +18,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// TestRecordsAreWhatTheRulesMake: the model of objects is written without the
-// operator's code, and comes to the same as its converter by the policy of the
-// run, over the writes of a long sequence.
-func TestRecordsAreWhatTheRulesMake(t *testing.T) {
+// TestRecordsMatchRules: over a long sequence of writes, the model of objects, which does not use
+// the operator's code, equals what the converter makes by the policy of the run.
+func TestRecordsMatchRules(t *testing.T) {
 	converter := converterOfTheRun(t)
 	objects, subjects, compared := map[string][]byte{}, map[string]*subject{"a": {}, "b": {}}, 0
 	for _, s := range stepsOf(3, 400) {
@@ -56,7 +55,7 @@ func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 	}
 }
 
-// storedAs observes an object that is stored at a version.
+// storedAs returns an observation with an object that is stored at a version.
 func storedAs(t *testing.T, is *subject, name, version string, text []byte) seen {
 	t.Helper()
 	object := unstructured.Unstructured{Object: decoded(t, text)}
@@ -94,8 +93,7 @@ func converterOfTheRun(t *testing.T) *conversion.Converter {
 	return converter
 }
 
-// replaced is an object after a client has read it at a version and put another
-// spec in its place.
+// replaced returns an object after a client read it at a version and replaced its spec.
 func replaced(t *testing.T, converter *conversion.Converter, stored []byte, version string, by record) []byte {
 	t.Helper()
 	object := map[string]any{"apiVersion": groupOf("a") + "/" + version, "kind": "CronTab", "metadata": map[string]any{"name": "x"}}

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// stepsOf are the first steps of a seed.
+// stepsOf returns the first steps of a seed.
 func stepsOf(seed uint64, count int) []step {
 	sequence := newSequence(seed)
 	var steps []step
@@ -25,7 +25,7 @@ func stepsOf(seed uint64, count int) []step {
 	return append(steps, sequence.finish()...)
 }
 
-func TestASeedGivesTheSameStepsEachTime(t *testing.T) {
+func TestSeedIsReproducible(t *testing.T) {
 	if diff := cmp.Diff(stepsOf(7, 500), stepsOf(7, 500)); diff != "" {
 		t.Errorf("the steps of seed 7 differ:\n%s", diff)
 	}
@@ -34,9 +34,8 @@ func TestASeedGivesTheSameStepsEachTime(t *testing.T) {
 	}
 }
 
-// TestEverythingComes: no kind is shut out by the conditions of another, and
-// neither is anything that it can do.
-func TestEverythingComes(t *testing.T) {
+// TestAllVariantsOccur: no kind, and no variant of one, is impossible because of the preconditions.
+func TestAllVariantsOccur(t *testing.T) {
 	came := map[string]bool{}
 	for seed := range uint64(10) {
 		for _, s := range stepsOf(seed, 1000) {
@@ -81,8 +80,8 @@ func prefixed(prefix string, texts []string) []string {
 	return all
 }
 
-// TestKindsComeByTheirWeights compares those that are always possible.
-func TestKindsComeByTheirWeights(t *testing.T) {
+// TestFrequencyOfKinds compares kinds that are always possible.
+func TestFrequencyOfKinds(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range stepsOf(1, 20000) {
 		count[s.Kind]++
@@ -96,13 +95,13 @@ func TestKindsComeByTheirWeights(t *testing.T) {
 	}
 }
 
-// TestStepsAreWithinReason looks at what an API server would refuse, and what
-// users are told not to do.
-func TestStepsAreWithinReason(t *testing.T) {
+// TestStepsAreAllowed: no step is something that an API server rejects, or that the documentation
+// tells users not to do.
+func TestStepsAreAllowed(t *testing.T) {
 	for seed := range uint64(10) {
 		before, rests := newWorld().subjects(), true
 		for _, s := range stepsOf(seed, 1000) {
-			if kindNamed(s.Kind).fromRest && !rests {
+			if kindNamed(s.Kind).whenIdle && !rests {
 				t.Fatalf("seed %d, step %v: the step before is not waited for", seed, s)
 			}
 			for i, is := range s.After {
@@ -145,8 +144,8 @@ func goes(is subject, version string) bool {
 	return is.Retires[version] != "" && is.Retires[version] != v1alpha1.RetirementReport
 }
 
-// checkAuthors: what a policy sees to its user lets alone, and what takes the
-// operator is not asked of a policy that is suspended, paused or half done.
+// checkAuthors: the author of a CRD does not change the versions of a policy, and a suspended,
+// paused or busy policy gets no step that it could not perform.
 func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	t.Helper()
 	if s.Subject != is.Name || !before.Exists || s.Kind == "end" {
@@ -175,9 +174,8 @@ func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	}
 }
 
-// TestWhatRestLeaves: who waits knows what the operator has done, unless it was told
-// to do nothing.
-func TestWhatRestLeaves(t *testing.T) {
+// TestRest: after a wait, the operator has finished, unless it is suspended or paused.
+func TestRest(t *testing.T) {
 	cases := map[string]struct {
 		is     subject
 		behind bool
@@ -191,16 +189,17 @@ func TestWhatRestLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.is.Behind, c.is.Unsettled = true, true
 			w := world{Subjects: []*subject{&c.is}}
-			w.rest()
-			if c.is.Unsettled || c.is.Behind != c.behind || !w.Rests {
+			w.becomeIdle()
+			if c.is.Unsettled || c.is.Behind != c.behind || !w.Idle {
 				t.Errorf("the rest is %+v, want it behind: %t, and at rest", c.is, c.behind)
 			}
 		})
 	}
 }
 
-// TestRetiringGoesBothWays: each action says all of what is to be seen of a version.
-func TestRetiringGoesBothWays(t *testing.T) {
+// TestRetirementActions: each action determines the whole state of a version, whatever the previous
+// action was.
+func TestRetirementActions(t *testing.T) {
 	want := map[v1alpha1.RetirementAction]subject{
 		v1alpha1.RetirementReport:    {Versions: []string{hub, joined}, Served: []string{hub, joined}},
 		v1alpha1.RetirementDeprecate: {Versions: []string{hub, joined}, Served: []string{hub, joined}, Deprecated: []string{joined}},
@@ -222,8 +221,8 @@ func TestRetiringGoesBothWays(t *testing.T) {
 	}
 }
 
-// checkWrites: clients write what is served all the while, and no two of them write
-// the same object, but for labels.
+// checkWrites: clients write at versions that are served throughout the step, and no two of them
+// write the same object, except for labels.
 func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 	t.Helper()
 	written, labelled := map[string]int{}, map[string]bool{}
@@ -253,9 +252,9 @@ func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 	}
 }
 
-// TestRemovalsEndBothWays: versions go with values that are accepted to be lost, and
-// stay with others, whatever was accepted.
-func TestRemovalsEndBothWays(t *testing.T) {
+// TestRemovalResults: with accepted losses or without, some removals succeed, and some are blocked
+// by values.
+func TestRemovalResults(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(20) {
 		before := newWorld().subjects()
@@ -279,8 +278,8 @@ func TestRemovalsEndBothWays(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsAVersion, and what goes with it.
-func TestWhatKeepsAVersion(t *testing.T) {
+// TestBlockedRemoval: which object blocks a removal, and which values a removal discards.
+func TestBlockedRemoval(t *testing.T) {
 	noted, lone := record{HostPort: "host:80", Note: "note", Timeout: 3}, record{HostPort: "host", Timeout: 3}
 	begin := subject{Versions: versions, Served: versions, Records: map[string]record{"job-1": noted, "job-2": lone}}
 	for detail, c := range map[string]struct {
@@ -324,9 +323,9 @@ func TestWhatKeepsAVersion(t *testing.T) {
 	}
 }
 
-// TestStaleHostsAreNotCertain: whether an annotation still has a host that was
-// overwritten, the model cannot tell, and so it does not say what a removal comes to.
-func TestStaleHostsAreNotCertain(t *testing.T) {
+// TestStaleHosts: the model cannot tell whether an annotation still has an overwritten host, and
+// then does not predict the result of a removal.
+func TestStaleHosts(t *testing.T) {
 	is := &subject{Versions: versions, Served: versions}
 	certain := func(want bool, accepted ...string) {
 		t.Helper()
@@ -355,7 +354,7 @@ func TestStaleHostsAreNotCertain(t *testing.T) {
 	certain(true)
 }
 
-func TestNothingIsLeftInTheEnd(t *testing.T) {
+func TestFinishRemovesAll(t *testing.T) {
 	for seed := range uint64(50) {
 		steps := stepsOf(seed, 40)
 		last := steps[len(steps)-1]
@@ -365,7 +364,7 @@ func TestNothingIsLeftInTheEnd(t *testing.T) {
 	}
 }
 
-func TestAStepReadsLikeASentence(t *testing.T) {
+func TestStepString(t *testing.T) {
 	s := step{Number: 3, Kind: "stop", Detail: "etcd", Seconds: 4, Writes: []write{
 		{Client: 0, Do: putObject, Subject: "a", Name: "job-01", Version: "v1"},
 		{Client: 2, Do: labelObject, Subject: "b", Name: "job-02", Version: "v2"},
