@@ -5,8 +5,8 @@ package converters
 
 import "testing"
 
-// BenchmarkServing is what `make profile` takes the profile of: our handler, for
-// the same time on each of the bodies.
+// BenchmarkServing is profiled by `make profile`: our handler on each of the bodies, for the same
+// time.
 func BenchmarkServing(b *testing.B) {
 	all, err := subjects()
 	if err != nil {

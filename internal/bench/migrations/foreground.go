@@ -18,11 +18,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// pace is how often the other client asks.
+// pace is the time between two requests of the other client.
 const pace = 20 * time.Millisecond
 
-// foreground reads and writes an object of the kind by turns until it is stopped,
-// and returns how long each request took.
+// foreground reads and writes an object in turn until stop, which returns the sorted durations of
+// the requests.
 func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.Duration, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var times []time.Duration
@@ -50,7 +50,7 @@ func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.
 	}
 }
 
-// ask reads, or writes. Its object is one that migrations have to do with, too.
+// ask reads, or writes, an object that migrations rewrite too.
 func (c *cluster) ask(ctx context.Context, s setup, i int) error {
 	objects, name := c.objects.Resource(s.at(newVersion)).Namespace(namespace), s.object(0).GetName()
 	if i%2 == 0 {
@@ -62,8 +62,8 @@ func (c *cluster) ask(ctx context.Context, s setup, i int) error {
 	return err
 }
 
-// byPolicy migrates as users do, by a trigger, and returns how long that took
-// from the trigger until status.storedVersions was pruned.
+// byPolicy migrates like users, by a trigger, and returns the time until status.storedVersions was
+// pruned.
 func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.MigrationPace) (time.Duration, error) {
 	policy := &v1alpha1.ConversionPolicy{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, policy); err != nil {
@@ -92,7 +92,7 @@ func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.Migration
 	}
 }
 
-// company is who rewrites objects beside another client.
+// company rewrites objects while another client sends requests.
 type company struct {
 	name string
 	run  func(ctx context.Context, s setup) error
@@ -118,8 +118,7 @@ func (r *suite) companies() []company {
 		}})
 }
 
-// beside measures how long another client's requests take while it is alone, and
-// then while objects are rewritten.
+// beside measures the requests of another client alone, and then while objects are rewritten.
 func (r *suite) beside(ctx context.Context, s setup) error {
 	r.tell("%s: another client alone, for %s", s.name, r.Alone)
 	stop := r.foreground(ctx, s)

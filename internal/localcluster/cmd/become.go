@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// become replaces this process by the command, so that signals, exit code and
-// terminal are the command's own. It returns only if that fails.
+// become replaces this process with the command, so that signals, exit code and terminal belong to
+// the command. It returns only on failure.
 func become(cmd *exec.Cmd) error {
 	if cmd.Err != nil {
 		return cmd.Err

@@ -1,8 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command localcluster runs the local Kubernetes clusters of package
-// localcluster from a shell or the Makefile.
+// Command localcluster runs the clusters of package localcluster from a shell or the Makefile.
 package main
 
 import (
@@ -52,7 +51,7 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
-// interruptible ends its context at the first interrupt; a second one kills.
+// interruptible returns a context that the first interrupt cancels; a second one kills the process.
 func interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }

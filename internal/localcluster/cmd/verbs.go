@@ -98,7 +98,7 @@ code are the command's own. The command dies with the cluster.`,
 			if err != nil {
 				return err
 			}
-			// No context: an interrupt is for the command to answer.
+			// No context: the command handles interrupts itself.
 			return become(c.Command(context.Background(), args[0], args[1:]...))
 		},
 	}
