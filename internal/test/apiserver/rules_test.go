@@ -58,8 +58,8 @@ spokes:
       backward: {image: "self.repository + ':' + self.tag"}
 `
 
-// testRules has the rules that compute values: what they compute, and what is
-// preserved because it would not come back by the rule.
+// testRules: rules that compute values, and values that are preserved because the rule is not
+// reversible for them.
 func testRules(t *testing.T, s *apiServer) {
 	k := s.install(t, "rules", ruleVersions, ruleRules)
 	for name, form := range map[string]struct{ version, fields, other string }{
@@ -89,8 +89,8 @@ func testRules(t *testing.T, s *apiServer) {
 	wantFields(t, "what was dropped", k.get(t, "v1", "drop"), "spec: {node: a}")
 }
 
-// testEdits edits at the new version what was written at the old one in a way
-// that does not come back by the rule: the edit wins, and the rest is as it was.
+// testEdits edits at the new version an object of the old version whose values the rule cannot
+// restore: the edit is applied, and the rest is unchanged.
 func testEdits(t *testing.T, s *apiServer) {
 	k := s.install(t, "edits", ruleVersions, ruleRules)
 	k.create(t, "v1", "one", "spec: {node: a, timeout: 90s, image: nginx, env: [{name: b}, {name: a, value: x}]}")

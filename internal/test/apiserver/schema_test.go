@@ -14,8 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// testPruning writes fields that no schema has, through the API server and into
-// etcd. They are gone at every version; what is preserved is not.
+// testPruning writes fields that are in no schema, through the API server and into etcd. They are
+// pruned at every version, and preserved data is not.
 func testPruning(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "pruning")
 	for _, written := range versions {
@@ -63,9 +63,9 @@ const defaultVersions = `
 
 const defaultRules = "{hub: v2, spokes: [{version: v1, rules: [{default: {to: .spec.mode, value: Standard}}]}]}"
 
-// testDefaults has defaults in both schemas and in a rule. The API server sets
-// those of the version of a request, and those of the stored version when it
-// reads; the rule sets its own at the one version that has the field.
+// testDefaults has defaults in both schemas and in a rule. The API server sets those of the
+// request's version and, when it reads, those of the stored version. The rule sets its default only
+// at the version that has the field.
 func testDefaults(t *testing.T, s *apiServer) {
 	k := s.install(t, "defaults", defaultVersions, defaultRules)
 	wantFields(t, "first as created", k.create(t, "v1", "first", "spec: {}"), "spec: {both: both1, only1: one}")
@@ -146,7 +146,7 @@ spokes:
   - move: {from: '.spec.zones[*].weight', to: '.spec.zones[*].share'}
 `
 
-// testForms has values of every form that a schema can ask for.
+// testForms has values of every type and format of schemas.
 func testForms(t *testing.T, s *apiServer) {
 	k := s.install(t, "forms", formVersions, formRules)
 	for name, form := range map[string]struct{ v1, v2 string }{
@@ -175,8 +175,8 @@ func testForms(t *testing.T, s *apiServer) {
 	k.testElements(t)
 }
 
-// testElements has fields of elements that the other version does not have. The
-// other version reorders, adds and removes elements.
+// testElements has fields of list elements that the other version lacks. The other version
+// reorders, adds and removes elements.
 func (k *kind) testElements(t *testing.T) {
 	t.Helper()
 	k.create(t, "v1", "elements", `spec: {zones: {a: {old: x, weight: 1}, b: {old: w}},

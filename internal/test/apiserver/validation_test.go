@@ -33,9 +33,8 @@ const nullVersions = `
 
 const nullRules = "{hub: v2, spokes: [{version: v1, rules: [{move: {from: .spec.moved, to: .spec.elsewhere}}]}]}"
 
-// testNullable has nulls: they are values where both schemas allow them, and are
-// preserved where only one does. The API server would take them out of what a
-// converter answers.
+// testNullable has nulls: they are values if both schemas allow them, and preserved if only one
+// does, as the API server would remove them from a response.
 func testNullable(t *testing.T, s *apiServer) {
 	k := s.install(t, "nulls", nullVersions, nullRules)
 	k.create(t, "v1", "old", "spec: {both: null, moved: null, own: null}")
@@ -82,9 +81,8 @@ spokes:
   - move: {from: .spec.high, to: .spec.range.max}
 `
 
-// testValidation has a new version that allows less. Objects of the old one are
-// read there unchanged, and what was wrong before may stay when something else
-// changes there. Nothing new may be wrong.
+// testValidation has a new version with stricter validation. Objects of the old one are read there
+// unchanged, and invalid values may stay when other fields change. New invalid values are rejected.
 func testValidation(t *testing.T, s *apiServer) {
 	k := s.install(t, "validation", validatedVersions, validatedRules)
 	k.create(t, "v1", "wrong", "spec: {low: 9, high: 1, class: a, mode: Maybe}")
@@ -105,7 +103,7 @@ func testValidation(t *testing.T, s *apiServer) {
 	}
 }
 
-// wantRefused sends a JSON merge patch that is refused as invalid, with words.
+// wantRefused expects that a JSON merge patch is rejected as invalid, with words in the message.
 func (k *kind) wantRefused(t *testing.T, version, name, patch string, words ...string) {
 	t.Helper()
 	_, err := k.at(version).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
