@@ -20,21 +20,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// age is a kind at one time: the schemas of spec in v1 and v2, and the rules.
-type age struct{ v1, v2, rules string }
+// twoVersions has the schemas of spec in v1 and v2, and the rules.
+type twoVersions struct{ v1, v2, rules string }
 
 // versions returns the versions of a CRD with a storage version.
-func (a age) versions(storage string) string {
-	var out strings.Builder
-	for name, spec := range map[string]string{"v1": a.v1, "v2": a.v2} {
-		fmt.Fprintf(&out, "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n",
-			name, name == storage, spec)
-	}
-	return out.String()
+func (k twoVersions) versions(storage string) string {
+	const version = "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n"
+	return fmt.Sprintf(version+version, "v1", storage == "v1", k.v1, "v2", storage == "v2", k.v2)
+}
+
+// installTwo installs a kind that is stored at v1.
+func (s *apiServer) installTwo(t *testing.T, name string, two twoVersions) *kind {
+	t.Helper()
+	return s.install(t, name, two.versions("v1"), two.rules)
 }
 
 // evolve changes schemas and rules, and returns when the API server uses them.
-func (k *kind) evolve(t *testing.T, to age, storage string) {
+func (k *kind) evolve(t *testing.T, to twoVersions, storage string) {
 	t.Helper()
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(to.versions(storage)), &versions))
@@ -102,40 +104,40 @@ func rulesOf(hub, rules string) string {
 
 // changes give a preserved field a place, or another one.
 var changes = map[string]struct {
-	before, after age
+	before, after twoVersions
 	// spec is an object's spec at v1. data is in etcd in v2 after a write at v1 by the new rules,
 	// with preserved in the annotation.
 	spec, data string
 	preserved  []string
 }{
 	"added": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}, note: {type: string}", rulesOf("v2", moveA)},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}, note: {type: string}", rulesOf("v2", moveA)},
 		spec:   "a: '1', note: precious", data: "b: '1', note: precious",
 	},
 	"moved": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}, remark: {type: string}", rulesOf("v2", moveA+", {move: {from: .spec.note, to: .spec.remark}}")},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}, remark: {type: string}", rulesOf("v2", moveA+", {move: {from: .spec.note, to: .spec.remark}}")},
 		spec:   "a: '1', note: precious", data: "b: '1', remark: precious",
 	},
 	"translated": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}, worth: {type: string}", rulesOf("v2", moveA+", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}")},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}, worth: {type: string}", rulesOf("v2", moveA+", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}")},
 		spec:   "a: '1', note: precious", data: "b: '1', worth: High",
 	},
 	"hub": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}", rulesOf("v1", "{move: {from: .spec.b, to: .spec.a}}")},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}", rulesOf("v1", "{move: {from: .spec.b, to: .spec.a}}")},
 		spec:   "a: '1', note: precious", data: "b: '1'", preserved: []string{".spec.note"},
 	},
 	"keyed": {
-		before: age{fmt.Sprintf(ports, ", w: {type: integer}"), fmt.Sprintf(ports, ""), rulesOf("v2", "")},
-		after:  age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
+		before: twoVersions{fmt.Sprintf(ports, ", w: {type: integer}"), fmt.Sprintf(ports, ""), rulesOf("v2", "")},
+		after:  twoVersions{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
 		spec:   "ports: [{name: b}, {name: a, w: 7}]", data: "ports: [{name: b}, {name: a}]", preserved: []string{".spec.ports[*].w"},
 	},
 	"a field of elements": {
-		before: age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
-		after:  age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ", w: {type: integer}"), rulesOf("v2", "")},
+		before: twoVersions{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
+		after:  twoVersions{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ", w: {type: integer}"), rulesOf("v2", "")},
 		spec:   "ports: [{name: b}, {name: a, w: 7}]", data: "ports: [{name: b}, {name: a, w: 7}]",
 	},
 }

@@ -75,21 +75,16 @@ func testUpdateManagers(t *testing.T, s *apiServer) {
 	}
 }
 
-const filledVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}, mode: {type: string}}}}}}
-`
+var filledKind = twoVersions{
+	v1:    "size: {type: integer}",
+	v2:    "size: {type: integer}, mode: {type: string}",
+	rules: defaultRules,
+}
 
 // testApplyDefaults applies at a version that lacks a field which a rule sets. The field belongs to
 // the client that applies it at the version that has it.
 func testApplyDefaults(t *testing.T, s *apiServer) {
-	k := s.install(t, "filled", filledVersions, defaultRules)
+	k := s.installTwo(t, "filled", filledKind)
 	for _, step := range []struct{ what, version, manager, fields, want, owners string }{
 		{
 			"a field that no one applied", "v1", "old", "spec: {size: 1}",

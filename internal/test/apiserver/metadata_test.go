@@ -19,18 +19,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-const labelVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    team: {type: string}, note: {type: string}, size: {type: integer}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    size: {type: integer}}}}}}
-`
+var labelKind = twoVersions{
+	v1:    "team: {type: string}, note: {type: string}, size: {type: integer}",
+	v2:    "size: {type: integer}",
+	rules: labelRules,
+}
 
 const labelRules = `
 hub: v2
@@ -44,7 +37,7 @@ spokes:
 // testLabels has fields of the old version that are a label and an annotation in the new one, where
 // they can be selected and edited.
 func testLabels(t *testing.T, s *apiServer) {
-	k := s.install(t, "labels", labelVersions, labelRules)
+	k := s.installTwo(t, "labels", labelKind)
 	k.create(t, "v1", "blue", "{metadata: {labels: {own: x}}, spec: {team: blue, note: 'a note', size: 1}}")
 	k.create(t, "v2", "red", "{metadata: {labels: {example.com/team: red}}, spec: {size: 2}}")
 

@@ -48,18 +48,11 @@ func testPruning(t *testing.T, s *apiServer) {
 	}
 }
 
-const defaultVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    both: {type: string, default: both1}, only1: {type: string, default: one}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    both: {type: string, default: both2}, only2: {type: string, default: two}, mode: {type: string}}}}}}
-`
+var defaultKind = twoVersions{
+	v1:    "both: {type: string, default: both1}, only1: {type: string, default: one}",
+	v2:    "both: {type: string, default: both2}, only2: {type: string, default: two}, mode: {type: string}",
+	rules: defaultRules,
+}
 
 const defaultRules = "{hub: v2, spokes: [{version: v1, rules: [{default: {to: .spec.mode, value: Standard}}]}]}"
 
@@ -67,7 +60,7 @@ const defaultRules = "{hub: v2, spokes: [{version: v1, rules: [{default: {to: .s
 // request's version and, when it reads, those of the stored version. The rule sets its default only
 // at the version that has the field.
 func testDefaults(t *testing.T, s *apiServer) {
-	k := s.install(t, "defaults", defaultVersions, defaultRules)
+	k := s.installTwo(t, "defaults", defaultKind)
 	wantFields(t, "first as created", k.create(t, "v1", "first", "spec: {}"), "spec: {both: both1, only1: one}")
 	wantFields(t, "first at v2", k.get(t, "v2", "first"), "spec: {both: both1, mode: Standard}")
 
@@ -89,50 +82,25 @@ func testDefaults(t *testing.T, s *apiServer) {
 	wantFields(t, "first at v2 without a mode, after a write at v1", k.get(t, "v2", "first"), "spec: {both: d, only2: two}")
 }
 
-const formVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size: {x-kubernetes-int-or-string: true}
-            template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
-            blob: {x-kubernetes-preserve-unknown-fields: true}
-            tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [number, protocol]
-              items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, old: {type: string}}}
-            zones: {type: object, additionalProperties: {type: object, properties: {weight: {type: number}, old: {type: string}}}}
-            quantity: {type: number}
-- name: v2
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            amount: {x-kubernetes-int-or-string: true}
-            pod: {type: object, properties: {template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}
-            data: {x-kubernetes-preserve-unknown-fields: true}
-            labels: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [number, protocol]
-              items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, new: {type: string}}}
-            zones: {type: object, additionalProperties: {type: object, properties: {share: {type: number}, new: {type: string}}}}
-            quantity: {type: number}
-`
+var formKind = twoVersions{
+	v1: `size: {x-kubernetes-int-or-string: true},
+  template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true},
+  blob: {x-kubernetes-preserve-unknown-fields: true},
+  tags: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+  ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [number, protocol],
+    items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, old: {type: string}}}},
+  zones: {type: object, additionalProperties: {type: object, properties: {weight: {type: number}, old: {type: string}}}},
+  quantity: {type: number}`,
+	v2: `amount: {x-kubernetes-int-or-string: true},
+  pod: {type: object, properties: {template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}},
+  data: {x-kubernetes-preserve-unknown-fields: true},
+  labels: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+  ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [number, protocol],
+    items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, new: {type: string}}}},
+  zones: {type: object, additionalProperties: {type: object, properties: {share: {type: number}, new: {type: string}}}},
+  quantity: {type: number}`,
+	rules: formRules,
+}
 
 const formRules = `
 hub: v2
@@ -148,7 +116,7 @@ spokes:
 
 // testForms has values of every type and format of schemas.
 func testForms(t *testing.T, s *apiServer) {
-	k := s.install(t, "forms", formVersions, formRules)
+	k := s.installTwo(t, "forms", formKind)
 	for name, form := range map[string]struct{ v1, v2 string }{
 		"integer":      {"size: 9007199254740993", "amount: 9007199254740993"},
 		"string":       {"size: 50%", "amount: 50%"},

@@ -27,24 +27,24 @@ const (
 var year = []struct {
 	what    string
 	storage string
-	age     age
+	kind    twoVersions
 }{
-	{"v1 is stored; v1 alone has note and weights, v2 alone has tier", "v1", age{
+	{"v1 is stored; v1 alone has note and weights, v2 alone has tier", "v1", twoVersions{
 		yearOld + fmt.Sprintf(ports, weighted), "scale: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v2", "{move: {from: .spec.size, to: .spec.scale}}")}},
-	{"v1 gains the field tier", "v1", age{
+	{"v1 gains the field tier", "v1", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(ports, weighted), "scale: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v2", "{move: {from: .spec.size, to: .spec.scale}}")}},
-	{"v2 calls scale replicas", "v1", age{
+	{"v2 calls scale replicas", "v1", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(ports, weighted), "replicas: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v2", "{move: {from: .spec.size, to: .spec.replicas}}")}},
-	{"v1 is the hub, and v2 is stored", "v2", age{
+	{"v1 is the hub, and v2 is stored", "v2", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(ports, weighted), "replicas: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v1", "{move: {from: .spec.replicas, to: .spec.size}}")}},
-	{"the list has keys, and v2 gains note, which it calls remark", "v2", age{
+	{"the list has keys, and v2 gains note, which it calls remark", "v2", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(keyed, weighted), "replicas: {type: integer}, remark: {type: string}, tier: {type: string}, " + fmt.Sprintf(keyed, ""),
 		rulesOf("v1", "{move: {from: .spec.replicas, to: .spec.size}}, {move: {from: .spec.remark, to: .spec.note}}")}},
-	{"v1 is stored again, and v2 gains weights", "v1", age{
+	{"v1 is stored again, and v2 gains weights", "v1", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(keyed, weighted), "replicas: {type: integer}, remark: {type: string}, tier: {type: string}, " + fmt.Sprintf(keyed, weighted),
 		rulesOf("v1", "{move: {from: .spec.replicas, to: .spec.size}}, {move: {from: .spec.remark, to: .spec.note}}")}},
 }
@@ -64,7 +64,7 @@ func testYear(t *testing.T, s *apiServer) {
 		return
 	}
 	const objects = 1000
-	k := s.install(t, "year", year[0].age.versions(year[0].storage), year[0].age.rules)
+	k := s.install(t, "year", year[0].kind.versions(year[0].storage), year[0].kind.rules)
 	all := make([]*written, objects)
 	each(objects, func(i int) {
 		all[i] = &written{size: int64(i), weight: int64(i % 7), note: fmt.Sprint("note ", i), tier: "none"}
@@ -79,7 +79,7 @@ func testYear(t *testing.T, s *apiServer) {
 			clients.Go(func() { k.keepWriting(ctx, all, uint64(turn*10+client), &writes, &refused) })
 		}
 		if turn > 0 {
-			k.evolve(t, next.age, next.storage)
+			k.evolve(t, next.kind, next.storage)
 		}
 		each(objects, func(i int) {
 			k.rewrite(t, "v1", name(i))
