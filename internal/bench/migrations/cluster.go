@@ -34,9 +34,9 @@ const (
 	writesAtOnce = 16
 	// patience bounds waits that usually take seconds.
 	patience = 2 * time.Minute
-	// calm is the time for writes at the previous version to drain, and for the cluster to become
+	// idleTime is the time for writes at the previous version to drain, and for the cluster to become
 	// idle.
-	calm = 5 * time.Second
+	idleTime = 5 * time.Second
 )
 
 // cluster is the cluster of the current kubeconfig.
@@ -83,7 +83,7 @@ func (c *cluster) prepare(ctx context.Context, s setup, count int) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := pause(ctx, idleTime); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -156,7 +156,7 @@ func (c *cluster) store(ctx context.Context, s setup, version string) (changed b
 	if err := c.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, err
 	}
-	return true, pause(ctx, calm)
+	return true, pause(ctx, idleTime)
 }
 
 func pause(ctx context.Context, span time.Duration) error {

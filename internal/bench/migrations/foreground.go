@@ -32,7 +32,7 @@ func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.
 		defer close(ended)
 		for i := 0; ; i++ {
 			began := time.Now()
-			err := c.ask(ctx, s, i)
+			err := c.request(ctx, s, i)
 			took := time.Since(began)
 			if ctx.Err() != nil {
 				return
@@ -50,8 +50,8 @@ func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.
 	}
 }
 
-// ask reads, or writes, an object that migrations rewrite too.
-func (c *cluster) ask(ctx context.Context, s setup, i int) error {
+// request reads, or writes, an object that migrations rewrite too.
+func (c *cluster) request(ctx context.Context, s setup, i int) error {
 	objects, name := c.objects.Resource(s.at(newVersion)).Namespace(namespace), s.object(0).GetName()
 	if i%2 == 0 {
 		_, err := objects.Get(ctx, name, metav1.GetOptions{})
@@ -92,28 +92,28 @@ func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.Migration
 	}
 }
 
-// company rewrites objects while another client sends requests.
-type company struct {
+// rewriter rewrites objects while another client sends requests.
+type rewriter struct {
 	name string
 	run  func(ctx context.Context, s setup) error
 }
 
-func (r *suite) companies() []company {
-	var all []company
+func (r *suite) rewriters() []rewriter {
+	var all []rewriter
 	for _, pace := range []v1alpha1.MigrationPace{v1alpha1.MigrationGentle, v1alpha1.MigrationFast} {
 		name := "conversion-operator, " + string(pace)
-		all = append(all, company{name, func(ctx context.Context, s setup) error {
+		all = append(all, rewriter{name, func(ctx context.Context, s setup) error {
 			took, err := r.byPolicy(ctx, s, pace)
 			r.add(s, name, took.Seconds(), "s from trigger to pruned")
 			return err
 		}})
 	}
 	return append(all,
-		company{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup) error {
+		rewriter{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup) error {
 			_, err := r.inTree(ctx, s)
 			return err
 		}},
-		company{"patches alone, one by one", func(ctx context.Context, s setup) error {
+		rewriter{"patches alone, one by one", func(ctx context.Context, s setup) error {
 			return r.patch(ctx, s, newVersion, 1)
 		}})
 }
@@ -128,7 +128,7 @@ func (r *suite) beside(ctx context.Context, s setup) error {
 		return err
 	}
 	r.latencies(s, "nobody", alone, alone)
-	for _, with := range r.companies() {
+	for _, with := range r.rewriters() {
 		if err := r.toMigrate(ctx, s, r.Objects); err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func (c *cluster) activate(ctx context.Context, definitions []*apiextensionsv1.C
 		}
 		for i := range list.Items {
 			if !apimeta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
-				last = told(&list.Items[i])
+				last = readyMessage(&list.Items[i])
 				return false, nil
 			}
 		}
@@ -125,7 +125,7 @@ func (c *cluster) activate(ctx context.Context, definitions []*apiextensionsv1.C
 	return nil
 }
 
-func told(policy *v1alpha1.ConversionPolicy) string {
+func readyMessage(policy *v1alpha1.ConversionPolicy) string {
 	ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
 	if ready == nil {
 		return policy.Name + " has no status"

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -98,8 +99,12 @@ code are the command's own. The command dies with the cluster.`,
 			if err != nil {
 				return err
 			}
-			// No context: the command handles interrupts itself.
-			return become(c.Command(context.Background(), args[0], args[1:]...))
+			// No context: the command replaces this process, and handles interrupts itself.
+			command := c.Command(context.Background(), args[0], args[1:]...)
+			if command.Err != nil {
+				return command.Err
+			}
+			return syscall.Exec(command.Path, command.Args, command.Env)
 		},
 	}
 }

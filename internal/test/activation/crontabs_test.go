@@ -202,8 +202,6 @@ func refusing(text string) func(http.Handler, http.ResponseWriter, *http.Request
 // dns turns the name of a test into a DNS label.
 func dns(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
 
-func nowMicro() metav1.MicroTime { return metav1.NowMicro() }
-
 func patch(t *testing.T, object client.Object, text string) {
 	t.Helper()
 	expect.NoError(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,26 +78,22 @@ func rulesAhead(t *testing.T, group string) {
 }
 
 func versionFirst(t *testing.T, group string) {
-	define(t, group, "v1beta1")
-	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
-	createPolicy(t, group, nil)
-	waitForServed(t, group, "v1beta1")
-	nextSecond(t, group)
-	serve(t, group, "v1beta1", "v1")
-	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
-	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
-	checkReads(t, group, "before", "a.example.com", "1")
+	addVersion(t, group, "v1beta1", "v1")
 	checkReads(t, group, "at-old", "c.example.com", "3")
 }
 
-func storageAtOnce(t *testing.T, group string) {
+func storageAtOnce(t *testing.T, group string) { addVersion(t, group, "v1", "v1beta1") }
+
+// addVersion serves versions, the first of them stored, and writes at both before the converter is
+// active.
+func addVersion(t *testing.T, group string, versions ...string) {
+	t.Helper()
 	define(t, group, "v1beta1")
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
 	createPolicy(t, group, nil)
 	waitForServed(t, group, "v1beta1")
 	nextSecond(t, group)
-	serve(t, group, "v1", "v1beta1")
+	serve(t, group, versions...)
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
 	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
@@ -162,7 +159,7 @@ func nextSecond(t *testing.T, group string) {
 	expect.Eventually(t, "the next second", func() (bool, string) {
 		clock := &eventsv1.Event{}
 		clock.GenerateName, clock.Namespace = "clock-", "default"
-		clock.EventTime, clock.Action, clock.Reason, clock.ReportingController, clock.ReportingInstance, clock.Type = nowMicro(), "x", "x", "test/x", "x", "Normal"
+		clock.EventTime, clock.Action, clock.Reason, clock.ReportingController, clock.ReportingInstance, clock.Type = metav1.NowMicro(), "x", "x", "test/x", "x", "Normal"
 		err := cluster.Create(t.Context(), clock)
 		for _, item := range last.Items {
 			created := item.GetCreationTimestamp()

@@ -49,7 +49,7 @@ func TestAvailability(t *testing.T) {
 			for i := range 3 {
 				want := crontab.Object(i)
 				readers = append(readers, fleet.Read(ctx, crontab.At(crontab.New), want.GetName(), func(object *unstructured.Unstructured) error {
-					return readRight(object, want)
+					return checkRead(object, want)
 				}))
 			}
 			happens(ctx, t, crontab)
@@ -65,8 +65,8 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// readRight compares an object at the new version with the one written at the old version.
-func readRight(object, want *unstructured.Unstructured) error {
+// checkRead compares an object at the new version with the one written at the old version.
+func checkRead(object, want *unstructured.Unstructured) error {
 	if got := fmt.Sprint(object.Object["host"], ":", object.Object["port"]); got != want.Object["hostPort"] {
 		return fmt.Errorf("%s is read as %s, and was written as %s", want.GetName(), got, want.Object["hostPort"])
 	}

@@ -79,8 +79,8 @@ func grantNothing(ctx context.Context, t *testing.T, granted []string) {
 	play(t, newPlayer(t, folder), "granting none")
 }
 
-// asked matches the commands in the message of a condition.
-var asked = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create clusterrolebinding \S+ --clusterrole=\S+ --serviceaccount=[a-z0-9:-]+`)
+// grantCommands matches the commands in the message of a condition.
+var grantCommands = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create clusterrolebinding \S+ --clusterrole=\S+ --serviceaccount=[a-z0-9:-]+`)
 
 // grantAsAsked waits until a condition reports a missing right, and runs the commands in it. The
 // manager checks again after half a minute, or after any change, such as a label on the policy.
@@ -88,7 +88,7 @@ func grantAsAsked(ctx context.Context, t *testing.T, crontab scenarios.CronTab, 
 	t.Helper()
 	waitMessage(ctx, t, crontab.CRD(), condition, v1alpha1.ReasonRightsNotGranted, "run: kubectl create clusterrole ")
 	message := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, condition).Message
-	commands := asked.FindString(message)
+	commands := grantCommands.FindString(message)
 	if commands == "" {
 		t.Fatalf("%s has no commands: %s", condition, message)
 	}

@@ -77,7 +77,7 @@ func readsUntilRight(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 			failures, right = failures+1, 0
 			return false, err.Error()
 		}
-		expect.NoError(t, readRight(object, want))
+		expect.NoError(t, checkRead(object, want))
 		right++
 		return right == inARow, ""
 	})

@@ -70,7 +70,7 @@ func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unst
 		}
 		read, err := fleet.Get(ctx, crontab.At(crontab.New), object.GetName())
 		if err == nil {
-			err = readRight(read, object)
+			err = checkRead(read, object)
 		}
 		if err == nil && read.Object["replicas"] != n {
 			err = fmt.Errorf("replicas is %v, and was written as %d", read.Object["replicas"], n)

@@ -31,7 +31,7 @@ func TestMistakes(t *testing.T) {
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
-	run(ctx, t, "kubectl", "apply", "-f", cutNotes(t, crontab))
+	run(ctx, t, "kubectl", "apply", "-f", policyWithDrop(t, crontab))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 
@@ -40,8 +40,8 @@ func TestMistakes(t *testing.T) {
 	t.Run("what runbooks say of that", func(t *testing.T) { readRunbooks(t.Context(), t, crontab) })
 }
 
-// cutNotes returns a file with a policy that drops values that do not fit into annotations.
-func cutNotes(t *testing.T, crontab scenarios.CronTab) string {
+// policyWithDrop returns a file with a policy that drops values that do not fit into annotations.
+func policyWithDrop(t *testing.T, crontab scenarios.CronTab) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), crontab.Policy)
 	text := strings.Replace(readSample(t, crontab, crontab.Policy), "hub: v1\n", "hub: v1\n      overflow: Drop\n", 1)

@@ -39,7 +39,7 @@ func TestRemoveOperator(t *testing.T) {
 	})
 	serveNewOnly(ctx, t, crontab)
 	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(3).GetName(), func(object *unstructuredObject) error {
-		return readRight(object, crontab.Object(3))
+		return checkRead(object, crontab.Object(3))
 	})
 
 	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
@@ -126,7 +126,7 @@ func checkOnlyNew(ctx context.Context, t *testing.T, crontab scenarios.CronTab, 
 		if items[i].GetName() != want.GetName() {
 			t.Fatalf("object %d is %s, want %s", i, items[i].GetName(), want.GetName())
 		}
-		if err := readRight(&items[i], want); err != nil {
+		if err := checkRead(&items[i], want); err != nil {
 			t.Error(err)
 		}
 	}

@@ -31,7 +31,7 @@ import (
 func TestBrokenPodIsReplaced(t *testing.T) {
 	release.Only(t, "TestPodConvertsWrongly")
 	ctx := t.Context()
-	askAgainAfter(ctx, t, "3s")
+	probeEvery(ctx, t, "3s")
 	crontab := inGroup(t, "replaced.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	expect.NoError(t, cluster.Create(ctx, imagePolicy(t, crontab)))
@@ -72,8 +72,8 @@ func waitEvicted(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	})
 }
 
-// askAgainAfter makes the managers probe pods more often, until the test ends.
-func askAgainAfter(ctx context.Context, t *testing.T, lifetime string) {
+// probeEvery makes the managers probe pods more often, until the test ends.
+func probeEvery(ctx context.Context, t *testing.T, lifetime string) {
 	t.Helper()
 	before := changeManagers(ctx, t, "--proof-lifetime="+lifetime)
 	t.Cleanup(func() { changeManagers(context.WithoutCancel(ctx), t, before...) })

@@ -173,7 +173,7 @@ func (p *player) convertsAgain(ctx context.Context) error {
 		return err
 	}
 	for _, name := range sortedKeys(now) {
-		for _, wrong := range append(unreadable(now[name], seen{}), readsDiffer(now[name], seen{})...) {
+		for _, wrong := range append(unreadable(now[name], observation{}), readsDiffer(now[name], observation{})...) {
 			return errors.New(wrong)
 		}
 	}

@@ -145,7 +145,7 @@ func (p *player) retireVersion(ctx context.Context, s step) error {
 	if err := p.wantVersions(ctx, s); err != nil {
 		return err
 	}
-	if _, keeper := s.kept(); keeper != "" {
+	if _, blocker := s.blockedRemoval(); blocker != "" {
 		return nil
 	}
 	return p.eventually(ctx, version+" is removed", func(ctx context.Context) error {
@@ -165,7 +165,7 @@ func (p *player) noteDiscarded(s step) {
 	if s.Kind != retirement {
 		return
 	}
-	if version, keeper := s.kept(); keeper == "" && !slices.Contains(s.subject().Versions, version) {
+	if version, blocker := s.blockedRemoval(); blocker == "" && !slices.Contains(s.subject().Versions, version) {
 		p.ledger.discard(s.Subject, version, s.subject().Accepts[version])
 	}
 }
@@ -259,7 +259,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 }
 
 // forgetPruned deletes the record of prunings once all stored versions are listed again.
-func (p *player) forgetPruned(all map[string]seen) {
+func (p *player) forgetPruned(all map[string]observation) {
 	for name, now := range all {
 		if len(now.unlisted()) == 0 {
 			delete(p.pruned, name)

@@ -60,7 +60,7 @@ var childKinds = []schema.GroupVersionKind{
 
 // observeChildren lists the objects of a subject in the whole cluster by their label, and reads the
 // records of migrations.
-func (p *player) observeChildren(ctx context.Context, now *seen) error {
+func (p *player) observeChildren(ctx context.Context, now *observation) error {
 	var records []string
 	for _, kind := range childKinds {
 		list := &unstructured.UnstructuredList{}
@@ -84,7 +84,7 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 }
 
 // observeMounted reads the certificate in the Secret that converter pods mount.
-func (p *player) observeMounted(ctx context.Context, now *seen) error {
+func (p *player) observeMounted(ctx context.Context, now *observation) error {
 	secret := &corev1.Secret{}
 	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: names.CertificateSecret(crdOf(now.Subject.Name))}, secret)
 	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
@@ -98,8 +98,8 @@ func (p *player) observeMounted(ctx context.Context, now *seen) error {
 	return nil
 }
 
-// podSeen is a converter pod, and the certificate that it serves.
-type podSeen struct {
+// podObservation is a converter pod, and the certificate that it serves.
+type podObservation struct {
 	Name     string
 	Ready    bool
 	NotAfter time.Time
@@ -112,7 +112,7 @@ type podSeen struct {
 
 // observePods gets the certificate of each converter pod as API servers do, and then reads caBundle
 // again.
-func (p *player) observePods(ctx context.Context, now *seen, before *apiextensionsv1.CustomResourceDefinition) error {
+func (p *player) observePods(ctx context.Context, now *observation, before *apiextensionsv1.CustomResourceDefinition) error {
 	pods := &corev1.PodList{}
 	err := p.cluster.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{
 		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crdOf(now.Subject.Name))})
@@ -121,7 +121,7 @@ func (p *player) observePods(ctx context.Context, now *seen, before *apiextensio
 	}
 	served := map[string]*x509.Certificate{}
 	for _, pod := range pods.Items {
-		asked := podSeen{Name: pod.Name, Ready: isReady(pod)}
+		asked := podObservation{Name: pod.Name, Ready: isReady(pod)}
 		if asked.Ready {
 			certificate, err := askPod(ctx, pod.Status.PodIP, names.ServerName(crdOf(now.Subject.Name), system))
 			if err != nil {

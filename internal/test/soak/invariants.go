@@ -24,7 +24,7 @@ type invariant struct {
 	// always is set if the invariant holds at any time, and not only once nothing changes any more.
 	always bool
 	// violated returns the violations in the current and the previous observation of a subject.
-	violated func(now, before seen) []string
+	violated func(now, before observation) []string
 }
 
 var invariants = []invariant{
@@ -50,7 +50,7 @@ var invariants = []invariant{
 }
 
 // check returns the violations of the invariants that always hold, or of the others.
-func check(all []invariant, always bool, now, before map[string]seen) []string {
+func check(all []invariant, always bool, now, before map[string]observation) []string {
 	var wrong []string
 	for _, each := range all {
 		if each.always != always {
@@ -66,7 +66,7 @@ func check(all []invariant, always bool, now, before map[string]seen) []string {
 }
 
 // readsDiffer ignores failed reads.
-func readsDiffer(now, _ seen) []string {
+func readsDiffer(now, _ observation) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Reads) {
 		for _, name := range sortedKeys(now.Reads[version]) {
@@ -85,7 +85,7 @@ func readsDiffer(now, _ seen) []string {
 	return wrong
 }
 
-func objectsDiffer(now, _ seen) []string {
+func objectsDiffer(now, _ observation) []string {
 	got, want := sortedKeys(now.Stored), sortedKeys(now.Objects)
 	if slices.Equal(got, want) {
 		return nil
@@ -95,7 +95,7 @@ func objectsDiffer(now, _ seen) []string {
 
 // bytesUnlisted: objects may remain at a version that another client pruned, but nothing is written
 // at that version afterwards.
-func bytesUnlisted(now, _ seen) []string {
+func bytesUnlisted(now, _ observation) []string {
 	var wrong []string
 	for _, name := range now.unlisted() {
 		if version := now.Stored[name]; !now.Pruned.left(version, now.Revisions[name]) {
@@ -107,7 +107,7 @@ func bytesUnlisted(now, _ seen) []string {
 
 // prunedWithoutEvidence: a version must not disappear from storedVersions without evidence, unless
 // the storage version changed or another client pruned it.
-func prunedWithoutEvidence(now, before seen) []string {
+func prunedWithoutEvidence(now, before observation) []string {
 	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {
 		return nil
 	}
@@ -132,7 +132,7 @@ func prunedWithoutEvidence(now, before seen) []string {
 }
 
 // claimsFalse compares the status with the bytes in etcd.
-func claimsFalse(now, _ seen) []string {
+func claimsFalse(now, _ observation) []string {
 	if now.Policy == nil || !now.Defined {
 		return nil
 	}
@@ -159,7 +159,7 @@ func claimsFalse(now, _ seen) []string {
 }
 
 // certificatesRefused checks ready pods, if the CRD converts through them.
-func certificatesRefused(now, _ seen) []string {
+func certificatesRefused(now, _ observation) []string {
 	var wrong []string
 	for _, pod := range now.Pods {
 		switch {
@@ -173,7 +173,7 @@ func certificatesRefused(now, _ seen) []string {
 	return wrong
 }
 
-func unreadable(now, _ seen) []string {
+func unreadable(now, _ observation) []string {
 	var wrong []string
 	for _, version := range now.Subject.Served {
 		for _, name := range sortedKeys(now.Objects) {
@@ -185,7 +185,7 @@ func unreadable(now, _ seen) []string {
 	return wrong[:min(len(wrong), 5)]
 }
 
-func notReady(now, _ seen) []string {
+func notReady(now, _ observation) []string {
 	switch {
 	case !now.Subject.Policy:
 		return nil
@@ -216,7 +216,7 @@ func notReady(now, _ seen) []string {
 // validation of ConversionPolicy.
 const renewalMargin = 10 * time.Minute
 
-func notRenewed(now, _ seen) []string {
+func notRenewed(now, _ observation) []string {
 	if !now.Subject.Policy {
 		return nil
 	}
@@ -235,7 +235,7 @@ func notRenewed(now, _ seen) []string {
 // leaked: migration rights end with the migration unless the policy is suspended, the Job of a
 // migration ends with the next one, and everything else with the policy. An abandoned policy leaves
 // its converter.
-func leaked(now, _ seen) []string {
+func leaked(now, _ observation) []string {
 	var running bool
 	var runs []string
 	if now.Policy != nil && now.Policy.Status.Migration != nil {

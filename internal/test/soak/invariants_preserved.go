@@ -20,7 +20,7 @@ import (
 const annotationsHold = "annotations hold what the stored version cannot express, and nothing else"
 
 // preservedDiffers compares annotations in etcd with the ledger.
-func preservedDiffers(now, _ seen) []string {
+func preservedDiffers(now, _ observation) []string {
 	var wrong []string
 	for _, name := range sortedKeys(now.Stored) {
 		want, written := now.Objects[name]
@@ -30,7 +30,7 @@ func preservedDiffers(now, _ seen) []string {
 			}
 			for _, field := range ownFields[version] {
 				got, expected := now.Preserved[name][version][field.path], field.value(want.Record)
-				stale := expected == nil && field.path == loneHost && now.Subject.Stale[name]
+				stale := expected == nil && field.path == hostOnlyPath && now.Subject.Stale[name]
 				if !stale && !reflect.DeepEqual(got, expected) {
 					wrong = append(wrong, fmt.Sprintf("%s, stored at %s, has the annotation of %s hold %s %v; expected %v",
 						name, now.Stored[name], version, field.path, got, expected))
@@ -43,24 +43,24 @@ func preservedDiffers(now, _ seen) []string {
 
 // goneWithValues: no version may be removed while values would be lost that the policy does not
 // accept to lose.
-func goneWithValues(now, _ seen) []string {
+func goneWithValues(now, _ observation) []string {
 	var wrong []string
-	for _, version := range sortedKeys(now.Subject.Kept) {
+	for _, version := range sortedKeys(now.Subject.Blocked) {
 		if now.Defined && !slices.Contains(now.Has, version) {
-			keeper := now.Subject.Kept[version]
-			wrong = append(wrong, fmt.Sprintf("%s is gone, and %s has values of it: %v", version, keeper, now.wouldLose(version)))
+			blocker := now.Subject.Blocked[version]
+			wrong = append(wrong, fmt.Sprintf("%s is gone, and %s has values of it: %v", version, blocker, now.wouldLose(version)))
 		}
 	}
 	return wrong
 }
 
 // wouldLose returns the fields because of which a version is kept.
-func (now seen) wouldLose(version string) []string {
-	return now.Objects[now.Subject.Kept[version]].Record.wouldLose(version, now.Subject.Accepts[version])
+func (now observation) wouldLose(version string) []string {
+	return now.Objects[now.Subject.Blocked[version]].Record.wouldLose(version, now.Subject.Accepts[version])
 }
 
 // strandsValues compares safeToRemove in status.versions with the bytes in etcd.
-func strandsValues(now, _ seen) []string {
+func strandsValues(now, _ observation) []string {
 	if now.Policy == nil || !now.Defined || now.Policy.Status.ObservedGeneration != now.Policy.Generation ||
 		now.Policy.Status.CRD == nil || now.Policy.Status.CRD.UID != now.UID || now.Policy.Status.CRD.Generation != now.Generation {
 		return nil
@@ -81,7 +81,7 @@ func strandsValues(now, _ seen) []string {
 	return wrong
 }
 
-func (now seen) acceptedLosses(version string) []string {
+func (now observation) acceptedLosses(version string) []string {
 	for _, entry := range now.Policy.Spec.Retirement {
 		if string(entry.Version) == version {
 			return entry.AcceptedLosses
@@ -91,12 +91,12 @@ func (now seen) acceptedLosses(version string) []string {
 }
 
 // notBlocked: the status must name the values that block a removal.
-func notBlocked(now seen, retired *metav1.Condition) []string {
+func notBlocked(now observation, retired *metav1.Condition) []string {
 	if retired.Status != metav1.ConditionFalse || retired.Reason != v1alpha1.ReasonBlocked || retired.ObservedGeneration != now.Policy.Generation {
-		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s; expected it to be Blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Kept)}
+		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s; expected it to be Blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Blocked)}
 	}
 	var wrong []string
-	for _, version := range sortedKeys(now.Subject.Kept) {
+	for _, version := range sortedKeys(now.Subject.Blocked) {
 		told := strings.Contains(retired.Message, version+" stays: ") && blockedBy(now.Policy.Status.Versions, version, v1alpha1.BlockedPreservedData)
 		for _, path := range now.wouldLose(version) {
 			told = told && strings.Contains(retired.Message, path)

@@ -18,7 +18,7 @@ import (
 
 // unlisted returns the objects that are stored at a version that status.storedVersions lists
 // neither before nor after the read of etcd.
-func (now seen) unlisted() []string {
+func (now observation) unlisted() []string {
 	var names []string
 	for _, name := range sortedKeys(now.Stored) {
 		version := now.Stored[name]
@@ -31,7 +31,7 @@ func (now seen) unlisted() []string {
 
 // retiredStored: a policy unserves or removes a version only after every object is proven to be
 // stored at another version.
-func retiredStored(now, _ seen) []string {
+func retiredStored(now, _ observation) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Subject.Retires) {
 		action := now.Subject.Retires[version]
@@ -50,7 +50,7 @@ func retiredStored(now, _ seen) []string {
 
 // changedSuspended compares what only the operator changes, once it has reported that the policy is
 // suspended.
-func changedSuspended(now, before seen) []string {
+func changedSuspended(now, before observation) []string {
 	if now.UID != before.UID || !now.Subject.Suspended || !before.saysSuspended() {
 		return nil
 	}
@@ -68,7 +68,7 @@ func changedSuspended(now, before seen) []string {
 }
 
 // saysSuspended reports whether the status shows the suspension.
-func (now seen) saysSuspended() bool {
+func (now observation) saysSuspended() bool {
 	if now.Policy == nil || !now.Policy.Spec.Suspend {
 		return false
 	}
@@ -76,7 +76,7 @@ func (now seen) saysSuspended() bool {
 	return ready != nil && ready.Reason == v1alpha1.ReasonSuspended && ready.ObservedGeneration == now.Policy.Generation
 }
 
-func migratesSuspended(now, _ seen) []string {
+func migratesSuspended(now, _ observation) []string {
 	var wrong []string
 	for _, child := range now.Children {
 		if now.Subject.Suspended && child.Active {
@@ -88,7 +88,7 @@ func migratesSuspended(now, _ seen) []string {
 
 // notMigrated: a policy that migrates leaves every object at the storage version, even after
 // another client pruned storedVersions.
-func notMigrated(now, _ seen) []string {
+func notMigrated(now, _ observation) []string {
 	if !now.Subject.active() || now.Subject.Paused {
 		return nil
 	}
@@ -102,7 +102,7 @@ func notMigrated(now, _ seen) []string {
 }
 
 // otherVersions compares spec.versions with what the CRD's author and the policy set.
-func otherVersions(now, _ seen) []string {
+func otherVersions(now, _ observation) []string {
 	if now.Defined != now.Subject.Exists {
 		return []string{fmt.Sprintf("there is a definition: %t; expected %t", now.Defined, now.Subject.Exists)}
 	}
@@ -122,7 +122,7 @@ func otherVersions(now, _ seen) []string {
 }
 
 // notRetired: all retirements are complete, or the status names the values that block one.
-func notRetired(now seen) []string {
+func notRetired(now observation) []string {
 	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.Paused || now.Policy == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func notRetired(now seen) []string {
 	switch {
 	case retired == nil:
 		return []string{"there is no condition VersionsRetired"}
-	case len(now.Subject.Kept) > 0:
+	case len(now.Subject.Blocked) > 0:
 		return notBlocked(now, retired)
 	case retired.Status != metav1.ConditionTrue || retired.ObservedGeneration != now.Policy.Generation:
 		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s", retired.Status, retired.Reason, retired.Message)}

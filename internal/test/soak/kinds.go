@@ -187,7 +187,7 @@ func unsettled(s *subject, _ string)     { s.Unsettled = true }
 // abandoned resets the fields of the policy. Its effects on the CRD remain.
 func abandoned(s *subject, _ string) {
 	s.Policy, s.Paused, s.Suspended, s.Wanted, s.Retires = false, false, false, "", nil
-	s.Accepts, s.Kept = nil, nil
+	s.Accepts, s.Blocked = nil, nil
 }
 
 func adopted(s *subject, _ string) { s.Policy, s.Unsettled, s.Overwrites = true, true, 0 }

@@ -67,7 +67,7 @@ func retirable(s *subject) []string {
 
 // acceptances are variants of acceptedLosses by version. A path includes all fields below it.
 var acceptances = map[string][][]string{
-	joined: {nil, {".spec.note"}, {".spec.note", loneHost}},
+	joined: {nil, {".spec.note"}, {".spec.note", hostOnlyPath}},
 	nested: {nil, {".spec.timeoutSeconds"}, {".spec"}},
 }
 
@@ -77,7 +77,7 @@ func (s *subject) removals(version string) []string {
 	var details []string
 	for _, accepted := range acceptances[version] {
 		same := s.Retires[version] == v1alpha1.RetirementRemove && slices.Equal(accepted, s.Accepts[version])
-		if _, certain := s.keeper(version, accepted); certain && !same {
+		if _, certain := s.blocker(version, accepted); certain && !same {
 			details = append(details, removalOf(version, accepted))
 		}
 	}
@@ -112,7 +112,7 @@ func retired(s *subject, detail string) {
 	version, action, accepted := readRetirement(detail)
 	wasServed := slices.Contains(s.Served, version)
 	s.Retires, s.Overwrites = set(s.Retires, version, action), 0
-	delete(s.Kept, version)
+	delete(s.Blocked, version)
 	delete(s.Accepts, version)
 	if len(accepted) > 0 {
 		s.Accepts = set(s.Accepts, version, accepted)
@@ -133,13 +133,13 @@ func retired(s *subject, detail string) {
 // removedWhole: the version is removed, with the accepted losses. If an object has another value
 // that would be lost, the version stays, and is still served if it was.
 func removedWhole(s *subject, version string, wasServed bool) {
-	keeper, _ := s.keeper(version, s.Accepts[version])
-	if keeper == "" {
+	blocker, _ := s.blocker(version, s.Accepts[version])
+	if blocker == "" {
 		s.Versions = without(s.Versions, version)
 		s.discard(version)
 		return
 	}
-	s.Kept, s.Deprecated = set(s.Kept, version, keeper), with(s.Deprecated, version)
+	s.Blocked, s.Deprecated = set(s.Blocked, version, blocker), with(s.Deprecated, version)
 	if wasServed {
 		s.Served = with(s.Served, version)
 	}

@@ -86,7 +86,7 @@ func newPlayer(out io.Writer) (*player, error) {
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
 	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
-	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}, pruned: map[string]pruning{}}
+	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]observation{}, pruned: map[string]pruning{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// seen is one observation of a subject, and its expected state.
-type seen struct {
+// observation is one observation of a subject, and its expected state.
+type observation struct {
 	Time    time.Time
 	Subject subject
 	// Objects are the writes of clients.
@@ -57,7 +57,7 @@ type seen struct {
 	Pruned pruning
 	// Reads are by version and name.
 	Reads map[string]map[string]read
-	Pods  []podSeen
+	Pods  []podObservation
 	// Mounted is the expiry of the certificate that pods mount; zero without one.
 	Mounted time.Time
 }
@@ -70,10 +70,10 @@ type read struct {
 }
 
 // observe observes all subjects. An error means that a request failed.
-func (p *player) observe(ctx context.Context) (map[string]seen, error) {
-	all := map[string]seen{}
+func (p *player) observe(ctx context.Context) (map[string]observation, error) {
+	all := map[string]observation{}
 	for _, s := range p.subjects {
-		now := seen{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name), Pruned: p.pruned[s.Name]}
+		now := observation{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name), Pruned: p.pruned[s.Name]}
 		before := &apiextensionsv1.CustomResourceDefinition{}
 		defined, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Name)}, before)
 		if err != nil {
@@ -85,7 +85,7 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 			now.observeVersions(before)
 		}
 		// The policy is read before the bytes that its status describes.
-		for _, look := range []func(context.Context, *seen) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
+		for _, look := range []func(context.Context, *observation) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
 			if err := look(ctx, &now); err != nil {
 				return nil, fmt.Errorf("observe %s: %w", s.Name, err)
 			}
@@ -98,7 +98,7 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 	return all, nil
 }
 
-func (now *seen) observeVersions(crd *apiextensionsv1.CustomResourceDefinition) {
+func (now *observation) observeVersions(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, version := range crd.Spec.Versions {
 		now.Has = with(now.Has, version.Name)
 		if version.Served {
@@ -130,7 +130,7 @@ func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.W
 	return crd.Spec.Conversion.Webhook.ClientConfig
 }
 
-func (p *player) observePolicy(ctx context.Context, now *seen) error {
+func (p *player) observePolicy(ctx context.Context, now *observation) error {
 	policy := &v1alpha1.ConversionPolicy{}
 	found, err := p.find(ctx, client.ObjectKey{Name: crdOf(now.Subject.Name)}, policy)
 	if found {
@@ -140,7 +140,7 @@ func (p *player) observePolicy(ctx context.Context, now *seen) error {
 }
 
 // observeBytes reads etcd, and storedVersions after it.
-func (p *player) observeBytes(ctx context.Context, now *seen) error {
+func (p *player) observeBytes(ctx context.Context, now *observation) error {
 	stored, err := scenarios.ReadStored(ctx, now.Subject.group(), "crontabs")
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ const readers = 8
 
 // observeReads lists and reads every object in every served version. If the list fails, it skips
 // the other reads of that version.
-func (p *player) observeReads(ctx context.Context, now *seen) error {
+func (p *player) observeReads(ctx context.Context, now *observation) error {
 	now.Reads = map[string]map[string]read{}
 	for _, version := range now.Subject.Served {
 		all := sortedKeys(now.Objects)

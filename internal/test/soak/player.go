@@ -36,7 +36,7 @@ type player struct {
 	// versions.
 	pruned map[string]pruning
 	// last is the previous observation of each subject.
-	last map[string]seen
+	last map[string]observation
 	// played are the steps so far.
 	played []step
 	// reads counts the successful reads during steps.

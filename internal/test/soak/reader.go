@@ -78,11 +78,11 @@ func (p *player) readAll(ctx context.Context, all []reading) error {
 				continue
 			}
 			p.reads++
-			now := seen{
+			now := observation{
 				Objects: map[string]entry{each.name: each.want},
 				Reads:   map[string]map[string]read{each.version: {each.name: asRead(object, nil)}},
 			}
-			for _, wrong := range readsDiffer(now, seen{}) {
+			for _, wrong := range readsDiffer(now, observation{}) {
 				return fmt.Errorf("a client that read while the step went on: %s: %s", each.subject, wrong)
 			}
 		}

@@ -88,18 +88,18 @@ type ownField struct {
 var ownFields = map[string][]ownField{
 	joined: {
 		{".spec.note", func(r record) any { return text(r.Note) }, func(r *record) { r.Note = "" }},
-		{loneHost, func(r record) any { return text(r.lone()) }, func(r *record) { r.HostPort = strings.TrimPrefix(r.HostPort, r.lone()) }},
+		{hostOnlyPath, func(r record) any { return text(r.hostOnly()) }, func(r *record) { r.HostPort = strings.TrimPrefix(r.HostPort, r.hostOnly()) }},
 	},
 	nested: {
 		{".spec.timeoutSeconds", func(r record) any { return number(r.Timeout) }, func(r *record) { r.Timeout = 0 }},
 	},
 }
 
-// loneHost is the path of a host without a port, which only v1 can express.
-const loneHost = ".spec.hostPort"
+// hostOnlyPath is the path of a host without a port, which only v1 can express.
+const hostOnlyPath = ".spec.hostPort"
 
-// lone returns the host of a record without a port.
-func (r record) lone() string {
+// hostOnly returns the host of a record without a port.
+func (r record) hostOnly() string {
 	if strings.Contains(r.HostPort, ":") {
 		return ""
 	}

@@ -44,7 +44,7 @@ func TestRecordsMatchRules(t *testing.T) {
 				if diff := cmp.Diff(want.spec(version), specOf(t, converted)); diff != "" {
 					t.Fatalf("step %d, %s, written at %s, is not at %s what it should be (-want +got):\n%s", s.Number, key, w.Version, version, diff)
 				}
-				if wrong := preservedDiffers(storedAs(t, is, w.Name, version, converted), seen{}); len(wrong) > 0 {
+				if wrong := preservedDiffers(storedAs(t, is, w.Name, version, converted), observation{}); len(wrong) > 0 {
 					t.Fatalf("step %d, %s, written at %s: %q", s.Number, key, w.Version, wrong)
 				}
 			}
@@ -56,14 +56,14 @@ func TestRecordsMatchRules(t *testing.T) {
 }
 
 // storedAs returns an observation with an object that is stored at a version.
-func storedAs(t *testing.T, is *subject, name, version string, text []byte) seen {
+func storedAs(t *testing.T, is *subject, name, version string, text []byte) observation {
 	t.Helper()
 	object := unstructured.Unstructured{Object: decoded(t, text)}
 	held, err := preservedIn(object.GetAnnotations(), crdOf("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seen{
+	return observation{
 		Subject: *is, Objects: map[string]entry{name: {Record: is.Records[name]}}, Stored: map[string]string{name: version},
 		Preserved: map[string]map[string]map[string]any{name: held}}
 }

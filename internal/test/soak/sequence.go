@@ -147,7 +147,7 @@ func (q *sequence) writes(before map[string]*subject, nobody bool) []write {
 			w, possible := q.write(client, before)
 			object := w.Subject + "/" + w.Name
 			switch {
-			case !possible, w.Do != labelObject && q.world.subject(w.Subject).keeps(w.Name):
+			case !possible, w.Do != labelObject && q.world.subject(w.Subject).blocksRemoval(w.Name):
 				continue
 			case w.Do == labelObject && owned[object+" deleted"], w.Do != labelObject && owned[object], w.Do == deleteObject && named[object]:
 				continue

@@ -129,10 +129,10 @@ func checkSubject(t *testing.T, seed uint64, s step, is subject) {
 	if is.Wanted != "" && is.Wanted != is.Storage || goes(is, is.Storage) {
 		t.Fatalf("seed %d, step %v: %+v stores what the policy does not want to be stored", seed, s, is)
 	}
-	for version, keeper := range is.Kept {
+	for version, blocker := range is.Blocked {
 		if is.Retires[version] != v1alpha1.RetirementRemove || !slices.Contains(is.Versions, version) ||
-			len(is.Records[keeper].wouldLose(version, is.Accepts[version])) == 0 {
-			t.Fatalf("seed %d, step %v: %s keeps %s of %+v, and has nothing that would be lost", seed, s, keeper, version, is)
+			len(is.Records[blocker].wouldLose(version, is.Accepts[version])) == 0 {
+			t.Fatalf("seed %d, step %v: %s keeps %s of %+v, and has nothing that would be lost", seed, s, blocker, version, is)
 		}
 	}
 	if !is.Policy && (is.Paused || is.Suspended || is.Wanted != "" || len(is.Retires) > 0) {
@@ -238,7 +238,7 @@ func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 		} else {
 			written[w.Name]++
 		}
-		if w.Do != labelObject && after.keeps(w.Name) && before.keeps(w.Name) {
+		if w.Do != labelObject && after.blocksRemoval(w.Name) && before.blocksRemoval(w.Name) {
 			t.Fatalf("seed %d, step %v: %s keeps a version, and is written", seed, s, w.Name)
 		}
 		if written[w.Name] > 1 {
@@ -262,9 +262,9 @@ func TestRemovalResults(t *testing.T) {
 			version, action, accepted := readRetirement(s.Detail)
 			i := slices.IndexFunc(s.After, func(is subject) bool { return is.Name == s.Subject })
 			if s.Kind == retirement && action == v1alpha1.RetirementRemove {
-				_, keeper := s.kept()
-				would, _ := before[i].keeper(version, nil)
-				ends[fmt.Sprintf("accepted: %t, some are lost: %t, stays: %t", len(accepted) > 0, would != "" && keeper == "", keeper != "")]++
+				_, blocker := s.blockedRemoval()
+				would, _ := before[i].blocker(version, nil)
+				ends[fmt.Sprintf("accepted: %t, some are lost: %t, stays: %t", len(accepted) > 0, would != "" && blocker == "", blocker != "")]++
 			}
 			before = s.After
 		}
@@ -283,8 +283,8 @@ func TestBlockedRemoval(t *testing.T) {
 	noted, lone := record{HostPort: "host:80", Note: "note", Timeout: 3}, record{HostPort: "host", Timeout: 3}
 	begin := subject{Versions: versions, Served: versions, Records: map[string]record{"job-1": noted, "job-2": lone}}
 	for detail, c := range map[string]struct {
-		keeper string
-		left   []record
+		blocker string
+		left    []record
 	}{
 		"v1 to Remove":                                         {"job-1", []record{noted, lone}},
 		"v1 to Remove accepting .spec.note":                    {"job-2", []record{noted, lone}},
@@ -296,8 +296,8 @@ func TestBlockedRemoval(t *testing.T) {
 			is := begin.clone()
 			retired(is, detail)
 			version, _, _ := readRetirement(detail)
-			if is.Kept[version] != c.keeper || slices.Contains(is.Versions, version) != (c.keeper != "") || slices.Contains(is.Served, version) != (c.keeper != "") {
-				t.Errorf("%q keeps %s of %+v, want %q", is.Kept[version], version, is, c.keeper)
+			if is.Blocked[version] != c.blocker || slices.Contains(is.Versions, version) != (c.blocker != "") || slices.Contains(is.Served, version) != (c.blocker != "") {
+				t.Errorf("%q keeps %s of %+v, want %q", is.Blocked[version], version, is, c.blocker)
 			}
 			if diff := cmp.Diff(c.left, []record{is.Records["job-1"], is.Records["job-2"]}); diff != "" {
 				t.Errorf("the rest (-want +got):\n%s", diff)
@@ -305,7 +305,7 @@ func TestBlockedRemoval(t *testing.T) {
 			ledger := newLedger()
 			ledger.put("a", "job-1", joined, noted)
 			ledger.put("b", "job-1", joined, noted)
-			if c.keeper == "" {
+			if c.blocker == "" {
 				ledger.discard("a", version, is.Accepts[version])
 			}
 			for subject, want := range map[string]record{"a": c.left[0], "b": noted} {
@@ -329,8 +329,8 @@ func TestStaleHosts(t *testing.T) {
 	is := &subject{Versions: versions, Served: versions}
 	certain := func(want bool, accepted ...string) {
 		t.Helper()
-		if keeper, got := is.keeper(joined, accepted); got != want || keeper != "" {
-			t.Errorf("%q keeps v1 of %+v, certainly: %t; want %t", keeper, is, got, want)
+		if blocker, got := is.blocker(joined, accepted); got != want || blocker != "" {
+			t.Errorf("%q keeps v1 of %+v, certainly: %t; want %t", blocker, is, got, want)
 		}
 	}
 	put := func(version, host string) {
@@ -339,14 +339,14 @@ func TestStaleHosts(t *testing.T) {
 	put(joined, "host")
 	put(hub, "host:80")
 	certain(false)
-	certain(true, loneHost)
+	certain(true, hostOnlyPath)
 	put(hub, "host:81")
 	certain(false)
 	put(joined, "host:82")
 	certain(true)
 	put(joined, "host")
 	put(nested, "host:83")
-	retired(is, removalOf(joined, []string{".spec.note", loneHost}))
+	retired(is, removalOf(joined, []string{".spec.note", hostOnlyPath}))
 	certain(true)
 	put(joined, "host")
 	is.write(write{Do: deleteObject, Name: "job"})

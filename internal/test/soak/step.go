@@ -66,8 +66,8 @@ func (s step) String() string {
 	if len(s.Writes) > 0 {
 		line += "; meanwhile " + s.clients()
 	}
-	if version, keeper := s.kept(); keeper != "" {
-		line += "; " + version + " stays, as " + keeper + " has values of it"
+	if version, blocker := s.blockedRemoval(); blocker != "" {
+		line += "; " + version + " stays, as " + blocker + " has values of it"
 	}
 	if !s.Waits {
 		line += "; without waiting"
@@ -75,14 +75,14 @@ func (s step) String() string {
 	return line
 }
 
-// kept returns the version that this step is to remove, and the object that blocks the removal, if
+// blockedRemoval returns the version that this step is to remove, and the object that blocks the removal, if
 // any.
-func (s step) kept() (version, keeper string) {
+func (s step) blockedRemoval() (version, blocker string) {
 	if s.Kind != retirement {
 		return "", ""
 	}
 	version, _, _ = readRetirement(s.Detail)
-	return version, s.subject().Kept[version]
+	return version, s.subject().Blocked[version]
 }
 
 // clients describes the writes: "client 0 puts a/x at v1".

@@ -29,10 +29,10 @@ type subject struct {
 	// Wanted is spec.storageVersion of the policy, Retires its spec.retirement.
 	Wanted  string
 	Retires map[string]v1alpha1.RetirementAction
-	// Accepts are the acceptedLosses by version. Kept are the versions whose removal is blocked,
+	// Accepts are the acceptedLosses by version. Blocked are the versions whose removal is blocked,
 	// with the object whose value would be lost.
 	Accepts map[string][]string
-	Kept    map[string]string
+	Blocked map[string]string
 	// Records are the writes of clients, by object. Stale are objects with a host but no port that
 	// was overwritten at a version other than v1: the API server does not convert a write at the
 	// stored version, so that the annotation may still have the host.
@@ -64,9 +64,9 @@ func (w *world) subject(name string) *subject {
 	return w.Subjects[slices.IndexFunc(w.Subjects, func(s *subject) bool { return s.Name == name })]
 }
 
-// keeps reports whether an object blocks the removal of a version.
-func (s *subject) keeps(name string) bool {
-	return slices.Contains(slices.Collect(maps.Values(s.Kept)), name)
+// blocksRemoval reports whether an object blocks the removal of a version.
+func (s *subject) blocksRemoval(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(s.Blocked)), name)
 }
 
 func (s *subject) group() string { return groupOf(s.Name) }
@@ -88,7 +88,7 @@ func (w *world) subjects() []subject {
 func (s *subject) clone() *subject {
 	copied := *s
 	copied.Versions, copied.Served, copied.Deprecated = slices.Clone(s.Versions), slices.Clone(s.Served), slices.Clone(s.Deprecated)
-	copied.Retires, copied.Accepts, copied.Kept = maps.Clone(s.Retires), maps.Clone(s.Accepts), maps.Clone(s.Kept)
+	copied.Retires, copied.Accepts, copied.Blocked = maps.Clone(s.Retires), maps.Clone(s.Accepts), maps.Clone(s.Blocked)
 	copied.Records, copied.Stale = maps.Clone(s.Records), maps.Clone(s.Stale)
 	return &copied
 }
@@ -100,7 +100,7 @@ func (s *subject) write(w write) {
 	case putObject:
 		after := before.overwritten(w.Version, w.Record)
 		s.Records = set(s.Records, w.Name, after)
-		s.Stale = set(s.Stale, w.Name, w.Version != joined && (s.Stale[w.Name] || before.lone() != ""))
+		s.Stale = set(s.Stale, w.Name, w.Version != joined && (s.Stale[w.Name] || before.hostOnly() != ""))
 	case deleteObject:
 		delete(s.Records, w.Name)
 		delete(s.Stale, w.Name)
@@ -108,9 +108,9 @@ func (s *subject) write(w write) {
 	}
 }
 
-// keeper returns an object with a value that would be lost with the version. If the only such value
+// blocker returns an object with a value that would be lost with the version. If the only such value
 // may be stale, certain is false.
-func (s *subject) keeper(version string, accepted []string) (name string, certain bool) {
+func (s *subject) blocker(version string, accepted []string) (name string, certain bool) {
 	stale := false
 	for _, name := range sortedKeys(s.Records) {
 		if len(s.Records[name].wouldLose(version, accepted)) > 0 {
@@ -118,7 +118,7 @@ func (s *subject) keeper(version string, accepted []string) (name string, certai
 		}
 		stale = stale || s.Stale[name]
 	}
-	return "", version != joined || !stale || accepts(accepted, loneHost)
+	return "", version != joined || !stale || accepts(accepted, hostOnlyPath)
 }
 
 // discard applies the removal of a version to the objects.
@@ -126,7 +126,7 @@ func (s *subject) discard(version string) {
 	for name, is := range s.Records {
 		s.Records[name] = is.without(version, s.Accepts[version])
 	}
-	if version == joined && accepts(s.Accepts[version], loneHost) {
+	if version == joined && accepts(s.Accepts[version], hostOnlyPath) {
 		s.Stale = nil
 	}
 }
