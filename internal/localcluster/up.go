@@ -176,7 +176,7 @@ func awaitReady(ctx context.Context, reports *os.File, progress io.Writer) error
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("the supervisor ended without a word: %w", err)
+			return fmt.Errorf("the supervisor ended without a report: %w", err)
 		}
 		switch {
 		case r.Ready:

@@ -27,7 +27,7 @@ func main() {
 const longHelp = `Real Kubernetes clusters on this machine, built from Go modules.
 
 A full node (root, Linux, runc and iproute2) runs pods, in network, mount and
-PID namespaces of its own. The control plane only needs no root.
+PID namespaces of its own. The control plane alone needs no root.
 
 Environment:
   LOCALCLUSTER_CACHE  directory of binaries and clusters
@@ -46,7 +46,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	o := &localcluster.Options{Progress: os.Stderr}
-	root.PersistentFlags().StringVar(&o.Name, "name", localcluster.DefaultName, "name of the cluster; clusters of different names run side by side")
+	root.PersistentFlags().StringVar(&o.Name, "name", localcluster.DefaultName, "name of the cluster; clusters with different names can run at the same time")
 	root.AddCommand(buildCommand(o), assetsCommand(o), upCommand(o), execCommand(o), loadCommand(o), kubeconfigCommand(o), downCommand(o))
 	return root
 }

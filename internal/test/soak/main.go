@@ -24,9 +24,9 @@ import (
 )
 
 func main() {
-	lasts := flag.Duration("time", time.Hour, "how long steps are played; the last is played to its end")
-	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "makes the sequence: the same seed, the same steps") //nolint:gosec // any number will do
-	list := flag.Int("list", 0, "print that many steps of the sequence and play none")
+	lasts := flag.Duration("time", time.Hour, "duration of the run; the last step is completed")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the sequence; the same seed gives the same steps") //nolint:gosec // any number will do
+	list := flag.Int("list", 0, "print that many steps of the sequence without performing them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, *seed, *lasts, *list)
