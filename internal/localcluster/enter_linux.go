@@ -53,7 +53,7 @@ func enter(args []string) int {
 		return complain(exitCannotEnter, err)
 	}
 	go passSignals(signals, cmd.Process)
-	_ = cmd.Wait() // the state below says all there is to say
+	_ = cmd.Wait() // the state below has the result
 	return exitCode(cmd.ProcessState)
 }
 

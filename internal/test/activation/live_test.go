@@ -116,7 +116,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		if before == nil || before.NextSampleTime == nil || before.NextSampleTime.Before(&metav1.Time{Time: time.Now()}) {
 			t.Fatalf("the next samples are not to come: %+v", before)
 		}
-		minutes++ // another time for each, or what was found before would be the answer
+		minutes++ // a different time for each, else the previous result would be reused
 		due := time.Now().Add(-time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
 		patchStatus(t, policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
 		expect.Eventually(t, what, func() (bool, string) {

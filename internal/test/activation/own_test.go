@@ -58,7 +58,7 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		c.listen(t, net.JoinHostPort(pod.ip, fmt.Sprint(imagePort)))
 		port := c.listen(t, net.JoinHostPort(outside, "0"))
 		testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: deployment.Name + "-0", IP: pod.ip,
-			Node: "node"}) // who is nowhere has mounted nothing
+			Node: "node"}) // a pod without a node has mounted nothing
 		testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: names.Child(policy)}, nil, outside,
 			map[string]int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].Name: port})
 	}
@@ -119,7 +119,7 @@ func (c *ownConverter) mount(t *testing.T) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				_ = c.load(t) // what is not there, or no pair yet, is loaded later
+				_ = c.load(t) // a missing or incomplete pair is loaded later
 			}
 		}
 	}()

@@ -121,7 +121,7 @@ func (l *Log) implied(event *auditv1.Event, use Use) []Use {
 	with := func(verb string) Use { return Use{use.By, use.Namespace, use.On, verb} }
 	var more []Use
 	if use.Verb == "patch" && event.ResponseStatus.Code == http.StatusCreated {
-		more = append(more, with("create")) // a server-side apply of what was not there
+		more = append(more, with("create")) // a server-side apply that creates the object
 	}
 	if address, err := url.Parse(event.RequestURI); err == nil && address.Query().Get("sendInitialEvents") == "true" {
 		more = append(more, with("list")) // a watch that begins with the list

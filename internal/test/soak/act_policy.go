@@ -241,7 +241,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 			if err := p.cluster.Status().Patch(ctx, crd, patch, client.FieldOwner("somebody")); err != nil {
 				if apierrors.IsConflict(err) {
-					done.Versions = nil // it was not this try, no matter who it was
+					done.Versions = nil // another writer changed it: this try pruned nothing
 				}
 				return err
 			}

@@ -28,7 +28,7 @@ type sequence struct {
 }
 
 func newSequence(seed uint64) *sequence {
-	return &sequence{random: rand.New(rand.NewPCG(seed, seed)), world: newWorld()} //nolint:gosec // it is to be foreseen
+	return &sequence{random: rand.New(rand.NewPCG(seed, seed)), world: newWorld()} //nolint:gosec // it must be reproducible
 }
 
 // choice is a possible step.
