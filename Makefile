@@ -4,16 +4,16 @@ SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS     += --no-print-directory
-# Where Debian keeps runc and ip, also for a root shell that lacks it.
+# The folder of runc and ip on Debian, which some root shells lack.
 export PATH   := $(PATH):/usr/sbin:/sbin
 
-# What the image is called. On another cluster: a name that it can pull.
+# The name of the image. On another cluster: a name that it can pull.
 IMG       ?= localhost/conversion-operator:dev
-# What the image of config/samples/crontab-image is called.
+# The name of the image of config/samples/crontab-image.
 SAMPLE_IMG ?= localhost/crontab-converter:dev
-# What the image of bundle/ is called.
+# The name of the image of bundle/.
 BUNDLE_IMAGE ?= localhost/conversion-operator-bundle:dev
-# The revision whose installation the tests upgrade from, and what its image is called.
+# The revision from which tests upgrade, and the name of its image.
 PREVIOUS  ?= HEAD~1
 PREVIOUS_IMG ?= localhost/conversion-operator:previous
 # The image's architecture.
@@ -26,14 +26,15 @@ KUBECTL   ?= kubectl
 # The version of Kubernetes of the local cluster and of integration tests, such as v1.36.3,
 # or oldest for the oldest supported one; empty for the newest.
 KUBERNETES_VERSION ?=
-# Which of config/ is deployed, and written by install-manifest: overlays/openshift, for example.
+# The folder of config/ that is deployed, and written by install-manifest, such as
+# overlays/openshift.
 OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
 # More flags for the benchmarks, such as -time=2s.
 BENCHFLAGS ?=
 
-# Where the vulnerability database is, such as file:///a/copy; empty for Go's own.
+# The URL of the vulnerability database, such as file:///a/copy; empty for Go's own.
 VULNDB    ?=
 
 # How long each fuzzer runs, and a regular expression for their names.
@@ -43,39 +44,40 @@ SEEDS     ?= 100000
 FIRST     ?= 1000
 OBJECTS   ?= 400
 
-# How long `make soak` plays, and from which seed; without one, from a new one.
+# The duration of `make soak`, and its seed; empty for a new seed.
 SOAKTIME  ?= 1h
 SOAKSEED  ?=
 
-# Where install-plugin puts kubectl's plugin: a directory of the PATH.
+# The folder of PATH into which install-plugin installs the kubectl plugin.
 PLUGIN_DIR ?= $(HOME)/.local/bin
 
-# What `make krew` packs, and the folder from where krew is going to fetch it.
+# The platforms that `make krew` packs, and the URL of the folder from which krew will fetch the
+# archives.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 KREW_URI  ?= https://example.com/conversion-operator/$(KREW_VERSION)
 # krew wants a semantic version.
 KREW_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
 
-# What the binaries say of themselves.
+# The version that binaries report.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
 MODULE    := github.com/conversion-operator/conversion-operator
 LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION) -X $(MODULE)/internal/cmd.commit=$(REVISION)
-# What it is built from decides, and not where, when or from which checkout.
+# The result depends only on the sources, not on place, time or checkout.
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -buildvcs=false $(PROFILED) -ldflags '$(LDFLAGS)'
-# When the image was made: when the sources were.
+# The time of files in the image: that of the last commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # The architectures that `make images` builds for.
 ARCHES    ?= amd64 arm64
 
-# Our packages are compiled with a profile of a converter (make profile). A profile
-# of the whole binary would compile all of Kubernetes' libraries anew.
+# Our packages are compiled with a profile of a converter (make profile). A profile for the whole
+# binary would also recompile all libraries of Kubernetes.
 PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 
 # What `make prose` checks.
 PROSE := README.md api bundle config controllers internal
 
-# Everything that a command of this file writes and that is committed.
+# Every committed file that a command of this file generates.
 GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
@@ -127,8 +129,8 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
-# The linter knows phrases, and cannot tell good prose: each row of its rules is a
-# phrase that readers stumbled over.
+# The linter matches phrases, and cannot judge prose: each row of its rules is a phrase that
+# confused readers.
 .PHONY: prose
 prose: bin/tools/vale ## Check the language of pages, comments and messages; part of lint
 	@bin/tools/vale --output=line --glob='!**/testdata/**' $(PROSE)
@@ -143,11 +145,11 @@ verify: generate manifests api-reference cli-reference tidy bundle ## Check that
 	fi
 
 .PHONY: licences
-licences: ## Check the licences of everything that is linked into the binary; part of unit
+licences: ## Check the licences of all modules linked into the binary; part of unit
 	@go test -C internal/test/licences -count=1 -v .
 
-# Not part of test: it asks https://vuln.go.dev what is known by now, and a test must
-# not depend on the day on which it runs. It fails where that cannot be reached.
+# Not part of test: it queries https://vuln.go.dev, and the result of a test must not depend on the
+# date. It fails if the database cannot be reached.
 .PHONY: vulncheck
 vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabilities; VULNDB= names a copy of the database
 	@bin/tools/govulncheck $(if $(VULNDB),-db '$(VULNDB)') .
@@ -163,7 +165,7 @@ test-release: ## Run what a release needs besides test: promtool, sbom, reproduc
 	@internal/tools/test.sh release
 
 .PHONY: unit
-unit: ## Test the packages alone, alerts and dashboard with the engine of Prometheus, statuses and pods with the code of others, and licences
+unit: ## Test packages without a cluster, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
 	@go test $(TESTFLAGS) ./...
 	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
 	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
@@ -175,7 +177,7 @@ compatibility: ## Check that policies of the revision PREVIOUS, and of earlier v
 	@internal/tools/previous.sh '$(PREVIOUS)' crds
 	@go test -C internal/test/compatibility/schema -count=1 $(TESTFLAGS) ./...
 
-# The rules of the PrometheusRule, as promtool reads them, beside their tests.
+# promtool reads the rules of the PrometheusRule from a plain file beside their tests.
 .PHONY: promtool
 promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtool
 	@cp internal/test/monitoring/testdata/*_test.yaml bin/promtool/
@@ -195,7 +197,7 @@ fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two 
 	@internal/tools/fuzz.sh short
 
 .PHONY: browser
-browser: ## Look at HTML reports in Chromium, which is installed where it is missing
+browser: ## Test HTML reports in Chromium, which is installed if missing
 	@internal/tools/deps.sh chromium
 	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
 
@@ -212,7 +214,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
 
 .PHONY: integration-release
-integration-release: ## Test on a real kube-apiserver and etcd, with what takes long
+integration-release: ## Test on a real kube-apiserver and etcd, including slow tests
 	@TEST_RELEASE=1 $(MAKE) --no-print-directory integration
 
 .PHONY: certmanager
@@ -220,7 +222,7 @@ certmanager: bin/localcluster ## Test certificates with cert-manager's own contr
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
 
-# Plays the end-to-end stories, which may take the time $(1).
+# Runs the end-to-end tests with the time limit $(1).
 play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
 	'go test -count=1 -timeout=$(1) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
@@ -230,49 +232,49 @@ e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, n
 
 .PHONY: e2e-release
 e2e-release: export TEST_RELEASE = 1
-e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, with the stories that take long, and the local cluster itself
+e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
 	$(call play,40m)
 
-# Only a cluster of this machine has processes to kill.
+# Killing processes needs a cluster on this machine.
 .PHONY: soak
-soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whether the promises hold; SOAKSEED= plays a sequence again
+soak: ## Perform random actions and failures for SOAKTIME=1h, and check the operator's invariants; SOAKSEED= repeats a sequence
 	@internal/tools/deps.sh $(deps.local)
 	@$(MAKE) image bin/localcluster
 	@go build -o bin/soak ./internal/test/soak
 	@export CLUSTER=local RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
 		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED))'
 
-# Among its steps: a promotion, a prune, a removal with accepted losses, and a foreign
+# Its steps include a promotion, a prune, a removal with accepted losses, and a foreign
 # spec.conversion.
 .PHONY: soak-short
-soak-short: ## Two minutes of it, always the same steps
+soak-short: ## Run soak for two minutes, always with the same steps
 	@$(MAKE) soak SOAKTIME=70s SOAKSEED=950605
 
-# The first time it builds that version, for some ten minutes, into a cache of its own.
+# The first run builds that version, for about ten minutes, into its own cache.
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
-test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
+test-oldest: ## Run integration and e2e on the oldest supported Kubernetes
 	@internal/tools/test.sh integration-release certmanager e2e-release
 
 ##@ Benchmarks
 
 .PHONY: bench
-bench: bench-conversion bench-scale bench-migration ## Measure the project against others: tables here, and rows in bin/bench.json
+bench: bench-conversion bench-scale bench-migration ## Compare the project with others: tables here, and rows in bin/bench.json
 
 .PHONY: bench-conversion
 bench-conversion: build ## Measure conversion webhooks alone
 	@go run $(PROFILED) ./internal/bench -suite=conversion -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: profile
-profile: ## Take the profile with which converters are compiled anew; wants a quiet machine
+profile: ## Profile a converter for the compiler; needs an idle machine
 	@mkdir -p bin
 	@go test -run='^$$' -bench=Serving -benchtime=3s -cpuprofile=bin/serving.pprof -o bin/serving.test ./internal/bench/converters
 	@go tool preprofile -i bin/serving.pprof -o internal/conversion/serving.pgo
 
 .PHONY: bench-scale
-bench-scale: build bin/localcluster bin/cainjector ## Measure one manager beside 1,000 CustomResourceDefinitions and 200 policies; takes minutes
+bench-scale: build bin/localcluster bin/cainjector ## Measure one manager with 1,000 CustomResourceDefinitions and 200 policies; takes minutes
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=scale -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-migration
@@ -281,13 +283,13 @@ bench-migration: deps build image bin/localcluster ## Measure migrations on the 
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
 
 .PHONY: bench-growth
-bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects as it goes on; takes some 15 minutes
+bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects over time; takes some 15 minutes
 	@go build -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=growth -objects=200000 -o bin/bench.json $(BENCHFLAGS)'
 
 ##@ Local cluster
 
-# Where CLUSTER has only the default of this file, the demo takes kind if it is there.
+# If CLUSTER is not set by the user, the demo uses kind if installed.
 .PHONY: demo
 demo: ## Watch two CustomResourceDefinitions convert, migrate and be pruned, on kind where that is installed; KEEP=1 leaves the cluster up
 	@$(MAKE) demo-on-cluster CLUSTER="$$($(if $(filter file,$(origin CLUSTER)),internal/tools/choose-cluster.sh,echo '$(CLUSTER)'))"
@@ -303,7 +305,7 @@ cluster-up: bin/localcluster ## Start a local cluster with one node (needs root)
 	@bin/localcluster up --name '$(NAME)'
 
 .PHONY: cluster-down
-cluster-down: bin/localcluster ## Stop the local cluster and remove all of it
+cluster-down: bin/localcluster ## Stop the local cluster and remove its files
 	@bin/localcluster down --name '$(NAME)'
 
 ##@ Build
@@ -369,13 +371,13 @@ reproducible: ## Build binary and images twice, from copies of the sources, and 
 	@internal/tools/reproducible.sh '$(ARCH)' '$(VERSION)' '$(REVISION)'
 
 .PHONY: sbom
-sbom: build bin/tools/cyclonedx-gomod ## Write what the binary is made of as bin/sbom.json, in the format of CycloneDX
+sbom: build bin/tools/cyclonedx-gomod ## Write the binary's software bill of materials as bin/sbom.json, in CycloneDX format
 	@rm -f bin/sbom.json
 	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/modules.json bin/conversion-operator
 	@go run -C internal/test/licences ./sbom ../../../bin/conversion-operator ../../../bin/modules.json ../../../bin/sbom.json
 
 .PHONY: install-manifest
-install-manifest: bin/deploy ## Write everything that is installed, with the image IMG, as bin/install.yaml
+install-manifest: bin/deploy ## Write all manifests of the installation, with the image IMG, as bin/install.yaml
 	@bin/tools/kustomize build bin/deploy >bin/install.yaml
 
 .PHONY: push
@@ -400,8 +402,8 @@ deploy: bin/deploy ## Install the operator with the image IMG
 undeploy: bin/deploy no-policies ## Remove the operator
 	@$(KUBECTL) delete --ignore-not-found -k bin/deploy
 
-# Policies go while the operator still runs: it keeps those that still convert,
-# and without it they would wait forever.
+# Policies must be deleted while the operator runs: it blocks the deletion of those that still
+# convert, and without it the deletion would wait forever.
 .PHONY: no-policies
 no-policies:
 	@policies=$$($(KUBECTL) get conversionpolicies.conversion-operator.io -o name 2>/dev/null || true); \
@@ -410,7 +412,7 @@ no-policies:
 		exit 1; \
 	fi
 
-# A kustomization on top, so that choosing an image changes nothing that is committed.
+# A kustomization on top of config/, so that setting the image changes no committed file.
 .PHONY: bin/deploy
 bin/deploy: bin/tools/kustomize
 	@rm -rf bin/deploy && mkdir -p bin/deploy
@@ -424,7 +426,7 @@ deps.kind    := kind kubectl image-builder
 deps.current := kubectl image-builder
 
 .PHONY: deps
-deps: ## Install what e2e and the demo need and this machine lacks, or name it
+deps: ## Install missing dependencies of e2e and the demo, or list them
 	@internal/tools/deps.sh $(deps.$(CLUSTER))
 
 .PHONY: clean
@@ -448,19 +450,18 @@ bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
 
-# A module of its own: its dependencies are not those of the other tools. The grammars
-# by which it reads Go files are C.
+# A module of its own, with separate dependencies. Its parsers of Go files are written in C.
 bin/tools/vale: internal/tools/vale/go.mod
 	@internal/tools/deps.sh cc
 	@echo 'building vale'
 	@CGO_ENABLED=1 go build -C internal/tools/vale -trimpath -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
 
-# A module of its own: its dependencies are not those of the other tools.
+# A module of its own, with separate dependencies.
 bin/tools/govulncheck: internal/tools/vulncheck/go.mod
 	@echo 'building govulncheck'
 	@CGO_ENABLED=0 go build -C internal/tools/vulncheck -trimpath -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
 
-# Cheap when nothing changed, and go knows best what changed.
+# Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
 bin/localcluster:
 	@go build -o bin/localcluster ./internal/localcluster/cmd
@@ -469,9 +470,8 @@ bin/localcluster:
 bin/cainjector:
 	@CGO_ENABLED=0 go build -C internal/bench/cainjector -trimpath -ldflags='-s -w' -o ../../../$@ .
 
-# Of the version that the tests of alerts use; in a module of its own, because it
-# needs the libraries of every cloud.
-# Its service discoveries, which are most of it, are left out.
+# The version that the tests of alerts use, in a module of its own, because it needs the libraries
+# of every cloud. Its service discoveries, which are most of it, are omitted.
 bin/promtool/promtool: internal/tools/promtool/go.mod
 	@echo 'building promtool'
 	@mkdir -p bin/promtool

@@ -1,12 +1,12 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what the project claims to be fast at, against others
-// that do the same, in one run. It prints a table for every case, and writes all
-// numbers as rows into a file, which keeps those of other suites.
+// Command bench compares the speed of the operator with other software that does the same, in one
+// run. It prints a table per case, and writes all numbers as rows to a file, where rows of other
+// suites stay.
 //
-// Each suite has a package: converters, scale, migrations. How anything is measured
-// is in package measure. Run it by `make bench`.
+// Each suite has a package: converters, scale, migrations. Package measure does the measuring. Run
+// it with `make bench`.
 package main
 
 import (
@@ -28,7 +28,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/scale"
 )
 
-// options are the flags.
 type options struct {
 	suite      string
 	each       time.Duration
@@ -38,7 +37,7 @@ type options struct {
 	migrations migrations.Options
 }
 
-// suites are all that there are, in the order of running.
+// suites are all suites, in the order of running.
 var suites = []struct {
 	name string
 	run  func(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error)

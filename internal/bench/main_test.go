@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// given replaces the suites by ones that measure nothing.
+// given replaces the suites by fakes.
 func given(t *testing.T) {
 	t.Helper()
 	before := suites

@@ -14,10 +14,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// usingKind is what make says when it has chosen kind.
+// usingKind is the output of make when it chooses kind.
 const usingKind = "using kind; CLUSTER=local for the project's own cluster\n"
 
-// fakes makes a folder of programs, each of which ends with a status, and timeout.
+// fakes returns a folder with fake programs, each with an exit code, and timeout.
 func fakes(t *testing.T, programs map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -33,7 +33,7 @@ func fakes(t *testing.T, programs map[string]string) string {
 	return folder
 }
 
-// TestChosenCluster: without CLUSTER, the demo takes kind where it can work.
+// TestChosenCluster: without CLUSTER, the demo uses kind if it can run.
 func TestChosenCluster(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join("..", "tools", "choose-cluster.sh"))
 	expect.NoError(t, err)
@@ -69,8 +69,8 @@ func TestChosenCluster(t *testing.T) {
 	}
 }
 
-// TestExplicitCluster: CLUSTER wins over what is installed, and make asks for what the
-// chosen cluster needs.
+// TestExplicitCluster: CLUSTER overrides the choice, and make requires the dependencies of the
+// chosen cluster.
 func TestExplicitCluster(t *testing.T) {
 	path := fakes(t, map[string]string{"kind": "0", "kubectl": "0", "docker": "0"}) + ":" + os.Getenv("PATH")
 	for _, c := range []struct{ arguments, environment, want string }{
@@ -85,7 +85,7 @@ func TestExplicitCluster(t *testing.T) {
 		}
 		command.Dir = filepath.Join("..", "..")
 		for _, variable := range os.Environ() {
-			// make test says CLUSTER to all that it runs.
+			// make test passes CLUSTER to everything that it runs.
 			if name, _, _ := strings.Cut(variable, "="); name != "CLUSTER" && name != "KUBERNETES_VERSION" && name != "MAKEFLAGS" && name != "MAKEOVERRIDES" {
 				command.Env = append(command.Env, variable)
 			}

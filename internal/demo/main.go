@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo plays the stories of both CronTabs on the cluster of the current
-// kubeconfig, and ends with an error if anything that it claims is false.
+// Command demo plays the stories of both CronTabs on the cluster of the current kubeconfig, and
+// fails if a claim is false.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// count is the number of objects of each story, besides the samples.
+// count is the number of generated objects per story.
 const count = 1000
 
 func main() {

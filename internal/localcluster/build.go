@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// Build makes sure that the cache holds every binary such a cluster needs and
-// returns their directory, which is also what envtest wants as
-// KUBEBUILDER_ASSETS. The first build takes minutes; later ones only compare
-// stamps. It fails outside a checkout, without a go command, and when a package
-// does not compile.
+// Build compiles the missing binaries of such a cluster into the cache, and returns their
+// directory, which envtest accepts as KUBEBUILDER_ASSETS. The first build takes minutes; later ones
+// only compare stamps. It returns an error outside a checkout, without a go command, and if a
+// package does not compile.
 func Build(ctx context.Context, o Options) (string, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -38,7 +37,7 @@ func Build(ctx context.Context, o Options) (string, error) {
 	return o.binDir(), b.build(ctx, targetsFor(o.ControlPlaneOnly))
 }
 
-// builder fills one version's directory of the cache.
+// builder compiles binaries into the cache directory of one version.
 type builder struct {
 	dir      string
 	sets     map[string]moduleSet
@@ -47,9 +46,8 @@ type builder struct {
 	compile func(ctx context.Context, t target, out string) error
 }
 
-// build compiles what is missing. It looks twice: once without the lock, which
-// is the usual case and does not wait, and again under the lock, because
-// another build may have done the work meanwhile.
+// build compiles what is missing. It checks first without the lock, which is the usual case and
+// does not wait, and again with the lock, because another build may have finished meanwhile.
 func (b builder) build(ctx context.Context, needed []target) error {
 	if len(b.missing(needed)) == 0 {
 		return nil
@@ -75,7 +73,7 @@ func (b builder) build(ctx context.Context, needed []target) error {
 	return nil
 }
 
-// missing returns the targets whose file is absent or from another module set.
+// missing returns the targets without a file, or with a file of another module set.
 func (b builder) missing(needed []target) []target {
 	var missing []target
 	for _, t := range needed {
@@ -90,9 +88,8 @@ func (b builder) missing(needed []target) []target {
 	return missing
 }
 
-// one builds a target beside its final name. Renaming it is atomic, so no process
-// ever runs half a binary, and the stamp comes last, so an interrupted build is
-// repeated.
+// one builds a target beside its final name. The rename is atomic, so that no process runs an
+// incomplete binary. The stamp is written last, so that an interrupted build is repeated.
 func (b builder) one(ctx context.Context, t target, count string) error {
 	_, _ = fmt.Fprintf(b.progress, "building %s (%s) ... ", t.name, count)
 	start := time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeBuilder builds into a directory with a compiler that only writes files.
+// fakeBuilder returns a builder whose compiler only writes files.
 func fakeBuilder(dir string, progress *bytes.Buffer, compile func(target) error) builder {
 	return builder{
 		dir:      dir,
@@ -62,7 +62,7 @@ func TestBuildCompilesOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-func TestTwoBuildsAtOnceDoTheWorkOnce(t *testing.T) {
+func TestConcurrentBuilds(t *testing.T) {
 	dir := t.TempDir()
 	inside, proceed := make(chan struct{}), make(chan struct{})
 	first := fakeBuilder(dir, &bytes.Buffer{}, func(t target) error {
@@ -111,7 +111,7 @@ func TestFailedBuildIsRepeated(t *testing.T) {
 	}
 }
 
-func TestWaitingForALockCanBeGivenUp(t *testing.T) {
+func TestLockCanceled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lockFile(t.Context(), path, func() { t.Error("a free lock was busy") })
 	if err != nil {
@@ -129,15 +129,15 @@ func TestWaitingForALockCanBeGivenUp(t *testing.T) {
 	again()
 }
 
-func TestALockOnARemovedFileDoesNotCount(t *testing.T) {
+func TestLockOnRemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lockFile(t.Context(), path, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	second, err := lockFile(t.Context(), path, func() {
-		// Another command finds the lock busy; its holder removes the file and
-		// lets go.
+		// The second command finds the lock busy; its holder removes the file and releases the
+		// lock.
 		if err := os.Remove(path); err != nil {
 			t.Error(err)
 		}

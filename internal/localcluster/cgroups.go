@@ -14,17 +14,16 @@ import (
 	"strings"
 )
 
-// containerGroup is the control group that containerd's namespace for Kubernetes
-// puts every container into. Other installations of containerd on the machine
-// use it too, so only single containers are removed from it, never the group.
+// containerGroup is the control group of every container in containerd's namespace for Kubernetes.
+// Other installations of containerd on the machine also use it, so only groups of single containers
+// are removed.
 const containerGroup = "k8s.io"
 
-// containerID is how containerd names the containers and sandboxes of pods.
+// containerID matches containerd's names of containers and sandboxes.
 var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// removeCgroups removes the control groups of the cluster's containers from
-// every hierarchy. They outlive their processes. Which are this cluster's own
-// is read from its containerd's directory.
+// removeCgroups removes the control groups of the cluster's containers from every hierarchy, as
+// they outlive the processes. The directory of the cluster's containerd lists the containers.
 func removeCgroups(clusterDir string) error {
 	ids, err := containerIDs(clusterDir)
 	if err != nil || len(ids) == 0 {
@@ -37,8 +36,8 @@ func removeCgroups(clusterDir string) error {
 	return removeGroups(cgroupMounts(string(mountinfo)), ids)
 }
 
-// containerIDs lists the containers and sandboxes that were not removed in
-// order: containerd keeps a directory for each until then.
+// containerIDs lists the containers and sandboxes that were not removed: containerd keeps a
+// directory for each.
 func containerIDs(clusterDir string) ([]string, error) {
 	var ids []string
 	for _, kind := range []string{"containers", "sandboxes"} {
@@ -55,9 +54,9 @@ func containerIDs(clusterDir string) ([]string, error) {
 	return ids, nil
 }
 
-// cgroupMounts returns where control groups are mounted: once with cgroup v2,
-// once per controller with v1. The format is that of proc_pid_mountinfo(5):
-// the fifth field is the mount point, and the type follows a lone dash.
+// cgroupMounts returns the mount points of control groups: one with cgroup v2, one per controller
+// with v1. In the format of proc_pid_mountinfo(5), the fifth field is the mount point, and the type
+// follows a lone dash.
 func cgroupMounts(mountinfo string) []string {
 	var mounts []string
 	for line := range strings.Lines(mountinfo) {
@@ -73,8 +72,8 @@ func cgroupMounts(mountinfo string) []string {
 	return mounts
 }
 
-// removeGroups removes the containers' groups and what the containers made
-// below them. The kernel refuses to remove a group that has processes.
+// removeGroups removes the groups of the containers with their descendants. The kernel refuses to
+// remove a group that has processes.
 func removeGroups(mounts, ids []string) error {
 	for _, mount := range mounts {
 		for _, id := range ids {
@@ -99,8 +98,8 @@ func removeEach(groups []string) error {
 	return nil
 }
 
-// groupsBelow lists a group and its descendants, children before parents. The
-// files in between belong to the kernel and go with their directory.
+// groupsBelow lists a group and its descendants, children first. The kernel removes the files in a
+// group with its directory.
 func groupsBelow(root string) ([]string, error) {
 	var groups []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

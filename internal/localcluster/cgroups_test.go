@@ -33,8 +33,7 @@ func TestCgroupMounts(t *testing.T) {
 	}
 }
 
-// Control groups of different owners lie side by side, so what counts is what
-// stays.
+// Control groups of different owners are siblings, so the test checks what remains.
 func TestOnlyOwnControlGroupsAreRemoved(t *testing.T) {
 	ours, sandbox, theirs := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
 	cluster, cpu, memory := t.TempDir(), t.TempDir(), t.TempDir()
@@ -70,7 +69,7 @@ func TestOnlyOwnControlGroupsAreRemoved(t *testing.T) {
 	}
 }
 
-func TestAClusterThatNeverRanHasNoControlGroups(t *testing.T) {
+func TestRemoveCgroupsOfNewCluster(t *testing.T) {
 	if err := removeCgroups(t.TempDir()); err != nil {
 		t.Error(err)
 	}

@@ -17,11 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EtcdVariable names the environment variable that holds etcd's URL for
-// programs run by Command.
+// EtcdVariable names the environment variable with etcd's URL, for programs run by Command.
 const EtcdVariable = "LOCALCLUSTER_ETCD"
 
-// stopTimeout is how long a supervisor may take to stop by itself.
+// stopTimeout is the time for a supervisor to stop before it is killed.
 const stopTimeout = 10 * time.Second
 
 // Cluster is a running cluster.
@@ -34,8 +33,8 @@ type Cluster struct {
 // or has died.
 var ErrNotRunning = errors.New("the cluster is not running")
 
-// Find returns the running cluster of that name, or an error that wraps
-// ErrNotRunning and says why it ended if that is known.
+// Find returns the running cluster of that name. Otherwise it returns an error that wraps
+// ErrNotRunning, with the reason why the cluster ended, if known.
 func Find(o Options) (*Cluster, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -66,7 +65,7 @@ func find(o Options) (*Cluster, error) {
 
 func supervisorFile(dir string) string { return filepath.Join(dir, "supervisor.json") }
 
-// record notes the supervisor for later commands.
+// record writes the supervisor's identity to a file for later commands.
 func (c *Cluster) record() error {
 	data, err := json.Marshal(c.supervisor)
 	if err != nil {
@@ -75,7 +74,7 @@ func (c *Cluster) record() error {
 	return os.WriteFile(supervisorFile(c.spec.Dir), data, 0o600)
 }
 
-// matches refuses to pass one kind of cluster off as another.
+// matches returns an error if the running cluster has another kind or version.
 func (c *Cluster) matches(o Options) error {
 	if c.spec.ControlPlaneOnly == o.ControlPlaneOnly && c.spec.KubernetesVersion == o.KubernetesVersion {
 		_, _ = fmt.Fprintf(o.Progress, "cluster %q is already up\n", o.Name)
@@ -89,22 +88,21 @@ func (c *Cluster) matches(o Options) error {
 		o.Name, kind, c.spec.KubernetesVersion)
 }
 
-// Kubeconfig returns the path of the administrator's kubeconfig. The address in
-// a full node's is reachable only from inside: see Command.
+// Kubeconfig returns the path of the administrator's kubeconfig. That of a full node works only
+// inside the cluster: see Command.
 func (c *Cluster) Kubeconfig() string { return kubeconfigFile(c.spec.Dir) }
 
-// LogDir returns the directory of the components' logs, <component>.log, and of
-// a full node's pods, pods/<namespace>_<name>_<uid>/<container>/<n>.log.
+// LogDir returns the directory of the logs: <component>.log and, on a full node,
+// pods/<namespace>_<name>_<uid>/<container>/<n>.log.
 func (c *Cluster) LogDir() string { return filepath.Join(c.spec.Dir, "log") }
 
-// SupervisorPID returns the process on which the cluster's life depends.
+// SupervisorPID returns the process whose end stops the cluster.
 func (c *Cluster) SupervisorPID() int { return c.supervisor.PID }
 
-// Command prepares a program to run inside the cluster's namespaces, or beside
-// a control plane, with KUBECONFIG, $LOCALCLUSTER_ETCD and a PATH that starts
-// with the cluster's binaries. Killing the command kills the program, other
-// signals are passed on, and the program's exit code becomes the command's, or
-// 128 plus the number of the signal that killed it. Programs die with the
+// Command prepares a program to run inside the cluster's namespaces, or on the host for a control
+// plane only, with KUBECONFIG, $LOCALCLUSTER_ETCD, and a PATH that starts with the cluster's
+// binaries. Killing the command kills the program, other signals are passed on, and the exit code
+// is the program's, or 128 plus the number of the signal that killed it. Programs die with the
 // cluster.
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	line := append([]string{program}, args...)
@@ -123,8 +121,8 @@ func (c *Cluster) Command(ctx context.Context, program string, args ...string) *
 	return cmd
 }
 
-// binary returns the cluster's own program of that name, if it has one: PATH of
-// the calling program does not lead there.
+// binary returns the path of the cluster's own program of that name, if it has one, because the
+// PATH of the caller does not include the cluster's binaries.
 func (c *Cluster) binary(name string) string {
 	if path := filepath.Join(c.spec.Bin, name); filepath.Base(name) == name {
 		if _, err := os.Stat(path); err == nil {
@@ -139,8 +137,8 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return Down(ctx, Options{Name: c.spec.Name, CacheDir: filepath.Dir(filepath.Dir(c.spec.Dir))})
 }
 
-// Down stops the cluster of that name, whatever state it is in, and removes
-// what it left. A cluster that does not run is no error.
+// Down stops the cluster of that name, in any state, and removes its files. It is no error if the
+// cluster does not run.
 func Down(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -159,7 +157,7 @@ func Down(ctx context.Context, o Options) error {
 	return errors.Join(removeRemains(o), os.Remove(o.lockPath()))
 }
 
-// stop ends the supervisor, by force if it does not listen.
+// stop ends the supervisor, and kills it after stopTimeout.
 func (c *Cluster) stop(ctx context.Context, signal unix.Signal) error {
 	patient, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -170,7 +168,7 @@ func (c *Cluster) stop(ctx context.Context, signal unix.Signal) error {
 	return err
 }
 
-// removeRemains removes what outlives a cluster's processes.
+// removeRemains removes what outlives the processes of a cluster.
 func removeRemains(o Options) error {
 	if err := removeCgroups(o.clusterDir()); err != nil {
 		return err

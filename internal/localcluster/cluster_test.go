@@ -34,7 +34,7 @@ const podManifest = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "t
 func TestTwoFullNodesSideBySide(t *testing.T) {
 	doomed, other := upForTest(t, Options{Name: "doomed"}), upForTest(t, Options{Name: "other"})
 	for _, c := range []*Cluster{doomed, other} {
-		// Equal names in both: nothing of one may be visible in the other.
+		// Both have the same names: nothing of one cluster may be visible in the other.
 		mustRun(t, c, podManifest, "kubectl", "create", "--filename=-")
 		mustRun(t, c, "", "kubectl", "wait", "--for=condition=Ready", "pod/test", "--timeout=60s")
 	}
@@ -44,7 +44,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 		t.Fatalf("the pod has the containers %q (%v), want a sandbox and a container", containers, err)
 	}
 
-	// The descriptor tells when the process is gone, and all others with it.
+	// end returns when the process and its whole PID namespace are gone.
 	if err := doomed.supervisor.end(t.Context(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	}
 }
 
-func TestProgramsRunInsideAsIfOutside(t *testing.T) {
+func TestCommandInside(t *testing.T) {
 	c := upForTest(t, Options{Name: "inside"})
 	t.Run("input, output and exit code", func(t *testing.T) {
 		cmd := c.Command(t.Context(), "sh", "-c", "cat; exit 7")
@@ -179,7 +179,7 @@ func TestFailedStartQuotesTheLogOfTheComponent(t *testing.T) {
 	}
 }
 
-// testOptions give the cluster a name that no other run of the tests uses.
+// testOptions makes the name of the cluster unique to this run of the tests.
 func testOptions(t *testing.T, o Options) Options {
 	t.Helper()
 	o.Name = fmt.Sprintf("%s-%d", o.Name, os.Getpid())
@@ -219,7 +219,7 @@ func cacheOf(c *Cluster) string { return filepath.Dir(filepath.Dir(c.spec.Dir)) 
 
 var namespaceKinds = []string{"pid", "net", "mnt"}
 
-// namespacesOf identifies the namespaces of a cluster.
+// namespacesOf returns the identities of a cluster's namespaces.
 func namespacesOf(t *testing.T, c *Cluster) map[string]bool {
 	t.Helper()
 	spaces := map[string]bool{}
@@ -233,8 +233,8 @@ func namespacesOf(t *testing.T, c *Cluster) map[string]bool {
 	return spaces
 }
 
-// processesIn lists the processes that are in one of the namespaces. Processes
-// come and go meanwhile; what cannot be read has gone.
+// processesIn lists the processes in one of the namespaces. It ignores processes that end
+// meanwhile.
 func processesIn(t *testing.T, spaces map[string]bool) []string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/ns/*")

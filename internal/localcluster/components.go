@@ -5,10 +5,10 @@ package localcluster
 
 import "fmt"
 
-// auditLog is the log of what was asked of the API server, one event a line.
+// auditLog is the name of the log of requests to the API server, one event per line.
 const auditLog = "audit"
 
-// component is a long-running process of the cluster. Its log is named after it.
+// component is a long-running process of the cluster, and the name of its log.
 type component struct {
 	name string
 	args []string
@@ -52,8 +52,8 @@ func (s spec) apiServer() component {
 	if s.ControlPlaneOnly {
 		return component{"kube-apiserver", append(args,
 			"--bind-address="+loopbackAddress,
-			// The endpoints of kubernetes.default may not be on the loopback
-			// interface, and nothing here would use them.
+			// The endpoints of kubernetes.default may not be on the loopback interface, and no pod
+			// uses them here.
 			"--endpoint-reconciler-type=none")}
 	}
 	return component{"kube-apiserver", append(args,
@@ -71,8 +71,8 @@ func (s spec) controllerManager() component {
 		"--root-ca-file=" + s.home("pki", "ca.crt"),
 		"--use-service-account-credentials=true",
 		"--leader-elect=false",
-		// It makes a ServiceAccount and a token for each of its controllers
-		// before it starts any. At the default rate that takes five seconds.
+		// It creates a ServiceAccount and a token for each of its controllers before it starts any,
+		// which would take five seconds at the default rate.
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 	}
@@ -105,7 +105,7 @@ func (s spec) kubelet() component {
 	}}
 }
 
-// ctr is containerd's client, talking to this node's images.
+// ctr returns the command line of containerd's client for this node's images.
 func (s spec) ctr(args ...string) []string {
 	return append([]string{"ctr", "--address", containerdSocket, "--namespace", "k8s.io"}, args...)
 }

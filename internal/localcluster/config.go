@@ -17,22 +17,21 @@ var configFiles embed.FS
 
 var configTemplates = template.Must(template.New("").Option("missingkey=error").ParseFS(configFiles, "files/*"))
 
-// render fills in one of the files.
 func render(name string, data any) ([]byte, error) {
 	var out bytes.Buffer
 	err := configTemplates.ExecuteTemplate(&out, name, data)
 	return out.Bytes(), err
 }
 
-// nodeConfig is what the node's configuration files refer to.
+// nodeConfig is the data of the node's configuration files.
 type nodeConfig struct {
 	spec
 	ContainerdSocket string
 	PauseImage       string
 }
 
-// writeConfig writes the files that the components are started with, into the
-// directory as the writing process sees it.
+// writeConfig writes the components' configuration files into the directory, at the path that the
+// calling process sees.
 func (s spec) writeConfig(c credentials) error {
 	files := map[string]any{"kubeconfig": map[string]string{
 		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.ca),
@@ -54,8 +53,8 @@ func (s spec) writeConfig(c credentials) error {
 	return nil
 }
 
-// configPath places a file in the cluster's directory: the runtime reads every
-// file beside the network's.
+// configPath returns the path of a file in the cluster's directory. The CNI configuration has its
+// own folder, because the runtime reads every file there.
 func configPath(name string) string {
 	if name == "pods.conflist" {
 		return filepath.Join("cni", name)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// credentials are all the secrets of one cluster, created for each start.
+// credentials are the secrets of one cluster, created at each start.
 type credentials struct {
 	ca         []byte // PEM: signed the API server's certificate
 	serverCert []byte // PEM
@@ -30,8 +30,8 @@ type credentials struct {
 // validity is longer than any test cluster lives.
 const validity = 365 * 24 * time.Hour
 
-// newCredentials makes the credentials of an API server that is reached at the
-// given address, at the kubernetes Service and on the loopback interface.
+// newCredentials creates the credentials of an API server at the given address, at the kubernetes
+// Service and on the loopback interface.
 func newCredentials(address string, now time.Time) (credentials, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -105,7 +105,7 @@ func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// write stores the credentials in a directory of their owner's alone.
+// write stores the credentials in a directory that only the owner can read.
 func (c credentials) write(dir string) error {
 	files := map[string][]byte{
 		"ca.crt":        c.ca,

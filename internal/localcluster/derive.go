@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// upstreamModule is the part of "go mod edit -json" that matters here.
+// upstreamModule has the relevant members of the output of "go mod edit -json".
 type upstreamModule struct {
 	Go      string
 	Require []struct{ Path, Version string }
@@ -23,8 +23,8 @@ func (o Options) derivedSetDir() string {
 	return filepath.Join(o.versionDir(), "modules", kubernetesSet)
 }
 
-// deriveIfMissing writes the Kubernetes module set of a version that
-// modules/kubernetes does not pin. Pinned sets are left alone.
+// deriveIfMissing writes the Kubernetes module set of a version that modules/kubernetes does not
+// pin. It does not change pinned sets.
 func (o Options) deriveIfMissing(ctx context.Context, dir string) error {
 	if dir != o.derivedSetDir() {
 		return nil
@@ -36,7 +36,7 @@ func (o Options) deriveIfMissing(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", VersionVariable, o.KubernetesVersion, err)
 	}
-	// tidy can be interrupted, so it works on a copy that is renamed at the end.
+	// tidy can be interrupted, so it works in a copy that is renamed at the end.
 	partial := dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (o Options) deriveIfMissing(ctx context.Context, dir string) error {
 	return os.Rename(partial, dir)
 }
 
-// readUpstream downloads that version of k8s.io/kubernetes and reads its go.mod.
+// readUpstream downloads a version of k8s.io/kubernetes and reads its go.mod.
 func readUpstream(ctx context.Context, version string) (upstreamModule, error) {
 	var upstream upstreamModule
 	downloaded, err := runGo(ctx, os.TempDir(), "mod", "download", "-json", "k8s.io/kubernetes@"+version)
@@ -75,11 +75,11 @@ func readUpstream(ctx context.Context, version string) (upstreamModule, error) {
 	return upstream, nil
 }
 
-// moduleFile is the go.mod from which the Kubernetes targets of a version build.
+// moduleFile returns the go.mod for the Kubernetes targets of a version.
 //
-// k8s.io/kubernetes requires the libraries of its own repository at v0.0.0,
-// which exists nowhere: they are published as v0.X.Y with each v1.X.Y. Replacing
-// them is what makes it buildable as a dependency.
+// k8s.io/kubernetes requires the libraries of its own repository at v0.0.0, which does not exist:
+// they are published as v0.X.Y with each v1.X.Y. The replacements make it buildable as a
+// dependency.
 func moduleFile(version string, upstream upstreamModule) string {
 	var text strings.Builder
 	_, _ = fmt.Fprintf(&text, "module localcluster/%s\n\ngo %s\n\ntool (\n", kubernetesSet, upstream.Go)
@@ -97,7 +97,7 @@ func moduleFile(version string, upstream upstreamModule) string {
 	return text.String()
 }
 
-// stagingModules returns the libraries that live in Kubernetes' repository.
+// stagingModules returns the libraries of the Kubernetes repository.
 func stagingModules(upstream upstreamModule) []string {
 	var paths []string
 	for _, r := range upstream.Require {

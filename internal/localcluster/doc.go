@@ -1,62 +1,54 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localcluster is a real Kubernetes for development: the demo, the
-// end-to-end tests and the benchmarks run on it. It needs no container engine,
-// no registry and no download besides Go modules.
+// Package localcluster runs a real Kubernetes cluster for development: the demo, the end-to-end
+// tests and the benchmarks use it. It needs no container engine, no registry and no downloads
+// except Go modules.
 //
 // # Binaries
 //
-// etcd, the Kubernetes components, containerd and three CNI plugins are built
-// from the module sets in modules/, each a Go module of its own so that
-// Kubernetes' hundred dependencies never meet the operator's. [Build] puts them
-// into a cache of the user, <cache>/<Kubernetes version>/bin, where the
-// directory <cache> is $LOCALCLUSTER_CACHE or conversion-operator/localcluster
-// in the user's cache directory. A stamp beside each binary holds a hash of its
-// module set, so a changed go.mod rebuilds what it must and nothing else. A
-// file lock makes two builds at once safe: the second waits for the first.
+// etcd, the Kubernetes components, containerd and three CNI plugins are built from the module sets
+// in modules/. Each set is a Go module of its own, so that the dependencies of Kubernetes do not
+// affect those of the operator. [Build] writes the binaries to <cache>/<Kubernetes version>/bin,
+// where <cache> is $LOCALCLUSTER_CACHE or conversion-operator/localcluster in the user's cache
+// directory. A stamp beside each binary has the hash of its module set, so that a changed go.mod
+// rebuilds only the affected binaries. A file lock serialises concurrent builds.
 //
-// The variable KUBERNETES_VERSION selects another version; oldest is the oldest
-// that the operator supports. Its module set is then derived from that version's
-// own go.mod instead of read from modules/kubernetes.
+// The variable KUBERNETES_VERSION selects another version; oldest selects the oldest supported one.
+// The module set is then derived from the go.mod of that version instead of read from
+// modules/kubernetes.
 //
-// The module sets are read from the working tree, so the command has to run
-// somewhere inside a checkout. They are not embedded: a Go module cannot embed
-// another one, and as plain modules "go get -tool" can update them.
+// The module sets are read from the working tree, so the command has to run in a checkout. They are
+// not embedded: a Go module cannot embed another one, and "go get -tool" can update plain modules.
 //
 // # A full node
 //
-// [Up] starts one supervisor, as root on Linux, in new network, mount and PID
-// namespaces. The supervisor is process 1 of its PID namespace, and that is
-// what makes a cluster easy to get rid of. When process 1 ends, for whatever
-// reason, kill -9 included, the kernel kills every other process of the
-// namespace, pods too, and with the last process go the mounts and the network
-// interfaces. Two clusters share no address, no port and no file.
+// [Up] starts one supervisor, as root on Linux, in new network, mount and PID namespaces, as
+// process 1 of its PID namespace. When process 1 ends, even by kill -9, the kernel kills every
+// other process of the namespace, including pods, and then releases mounts and network interfaces.
+// Two clusters share no address, no port and no file.
 //
 //	10.240.0.1     the node and its API server, on a bridge of its own
 //	10.96.0.1      the Service kubernetes.default, on the same bridge
 //	10.244.0.0/24  the pods
 //
-// There is no kube-proxy and no cluster DNS. Pods reach the API server at
-// kubernetes.default's address, and the API server reaches webhook Services by
-// resolving their endpoints itself (--enable-aggregator-routing).
+// There is no kube-proxy and no cluster DNS. Pods reach the API server at the address of
+// kubernetes.default, and the API server resolves the endpoints of webhook Services itself
+// (--enable-aggregator-routing).
 //
-// Nothing outside can connect to such a cluster; whatever talks to it runs
-// inside, through [Cluster.Command] or the command's verb exec.
+// Nothing outside can connect to such a cluster. Clients run inside, through [Cluster.Command] or
+// the subcommand exec.
 //
-// The kubelet and containerd write to fixed places of the host, such as
-// /var/lib/kubelet, and tune the kernel of the host, such as kernel.panic.
-// Private mounts keep both inside. What a kill -9 leaves is files in the
-// cluster's own directory and the empty control groups of its containers;
-// stopping the cluster, or the next start under its name, removes both. What
-// always stays are the mount points /var/lib/cni and /var/lib/kubelet, if the
-// host did not have them, and the group k8s.io, which other installations of
-// containerd share.
+// The kubelet and containerd write to fixed paths of the host, such as /var/lib/kubelet, and set
+// kernel parameters of the host, such as kernel.panic. Private mounts keep both inside. After kill
+// -9, files in the directory of the cluster and empty control groups of its containers remain;
+// stopping the cluster, or its next start, removes both. The mount points /var/lib/cni and
+// /var/lib/kubelet always remain, and so does the control group k8s.io, which other installations
+// of containerd share.
 //
 // # Control plane only
 //
-// Without root, etcd, kube-apiserver and kube-controller-manager run on free
-// ports of the loopback interface. There are no namespaces; each process is
-// killed by the kernel when the supervisor dies. Tests that use envtest need
-// only the binaries.
+// Without root, etcd, kube-apiserver and kube-controller-manager run on free ports of the loopback
+// interface, without namespaces. The kernel kills each process when the supervisor dies. Tests that
+// use envtest need only the binaries.
 package localcluster

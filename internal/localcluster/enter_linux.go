@@ -16,22 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit codes of programs that could not be run, as shells use them.
+// Exit codes for programs that could not be run, as in shells.
 const (
 	exitCannotEnter = 125
 	exitCannotRun   = 126
 	exitNotFound    = 127
 )
 
-// enter runs a program in the namespaces of a supervisor. It stays as the
-// program's parent outside, because only a child can be in another PID
-// namespace, passes signals on and returns the program's exit code.
-// Arguments: the supervisor's PID and start time, the program, its arguments.
+// enter runs a program in the namespaces of a supervisor. It remains as the program's parent
+// outside, because only a child can be in another PID namespace, passes signals on, and returns the
+// program's exit code. Arguments: the supervisor's PID and start time, the program, its arguments.
 func enter(args []string) int {
 	if len(args) < 3 {
 		return complain(exitCannotEnter, errors.New("too few arguments"))
 	}
-	// Namespaces are joined by threads; the program is started by this one.
+	// A thread joins namespaces, and the same thread must start the program.
 	runtime.LockOSThread()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals)
@@ -54,7 +53,7 @@ func enter(args []string) int {
 		return complain(exitCannotEnter, err)
 	}
 	go passSignals(signals, cmd.Process)
-	_ = cmd.Wait() // the state below says all there is to say
+	_ = cmd.Wait() // the state below has the result
 	return exitCode(cmd.ProcessState)
 }
 
@@ -74,8 +73,7 @@ func joinNamespaces(pid, started string) error {
 		return fmt.Errorf("the cluster is not running: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	// A thread that shares its working directory with others may not change
-	// its mount namespace.
+	// A thread that shares its working directory with others must not change its mount namespace.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("cannot enter the cluster: %w", err)
 	}
@@ -85,8 +83,8 @@ func joinNamespaces(pid, started string) error {
 	return nil
 }
 
-// passSignals hands signals on. In the foreground of a terminal the program
-// gets the terminal's signals itself, and would get them twice.
+// passSignals passes signals on, except in the foreground of a terminal, where the program would
+// get them twice.
 func passSignals(signals <-chan os.Signal, program *os.Process) {
 	for s := range signals {
 		switch s {
@@ -119,16 +117,15 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// becomeProgram runs inside: it ties its life to the parent outside, which the
-// parent cannot do for a child in another PID namespace, and turns into the
-// program. It returns only if that fails.
+// becomeProgram runs inside the namespaces: it sets its parent-death signal, which the parent
+// cannot do for a child in another PID namespace, and executes the program. It returns only on
+// failure.
 func becomeProgram(args []string) int {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return complain(exitCannotEnter, err)
 	}
-	// A parent outside the namespace has no number in it. Process 1 is the
-	// parent of those whose own has died.
+	// A parent outside the namespace has PID 0 here. Process 1 means that the parent has died.
 	if os.Getppid() == 1 {
 		return exitCannotEnter
 	}

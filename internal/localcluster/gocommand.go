@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// runGo runs the go command in a directory and returns what it printed. A
-// workspace or flags of the user's own do not apply: the module sets are
-// complete without changes.
+// runGo runs the go command in a directory and returns its output. It ignores the user's workspace
+// and flags: the module sets are complete.
 func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -31,7 +30,7 @@ func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("the local cluster is built from source and needs the go command on PATH: %w", err)
 	}
 	if err != nil {
-		// With -json, what went wrong is in the output.
+		// With -json, the output has the error.
 		said := firstOf(stderr.String(), stdout.String())
 		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, lastLines(said, 20))
 	}

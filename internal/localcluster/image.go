@@ -17,8 +17,8 @@ import (
 	"runtime"
 )
 
-// PauseImage is the name of the image that holds pods open. It is loaded into
-// every full node, and as it does nothing it also serves as a test's container.
+// PauseImage is the image that keeps pods' namespaces open. Every full node has it, and tests use
+// it as a container that does nothing.
 const PauseImage = "local/pause:1"
 
 //go:embed pause/main.go
@@ -48,8 +48,8 @@ func buildPauseImage(ctx context.Context, out string) error {
 	return os.WriteFile(out, archive.Bytes(), 0o644)
 }
 
-// writeImage writes a docker archive of an image that holds one static program
-// and runs it. The same input gives the same bytes.
+// writeImage writes a docker archive of an image that runs one static program. The output is
+// reproducible.
 func writeImage(w io.Writer, image, name string, program []byte) error {
 	var layer bytes.Buffer
 	if err := writeTar(&layer, tarFile{name: name, mode: 0o755, content: program}); err != nil {

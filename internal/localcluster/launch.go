@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launch starts a program with its output in the log of that name.
+// launch starts a program that writes to the log of that name.
 func (v *supervisor) launch(logName string, cmd *exec.Cmd) (<-chan unix.WaitStatus, error) {
 	log, err := os.OpenFile(logFile(v.spec.Dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -30,8 +30,8 @@ func (v *supervisor) launch(logName string, cmd *exec.Cmd) (<-chan unix.WaitStat
 	return exited, nil
 }
 
-// environment is what programs of the cluster see. They find the cluster's
-// binaries first, and no proxy: what they talk to is never behind one.
+// environment returns the environment of programs in the cluster: the cluster's binaries come first
+// in PATH, and there is no proxy.
 func (s spec) environment(base []string) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -46,13 +46,12 @@ func (s spec) environment(base []string) []string {
 	return append(env,
 		"PATH="+path,
 		"KUBECONFIG="+kubeconfigFile(s.Dir),
-		// kubectl remembers what an address serves, and every cluster has the
-		// same address.
+		// kubectl caches discovery by address, and every cluster has the same address.
 		"KUBECACHEDIR="+s.Dir+"/kubectl-cache",
 		EtcdVariable+"="+s.etcdURL())
 }
 
-// logTail quotes the end of a component's log.
+// logTail returns the end of a component's log.
 func logTail(dir, logName string) string {
 	path := logFile(dir, logName)
 	content, err := os.ReadFile(path)

@@ -14,10 +14,9 @@ import (
 	"strings"
 )
 
-// Load imports the images of an uncompressed OCI or docker archive into the
-// node and returns their names. An archive that names no image, or names one so
-// that pods could not refer to it, is refused: containerd would import it
-// without a word.
+// Load imports the images of an uncompressed OCI or docker archive into the node, and returns their
+// names. It rejects an archive without image names, or with names that pods cannot refer to,
+// because containerd would import it without an error.
 func (c *Cluster) Load(ctx context.Context, archive string) ([]string, error) {
 	if c.spec.ControlPlaneOnly {
 		return nil, fmt.Errorf("cluster %q has no node to load %s into: it is a control plane only", c.spec.Name, archive)
@@ -43,8 +42,8 @@ func (c *Cluster) Load(ctx context.Context, archive string) ([]string, error) {
 	return names, nil
 }
 
-// imageNames reads the names from an archive's table of contents: manifest.json
-// of the docker format, index.json of the OCI image layout.
+// imageNames reads the names from manifest.json of the docker format, or index.json of the OCI
+// image layout.
 func imageNames(r io.Reader) ([]string, error) {
 	var names []string
 	for archive := tar.NewReader(r); ; {
@@ -67,7 +66,7 @@ func imageNames(r io.Reader) ([]string, error) {
 	}
 }
 
-// namesIn returns the names in one file of an archive; most files have none.
+// namesIn returns the names in one file of an archive, if any.
 func namesIn(file string, content io.Reader) ([]string, error) {
 	switch file {
 	case "manifest.json":
@@ -90,8 +89,8 @@ func dockerNames(content io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// ociNames expects names with a registry: unlike those of the docker format,
-// containerd accepts them unchanged, and pods only ever ask for full names.
+// ociNames requires names with a registry: containerd accepts other names unchanged in this format,
+// but pods only refer to full names.
 func ociNames(content io.Reader) ([]string, error) {
 	var index struct {
 		Manifests []struct{ Annotations map[string]string }

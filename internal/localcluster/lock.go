@@ -13,13 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockRetry is how often a busy lock is tried again: flock cannot be waited for
-// and given up at the same time.
+// lockRetry is the time between two tries to lock: waiting for flock cannot be cancelled.
 const lockRetry = 100 * time.Millisecond
 
-// lockFile takes the lock on a file, waiting while another process or
-// goroutine holds it, and calls busy once if it has to. The kernel releases the
-// lock when its holder dies.
+// lockFile locks a file. If another process or goroutine holds the lock, it calls busy once and
+// waits. The kernel releases the lock when its holder dies.
 func lockFile(ctx context.Context, path string, busy func()) (unlock func(), err error) {
 	for waited := false; ; waited = true {
 		file, err := tryLock(path)
@@ -40,8 +38,8 @@ func lockFile(ctx context.Context, path string, busy func()) (unlock func(), err
 	}
 }
 
-// tryLock returns the locked file, or nil if another holds it. A holder may
-// remove the file, so a lock counts only on the file that still has the name.
+// tryLock returns the locked file, or nil if another process holds the lock. A holder may remove
+// the file, so the lock is valid only if the file still has the name.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

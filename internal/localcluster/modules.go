@@ -14,19 +14,17 @@ import (
 	"runtime"
 )
 
-// modulesPath is where a checkout keeps the module sets.
+// modulesPath is the directory of the module sets in a checkout.
 const modulesPath = "internal/localcluster/modules"
 
-// moduleSet is a directory with go.mod and go.sum, and what identifies its
-// content.
+// moduleSet is a directory with go.mod and go.sum, and a hash of its content.
 type moduleSet struct {
 	dir string
 	key string
 }
 
-// findModules returns the module sets' directory of the checkout that holds
-// the directory start. Walking up also finds it from inside a nested module,
-// where the go command would not.
+// findModules returns the directory of the module sets in the checkout around start. Walking up
+// also works inside a nested module, where the go command would not find it.
 func findModules(start string) (string, error) {
 	for dir := start; ; dir = filepath.Dir(dir) {
 		found := filepath.Join(dir, modulesPath)
@@ -40,8 +38,8 @@ func findModules(start string) (string, error) {
 	}
 }
 
-// moduleSets reads the pinned sets. Another version's Kubernetes set lives in
-// the cache and may not be written yet, so its key comes from the version.
+// moduleSets reads the pinned sets. The Kubernetes set of another version is in the cache, and may
+// not exist yet, so its key is the version.
 func (o Options) moduleSets() (map[string]moduleSet, error) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -75,8 +73,8 @@ func readModuleSet(dir string) (moduleSet, error) {
 	return moduleSet{dir: dir, key: contentKey(mod, sum)}, nil
 }
 
-// contentKey is a hash of the contents and of the processor they are built
-// for: home directories are sometimes shared between machines.
+// contentKey hashes the contents and the processor architecture: machines may share a home
+// directory.
 func contentKey(contents ...[]byte) string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%s/%s\n", runtime.GOOS, runtime.GOARCH)

@@ -106,9 +106,9 @@ func TestAnotherVersionUsesADerivedSet(t *testing.T) {
 	}
 }
 
-// TestAVersionThatIsNotThere: who asks for a version of Kubernetes that was never
-// released is told so. Here no module can be downloaded at all.
-func TestAVersionThatIsNotThere(t *testing.T) {
+// TestUnknownVersion: a version of Kubernetes that does not exist gives a clear error. No module
+// can be downloaded in this test.
+func TestUnknownVersion(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOMODCACHE", t.TempDir())
 	dir := t.TempDir()

@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelSettings are what the kubelet wants to find, as files below /proc/sys.
-// It would set them, and they belong to the whole machine: kernel.panic, for
-// one, would make a developer's machine restart by itself. So it is shown files
-// that already hold these values.
-// Source: setupKernelTunables in k8s.io/kubernetes/pkg/kubelet/cm.
+// kernelSettings are the values below /proc/sys that the kubelet requires. It would set them for
+// the whole machine: kernel.panic, for example, would make a developer's machine reboot. So it sees
+// files that already have these values. Source: setupKernelTunables in
+// k8s.io/kubernetes/pkg/kubelet/cm.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -27,12 +26,11 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// hardCoded are the host's directories into which the kubelet and libcni write
-// wherever they are told to keep their data. Each cluster gets empty ones.
+// hardCoded are directories of the host that the kubelet and libcni use whatever their
+// configuration. Each cluster gets empty ones.
 var hardCoded = []string{"/var/lib/cni", "/var/lib/kubelet"}
 
-// supervisorAttributes put a full node's supervisor into namespaces of its own,
-// as their process 1.
+// supervisorAttributes makes the supervisor of a full node process 1 of new namespaces.
 func supervisorAttributes(controlPlaneOnly bool) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
 	if !controlPlaneOnly {
@@ -41,16 +39,14 @@ func supervisorAttributes(controlPlaneOnly bool) *syscall.SysProcAttr {
 	return attributes
 }
 
-// componentAttributes make a component die with the supervisor where there is
-// no PID namespace to do it.
+// componentAttributes makes a component die with the supervisor even without a PID namespace.
 func componentAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// mountNode makes the mount namespace the node's. It is called in the
-// namespace, before anything else runs there.
+// mountNode sets up the mount namespace of the node, before any other process runs in it.
 func (s spec) mountNode() error {
-	// From here on no mount reaches the host.
+	// From here on, mounts do not reach the host.
 	if err := mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE); err != nil {
 		return err
 	}
@@ -63,7 +59,7 @@ func (s spec) mountNode() error {
 	if err := mountOver(s.Dir, s.Home); err != nil {
 		return err
 	}
-	// Pods' logs end up beside the components'.
+	// Pod logs go beside those of the components.
 	if err := mount(s.home("log"), "/var/log", "", unix.MS_BIND); err != nil {
 		return err
 	}

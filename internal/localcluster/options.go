@@ -12,22 +12,20 @@ import (
 )
 
 const (
-	// DefaultName is the name of a cluster that was given none.
+	// DefaultName is the default name of a cluster.
 	DefaultName = "conversion-operator"
-	// DefaultKubernetesVersion is the version that modules/kubernetes pins, and the
-	// newest that the operator is tested on.
+	// DefaultKubernetesVersion is pinned by modules/kubernetes, and the newest version that the
+	// operator is tested on.
 	DefaultKubernetesVersion = "v1.37.0"
-	// OldestKubernetesVersion is of the oldest minor version that the operator
-	// supports. make test-oldest runs on it.
+	// OldestKubernetesVersion is the oldest supported minor version. make test-oldest runs on it.
 	OldestKubernetesVersion = "v1.36.3"
 
-	// CacheVariable names the environment variable that moves the cache.
+	// CacheVariable names the environment variable with the directory of the cache.
 	CacheVariable = "LOCALCLUSTER_CACHE"
-	// VersionVariable names the environment variable that selects another
-	// version of Kubernetes: a released one, or oldest for OldestKubernetesVersion.
+	// VersionVariable names the environment variable with the version of Kubernetes: a released
+	// one, or oldest for OldestKubernetesVersion.
 	VersionVariable = "KUBERNETES_VERSION"
 
-	// oldest stands for OldestKubernetesVersion wherever a version is named.
 	oldest = "oldest"
 )
 
@@ -36,32 +34,31 @@ var (
 	validVersion = regexp.MustCompile(`^v?(1\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?)$`)
 )
 
-// Options describe a cluster. The zero value is a full node of the default
-// version under the default name.
+// Options describe a cluster. The zero value is a full node of the default version with the default
+// name.
 type Options struct {
-	// Name tells clusters of one user apart. Lower-case letters, digits and
-	// dashes, at most 40 characters. Default: DefaultName.
+	// Name distinguishes clusters of one user. Lower-case letters, digits and dashes, at most 40
+	// characters. Default: DefaultName.
 	Name string
-	// ControlPlaneOnly leaves out the node: no root is needed and no pod runs.
+	// ControlPlaneOnly starts no node: it needs no root and runs no pods.
 	ControlPlaneOnly bool
 	// KubernetesVersion is a released version such as v1.36.3, or oldest. Default:
 	// $KUBERNETES_VERSION, else DefaultKubernetesVersion.
 	KubernetesVersion string
-	// CacheDir holds binaries and clusters. Default: $LOCALCLUSTER_CACHE, else
+	// CacheDir has the binaries and clusters. Default: $LOCALCLUSTER_CACHE, else
 	// conversion-operator/localcluster in the user's cache directory.
 	CacheDir string
-	// AuditPolicy is the file of a Kubernetes audit policy, by which the API server
-	// keeps the log that Cluster.AuditLog names. Default: it keeps none.
+	// AuditPolicy is the file of a Kubernetes audit policy, with which the API server writes
+	// audit.log. Default: no audit log.
 	AuditPolicy string
-	// Restart starts a component again that ends, a second later, as the manager of
-	// services of a real machine does. Default: the cluster ends with any of its
-	// components.
+	// Restart restarts a component that ends, a second later, as a service manager does. Default:
+	// the cluster stops when a component ends.
 	Restart bool
-	// Progress receives a line for each thing done. Default: nothing is shown.
+	// Progress receives one line per action. Default: no output.
 	Progress io.Writer
 }
 
-// withDefaults fills in what was left out and refuses what cannot work.
+// withDefaults sets defaults, and rejects invalid options.
 func (o Options) withDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -95,16 +92,14 @@ func cacheDir(given string) (string, error) {
 	return filepath.Join(dir, "conversion-operator", "localcluster"), nil
 }
 
-// versionDir holds everything built for the selected version.
 func (o Options) versionDir() string { return filepath.Join(o.CacheDir, o.KubernetesVersion) }
 
-// binDir holds the binaries of the selected version.
 func (o Options) binDir() string { return filepath.Join(o.versionDir(), "bin") }
 
-// clusterDir holds the data and logs of the named cluster.
+// clusterDir has the data and logs of the cluster.
 func (o Options) clusterDir() string { return filepath.Join(o.CacheDir, "clusters", o.Name) }
 
-// lockPath is held while the named cluster is started or stopped.
+// lockPath is the file that is locked while the cluster is started or stopped.
 func (o Options) lockPath() string { return o.clusterDir() + ".lock" }
 
 func firstOf(values ...string) string {

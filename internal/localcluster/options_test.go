@@ -71,7 +71,7 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestPreflightNamesTheCure(t *testing.T) {
+func TestPreflight(t *testing.T) {
 	const cgroups = "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	found := func(string) (string, error) { return "/bin/x", nil }
 	tests := map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Elsewhere than on Linux only Build works; everything else is refused early by
-// the check of the host, or because no cluster can be running.
+// On other systems than Linux only Build works. The check of the host rejects the rest early, or no
+// cluster can be running.
 
 var (
 	errGone     = errors.New("the process has ended")

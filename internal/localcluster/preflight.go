@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// host is what a start needs to know about the machine.
+// host has the properties of the machine that a start depends on.
 type host struct {
 	os        string
 	uid       int
@@ -21,12 +21,12 @@ type host struct {
 }
 
 func thisHost() host {
-	// Without /proc there are no control groups either, which is reported.
+	// Without /proc there are no control groups either, which check reports.
 	mountinfo, _ := os.ReadFile("/proc/self/mountinfo")
 	return host{os: runtime.GOOS, uid: os.Geteuid(), mountinfo: string(mountinfo), lookPath: exec.LookPath}
 }
 
-// check refuses what cannot work before anything is built, and names the cure.
+// check returns an error, with a remedy, for a host on which the cluster cannot start.
 func (h host) check(o Options) error {
 	if h.os != "linux" {
 		return fmt.Errorf("the local cluster needs Linux and this is %s: "+

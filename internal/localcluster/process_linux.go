@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process identifies a process for as long as the machine runs. A PID alone is
-// used again.
+// process identifies a process uniquely until the next boot. A PID alone is reused.
 type process struct {
 	PID     int
 	Started uint64 // clock ticks since boot
@@ -24,7 +23,7 @@ type process struct {
 
 var errGone = errors.New("the process has ended")
 
-// identify looks up a running process.
+// identify returns the identity of a running process.
 func identify(pid int) (process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -40,8 +39,8 @@ func identify(pid int) (process, error) {
 	return process{PID: pid, Started: started}, nil
 }
 
-// parseStat reads the state and the start time, fields 3 and 22 of
-// proc_pid_stat(5). Field 2, the name, may hold spaces but ends at the last ")".
+// parseStat returns fields 22 (start time) and 3 (state) of proc_pid_stat(5). Field 2, the name,
+// may have spaces, and ends at the last ")".
 func parseStat(stat string) (started uint64, state string, err error) {
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(fields) < 20 {
@@ -51,8 +50,8 @@ func parseStat(stat string) (started uint64, state string, err error) {
 	return started, fields[0], err
 }
 
-// open returns a descriptor that stays with this process even if it ends and
-// its PID is used again. The caller closes it.
+// open returns a descriptor that refers to this process even after its PID is reused. The caller
+// closes it.
 func (p process) open() (int, error) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -68,8 +67,8 @@ func (p process) open() (int, error) {
 	return fd, nil
 }
 
-// end signals the process and waits until it is gone. For process 1 of a PID
-// namespace this means that every process of the namespace is.
+// end signals the process and waits until it is gone. For process 1 of a PID namespace, every
+// process of the namespace is gone then.
 func (p process) end(ctx context.Context, signal unix.Signal) error {
 	fd, err := p.open()
 	if errors.Is(err, errGone) {
@@ -85,7 +84,7 @@ func (p process) end(ctx context.Context, signal unix.Signal) error {
 	return waitReadable(ctx, fd)
 }
 
-// waitReadable waiting for the end of the process behind the descriptor.
+// waitReadable waits for the end of the process behind the descriptor.
 func waitReadable(ctx context.Context, fd int) error {
 	const slice = 100 * time.Millisecond
 	for {

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes starts the supervisor's children and collects every exit status.
-// Process 1 of a namespace inherits the orphans of all others and has to
-// collect those too, so nothing here calls Cmd.Wait: the two would steal
-// statuses from each other.
+// processes starts the supervisor's children and collects every exit status. Process 1 of a
+// namespace inherits orphans, and has to collect their statuses too. So nothing here calls
+// Cmd.Wait, which would compete for them.
 type processes struct {
 	mu      sync.Mutex // held while starting, so that no exit precedes its entry
 	waiting map[int]chan unix.WaitStatus
@@ -35,8 +34,8 @@ func newProcesses() *processes {
 	return p
 }
 
-// start runs the command, whose input and output must be files, and returns a
-// channel that yields its status once.
+// start runs the command, whose input and output must be files, and returns a channel that yields
+// its status once.
 func (p *processes) start(cmd *exec.Cmd) (<-chan unix.WaitStatus, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +47,7 @@ func (p *processes) start(cmd *exec.Cmd) (<-chan unix.WaitStatus, error) {
 	return exited, cmd.Process.Release()
 }
 
-// reap collects the children that have ended; without WNOHANG it waits until
-// no child is left.
+// reap collects the children that have ended. Without WNOHANG it waits until no child remains.
 func (p *processes) reap(options int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +67,8 @@ func (p *processes) reap(options int) {
 	}
 }
 
-// killAll ends every child, and as process 1 every process of the namespace,
-// and returns when they are gone.
+// killAll kills every child and, as process 1, every process of the namespace, and waits until they
+// are gone.
 func (p *processes) killAll() {
 	if os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
@@ -83,7 +81,6 @@ func (p *processes) killAll() {
 	p.reap(0)
 }
 
-// describe says how a process ended.
 func describe(status unix.WaitStatus) string {
 	if status.Signaled() {
 		return fmt.Sprintf("was killed by signal %d (%s)", int(status.Signal()), status.Signal())

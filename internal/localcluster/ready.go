@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// pollInterval is how often the supervisor asks whether a component is ready.
-// Components that are starting have nothing to watch yet.
+// pollInterval is the time between two readiness checks of a component. Components that are
+// starting have nothing to watch yet.
 const pollInterval = 50 * time.Millisecond
 
-// poll asks until the check succeeds or the context ends, and then says what
-// the last answer was and why the context ended.
+// poll calls check until it succeeds. When the context ends, it returns the last error of check and
+// the cause of the context.
 func poll(ctx context.Context, what string, check func(context.Context) error) error {
 	for {
 		err := check(ctx)
@@ -38,14 +38,14 @@ func poll(ctx context.Context, what string, check func(context.Context) error) e
 	}
 }
 
-// apiClient asks one API server as its administrator.
+// apiClient sends requests to an API server as its administrator.
 type apiClient struct {
 	server string
 	token  string
 	http   *http.Client
 }
 
-// newAPIClient reads the credentials that the cluster was started with.
+// newAPIClient reads the credentials of the cluster.
 func newAPIClient(s spec) (apiClient, error) {
 	ca, err := os.ReadFile(s.home("pki", "ca.crt"))
 	if err != nil {
@@ -64,7 +64,7 @@ func newAPIClient(s spec) (apiClient, error) {
 	return apiClient{s.server(), token, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
 }
 
-// get reads a path; anything but 200 is an error.
+// get reads a path. Every status but 200 is an error.
 func (c apiClient) get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
 	if err != nil {
@@ -91,7 +91,8 @@ func (c apiClient) ready(ctx context.Context) error {
 	return err
 }
 
-// serviceAccountReady: pods are refused until their namespace has one.
+// serviceAccountReady: the API server rejects pods in a namespace without its default
+// ServiceAccount.
 func (c apiClient) serviceAccountReady(ctx context.Context) error {
 	_, err := c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 	return err
@@ -105,8 +106,8 @@ func (c apiClient) nodeReady(ctx context.Context) error {
 	return checkNode(body)
 }
 
-// checkNode reports why a node is not ready: its condition, or the taint that
-// is taken off a little later and keeps pods away until then.
+// checkNode returns why a node is not ready: its condition, or the taint that is removed a little
+// later and until then repels pods.
 func checkNode(body []byte) error {
 	var node struct {
 		Spec   struct{ Taints []struct{ Key string } }
@@ -132,7 +133,7 @@ func checkNode(body []byte) error {
 	return errors.New("the node has no condition Ready yet")
 }
 
-// listening reports whether a Unix socket accepts connections.
+// listening returns a check that a Unix socket accepts connections.
 func listening(path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "unix", path)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestComponentsStartAgain kills etcd and the API server of a cluster that is to go on.
+// TestComponentsStartAgain kills etcd and the API server of a cluster with Restart.
 func TestComponentsStartAgain(t *testing.T) {
 	c := upForTest(t, Options{Name: "restart", ControlPlaneOnly: true, Restart: true})
 	mustRun(t, c, "", "kubectl", "create", "namespace", "kept")
@@ -41,7 +41,7 @@ func TestComponentsStartAgain(t *testing.T) {
 	}
 }
 
-// pidOf finds the process of a component by its whole command line, 0 if there is none.
+// pidOf finds the process of a component by its whole command line. It returns 0 if there is none.
 func pidOf(t *testing.T, c component) int {
 	t.Helper()
 	want := []byte(c.name + "\x00")

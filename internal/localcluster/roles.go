@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// A cluster's own processes run the executable that started it, under these
-// names.
+// The processes of a cluster run the executable that started it, under these names.
 const (
 	self           = "/proc/self/exe"
 	supervisorName = "localcluster-supervisor"
@@ -19,14 +18,13 @@ const (
 
 var errNoRoles = errors.New("this program cannot start clusters: call localcluster.PlayRole first thing in main or TestMain")
 
-// canPlayRoles is set once PlayRole was called. Without that call a supervisor
-// would run the program's main instead, and start supervisors of its own.
+// canPlayRoles is set by PlayRole. Without that call, a supervisor would run the program's main
+// instead, and start more supervisors.
 var canPlayRoles bool
 
-// PlayRole has to be called first thing in main, or TestMain, of any program
-// that calls Up or Command. In the program itself it does nothing. In the
-// processes that the package starts from the same executable it does their work
-// and does not return.
+// PlayRole must be the first call in main, or TestMain, of any program that calls Up or Command. In
+// the program itself it does nothing. In processes that this package starts from the same
+// executable it does their work and does not return.
 func PlayRole() {
 	canPlayRoles = true
 	roles := map[string]func(args []string) int{

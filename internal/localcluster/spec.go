@@ -18,14 +18,13 @@ const (
 	loopbackAddress  = "127.0.0.1"
 	containerdSocket = "/run/containerd.sock"
 
-	// nodeHome is where a full node sees its own directory. A fixed short path
-	// keeps the kubelet's sockets below the kernel's limit of 108 bytes,
-	// wherever the cache is.
+	// nodeHome is the path of a full node's directory inside the node. It is short to keep the
+	// kubelet's sockets below the kernel's limit of 108 bytes, wherever the cache is.
 	nodeHome = "/run/localcluster"
 )
 
-// spec is everything that the processes of one cluster have to agree on. It is
-// kept in the cluster's directory, where later commands read it.
+// spec has everything that the processes of one cluster agree on. Later commands read it from the
+// cluster's directory.
 type spec struct {
 	Name              string
 	Dir               string // the cluster's directory
@@ -42,8 +41,7 @@ type spec struct {
 	EtcdPeerPort int
 }
 
-// newSpec describes a cluster with the fixed ports of a full node, which has a
-// network of its own.
+// newSpec returns the spec of a full node, whose ports are fixed because it has its own network.
 func newSpec(o Options, runc string) spec {
 	return spec{
 		Name:              o.Name,
@@ -60,7 +58,7 @@ func newSpec(o Options, runc string) spec {
 	}
 }
 
-// onLoopback turns the spec into a control plane that shares the host's network.
+// onLoopback returns the spec of a control plane on the host's network.
 func (s spec) onLoopback(ports [3]int) spec {
 	s.ControlPlaneOnly = true
 	s.Home = s.Dir
@@ -83,7 +81,7 @@ func (s spec) etcdPeerURL() string {
 	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPeerPort)
 }
 
-// home is a path in the cluster's directory as its processes see it.
+// home returns a path in the cluster's directory, as the cluster's processes see it.
 func (s spec) home(elements ...string) string {
 	return filepath.Join(append([]string{s.Home}, elements...)...)
 }
@@ -94,7 +92,7 @@ func logFile(dir, component string) string {
 	return filepath.Join(dir, "log", component+".log")
 }
 
-// auditPolicy is the copy of the audit policy in a directory.
+// auditPolicy returns the path of the copied audit policy.
 func auditPolicy(dir string) string { return filepath.Join(dir, "audit-policy.yaml") }
 
 func (s spec) write() error {

@@ -31,7 +31,7 @@ func testSpec(t *testing.T, controlPlaneOnly bool) spec {
 	return s
 }
 
-func TestComponentsOfTheTwoKinds(t *testing.T) {
+func TestComponents(t *testing.T) {
 	node, plane := testSpec(t, false), testSpec(t, true)
 	audited := node
 	audited.Audited = true
@@ -107,7 +107,7 @@ func TestConfigIsRendered(t *testing.T) {
 	}
 }
 
-func TestAControlPlaneHasNoNodeConfig(t *testing.T) {
+func TestControlPlaneHasNoNodeConfig(t *testing.T) {
 	s := testSpec(t, true)
 	if err := s.writeConfig(credentials{}); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestAControlPlaneHasNoNodeConfig(t *testing.T) {
 	}
 }
 
-func TestSpecIsKept(t *testing.T) {
+func TestSpecRoundTrip(t *testing.T) {
 	want := testSpec(t, true)
 	if err := want.write(); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestSpecIsKept(t *testing.T) {
 	}
 }
 
-func TestEnvironmentHasNoProxyAndOwnBinariesFirst(t *testing.T) {
+func TestEnvironment(t *testing.T) {
 	s := spec{Dir: "/c", Bin: "/bin/ours", EtcdPort: 2379}
 	got := s.environment([]string{"HOME=/root", "PATH=/usr/bin", "HTTPS_PROXY=http://proxy", "no_proxy=x"})
 	want := []string{"HOME=/root", "PATH=/bin/ours:/usr/bin", "KUBECONFIG=/c/kubeconfig", "KUBECACHEDIR=/c/kubectl-cache", "LOCALCLUSTER_ETCD=http://127.0.0.1:2379"}
@@ -181,7 +181,7 @@ func TestNodeIsReadyWhenPodsCanRun(t *testing.T) {
 	}
 }
 
-func TestPollSaysWhatItWaitedForAndWhyItEnded(t *testing.T) {
+func TestPollError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	err := poll(ctx, "the node", func(context.Context) error {
 		cancel(errors.New("kubelet ended with exit code 1"))

@@ -19,12 +19,11 @@ import (
 )
 
 const (
-	// startTimeout bounds a start on a very busy machine; alone it takes
-	// seconds.
+	// startTimeout bounds a start on a very busy machine. An idle one takes seconds.
 	startTimeout = 3 * time.Minute
-	// restartPause keeps a component that ends at once from being a busy loop.
+	// restartPause avoids a busy loop if a component ends immediately.
 	restartPause = time.Second
-	// reportFD is the pipe on which the supervisor tells Up how far it is.
+	// reportFD is the pipe on which the supervisor reports progress to Up.
 	reportFD = 3
 )
 
@@ -37,26 +36,26 @@ type report struct {
 	Error    string `json:",omitempty"`
 }
 
-// supervisor is the one process that a cluster's life depends on.
+// supervisor is the process whose end stops the cluster.
 type supervisor struct {
 	spec      spec
 	processes *processes
 	reports   *os.File
 	// stop ends the cluster for the given reason.
 	stop context.CancelCauseFunc
-	// up tells that everything was started: what ends from then on may start again.
+	// up is set once everything was started: components that end afterwards may be restarted.
 	up atomic.Bool
-	// ended are the components to start again.
+	// ended receives the components to restart.
 	ended chan component
 }
 
-// supervise runs the cluster whose spec is in the directory until it is told to
-// stop or a component ends. It returns the process's exit code.
+// supervise runs the cluster of a directory until a signal, or until a component ends. It returns
+// the exit code of the process.
 func supervise(dir string) int {
-	// A component is killed when the thread that started it ends.
+	// The kernel kills a component when the thread that started it ends.
 	runtime.LockOSThread()
-	// That of services: containerd's and the kubelet's folders are for containers to
-	// read, whatever user they run as.
+	// The usual umask of services: containers read folders of containerd and the kubelet as any
+	// user.
 	syscall.Umask(0o022)
 	syscall.CloseOnExec(reportFD)
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -88,8 +87,8 @@ func (v *supervisor) stopOnSignal() {
 	}()
 }
 
-// run starts everything and then does nothing for as long as nothing happens.
-// Components are started again here, by the thread that they are to live as long as.
+// run starts everything, and then waits. It also restarts components, because the thread that
+// starts a component must live as long as the component.
 func (v *supervisor) run(ctx context.Context) error {
 	starting, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("gave up after %s", startTimeout))
@@ -112,8 +111,8 @@ func (v *supervisor) run(ctx context.Context) error {
 	}
 }
 
-// startAll starts the components in the order in which they need each other.
-// Slow components without dependencies start first.
+// startAll starts the components in the order of their dependencies. Slow components without
+// dependencies start first.
 func (v *supervisor) startAll(ctx context.Context) error {
 	if !v.spec.ControlPlaneOnly {
 		if err := v.enterNode(ctx); err != nil {
@@ -156,7 +155,7 @@ func (v *supervisor) enterNode(ctx context.Context) error {
 	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
 }
 
-// startContainerd also imports the pause image: no pod starts without it.
+// startContainerd also imports the pause image, which every pod needs.
 func (v *supervisor) startContainerd(ctx context.Context) error {
 	if err := v.startComponents(v.spec.containerd()); err != nil {
 		return err
@@ -177,7 +176,7 @@ func (v *supervisor) startNode(ctx context.Context, api apiClient) error {
 	return v.await(ctx, "the node", api.nodeReady)
 }
 
-// await waits until something is ready and says so.
+// await waits until a component is ready, and reports that.
 func (v *supervisor) await(ctx context.Context, what string, check func(context.Context) error) error {
 	if err := poll(ctx, what, check); err != nil {
 		return err
@@ -186,8 +185,8 @@ func (v *supervisor) await(ctx context.Context, what string, check func(context.
 	return nil
 }
 
-// startComponents starts components that are to run as long as the cluster: if
-// one ends, the cluster ends with it, or it is started again.
+// startComponents starts components that run as long as the cluster: if one ends, the cluster
+// stops, or restarts it.
 func (v *supervisor) startComponents(components ...component) error {
 	for _, c := range components {
 		exited, err := v.launch(c.name, exec.Command(c.name, c.args...)) //nolint:noctx // it runs as long as the cluster
@@ -208,7 +207,7 @@ func (v *supervisor) startComponents(components ...component) error {
 	return nil
 }
 
-// command runs a program to its end and expects it to succeed.
+// command runs a program to its end, and returns an error if it fails.
 func (v *supervisor) command(ctx context.Context, logName, program string, args ...string) error {
 	exited, err := v.launch(logName, exec.Command(program, args...)) //nolint:noctx // launch waits for it, and all processes end with ours
 	if err != nil {
@@ -225,7 +224,7 @@ func (v *supervisor) command(ctx context.Context, logName, program string, args 
 	}
 }
 
-// tell writes a message to the process that started the supervisor, if it still runs.
+// tell reports to the process that started the supervisor, if it still runs.
 func (v *supervisor) tell(r report) {
 	_ = json.NewEncoder(v.reports).Encode(r)
 }

@@ -12,10 +12,9 @@ import (
 
 const csv = "conversion-operator.clusterserviceversion.yaml"
 
-// TestSupportedVersionsAreSaidAlike: a user who installs the operator reads in each
-// of these places which versions of Kubernetes it supports. What decides is on
-// which make test and make test-oldest run.
-func TestSupportedVersionsAreSaidAlike(t *testing.T) {
+// TestSupportedVersionsAgree: every place that names the supported versions of Kubernetes agrees
+// with the versions that make test and make test-oldest use.
+func TestSupportedVersionsAgree(t *testing.T) {
 	oldest, newest := minor(OldestKubernetesVersion), minor(DefaultKubernetesVersion)
 	supported := "Kubernetes " + oldest + " to " + newest
 	tested := []string{strings.TrimPrefix(OldestKubernetesVersion, "v"), strings.TrimPrefix(DefaultKubernetesVersion, "v")}
@@ -39,7 +38,7 @@ func TestSupportedVersionsAreSaidAlike(t *testing.T) {
 	}
 }
 
-// minor is a version without its last number: 1.37 of v1.37.0.
+// minor returns a version without its last number: 1.37 of v1.37.0.
 func minor(version string) string {
 	version = strings.TrimPrefix(version, "v")
 	return version[:strings.LastIndex(version, ".")]

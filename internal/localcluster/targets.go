@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// The module sets, by the name of their directory in modules/. The pause image
-// comes from this package instead.
+// The module sets, by directory in modules/. The pause image is built from this package instead.
 const (
 	kubernetesSet = "kubernetes"
 	etcdSet       = "etcd"
@@ -17,7 +16,7 @@ const (
 	pauseSet      = "pause"
 )
 
-// target is one file of the cache and what it is built from.
+// target is one file of the cache.
 type target struct {
 	name string
 	set  string // the module set it belongs to
@@ -46,7 +45,7 @@ var targets = []target{
 	{name: "pause.tar", set: pauseSet, node: true},
 }
 
-// targetsFor returns what a cluster of that kind needs, in build order.
+// targetsFor returns the targets of a kind of cluster, in build order.
 func targetsFor(controlPlaneOnly bool) []target {
 	var needed []target
 	for _, t := range targets {
@@ -57,8 +56,8 @@ func targetsFor(controlPlaneOnly bool) []target {
 	return needed
 }
 
-// linkerFlags strip the binary and, for Kubernetes, state the version that it
-// reports: a module build has no other way to know it.
+// linkerFlags strips the binary and, for Kubernetes, sets the version that it reports, which a
+// module build does not know.
 func (t target) linkerFlags(version string) string {
 	flags := "-s -w"
 	if t.set != kubernetesSet {

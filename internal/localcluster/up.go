@@ -18,14 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Up starts a cluster and returns when pods can be created in it or, with the
-// control plane only, when its API server is ready. It builds what is missing
-// first. The cluster outlives the calling program; Down stops it.
+// Up starts a cluster, and returns when pods can be created in it or, with the control plane only,
+// when its API server is ready. It builds missing binaries first. The cluster outlives the calling
+// program; Down stops it.
 //
-// A cluster of that name that already runs is returned unchanged, provided that
-// it is of the same kind and version. If the start fails, the error quotes the
-// log of the component to blame, everything is stopped, and all logs stay in
-// the cluster's directory until the next start.
+// If the cluster already runs with the same kind and version, Up returns it unchanged. If the start
+// fails, everything is stopped, the error quotes the log of the failed component, and all logs stay
+// in the cluster's directory until the next start.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if !canPlayRoles {
 		return nil, errNoRoles
@@ -55,7 +54,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// lockCluster keeps two commands from starting or stopping one cluster at once.
+// lockCluster prevents two commands from starting or stopping one cluster at the same time.
 func lockCluster(ctx context.Context, o Options) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(o.clusterDir()), 0o700); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func lockCluster(ctx context.Context, o Options) (unlock func(), err error) {
 	})
 }
 
-// start clears away the remains of an earlier cluster and starts a new one.
+// start removes what an earlier cluster left, and starts a new one.
 func start(ctx context.Context, o Options) (*Cluster, error) {
 	begin := time.Now()
 	if err := removeRemains(o); err != nil {
@@ -87,7 +86,7 @@ func start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// prepare fills the cluster's directory.
+// prepare writes the files of the cluster's directory.
 func prepare(o Options) (spec, error) {
 	runc, _ := exec.LookPath("runc") // checked before where it is needed
 	s := newSpec(o, runc)
@@ -119,8 +118,8 @@ func prepare(o Options) (spec, error) {
 	return s, errors.Join(c.write(filepath.Join(s.Dir, "pki")), s.writeConfig(c), s.write())
 }
 
-// freePorts returns ports of the loopback interface without a listener. All
-// are held until the last is found, so they differ.
+// freePorts returns different free ports of the loopback interface: all listeners stay open until
+// the last port is found.
 func freePorts() ([3]int, error) {
 	var ports [3]int
 	for i := range ports {
@@ -134,7 +133,7 @@ func freePorts() ([3]int, error) {
 	return ports, nil
 }
 
-// startSupervisor returns the pipe on which the supervisor reports.
+// startSupervisor also returns the pipe on which the supervisor reports.
 func startSupervisor(s spec) (*Cluster, *os.File, error) {
 	log, err := os.Create(logFile(s.Dir, "supervisor"))
 	if err != nil {
@@ -167,7 +166,7 @@ func startSupervisor(s spec) (*Cluster, *os.File, error) {
 	return c, reports, errors.Join(err, c.record())
 }
 
-// awaitReady shows the supervisor's progress until it is ready or has failed.
+// awaitReady prints the supervisor's progress until it is ready or fails.
 func awaitReady(ctx context.Context, reports *os.File, progress io.Writer) error {
 	defer context.AfterFunc(ctx, func() { _ = reports.Close() })()
 	messages := json.NewDecoder(reports)
@@ -177,7 +176,7 @@ func awaitReady(ctx context.Context, reports *os.File, progress io.Writer) error
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("the supervisor ended without a word: %w", err)
+			return fmt.Errorf("the supervisor ended without a report: %w", err)
 		}
 		switch {
 		case r.Ready:

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# deps.sh THING... installs those of the named programs that are missing, where
-# it can: as root, where apt-get is there. Elsewhere it names all of them in one
-# error. The thing image-builder is any of buildah, podman and docker; chromium is
-# that browser under any of its names.
+# deps.sh THING... installs the missing ones of the named programs, as root with apt-get. Otherwise
+# it lists all of them in one error. The thing image-builder is buildah, podman or docker; chromium
+# is that browser under any of its names.
 #
-# With nothing to do it says nothing.
+# If nothing is missing, it prints nothing.
 set -euo pipefail
 here=$(dirname "$0")
 
-# What Debian calls the package of a program.
+# The Debian packages of programs.
 declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah [chromium]=chromium-headless-shell [jq]=jq [cc]=build-essential)
 
 present() {
@@ -27,7 +26,7 @@ for thing in "$@"; do
 done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
-# Everything that is missing is a package, and this user may install packages.
+# Every missing program has a package, and this user can install packages.
 if [[ ${#packages[@]} -eq ${#missing[@]} && $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
   echo "installing ${packages[*]} with apt-get"
   export DEBIAN_FRONTEND=noninteractive

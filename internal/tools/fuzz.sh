@@ -1,38 +1,36 @@
 #!/usr/bin/env bash
-# Runs every fuzzer of the tree, one after the other, and all of them even when
-# one fails:
+# Runs every fuzzer of the tree, one after the other, and continues after failures:
 #
-#   fuzz.sh 30s [regexp]   each for that long; what is found is kept in bin/fuzz,
-#                          so that the next run goes on from there
-#   fuzz.sh short          by count, so that a busy machine only takes longer: the laws
-#                          of conversion in 250 worlds each, which is 1,000 objects, after
-#                          which a law must have compared something; and all others with
-#                          2,000 inputs, or 200 where one takes long
+#   fuzz.sh 30s [regexp]   each for that time; bin/fuzz keeps new inputs for the next run
+#   fuzz.sh short          each with a fixed number of inputs, so that a busy machine only
+#                          takes longer: the laws of conversion in 250 worlds, which is
+#                          1,000 objects, in which each law must compare something; all
+#                          others with 2,000 inputs, or 200 if one is slow
 #
-# An input that breaks something is written to testdata/fuzz of the package. Once
-# it is mended, commit that file: `go test` tries it again from then on.
+# A failing input is written to testdata/fuzz of the package. After the fix, commit that file, so
+# that `go test` tries it again.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 time=${1:-30s} only=${2:-.}
 mkdir -p bin/fuzz
 
-# "package fuzzer", one a line.
+# "package fuzzer", one per line.
 fuzzers=$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' internal |
   sed -E 's|^(.*)/[^/]*_test\.go:func (.*)$|\1 \2|' | grep -E " [A-Za-z0-9]*($only)" | sort)
 [[ -n $fuzzers ]] || { echo "error: there is no fuzzer that is called $only" >&2; exit 1; }
 
 cache=$PWD/bin/fuzz/cache failed=() flags=()
 if [[ $time == short ]]; then
-  # To make an input smaller is bounded by count, too; by default it may take a minute.
+  # Minimising an input is bounded by count, too; the default is up to a minute.
   flags=(-test.fuzzminimizetime=100x)
-  # Beginning with all that was ever found would take longer than that.
+  # Start without the inputs of earlier runs, which would take longer.
   cache=$(mktemp -d) && trap 'rm -rf "$cache"' EXIT
-  # A world takes a fuzzer hundreds of inputs to change; the laws choose new ones by
-  # themselves, and faster where nothing is instrumented.
+  # A fuzzer needs hundreds of inputs to change a world. The laws choose new worlds themselves, and
+  # run faster without instrumentation.
   laws=$(grep -lE 'newTally\(f|fuzzWorlds\(f' internal/conversion/*_test.go | xargs grep -ho '^func Fuzz[A-Za-z0-9]*' | sed 's/^func //')
   fuzzers=$(grep -vwF -f <(echo "$laws") <<<"$fuzzers")
   log=bin/fuzz/laws.log
-  # No limit of time: -for would end a law early, and with fewer worlds, on a busy machine.
+  # No time limit: on a busy machine, -for would end a law after fewer worlds.
   if GOGC=400 go test ./internal/conversion -count=1 -timeout 0 -for 24h -v -run "^(${laws//$'\n'/|})\$" -first 1000 -seeds 250 >"$log" 2>&1; then
     grep -o 'Fuzz[A-Za-z]* ([0-9.s]*)\|[0-9]* worlds, [0-9]* steps' "$log" | paste -d ' ' - -
   else

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds an image with whichever image builder is there: the operator's, or what
-# DOCKERFILE and ARCHIVE say. The binary is already in bin/linux-ARCH.
+# Builds an image with the available image builder: the operator's, or that of DOCKERFILE and
+# ARCHIVE. The binary must be in bin/linux-ARCH.
 #
 #   image.sh builder                 print the image builder, or fail
 #   image.sh build IMG ARCH [ARG...] write the archive, with build arguments KEY=VALUE
-#   image.sh push IMG                push what is in the archive to IMG's registry
+#   image.sh push IMG                push the image of the archive to IMG's registry
 #   image.sh index TO IMG "ARCH..." [ARG...]
 #                                    build for several architectures, and write an index
 #                                    of the images to oci-archive:FILE or docker://IMG
 #
-# The archive is of docker's format: docker, podman, kind and containerd load it.
-# The same binaries give the same image: its times are SOURCE_DATE_EPOCH, and its modes
-# those that the Dockerfile says.
+# The archive has docker's format, which docker, podman, kind and containerd load. The image is
+# reproducible from the binaries: its times are SOURCE_DATE_EPOCH, and its modes those of the
+# Dockerfile.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 archive=${ARCHIVE:-bin/image.tar}
@@ -19,8 +19,7 @@ context=${CONTEXT:-.}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-0}
 dockerfile=${DOCKERFILE:-Dockerfile}
 
-# Root needs no engine: buildah builds without one. Anybody else is better off
-# with an engine that is already set up.
+# Root needs no container engine for buildah. Other users need one that is set up.
 builder() {
   local candidates=(docker podman buildah) candidate
   [[ $(id -u) -ne 0 ]] || candidates=(buildah podman docker)
@@ -34,8 +33,8 @@ builder() {
   return 1
 }
 
-# buildah with a store of its own that is gone afterwards: nothing of the host's
-# container storage is read or changed, and vfs works on any file system.
+# Runs buildah with a temporary store: it neither reads nor changes the host's container storage,
+# and vfs works on any file system.
 with_store() {
   store=$(mktemp -d)
   trap 'rm -rf "$store"' EXIT

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Packs kubectl's plugin for krew: an archive for each platform, and the manifest of
-# all of them. The same binaries give the same archives, whoever packs them.
+# Packs the kubectl plugin for krew: an archive per platform, and the manifest. The archives are
+# reproducible from the binaries.
 #
 # usage: krew.sh VERSION URI FOLDER
 #
 #   VERSION   a semantic version that begins with v
-#   URI       the folder where the archives are going to be
-#   FOLDER    has OS-ARCH/kubectl-conversion, on Windows with .exe, and gets the rest
+#   URI       the folder from which krew will fetch the archives
+#   FOLDER    has OS-ARCH/kubectl-conversion, on Windows with .exe; the output goes there
 set -euo pipefail
 version=$1 uri=${2%/} folder=$(cd "$3" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# previous.sh REVISION COMMAND... works with what another revision of this
-# repository has, as it was committed.
+# previous.sh REVISION COMMAND... uses files of another revision of this repository.
 #
 #   previous.sh REVISION crds        copy its CustomResourceDefinitions to bin/previous/crds
 #   previous.sh REVISION install IMG ARCH
-#                                    build its image IMG as bin/previous.tar, by its own
+#                                    build its image IMG as bin/previous.tar with its own
 #                                    Makefile, and copy its config/ to bin/previous/config
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,7 +28,7 @@ crds() {
   git archive "$commit" config/crd/bases | tar -x --strip-components=3 -C bin/previous/crds
 }
 
-# Outside of the tree, where nobody takes its packages and pages for ours.
+# Outside of the tree, so that its packages and pages do not count as ours.
 install() {
   local img=$1 arch=$2 tree
   tree=$(mktemp -d)

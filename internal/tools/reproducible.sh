@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# reproducible.sh ARCH VERSION REVISION builds the binary and the images twice, each
-# time from a copy of the sources in another directory with other times and another
-# umask, and fails where the two differ.
+# reproducible.sh ARCH VERSION REVISION builds the binary and the images twice, from copies of the
+# sources in different directories with different times and umasks, and fails if the results differ.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 arch=$1 version=$2 revision=$3
@@ -21,7 +20,7 @@ for copy in 022/a 077/one/level/deeper; do
     make --no-print-directory bundle-image ARCH="$arch" BUNDLE_IMAGE=localhost/reproducible-bundle:dev
   )
   sha256sum <"$dir/bin/linux-$arch/conversion-operator" >>"$work/binaries"
-  # The archive names the image's configuration by its digest, and that the layers by theirs.
+  # The archive names the configuration by digest, and that the layers by digest.
   tar -xOf "$dir/image.tar" manifest.json | sha256sum >>"$work/images"
   tar -xOf "$dir/bin/bundle.tar" manifest.json | sha256sum >>"$work/bundles"
 done

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# test.sh test runs everything that `make test` promises, test.sh release what
-# `make test-release` does, and test.sh STAGE... these stages: one after the other,
-# all of them even when one fails, and at the end what each took, and what failed
-# once more. What a stage printed is in bin/test/STAGE.log.
+# test.sh test runs the stages of `make test`, test.sh release those of `make test-release`, and
+# test.sh STAGE... the given stages. It runs all of them, even after a failure, and then prints
+# their times and the failures. The output of a stage is in bin/test/STAGE.log.
 #
-# End-to-end tests run pods. Where that is not possible they are left out, which
-# is said loudly and written to bin/left-out; with CI=true it is a failure.
+# End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the end
+# and in bin/left-out; with CI=true it is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 rm -rf bin/left-out bin/test
@@ -25,7 +24,7 @@ leave_out() {
   summary+=("$(printf '%-13s %-8s' "$1" 'LEFT OUT')")
 }
 
-# Why the local cluster's pods cannot run here, or nothing.
+# Prints why the local cluster cannot run pods here, if it cannot.
 no_node() {
   if [[ $(uname) != Linux ]]; then
     echo "the local cluster's node needs Linux, and this is $(uname)"
@@ -34,10 +33,10 @@ no_node() {
   fi
 }
 
-# What every change has to pass, and what a release has to pass besides.
+# The stages for every change, and the additional ones for a release.
 test=(lint verify compatibility unit fuzz-short browser integration e2e)
 release=(promtool sbom reproducible realworld certmanager integration-release e2e-release soak-short fuzz)
-# RELEASE=true plays in these stages what takes long, so that release need not again.
+# With RELEASE=true, these stages include the slow tests, so that release need not run them again.
 [[ ${RELEASE:-} != true ]] || test=("${test[@]/#integration/integration-release}") test=("${test[@]/#e2e/e2e-release}")
 case $* in
 test) stages=("${test[@]}") ;;
@@ -48,7 +47,7 @@ esac
 why=$(no_node)
 for name in "${stages[@]}"; do
   case $name in
-  # A cluster that is not ours has pods wherever it is, but its processes are not ours to kill.
+  # Other clusters run pods, but their processes cannot be killed.
   e2e | e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage "$name"; else leave_out "$name" "$why"; fi ;;
   soak-short) if [[ -z $why ]]; then stage soak-short; else leave_out soak-short "$why"; fi ;;
   *) stage "$name" ;;
@@ -58,7 +57,7 @@ done
 printf '\n=== summary%s\n' "${KUBERNETES_VERSION:+, on Kubernetes $KUBERNETES_VERSION}"
 printf '%s\n' "${summary[@]}"
 if [[ $* == test ]]; then
-  # The line above release.Only is the name of the test.
+  # The line above release.Only has the name of the test.
   stories=$(grep -h -B 1 'release.Only(t, ' internal/test/e2e/*_test.go | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p')
   printf '\nBefore a release, make test-release runs:\n'
   fmt -w 78 <<<"${release[*]}" | sed 's/^/  /'
@@ -80,7 +79,7 @@ fi
 for name in "${failed[@]}"; do
   [[ -e bin/test/$name.log ]] || continue
   printf '\n=== failed: %s\n' "$name"
-  # What a failing test says is behind its name; what else ends a stage is at its end.
+  # Print the messages of failing tests, and the end of the log for other failures.
   grep -A 12 -E '^ *--- FAIL|^panic:|DATA RACE|\[(build|setup) failed\]' "bin/test/$name.log" | head -n 80
   echo '...'
   tail -n 8 "bin/test/$name.log"

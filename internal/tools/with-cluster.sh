@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
-# with-cluster.sh NAME COMMAND... runs the command against a cluster that has
-# the images of bin/image.tar and of ARCHIVES, and takes the cluster down afterwards.
+# with-cluster.sh NAME COMMAND... runs a command with a cluster that has the images of bin/image.tar
+# and of ARCHIVES, and deletes the cluster afterwards.
 #
-# The command finds KUBECONFIG in its environment, and in INSIDE the words to
-# put before whatever has to run where the cluster's network can be reached:
-# empty, or `.../localcluster exec ... --`.
+# The command gets KUBECONFIG, and INSIDE: the words before a command that has to run in the
+# cluster's network, which are empty, or `.../localcluster exec ... --`.
 #
 #   CLUSTER=local    the project's own, one node, built from Go modules (default)
-#   CLUSTER=kind     made with kind, which needs a container engine
-#   CLUSTER=current  the one of the current kubeconfig; it must be able to pull IMG
-#   KEEP=1           leave the cluster up
-#   AUDIT_POLICY     a file: a local cluster's API server keeps an audit log by it,
-#                    which the command finds in AUDIT_LOG
-#   RESTART=1        a local cluster starts its components again when they end
+#   CLUSTER=kind     created with kind, which needs a container engine
+#   CLUSTER=current  that of the current kubeconfig; it must be able to pull IMG
+#   KEEP=1           keep the cluster
+#   AUDIT_POLICY     a file: the API server of a local cluster writes an audit log by it,
+#                    to the file AUDIT_LOG
+#   RESTART=1        a local cluster restarts components that end
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
 shift
 archives=("$root/bin/image.tar" ${ARCHIVES:-})
 
-# Called on every way out, so that an interrupted run leaves nothing behind.
+# Called at every exit, so that an interrupted run leaves nothing behind.
 leave() {
   local status=$?
   if [[ -n ${KEEP:-} ]]; then

@@ -1,11 +1,10 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cainjector is cert-manager's controller of that name, by its own Go
-// packages and with the options that its own command has by default, but for
-// leader election and for its own Certificates, which are not there when it is
-// measured: it injects from Secrets alone. It does nothing else than to watch
-// what may be injected into, which is what the manager is measured beside.
+// Command cainjector runs cert-manager's cainjector from its Go packages, with the defaults of its
+// command, but without leader election and without Certificates, which do not exist in the
+// benchmark: it injects from Secrets only. It has nothing to inject, and only watches, which makes
+// it a reference for the manager.
 package main
 
 import (
@@ -54,7 +53,7 @@ func run(ctx context.Context) error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
-		// Its own command keeps only the metadata of Secrets, too.
+		// As in its own command, only the metadata of Secrets is cached.
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})

@@ -15,15 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// taken are the members of metadata that an API server takes from an answer, or
-// holds against the request. It restores all others from the object that it sent,
-// so a converter may leave them out:
-// k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go,
+// returnedMetadata are the members of metadata that an API server takes from a response, or
+// compares with the request. It restores all others from the object that it sent, so a converter
+// may omit them: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go,
 // validateConvertedObject and restoreObjectMeta.
-var taken = map[string]bool{"name": true, "namespace": true, "uid": true, "labels": true, "annotations": true}
+var returnedMetadata = map[string]bool{"name": true, "namespace": true, "uid": true, "labels": true, "annotations": true}
 
-// agree reports the first difference between what the subjects make of a body.
-// Those that convert must give the same objects, and the others the body itself.
+// agree returns the first difference between the responses of the subjects to a body. Converters
+// must return the same objects, and the other subjects the body itself.
 func agree(b body, all []subject) error {
 	var want []any
 	var first string
@@ -50,8 +49,7 @@ func agree(b body, all []subject) error {
 	return nil
 }
 
-// objectsOf returns the objects of an answer as an API server sees them, with
-// their numbers as they are written.
+// objectsOf returns the objects of a response as an API server reads them, with json.Number values.
 func (b body) objectsOf(a *answer) ([]any, error) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.Unmarshal(a.text, &review); err != nil || a.code != http.StatusOK || review.Response == nil {
@@ -94,7 +92,7 @@ func (b body) objectOf(text []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("an object of the answer has no metadata: %.200s", text)
 	}
 	for name := range metadata {
-		if !taken[name] {
+		if !returnedMetadata[name] {
 			delete(metadata, name)
 		}
 	}

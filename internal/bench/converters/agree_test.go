@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A few objects tell as much as hundreds: those are compared before they are timed.
+// A few objects are enough: the benchmark itself compares hundreds before it measures.
 func TestSubjectsAgree(t *testing.T) {
 	all, err := subjects()
 	if err != nil {
@@ -32,8 +32,8 @@ func TestSubjectsAgree(t *testing.T) {
 	}
 }
 
-// What all make of a body could be wrong all the same.
-func TestWhatIsMadeOfABody(t *testing.T) {
+// The result on which all subjects agree could still be wrong.
+func TestConvertedBody(t *testing.T) {
 	all, err := subjects()
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// Sizes are what the names of the cases say.
+// TestBodies: the sizes match the names of the cases.
 func TestBodies(t *testing.T) {
 	reviews, err := bodies()
 	if err != nil {
@@ -131,7 +131,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// BenchmarkSubjects is for the tools of go test, such as a profile:
+// BenchmarkSubjects is for tools of go test, such as profiles:
 //
 //	go test ./internal/bench/converters -run '^$' -bench 'Subjects/kept_10_KB_x_1$/conversion-operator' -cpuprofile cpu.out
 func BenchmarkSubjects(b *testing.B) {
@@ -155,6 +155,32 @@ func BenchmarkSubjects(b *testing.B) {
 							call()
 						}
 					})
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkServing is profiled by `make profile`: our handler on each of the bodies, for the same
+// time.
+func BenchmarkServing(b *testing.B) {
+	all, err := subjects()
+	if err != nil {
+		b.Fatal(err)
+	}
+	reviews, err := bodies()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range all {
+		if s.name != ours {
+			continue
+		}
+		for _, r := range reviews {
+			b.Run(r.name, func(b *testing.B) {
+				client := newClient(s.handler, r.text)
+				for b.Loop() {
+					client.call()
 				}
 			})
 		}

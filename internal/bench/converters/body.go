@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// body is a ConversionReview, and what is known of it.
+// body is a ConversionReview.
 type body struct {
-	// name of the case: what the objects are like, their size, their number.
+	// name of the case: shape, size and number of the objects.
 	name    string
 	objects int
 	uid     types.UID
@@ -23,21 +23,20 @@ type body struct {
 	text    []byte
 }
 
-// shape is what the objects of a case are like.
+// shape describes the objects of a case.
 type shape struct {
 	name string
 	// large objects have 10 KB instead of 2 KB.
 	large bool
-	// owner is there where a field has to be preserved.
+	// owner adds a field that has to be preserved.
 	owner bool
-	// manyPorts gives the list that a rule goes through most of the object.
+	// manyPorts fills the object with the list that a rule changes.
 	manyPorts bool
-	// toSpoke asks for the way back: the objects are in v2, and v1 is wanted.
+	// toSpoke converts in the other direction: objects in v2 to v1.
 	toSpoke bool
 }
 
-// cases are the bodies that are converted: API servers send one object in each
-// review, so most have one.
+// cases are the bodies to convert. Most have one object, as API servers send one per review.
 var cases = []struct {
 	shape  shape
 	counts []int
@@ -51,7 +50,6 @@ var cases = []struct {
 	{shape{name: "back", owner: true, toSpoke: true, large: true}, []int{1}},
 }
 
-// bodies are those of all cases.
 func bodies() ([]body, error) {
 	var all []body
 	for _, c := range cases {
@@ -66,8 +64,8 @@ func bodies() ([]body, error) {
 	return all, nil
 }
 
-// newBody writes a review as an API server does: with the stub of a response,
-// and the members of every object sorted by name.
+// newBody writes a review as an API server does: with an empty response, and sorted members in
+// every object.
 func newBody(s shape, count int) (body, error) {
 	b := body{name: s.title(count), objects: count}
 	b.uid, b.desired = "705ab4f5-6393-11e8-b7cc-42010a800002", group+"/v2"
@@ -91,7 +89,6 @@ func newBody(s shape, count int) (body, error) {
 	return b, err
 }
 
-// title is the name of a case.
 func (s shape) title(count int) string {
 	return fmt.Sprintf("%s %d KB x %d", s.name, s.bytes()>>10, count)
 }
@@ -103,7 +100,7 @@ func (s shape) bytes() int {
 	return 2 << 10
 }
 
-// object makes the object with a number, filled until it has its size.
+// object returns the nth object, filled up to its size.
 func (s shape) object(number int) ([]byte, error) {
 	object := s.task(number)
 	if err := s.fill(object); err != nil {
@@ -115,7 +112,7 @@ func (s shape) object(number int) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// fill lengthens a list of an object until the object has its size.
+// fill appends to a list of the object up to the object's size.
 func (s shape) fill(object map[string]any) error {
 	list, element := "env", variable
 	if s.manyPorts {
@@ -131,7 +128,7 @@ func (s shape) fill(object map[string]any) error {
 	return err
 }
 
-// task is an object in v1, without what fills it.
+// task returns an object in v1 before it is filled.
 func (s shape) task(number int) map[string]any {
 	spec := map[string]any{
 		"cron":              "*/5 9 1 * 1-5",

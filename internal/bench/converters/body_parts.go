@@ -5,7 +5,7 @@ package converters
 
 import "fmt"
 
-// set is a set of fields as managedFields writes it.
+// set returns a set of fields in the notation of managedFields.
 func set(names ...string) map[string]any {
 	fields := map[string]any{}
 	for _, name := range names {
@@ -33,7 +33,8 @@ func managedFields(manager, subresource string) map[string]any {
 	return entry
 }
 
-// port and variable make one of many; those of every object have negative numbers.
+// port and variable return one of many elements. Negative numbers are for elements that every
+// object has.
 func port(number int) map[string]any {
 	return map[string]any{"name": fmt.Sprintf("port%d", number), "number": int64(9000 + number), "protocol": "TCP"}
 }
@@ -53,8 +54,8 @@ func conditions(count int) []any {
 	return all
 }
 
-// template is a pod template with every member that the Go type would write,
-// the empty ones too: a typed handler adds them.
+// template returns a pod template with every member that the Go type writes, including empty ones,
+// because a typed handler adds those.
 func template() map[string]any {
 	container := func(name string) map[string]any {
 		return map[string]any{

@@ -1,22 +1,21 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package converters measures conversion webhooks on the same ConversionReviews,
-// as http.Handlers that are called without a network.
+// Package converters measures conversion webhooks on the same ConversionReviews, as http.Handlers
+// that are called without a network.
 //
-// The kind is Task, with two versions (crd.yaml) between which rules of most
-// kinds lie (rules.yaml). The subjects (subjects.go) are
+// The kind is Task. The rules between its two versions (crd.yaml) are of most kinds (rules.yaml).
+// The subjects (subjects.go) are
 //
-//   - ours: the handler of a converter pod around the compiled rules,
-//   - controller-runtime's hub-and-spoke handler around Go types (typed.go),
-//   - the Kubernetes documentation's way, edits of decoded maps (unstructured.go),
-//   - and handlers that convert nothing (floor.go): they read the body, check that
-//     it is JSON, and send it back. Less than that no converter can do.
+//   - ours: the handler of a converter pod with the compiled rules,
+//   - controller-runtime's hub-and-spoke handler with Go types (typed.go),
+//   - the example of the Kubernetes documentation, which edits decoded maps (unstructured.go),
+//   - handlers that convert nothing (floor.go): they read the body, check that it is JSON, and send it back, which is the minimum for any converter.
 //
-// Before anything is timed, all that convert must agree on every answer
-// (agree.go), the field that one version lacks and that is kept in an annotation
-// included. A subject that did less would win unfairly.
+// Before the measurement, all converters must agree on every response (agree.go), including the
+// field that one version lacks and that is preserved in an annotation, so that no subject does
+// less.
 //
-// The other question is how soon a converter is ready, and what it costs while it
-// waits (ready.go): with a plan of a thousand leaves, as a process.
+// ready.go measures how soon a converter process is ready with a ruleset of a thousand leaf fields,
+// and its memory while idle.
 package converters

@@ -18,9 +18,8 @@ import (
 
 var errNotJSON = errors.New("the body is not JSON")
 
-// floors are checks of a body, from the least that can be done to the most that a
-// JSON library does when it is asked for nothing but a check; and the least that a
-// converter around a JSON library would do, a walk over the members.
+// floors are checks of a body, from none at all to the full check of a JSON library, and a walk
+// over the members, the minimum for a converter around a JSON library.
 var floors = []struct {
 	name  string
 	check func(text []byte) error
@@ -42,15 +41,14 @@ func validIf(valid bool) error {
 	return nil
 }
 
-// walkDepth is where the members of a spec are: in a review, its request, a list
-// and an object.
+// walkDepth is the depth of the members of a spec in a review: request, list, object, spec.
 const walkDepth = 5
 
-// walk reads the names of members down to walkDepth, and skips the values there.
+// walk reads names of members down to walkDepth, and skips the values there.
 func walk(text []byte) error {
 	decoder := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(decoder)
-	// It reads a buffer in place.
+	// The decoder reads a buffer in place.
 	decoder.Reset(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
 	for {
 		var err error
@@ -79,7 +77,7 @@ func atDeepValue(decoder *jsontext.Decoder) bool {
 	return kind == jsontext.KindBeginObject && read%2 == 1
 }
 
-// floorHandler reads a body, checks it, and sends it back. Its memory is pooled.
+// floorHandler reads a body, checks it, and sends it back. It pools its memory.
 func floorHandler(check func(text []byte) error) http.Handler {
 	pool := sync.Pool{New: func() any { return new(bytes.Buffer) }}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +93,7 @@ func floorHandler(check func(text []byte) error) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		// The client is gone if this fails; there is no one left to tell.
+		// An error means that the client is gone.
 		_, _ = w.Write(body.Bytes())
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// largeKind is a kind with many fields in objects of fifty each. Every field
-// needs something: a move, a table, a list around it, or an annotation.
+// largeKind returns a kind with count fields, in objects of fifty. Every field needs a move, a
+// table, a list around it, or an annotation.
 func largeKind(count int) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
 	const perObject = 50
 	v1, v2 := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}

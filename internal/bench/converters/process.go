@@ -23,21 +23,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// rest is how long a process is left alone before its memory is read.
-const rest = time.Second
+// idleTime is the time before the memory of an idle process is read.
+const idleTime = time.Second
 
-// patience is how long a process may take to get ready.
+// patience bounds the start of a process.
 const patience = 30 * time.Second
 
-// idle is what a converter's process is like while it waits.
+// idle is the measurement of an idle converter process.
 type idle struct {
-	// ready is the time from its start to its first answer.
+	// ready is the time from the start to the first successful readiness check.
 	ready  time.Duration
 	memory measure.Memory
 }
 
-// serve starts a converter as a pod does, waits until it is ready, looks at it
-// and stops it.
+// serve starts a converter as in a pod, waits until it is ready, measures and stops it.
 func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	dir, err := os.MkdirTemp("", "conversion-operator-bench-")
 	if err != nil {
@@ -65,7 +64,7 @@ func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// How it ended is in the log.
+		// The log has the reason.
 		_ = command.Wait()
 		cancel()
 	}()
@@ -78,7 +77,7 @@ func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	return found, nil
 }
 
-// observe waits until a process is ready, and then until it is at rest.
+// observe waits until a process is ready, and then measures it after idleTime.
 func observe(ctx context.Context, pid, port int, authority []byte, start time.Time) (idle, error) {
 	if err := untilReady(ctx, port, authority); err != nil {
 		return idle{}, err
@@ -87,14 +86,14 @@ func observe(ctx context.Context, pid, port int, authority []byte, start time.Ti
 	select {
 	case <-ctx.Done():
 		return idle{}, errors.New("it ended while it should wait")
-	case <-time.After(rest):
+	case <-time.After(idleTime):
 	}
 	var err error
 	found.memory, err = measure.MemoryOf(pid)
 	return found, err
 }
 
-// mount writes the files of a converter pod, and returns its certificate.
+// mount writes the files that a converter pod mounts, and returns the certificate of the authority.
 func mount(dir string, plan []byte) ([]byte, error) {
 	pair, err := pki.NewAuthority("bench", time.Now(), 24*time.Hour)
 	if err != nil {
@@ -112,7 +111,7 @@ func mount(dir string, plan []byte) ([]byte, error) {
 	return pair.Certificate, nil
 }
 
-// freePort asks for a port that no one has, and gives it back.
+// freePort returns a port that is free now.
 func freePort(ctx context.Context) (int, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
 	if err != nil {
@@ -122,7 +121,7 @@ func freePort(ctx context.Context) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// untilReady asks for the readiness until the answer is yes.
+// untilReady polls the readiness endpoint until it succeeds.
 func untilReady(ctx context.Context, port int, authority []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)

@@ -14,11 +14,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// Leaves is the number of fields of a large plan.
+// Leaves is the number of fields of a large ruleset.
 const Leaves = 1000
 
-// Ready measures how soon a converter is ready with a plan of that many leaves, and
-// the memory that its process, the binary's serve command, has while it waits.
+// Ready measures how soon a converter is ready with a ruleset of that many leaf fields, and the
+// memory of its idle process, which is the serve command of binary.
 func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, each time.Duration) ([]measure.Row, error) {
 	crd, rules := largeKind(leaves)
 	plan, err := compileRules(crd, rules)
@@ -53,7 +53,7 @@ func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, e
 	return rows, nil
 }
 
-// load does what a converter does before it listens.
+// load does the work of a converter before it listens.
 func load(text []byte) {
 	plan, err := conversion.Load(text)
 	if err == nil {

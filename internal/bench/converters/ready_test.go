@@ -16,8 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 )
 
-// TestMain lets this binary stand in for the operator's: Ready starts it with
-// the subcommand serve.
+// TestMain makes the test binary act as the operator's: Ready runs its subcommand serve.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		if err := cmd.NewRootCommand().ExecuteContext(context.Background()); err != nil {
@@ -61,7 +60,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// The large plan has what its name says: a leaf field is a rule, or is preserved.
+// TestLargeKind: each leaf field has a rule, or is preserved.
 func TestLargeKind(t *testing.T) {
 	crd, rules := largeKind(100)
 	plan, err := compileRules(crd, rules)

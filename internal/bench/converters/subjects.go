@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// The subjects that ratios refer to.
+// Subjects that ratios refer to.
 const (
 	ours      = "conversion-operator"
 	typed     = "controller-runtime, Go types"
@@ -22,17 +22,16 @@ const (
 	floorCopy = "read, write"
 )
 
-// subject is a handler that is measured.
+// subject is a handler to measure.
 type subject struct {
 	name    string
 	handler http.Handler
-	// converts tells a converter from a handler that sends back what it got.
+	// converts is false for a handler that sends the body back.
 	converts bool
 }
 
-// subjects makes all of them.
 func subjects() ([]subject, error) {
-	plan, err := newPlan()
+	plan, err := newRuleset()
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +54,10 @@ func subjects() ([]subject, error) {
 	return all, nil
 }
 
-// rulesetHash is what our handler is asked for; to the others, all paths are one.
+// rulesetHash is part of the request path. Only our handler uses it.
 const rulesetHash = "bench"
 
-// client calls a handler with one body, over and over, and allocates nothing for
-// that.
+// client calls a handler repeatedly with one body, without allocations of its own.
 type client struct {
 	handler http.Handler
 	request *http.Request
@@ -72,13 +70,13 @@ type client struct {
 func newClient(handler http.Handler, text []byte) *client {
 	c := &client{handler: handler, text: text, reader: bytes.NewReader(text), answer: answer{header: http.Header{}}}
 	c.body = io.NopCloser(c.reader)
-	// The URL is one that parses.
+	// The URL is valid.
 	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, webhook.ConvertPath+"/"+rulesetHash, c.reader)
 	c.request.Header.Set("Content-Type", "application/json")
 	return c
 }
 
-// call makes the handler answer; the answer is good until the next call.
+// call sends the request. The answer is valid until the next call.
 func (c *client) call() {
 	c.reader.Reset(c.text)
 	c.request.Body = c.body
@@ -87,7 +85,7 @@ func (c *client) call() {
 	c.handler.ServeHTTP(&c.answer, c.request)
 }
 
-// answer takes what a handler writes, and copies it as a network would.
+// answer is a ResponseWriter that copies what the handler writes, as a network would.
 type answer struct {
 	header http.Header
 	code   int

@@ -15,8 +15,8 @@ import (
 // Suite is the name of this suite.
 const Suite = "conversion"
 
-// Handlers measures all subjects on all bodies, each for the time, and writes
-// its progress. It refuses where the subjects do not agree.
+// Handlers measures every subject on every body, each for the given time, and prints progress. It
+// returns an error if the subjects disagree.
 func Handlers(ctx context.Context, progress io.Writer, each time.Duration) ([]measure.Row, error) {
 	all, err := subjects()
 	if err != nil {
@@ -46,7 +46,7 @@ func Handlers(ctx context.Context, progress io.Writer, each time.Duration) ([]me
 	return rows, nil
 }
 
-// rows are what was measured, and how it compares.
+// rows returns the measurements and their ratios.
 func (b body) rows(samples []measure.Sample) []measure.Row {
 	best := map[string]time.Duration{}
 	for _, sample := range samples {

@@ -16,35 +16,34 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// group and kind of what is converted.
 const (
 	group = "bench.example.com"
 	kind  = "Task"
 )
 
-// keptAnnotation and keptOwner are where spec.owner, which v2 lacks, is kept
-// aside by our converter; the others keep it there too.
+// keptAnnotation and keptOwner are where our converter preserves spec.owner, which v2 lacks. The
+// other converters use the same place.
 const keptOwner = "/spec/owner"
 
 var keptAnnotation = conversion.AnnotationName("tasks."+group, "v1")
 
-// kept is the annotation's value, as far as these converters need it.
+// kept is the value of the annotation, as far as these converters need it.
 type kept struct {
 	Format int            `json:"format"`
 	Fields map[string]any `json:"fields"`
 }
 
-// keep writes what is kept of an owner.
+// keep returns the annotation that preserves an owner.
 func keep(owner any) (string, error) {
 	const format = 2
 	text, err := json.Marshal(kept{format, map[string]any{keptOwner: owner}})
 	return string(text), err
 }
 
-// cronFields are the fields of v2 that v1 has in one string, in its order.
+// cronFields are the fields of v2 for the words of v1's cron string, in order.
 var cronFields = []string{"minute", "hour", "dayOfMonth", "month", "dayOfWeek"}
 
-// policies are v2's words for v1's, and concurrencies the reverse.
+// policies maps values of v1 to those of v2, concurrencies the reverse.
 var (
 	policies      = map[string]string{"Allow": "Parallel", "Forbid": "Serial", "Replace": "Latest"}
 	concurrencies = map[string]string{"Parallel": "Allow", "Serial": "Forbid", "Latest": "Replace"}
@@ -56,8 +55,8 @@ var crdYAML []byte
 //go:embed rules.yaml
 var rulesYAML []byte
 
-// newPlan compiles the rules.
-func newPlan() (*conversion.Ruleset, error) {
+// newRuleset compiles the rules.
+func newRuleset() (*conversion.Ruleset, error) {
 	crd, rules := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.DeclarativeConverter{}
 	if err := yaml.UnmarshalStrict(crdYAML, crd); err != nil {
 		return nil, fmt.Errorf("crd.yaml: %w", err)

@@ -21,7 +21,7 @@ import (
 	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
 )
 
-// newTypedHandler is controller-runtime's handler of a hub and a spoke in Go types.
+// newTypedHandler returns controller-runtime's handler for a hub and a spoke in Go types.
 func newTypedHandler() (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})

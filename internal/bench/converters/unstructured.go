@@ -17,10 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// unstructuredHandler converts in the way of the Kubernetes documentation's
-// example: decode the review, edit maps, encode the review. It leaves out the
-// example's copy of every object and its choice of a serializer, so it is a
-// little faster.
+// unstructuredHandler converts like the example of the Kubernetes documentation: decode the review,
+// edit maps, encode the review. It is a little faster, as it does not copy every object or choose a
+// serializer.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#write-a-conversion-webhook-server
 func unstructuredHandler(w http.ResponseWriter, r *http.Request) {
 	var review apiextensionsv1.ConversionReview
@@ -31,7 +30,7 @@ func unstructuredHandler(w http.ResponseWriter, r *http.Request) {
 	review.Response = convertObjects(review.Request)
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
-	// The client is gone if this fails; there is no one left to tell.
+	// An error means that the client is gone.
 	_ = json.NewEncoder(w).Encode(&review)
 }
 
@@ -54,7 +53,7 @@ func convertObjects(request *apiextensionsv1.ConversionRequest) *apiextensionsv1
 	return response
 }
 
-// toHub makes a Task of v1 one of v2, in place.
+// toHub converts a Task from v1 to v2 in place.
 func toHub(object map[string]any) {
 	object["apiVersion"] = group + "/v2"
 	spec, _ := object["spec"].(map[string]any)
@@ -81,13 +80,13 @@ func toHub(object map[string]any) {
 	}
 	rename(spec["ports"], "number", "containerPort")
 	if owner := take(spec, "owner"); owner != nil {
-		// Nothing that came out of JSON fails to go back.
+		// What was decoded from JSON can be encoded.
 		kept, _ := keep(owner)
 		within(object, "metadata", "annotations")[keptAnnotation] = kept
 	}
 }
 
-// toSpoke makes a Task of v2 one of v1, in place.
+// toSpoke converts a Task from v2 to v1 in place.
 func toSpoke(object map[string]any) {
 	object["apiVersion"] = group + "/v1"
 	spec, _ := object["spec"].(map[string]any)
@@ -117,14 +116,14 @@ func toSpoke(object map[string]any) {
 	}
 }
 
-// take removes a member and returns it, nil where there is none.
+// take removes a member and returns it, or nil.
 func take(object map[string]any, name string) any {
 	value := object[name]
 	delete(object, name)
 	return value
 }
 
-// rename gives a member of every element of a list another name.
+// rename renames a member in every element of a list.
 func rename(list any, from, to string) {
 	elements, _ := list.([]any)
 	for i := range elements {
@@ -134,7 +133,7 @@ func rename(list any, from, to string) {
 	}
 }
 
-// within returns the object at a path, and makes it where it is missing.
+// within returns the object at a path, and creates it if missing.
 func within(object map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		next, ok := object[name].(map[string]any)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock is the time that the process has spent on a CPU: clock_gettime(2). It
-// stalls while others have the machine.
+// clock returns the CPU time of the process: clock_gettime(2). It stops while other processes run.
 func clock() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {

@@ -9,5 +9,5 @@ import "time"
 
 var start = time.Now()
 
-// clock is a clock on the wall, where there is no other that is known to work.
+// clock returns wall-clock time, where no CPU clock is known to work.
 func clock() time.Duration { return time.Since(start) }

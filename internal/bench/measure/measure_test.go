@@ -90,7 +90,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// sink keeps what a subject allocates from being optimised away.
+// sink prevents the compiler from removing a subject's allocations.
 var sink []byte
 
 func TestRun(t *testing.T) {

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Memory is that of a process, in MiB.
+// Memory is the memory of a process, in MiB.
 type Memory struct {
-	// Resident is all of it that is in RAM, and Peak the most that ever was.
+	// Resident is the memory in RAM now, Peak its maximum.
 	Resident, Peak float64
-	// Anonymous is the part of Resident that is not the pages of files, such as
-	// those of the binary, which processes on one node share.
+	// Anonymous is the part of Resident without pages of files, such as the binary's, which
+	// processes on one node share.
 	Anonymous float64
 }
 
-// MemoryOf reads the memory of a process. It is an error anywhere but on Linux.
+// MemoryOf reads the memory of a process. It returns an error on other systems than Linux.
 func MemoryOf(pid int) (Memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -41,15 +41,15 @@ func MemoryOf(pid int) (Memory, error) {
 // clockTick is the unit of proc_pid_stat(5); it is 100 Hz on all platforms of Go.
 const clockTick = time.Second / 100
 
-// CPUTimeOf is what a process has used since it started, in user and kernel mode,
-// to 10 ms. It is an error anywhere but on Linux.
+// CPUTimeOf returns the CPU time of a process since its start, in user and kernel mode, with a
+// resolution of 10 ms. It returns an error on other systems than Linux.
 func CPUTimeOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("the CPU time of a process can be read on Linux only: %w", err)
 	}
-	// The second field is a name in brackets, with anything in it; utime and stime
-	// are the 14th and the 15th.
+	// The second field is a name in brackets with any characters; utime and stime are fields 14 and
+	// 15.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	const utime, stime = 11, 12
 	var ticks int64

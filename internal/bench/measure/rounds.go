@@ -9,12 +9,10 @@ import (
 	"time"
 )
 
-// A subject gets up to rounds turns. One that is so slow that its time is over
-// before gets no more than fewRounds.
+// A subject gets up to rounds turns, or only fewRounds if it is so slow that its time is over.
 const rounds, fewRounds = 20, 5
 
-// tick is how long calls go on before any client checks whether they should: looking
-// takes time too.
+// tick is the time between two looks at the clock, which take time too.
 const tick = 100 * time.Microsecond
 
 // Subject is something that is measured.
@@ -24,7 +22,7 @@ type Subject struct {
 	Call func()
 }
 
-// Sample is what was measured of a subject.
+// Sample is the result for a subject.
 type Sample struct {
 	Subject string
 	// Best and Median are CPU times of one call, over the rounds.
@@ -33,17 +31,17 @@ type Sample struct {
 	Allocs, Bytes float64
 }
 
-// run is a subject while it is measured.
+// run is the state of a subject during the measurement.
 type run struct {
 	Subject
-	// batch is how many calls are made between looks at the clock.
+	// batch is the number of calls between two looks at the clock.
 	batch int
-	// times of one call, one of each round.
+	// times of one call, one per round.
 	times []time.Duration
 	spent time.Duration
 }
 
-// Run measures the subjects, each for the time in all.
+// Run measures each subject for a total time of each.
 func Run(subjects []Subject, each time.Duration) []Sample {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runs := make([]run, len(subjects))
@@ -65,13 +63,12 @@ func Run(subjects []Subject, each time.Duration) []Sample {
 	return samples
 }
 
-// turn makes calls for a part of the time, and notes what one of them took.
+// turn calls the subject for a part of the time, and records the time of one call.
 func (r *run) turn(each time.Duration) {
 	if len(r.times) >= fewRounds && r.spent >= each {
 		return
 	}
-	// No one pays for what another client has left behind. What was pooled is gone
-	// then, and comes back with the first call.
+	// Collect the garbage of other subjects. This also empties pools, which the first call refills.
 	runtime.GC()
 	r.Call()
 	start, before, calls := time.Now(), clock(), 0
@@ -92,7 +89,7 @@ func (r *run) sample() Sample {
 	return s
 }
 
-// allocations returns how many objects and bytes a call allocates.
+// allocations returns the number of objects and bytes that a call allocates.
 func allocations(call func(), took time.Duration) (count, bytes float64) {
 	calls := uint64(max(3, min(1000, int(100*time.Millisecond/max(took, 1)))))
 	call()

@@ -15,23 +15,22 @@ import (
 	"time"
 )
 
-// Row is one number: what was measured of a subject in a case of a suite.
+// Row is one number: a measured value of a subject in a case of a suite.
 type Row struct {
 	Suite   string  `json:"suite"`
 	Case    string  `json:"case"`
 	Subject string  `json:"subject"`
 	Value   float64 `json:"value"`
-	// Unit of the value, such as us/object, and what it is: each unit stands once
-	// for a subject in a case.
+	// Unit is the unit of the value, such as us/object, and its meaning. It is unique for a subject
+	// in a case.
 	Unit string `json:"unit"`
 }
 
-// In is a time as a number of units.
+// In returns a time as a number of units.
 func In(unit, span time.Duration) float64 { return float64(span) / float64(unit) }
 
-// WriteFile writes the rows of a suite as a JSON array, one row a line, in the order
-// given, behind those that the file has of other suites. Values are rounded to a
-// thousandth.
+// WriteFile writes the rows of a suite to a JSON array, one row per line, after the file's rows of
+// other suites. It rounds values to a thousandth.
 func WriteFile(path, suite string, rows []Row) error {
 	all, err := readFile(path)
 	if err != nil {
@@ -57,7 +56,7 @@ func WriteFile(path, suite string, rows []Row) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// readFile returns the rows of a file, or none where there is no file.
+// readFile returns the rows of a file, or none if the file does not exist.
 func readFile(path string) (rows []Row, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 )
 
-// Tables prints a table for every case: a line for each subject, a column for
-// each unit, in the order in which the rows name them.
+// Tables prints a table per case, with a line per subject and a column per unit, in the order of
+// the rows.
 func Tables(to io.Writer, rows []Row) error {
 	for len(rows) > 0 {
 		first := rows[0]
@@ -55,7 +55,7 @@ func table(to io.Writer, rows []Row) error {
 	return table.Flush()
 }
 
-// number keeps about three digits: more would be noise.
+// number formats about three digits, as more would be noise.
 func number(value float64) string {
 	digits := 0
 	for limit := 100.0; value < limit && digits < 2; limit /= 10 {

@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// namespace is where all objects are.
+	// namespace has all objects.
 	namespace    = "default"
 	pollPeriod   = 200 * time.Millisecond
 	writesAtOnce = 16
-	// patience is for what should take seconds.
+	// patience bounds waits that usually take seconds.
 	patience = 2 * time.Minute
-	// calm is how long writes at the previous version may take to drain, and the
-	// cluster to come to rest.
-	calm = 5 * time.Second
+	// idleTime is the time for writes at the previous version to drain, and for the cluster to become
+	// idle.
+	idleTime = 5 * time.Second
 )
 
-// cluster is the one of the current kubeconfig.
+// cluster is the cluster of the current kubeconfig.
 type cluster struct {
 	client   client.Client
 	objects  dynamic.Interface
@@ -68,7 +68,7 @@ func (s setup) at(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: s.group, Version: version, Resource: plural}
 }
 
-// prepare defines a kind, activates its policy, and creates its objects.
+// prepare creates a CRD and its policy, waits until it converts, and creates the objects.
 func (c *cluster) prepare(ctx context.Context, s setup, count int) error {
 	if err := c.client.Create(ctx, s.definition()); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *cluster) prepare(ctx context.Context, s setup, count int) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := pause(ctx, idleTime); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -97,7 +97,7 @@ func (c *cluster) prepare(ctx context.Context, s setup, count int) error {
 	return group.Wait()
 }
 
-// await polls until the definition and its policy are as wanted.
+// await polls until wanted accepts the CRD and its policy.
 func (c *cluster) await(
 	ctx context.Context, s setup, wanted func(*apiextensionsv1.CustomResourceDefinition, *v1alpha1.ConversionPolicy) bool,
 ) error {
@@ -118,10 +118,10 @@ func (c *cluster) await(
 	return nil
 }
 
-// toMigrate has all objects stored at the old version, and the new one be stored
-// from now on. Every subject goes this way, as users do: the way back costs less, as
-// the objects' owners name the old version, to which the API server converts an object
-// when it is written at the new one.
+// toMigrate stores all objects at the old version, and then makes the new one the storage version.
+// Every subject migrates in this direction, as users do. The other direction would cost less:
+// managedFields name the old version, to which the API server converts an object when it is written
+// at the new one.
 func (c *cluster) toMigrate(ctx context.Context, s setup, count int) error {
 	back, err := c.store(ctx, s, oldVersion)
 	if err != nil {
@@ -139,8 +139,8 @@ func (c *cluster) toMigrate(ctx context.Context, s setup, count int) error {
 	return err
 }
 
-// store makes it the storage version, and returns once writes at the previous one
-// have drained, if it was another.
+// store makes a version the storage version and, if it was another one, waits until writes at that
+// have drained.
 func (c *cluster) store(ctx context.Context, s setup, version string) (changed bool, err error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
@@ -156,7 +156,7 @@ func (c *cluster) store(ctx context.Context, s setup, version string) (changed b
 	if err := c.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, err
 	}
-	return true, pause(ctx, calm)
+	return true, pause(ctx, idleTime)
 }
 
 func pause(ctx context.Context, span time.Duration) error {
@@ -168,7 +168,7 @@ func pause(ctx context.Context, span time.Duration) error {
 	}
 }
 
-// storedAt looks at the bytes in etcd, where it can be reached.
+// storedAt checks the stored versions in etcd.
 func (c *cluster) storedAt(ctx context.Context, s setup, version string, count int) error {
 	stored, err := scenarios.ReadStored(ctx, s.group, plural)
 	if err != nil {
@@ -183,7 +183,6 @@ func (c *cluster) storedAt(ctx context.Context, s setup, version string, count i
 	return nil
 }
 
-// pages lists the metadata of all objects.
 func (c *cluster) pages(ctx context.Context, s setup, version string, do func([]metav1.PartialObjectMetadata) error) error {
 	options := metav1.ListOptions{Limit: 500}
 	for {
@@ -200,7 +199,6 @@ func (c *cluster) pages(ctx context.Context, s setup, version string, do func([]
 	}
 }
 
-// percentile of sorted times.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// pace is how often the other client asks.
+// pace is the time between two requests of the other client.
 const pace = 20 * time.Millisecond
 
-// foreground reads and writes an object of the kind by turns until it is stopped,
-// and returns how long each request took.
+// foreground reads and writes an object in turn until stop, which returns the sorted durations of
+// the requests.
 func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.Duration, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var times []time.Duration
@@ -32,7 +32,7 @@ func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.
 		defer close(ended)
 		for i := 0; ; i++ {
 			began := time.Now()
-			err := c.ask(ctx, s, i)
+			err := c.request(ctx, s, i)
 			took := time.Since(began)
 			if ctx.Err() != nil {
 				return
@@ -50,8 +50,8 @@ func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.
 	}
 }
 
-// ask reads, or writes. Its object is one that migrations have to do with, too.
-func (c *cluster) ask(ctx context.Context, s setup, i int) error {
+// request reads, or writes, an object that migrations rewrite too.
+func (c *cluster) request(ctx context.Context, s setup, i int) error {
 	objects, name := c.objects.Resource(s.at(newVersion)).Namespace(namespace), s.object(0).GetName()
 	if i%2 == 0 {
 		_, err := objects.Get(ctx, name, metav1.GetOptions{})
@@ -62,8 +62,8 @@ func (c *cluster) ask(ctx context.Context, s setup, i int) error {
 	return err
 }
 
-// byPolicy migrates as users do, by a trigger, and returns how long that took
-// from the trigger until status.storedVersions was pruned.
+// byPolicy migrates like users, by a trigger, and returns the time until status.storedVersions was
+// pruned.
 func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.MigrationPace) (time.Duration, error) {
 	policy := &v1alpha1.ConversionPolicy{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, policy); err != nil {
@@ -92,34 +92,33 @@ func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.Migration
 	}
 }
 
-// company is who rewrites objects beside another client.
-type company struct {
+// rewriter rewrites objects while another client sends requests.
+type rewriter struct {
 	name string
 	run  func(ctx context.Context, s setup) error
 }
 
-func (r *suite) companies() []company {
-	var all []company
+func (r *suite) rewriters() []rewriter {
+	var all []rewriter
 	for _, pace := range []v1alpha1.MigrationPace{v1alpha1.MigrationGentle, v1alpha1.MigrationFast} {
 		name := "conversion-operator, " + string(pace)
-		all = append(all, company{name, func(ctx context.Context, s setup) error {
+		all = append(all, rewriter{name, func(ctx context.Context, s setup) error {
 			took, err := r.byPolicy(ctx, s, pace)
 			r.add(s, name, took.Seconds(), "s from trigger to pruned")
 			return err
 		}})
 	}
 	return append(all,
-		company{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup) error {
+		rewriter{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup) error {
 			_, err := r.inTree(ctx, s)
 			return err
 		}},
-		company{"patches alone, one by one", func(ctx context.Context, s setup) error {
+		rewriter{"patches alone, one by one", func(ctx context.Context, s setup) error {
 			return r.patch(ctx, s, newVersion, 1)
 		}})
 }
 
-// beside measures how long another client's requests take while it is alone, and
-// then while objects are rewritten.
+// beside measures the requests of another client alone, and then while objects are rewritten.
 func (r *suite) beside(ctx context.Context, s setup) error {
 	r.tell("%s: another client alone, for %s", s.name, r.Alone)
 	stop := r.foreground(ctx, s)
@@ -129,7 +128,7 @@ func (r *suite) beside(ctx context.Context, s setup) error {
 		return err
 	}
 	r.latencies(s, "nobody", alone, alone)
-	for _, with := range r.companies() {
+	for _, with := range r.rewriters() {
 		if err := r.toMigrate(ctx, s, r.Objects); err != nil {
 			return err
 		}

@@ -17,15 +17,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// GrowthSuite is the name of what RunGrowth measures.
+// GrowthSuite is the name of the suite of RunGrowth.
 const GrowthSuite = "growth"
 
-// parts of all objects are looked at one by one.
+// parts is the number of measurements during the migration.
 const parts = 10
 
-// RunGrowth is Run for a single migration of many objects, of which it tells how
-// fast it goes and what memory it takes as it goes on: neither should depend on
-// how many objects have gone before.
+// RunGrowth is Run for a single migration of many objects. It reports rate and memory over time:
+// neither should depend on the number of objects before.
 func RunGrowth(ctx context.Context, progress io.Writer, options Options) ([]measure.Row, error) {
 	r, err := install(ctx, GrowthSuite, progress, options)
 	if err != nil {
@@ -46,18 +45,18 @@ func RunGrowth(ctx context.Context, progress io.Writer, options Options) ([]meas
 	return r.rows, r.storedAt(ctx, s, newVersion, r.Objects)
 }
 
-// growth is what is known of a run so far.
+// growth is the state of the measurement.
 type growth struct {
 	*suite
 	setup setup
 	began time.Time
-	// before is how many objects were done at the end of the last part, and when.
+	// before is the number of objects at the end of the last part, after the time until then.
 	before int64
 	after  time.Duration
 }
 
-// look tells of a part of the objects once they are done. How many are done is
-// what the run's checkpoint says, which is saved now and then.
+// look reports a part of the objects once they are done, according to the checkpoint of the run,
+// which is saved now and then.
 func (g *growth) look(ctx context.Context, run string, memory measure.Memory) {
 	checkpoint := &corev1.ConfigMap{}
 	if err := g.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: run}, checkpoint); err != nil {

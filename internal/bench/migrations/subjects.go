@@ -50,11 +50,11 @@ func (c *cluster) subjects(binary string) []subject {
 	)
 }
 
-// look is called now and then while a run goes on.
+// look is called regularly during a run.
 type look func(ctx context.Context, run string, memory measure.Memory)
 
-// migrate runs the migrator as its Job does, but for the time that writes get to
-// drain, which no other client waits for here either.
+// migrate runs the migrator like its Job, but without a propagation delay, because no other client
+// writes.
 func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace v1alpha1.MigrationPace, seen look) (measure.Memory, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
@@ -91,7 +91,7 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace v1al
 	return memory, err
 }
 
-// watched runs a command and looks at its memory until it ends.
+// watched runs a command, and reads its memory until it ends.
 func watched(command *exec.Cmd, seen func(measure.Memory)) (measure.Memory, error) {
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
@@ -117,8 +117,8 @@ func watched(command *exec.Cmd, seen func(measure.Memory)) (measure.Memory, erro
 	}
 }
 
-// patch is the limit: nothing but patches, that many at once. What it finds changed
-// another client has rewritten.
+// patch is the limit: only patches, atOnce in parallel. A conflict means that another client has
+// rewritten the object.
 func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int) error {
 	objects := c.metadata.Resource(s.at(version)).Namespace(namespace)
 	group, ctx := errgroup.WithContext(ctx)
@@ -139,7 +139,7 @@ func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int
 	return errors.Join(err, group.Wait())
 }
 
-// replace is what many tools do: list, and put back.
+// replace lists objects and updates them unchanged, as many tools do.
 func (c *cluster) replace(ctx context.Context, s setup) (measure.Memory, error) {
 	objects := c.objects.Resource(s.at(newVersion)).Namespace(namespace)
 	options := metav1.ListOptions{Limit: 500}
@@ -159,8 +159,8 @@ func (c *cluster) replace(ctx context.Context, s setup) (measure.Memory, error) 
 	}
 }
 
-// inTree has kube-controller-manager do it. It takes what it knows of objects from
-// a cache of its own, and so does not begin at once.
+// inTree lets kube-controller-manager migrate. It reads objects from its own cache, and so starts
+// with a delay.
 func (c *cluster) inTree(ctx context.Context, s setup) (measure.Memory, error) {
 	wanted := &storagemigrationv1.StorageVersionMigration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: plural + "-"},

@@ -15,18 +15,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// Suite is the name of what is measured here.
+// Suite is the name of this suite.
 const Suite = "migration"
 
-// Options say how much is measured.
+// Options set the size of the measurement.
 type Options struct {
-	// Objects of each kind.
+	// Objects is the number of objects of each kind.
 	Objects int
-	// Alone is how long another client is watched before it has company.
+	// Alone is the time for which another client is measured before objects are rewritten.
 	Alone time.Duration
-	// Setup is what the names of the setups that are measured begin with.
+	// Setup selects setups by the beginning of their names.
 	Setup string
-	// Binary is the operator.
+	// Binary is the operator's binary.
 	Binary string
 }
 
@@ -45,8 +45,8 @@ type suite struct {
 	rows     []measure.Row
 }
 
-// Run installs the operator in the cluster of the current kubeconfig, and
-// measures. It leaves behind what it made.
+// Run installs the operator in the cluster of the current kubeconfig, and measures. It does not
+// clean up.
 func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Row, error) {
 	chosen := slices.DeleteFunc(slices.Clone(setups), func(s setup) bool { return !strings.HasPrefix(s.name, options.Setup) })
 	if len(chosen) == 0 {
@@ -116,7 +116,7 @@ func (r *suite) measure(ctx context.Context, s setup) error {
 	return r.beside(ctx, s)
 }
 
-// turn measures one subject, and sees that it did what it should.
+// turn measures one subject, and verifies its result.
 func (r *suite) turn(ctx context.Context, s setup, subject subject) (float64, error) {
 	began := time.Now()
 	memory, err := subject.run(ctx, s)

@@ -17,23 +17,22 @@ import (
 const (
 	oldVersion, newVersion = "v1beta1", "v1"
 	kind, plural           = "Widget", "widgets"
-	// notes is as long as it takes for an object to have about 1.5 KB in etcd.
+	// notes is the length of a field that makes an object about 1.5 KB large in etcd.
 	notes = 1000
 )
 
-// versions are the two of a CustomResourceDefinition.
 var versions = [...]string{oldVersion, newVersion}
 
 // setup is a kind of conversion.
 type setup struct {
 	name, group string
-	// declarative tells that the versions differ, and have a policy.
+	// declarative is set if the versions differ, and a policy has rules.
 	declarative bool
 }
 
 func (s setup) definitionName() string { return plural + "." + s.group }
 
-// definition stores the old version.
+// definition returns a CRD with the old version as storage version.
 func (s setup) definition() *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: s.definitionName()},
@@ -64,7 +63,7 @@ func schemaOf(fields ...string) *apiextensionsv1.CustomResourceValidation {
 	}}
 }
 
-// policy activates the converter and leaves objects alone until it is told otherwise.
+// policy returns a policy that activates the converter and migrates only on demand.
 func (s setup) policy() *v1alpha1.ConversionPolicy {
 	converter := v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}
 	if s.declarative {

@@ -29,21 +29,21 @@ import (
 // system is the operator's namespace.
 const system = "conversion-system"
 
-// Bounds on what is asked of an API server that may have few processors.
+// Bounds for an API server on few processors.
 const (
 	startTimeout = 2 * time.Minute
 	writesAtOnce = 8
 	pollPeriod   = 200 * time.Millisecond
 )
 
-// cluster is a kube-apiserver with an etcd, without anything that acts in it.
+// cluster is a kube-apiserver with etcd, without controllers.
 type cluster struct {
 	environment *envtest.Environment
 	client      client.WithWatch
 	kubeconfig  string
 }
 
-// start starts one. KUBEBUILDER_ASSETS says where the binaries are.
+// start starts a cluster with the binaries in KUBEBUILDER_ASSETS.
 func start(ctx context.Context, dir string) (*cluster, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run make bench-scale")
@@ -76,7 +76,7 @@ func (c *cluster) fill(ctx context.Context, config *rest.Config) error {
 	return c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})
 }
 
-// define creates definitions, and waits until all of them are served.
+// define creates CRDs, and waits until all of them are served.
 func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 		return c.client.Create(ctx, crd.DeepCopy())
@@ -97,7 +97,7 @@ func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.Cus
 	})
 }
 
-// activate creates a policy for each of the definitions, and waits until all are active.
+// activate creates a policy for each CRD, and waits until all are active.
 func (c *cluster) activate(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	err := each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 		return c.client.Create(ctx, policy(crd.Name))
@@ -113,7 +113,7 @@ func (c *cluster) activate(ctx context.Context, definitions []*apiextensionsv1.C
 		}
 		for i := range list.Items {
 			if !apimeta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
-				last = told(&list.Items[i])
+				last = readyMessage(&list.Items[i])
 				return false, nil
 			}
 		}
@@ -125,7 +125,7 @@ func (c *cluster) activate(ctx context.Context, definitions []*apiextensionsv1.C
 	return nil
 }
 
-func told(policy *v1alpha1.ConversionPolicy) string {
+func readyMessage(policy *v1alpha1.ConversionPolicy) string {
 	ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
 	if ready == nil {
 		return policy.Name + " has no status"
@@ -133,8 +133,8 @@ func told(policy *v1alpha1.ConversionPolicy) string {
 	return policy.Name + ": " + ready.Reason + ": " + ready.Message
 }
 
-// policy has no rules: the two versions of a definition are the same. What is
-// measured is to compile schemas and to run converters, not what rules do.
+// policy has no rules, because both versions are the same: the benchmark measures compiling schemas
+// and running converters, not rules.
 func policy(name string) *v1alpha1.ConversionPolicy {
 	return &v1alpha1.ConversionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -142,15 +142,14 @@ func policy(name string) *v1alpha1.ConversionPolicy {
 			Converter: v1alpha1.Converter{Declarative: &v1alpha1.DeclarativeConverter{
 				Hub: newVersion, Spokes: []v1alpha1.Spoke{{Version: oldVersion}},
 			}},
-			// The API server of a control plane alone reaches no Service.
+			// The API server of a control plane alone cannot reach Services.
 			Verification: v1alpha1.Verification{APIServerProbe: new(bool)},
 			Migration:    v1alpha1.Migration{Mode: v1alpha1.MigrationNever},
 		},
 	}
 }
 
-// versions are the resource versions of all definitions by their names: what
-// tells whether any client wrote one.
+// versions returns the resourceVersion of each CRD by name, to detect writes.
 func (c *cluster) versions(ctx context.Context) (map[string]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
@@ -164,7 +163,7 @@ func (c *cluster) versions(ctx context.Context) (map[string]string, error) {
 	return found, nil
 }
 
-// each does it for all, some at once.
+// each calls do for all elements, some in parallel.
 func each[T any](ctx context.Context, all []T, do func(context.Context, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writesAtOnce)

@@ -26,12 +26,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// converters answers for all converter pods, with the certificate and the plans
-// of the one whose name a client asks for.
+// converters serves for all converter pods, with the certificate and the rulesets of the policy in
+// the server name.
 type converters struct {
 	client client.Client
 	mu     sync.Mutex
-	// handlers are what pods serve, by their server name and their plans.
+	// handlers are cached by server name and rulesets.
 	handlers map[string]http.Handler
 }
 
@@ -39,7 +39,7 @@ func newConverters(c client.Client) *converters {
 	return &converters{client: c, handlers: map[string]http.Handler{}}
 }
 
-// run ends with ctx.
+// run serves until ctx ends.
 func (c *converters) run(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(converter.ContainerPort)))
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *converters) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 	return &certificate, err
 }
 
-// child is the name of all that belongs to a policy, by the name of its server.
+// child returns the name of a policy's objects from its server name.
 func child(serverName string) string {
 	name, _, _ := strings.Cut(serverName, ".")
 	return name
@@ -84,8 +84,7 @@ func (c *converters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-// handler is made of all plans that there are of a policy, as a pod that was
-// started now would have them.
+// handler returns a handler of all current rulesets of a policy, like a pod that starts now.
 func (c *converters) handler(ctx context.Context, name string) (http.Handler, error) {
 	list := &corev1.ConfigMapList{}
 	if err := c.client.List(ctx, list, client.InNamespace(system),

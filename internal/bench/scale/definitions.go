@@ -14,17 +14,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
-// projects have CustomResourceDefinitions of many kinds and sizes.
+// projects have schemas of many kinds and sizes.
 var projects = []published.Project{published.ClusterAPI, published.Karpenter, published.Kueue, published.Tekton}
 
-// The versions of a definition that has a policy.
+// The versions of a CRD that has a policy.
 const (
 	oldVersion = "v1alpha1"
 	newVersion = "v1"
 )
 
-// definitions makes count definitions, each with a group of its own, by turns of
-// the schemas of all projects. The first that many as convert have two versions.
+// definitions returns count CRDs in different groups, with the schemas of all projects in turn. The
+// first convert CRDs have two versions.
 func definitions(ctx context.Context, count, convert int) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	sources, err := published.Read(ctx, projects...)
 	if err != nil {
@@ -55,7 +55,7 @@ func definition(source *apiextensionsv1.CustomResourceDefinition, number int, co
 	}
 }
 
-// applied is the annotation that kubectl apply leaves, where it is not too large.
+// applied returns the annotation of kubectl apply, unless it would be too large.
 func applied(spec *apiextensionsv1.CustomResourceDefinitionSpec) map[string]string {
 	text, err := json.Marshal(spec)
 	const most = 200 << 10

@@ -18,16 +18,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// nodes does for Deployments what the controllers and kubelets of a cluster would:
-// there are pods, ready at once, and endpoints. All pods are at addresses of this
-// machine, where converters answers for them.
+// nodes acts as the controllers and kubelets of a cluster for Deployments: it creates ready pods,
+// and endpoints. All pods have addresses of this machine, where converters serves for them.
 type nodes struct {
 	client client.WithWatch
-	// pods counts those that were started.
+	// pods counts the started pods.
 	pods int
 }
 
-// run ends with ctx, or with the first thing that goes wrong.
+// run watches Deployments until ctx ends, or until the first error.
 func (n *nodes) run(ctx context.Context) error {
 	watching, err := n.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(system))
 	if err != nil {
@@ -74,7 +73,7 @@ func (n *nodes) rollOut(ctx context.Context, deployment *appsv1.Deployment) erro
 func (n *nodes) startPod(ctx context.Context, deployment *appsv1.Deployment) error {
 	n.pods++
 	template := deployment.Spec.Template.DeepCopy()
-	// No one makes ServiceAccounts' tokens here.
+	// Nothing creates tokens of ServiceAccounts here.
 	template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount = "", ""
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: fmt.Sprintf("%s-%d", deployment.Name, n.pods),
@@ -92,7 +91,7 @@ func (n *nodes) startPod(ctx context.Context, deployment *appsv1.Deployment) err
 	return n.client.Status().Update(ctx, pod)
 }
 
-// expose makes endpoints at any address: an EndpointSlice accepts none of this machine.
+// expose creates endpoints at an arbitrary address: an EndpointSlice accepts none of this machine.
 func (n *nodes) expose(ctx context.Context, service string) error {
 	err := n.client.Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: service, Labels: map[string]string{

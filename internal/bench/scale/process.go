@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// process is one that is measured. It ends with the context that it was started with.
+// process is a measured process. It ends with its context.
 type process struct {
 	command *exec.Cmd
 	log     bytes.Buffer
@@ -32,8 +32,7 @@ func startProcess(ctx context.Context, kubeconfig, binary string, args ...string
 	return p, nil
 }
 
-// rest watches the process for a while: its memory in the end, and the CPU time
-// that it took, as if that had been a minute.
+// rest waits for span, and returns the memory at the end and the CPU time per minute.
 func (p *process) rest(ctx context.Context, span time.Duration) (measure.Memory, time.Duration, error) {
 	before, err := measure.CPUTimeOf(p.command.Process.Pid)
 	if err != nil {

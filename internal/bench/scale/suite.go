@@ -16,18 +16,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// Suite is the name of what is measured here.
+// Suite is the name of this suite.
 const Suite = "scale"
 
-// Options say how much is measured.
+// Options set the size of the measurement.
 type Options struct {
-	// Definitions are all CustomResourceDefinitions, and Policies those of them
-	// that have a policy.
+	// Definitions is the number of CustomResourceDefinitions, Policies the number of those with a
+	// policy.
 	Definitions, Policies int
-	// Rest is how long it is watched that nothing happens.
+	// Rest is the time for which the idle process is measured.
 	Rest time.Duration
-	// Binary is the operator, and Injector another program that watches
-	// CustomResourceDefinitions, to be measured beside it.
+	// Binary is the operator's binary, Injector another program that watches
+	// CustomResourceDefinitions, as a reference.
 	Binary, Injector string
 }
 
@@ -80,7 +80,6 @@ func (s *suite) add(subject string, value float64, unit string) {
 		Case: fmt.Sprintf("%d policies, %d CustomResourceDefinitions", s.Policies, s.Definitions)})
 }
 
-// measure is the order of things.
 func (s *suite) measure(ctx context.Context, all []*apiextensionsv1.CustomResourceDefinition) error {
 	s.tell("creating %d CustomResourceDefinitions", len(all))
 	if err := s.cluster.define(ctx, all); err != nil {
@@ -137,7 +136,7 @@ func (s *suite) manager(ctx context.Context, converting []*apiextensionsv1.Custo
 	return nil
 }
 
-// injector is left alone with the same definitions.
+// injector measures the other program, idle with the same CRDs.
 func (s *suite) injector(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,8 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command localcluster runs the local Kubernetes clusters of package
-// localcluster from a shell or the Makefile.
+// Command localcluster runs the clusters of package localcluster from a shell or the Makefile.
 package main
 
 import (
@@ -28,7 +27,7 @@ func main() {
 const longHelp = `Real Kubernetes clusters on this machine, built from Go modules.
 
 A full node (root, Linux, runc and iproute2) runs pods, in network, mount and
-PID namespaces of its own. The control plane only needs no root.
+PID namespaces of its own. The control plane alone needs no root.
 
 Environment:
   LOCALCLUSTER_CACHE  directory of binaries and clusters
@@ -47,12 +46,12 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	o := &localcluster.Options{Progress: os.Stderr}
-	root.PersistentFlags().StringVar(&o.Name, "name", localcluster.DefaultName, "name of the cluster; clusters of different names run side by side")
+	root.PersistentFlags().StringVar(&o.Name, "name", localcluster.DefaultName, "name of the cluster; clusters with different names can run at the same time")
 	root.AddCommand(buildCommand(o), assetsCommand(o), upCommand(o), execCommand(o), loadCommand(o), kubeconfigCommand(o), downCommand(o))
 	return root
 }
 
-// interruptible ends its context at the first interrupt; a second one kills.
+// interruptible returns a context that the first interrupt cancels; a second one kills the process.
 func interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }

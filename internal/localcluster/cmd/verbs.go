@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +19,8 @@ func buildCommand(o *localcluster.Options) *cobra.Command {
 		Short: "Build the binaries into the cache",
 		Long: `Build the binaries into the cache.
 
-The first build compiles Kubernetes and takes minutes; after that only what a
-changed go.mod concerns is built again. Two builds at once do the work once.`,
+The first build compiles Kubernetes, which takes minutes. Later builds compile
+only what a changed go.mod affects. Concurrent builds share the work.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, cancel := interruptible()
@@ -60,10 +61,9 @@ func upCommand(o *localcluster.Options) *cobra.Command {
 		Short: "Start a cluster and wait until it is ready",
 		Long: `Start a cluster and wait until it is ready.
 
-Binaries that are missing are built first. The cluster runs until "down", or
-until its one supervisor process ends, in whatever way, or, without --restart,
-any of its components. If the start fails, the log of the component to blame is
-shown.`,
+Missing binaries are built first. The cluster runs until "down", or until its
+supervisor process ends or, without --restart, any of its components. If the
+start fails, the log of the failed component is shown.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := interruptible()
@@ -78,8 +78,8 @@ shown.`,
 		},
 	}
 	controlPlaneFlag(cmd, o)
-	cmd.Flags().BoolVar(&o.Restart, "restart", false, "start a component again that ends, instead of ending with it")
-	cmd.Flags().StringVar(&o.AuditPolicy, "audit-policy", "", "file of an audit policy, by which the API server keeps audit.log beside the other logs")
+	cmd.Flags().BoolVar(&o.Restart, "restart", false, "restart a component that ends, instead of stopping the cluster")
+	cmd.Flags().StringVar(&o.AuditPolicy, "audit-policy", "", "file of an audit policy; the API server then writes audit.log beside the other logs")
 	return cmd
 }
 
@@ -98,8 +98,12 @@ code are the command's own. The command dies with the cluster.`,
 			if err != nil {
 				return err
 			}
-			// No context: an interrupt is for the command to answer.
-			return become(c.Command(context.Background(), args[0], args[1:]...))
+			// No context: the command replaces this process, and handles interrupts itself.
+			command := c.Command(context.Background(), args[0], args[1:]...)
+			if command.Err != nil {
+				return command.Err
+			}
+			return syscall.Exec(command.Path, command.Args, command.Env)
 		},
 	}
 }
@@ -132,8 +136,8 @@ func kubeconfigCommand(o *localcluster.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the path of the administrator's kubeconfig",
-		Long: `Print the path of the administrator's kubeconfig. A full node has a network of
-its own, so its kubeconfig works inside only: see exec.`,
+		Long: `Print the path of the administrator's kubeconfig. A full node has its own
+network, so its kubeconfig works only inside: see exec.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := localcluster.Find(*o)
@@ -149,7 +153,7 @@ its own, so its kubeconfig works inside only: see exec.`,
 func downCommand(o *localcluster.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Stop a cluster and remove everything it left",
+		Short: "Stop a cluster and remove its files",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, cancel := interruptible()

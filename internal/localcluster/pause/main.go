@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause holds a pod's namespaces open: it waits for a signal.
+// Command pause keeps the namespaces of a pod open: it waits for a signal.
 package main
 
 import (

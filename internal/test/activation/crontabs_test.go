@@ -30,8 +30,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// versionsOf is a list of versions, the first of them stored. v1 has host and port
-// where others have hostPort.
+// versionsOf returns versions of a CRD, the first of them stored. v1 has host and port, the others
+// hostPort.
 func versionsOf(t *testing.T, all ...string) []apiextensionsv1.CustomResourceDefinitionVersion {
 	t.Helper()
 	var list strings.Builder
@@ -47,7 +47,7 @@ func versionsOf(t *testing.T, all ...string) []apiextensionsv1.CustomResourceDef
 	return versions
 }
 
-// define creates a CustomResourceDefinition, and waits until it rests.
+// define creates a CRD, and waits until it is established and its objects can be created.
 func define(t *testing.T, group string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -137,8 +137,8 @@ func waitReady(t *testing.T, policy, reason string) {
 	waitFor(t, policy, v1alpha1.ReadyCondition, metav1.ConditionTrue, reason, nil)
 }
 
-// checkAtRest: no right to read objects is left, and the operator's own kind calls
-// no converter and has no objects.
+// checkAtRest: when a policy is idle, it has no right to read objects, and the operator's own kind
+// has no webhook and no objects.
 func checkAtRest(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "no one may read objects any more", func() (bool, string) {
@@ -159,7 +159,7 @@ func hang(_ http.Handler, _ http.ResponseWriter, r *http.Request) {
 
 func notFound(_ http.Handler, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
-// garbage answers reviews only.
+// garbage corrupts answers to reviews only.
 func garbage(converter http.Handler, w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		converter.ServeHTTP(w, r)
@@ -169,7 +169,7 @@ func garbage(converter http.Handler, w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `"hello"`)
 }
 
-// replacing changes what the converter answers.
+// replacing replaces a text in the converter's answers.
 func replacing(old, by string) func(http.Handler, http.ResponseWriter, *http.Request) {
 	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
@@ -180,7 +180,7 @@ func replacing(old, by string) func(http.Handler, http.ResponseWriter, *http.Req
 	}
 }
 
-// refusing answers reviews that have a text in them with a failure.
+// refusing fails reviews that contain a text.
 func refusing(text string) func(http.Handler, http.ResponseWriter, *http.Request) {
 	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -199,17 +199,15 @@ func refusing(text string) func(http.Handler, http.ResponseWriter, *http.Request
 	}
 }
 
-// dns makes a label of a test's name.
+// dns turns the name of a test into a DNS label.
 func dns(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
-
-func nowMicro() metav1.MicroTime { return metav1.NowMicro() }
 
 func patch(t *testing.T, object client.Object, text string) {
 	t.Helper()
 	expect.NoError(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
-// waitReadyThrough follows the Deployment until the policy is ready.
+// waitReadyThrough updates the pod with its Deployment until the policy is ready.
 func waitReadyThrough(t *testing.T, pod *testConverter) {
 	t.Helper()
 	expect.Eventually(t, pod.policy+" is ready", func() (bool, string) {

@@ -19,15 +19,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// failing is a gate that does not open, and why.
+// failing is a gate that does not pass.
 type failing struct {
-	// toManager and toAPIServer are how the converter behaves.
+	// toManager and toAPIServer are the behaviour of the converter.
 	toManager, toAPIServer behaviour
-	// objects are there before, by their names with their hostPort.
+	// objects exist before the policy: hostPort by name.
 	objects map[string]string
-	// change the policy before it is created.
+	// change changes the policy before it is created.
 	change func(*v1alpha1.ConversionPolicy)
-	// fix what else does not fix itself once the converter behaves.
+	// mend fixes what does not recover by itself once the converter behaves.
 	mend func(t *testing.T, policy string)
 
 	condition, reason string
@@ -99,10 +99,9 @@ var gates = map[string]failing{
 	},
 }
 
-// TestGates lets gates fail, in each way that takes a real API server, and in some of
-// those that the tests of the probe go through: the condition names the cause, nothing is
-// written to the CustomResourceDefinition, and once the cause is gone, it is
-// written once.
+// TestGates makes gates fail, in every way that needs a real API server, and in some that the tests
+// of the probe cover: the condition names the cause, the CRD is not written and, once the cause is
+// gone, it is written once.
 func TestGates(t *testing.T) {
 	for name, gate := range gates {
 		t.Run(name, func(t *testing.T) {
@@ -133,9 +132,9 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestAManagerDiedWhileItAsked, and left the operator's own kind pointed at a
-// converter that is gone. The next one asks as if nothing had been.
-func TestAManagerDiedWhileItAsked(t *testing.T) {
+// TestManagerDiesDuringProbe: a manager died and left the webhook of the operator's own kind
+// pointed at a converter that is gone. The next manager probes normally.
+func TestManagerDiesDuringProbe(t *testing.T) {
 	const group = "died.example.com"
 	patch(t, getCRD(t, probe.Definition), `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],`+
 		`"clientConfig":{"service":{"namespace":"gone","name":"gone","path":"/convert/gone","port":443}}}}}}`)
@@ -149,7 +148,7 @@ func TestAManagerDiedWhileItAsked(t *testing.T) {
 	})
 }
 
-// TestNoObjectsYet: with nothing to try, that is what is said.
+// TestNoObjectsYet: without objects to sample, the policy says so.
 func TestNoObjectsYet(t *testing.T) {
 	const group = "empty.example.com"
 	define(t, group, "v1beta1", "v1")
@@ -161,8 +160,8 @@ func TestNoObjectsYet(t *testing.T) {
 	checkAtRest(t, "crontabs."+group)
 }
 
-// TestEveryVersionPair: objects of several namespaces go through all of three
-// versions, and are read once.
+// TestEveryVersionPair: sampled objects of several namespaces are converted to all of three
+// versions, and read once.
 func TestEveryVersionPair(t *testing.T) {
 	const group = "three.example.com"
 	policy := "crontabs." + group
@@ -178,7 +177,7 @@ func TestEveryVersionPair(t *testing.T) {
 	checkAtRest(t, policy)
 }
 
-// mendRules changes the policy's rules, so that objects are tried again at once.
+// mendRules changes the policy's rules, so that objects are sampled again immediately.
 func mendRules(t *testing.T, policy string) {
 	t.Helper()
 	patch(t, getPolicy(t, policy), `{"spec":{"converter":{"declarative":{"overflow":"Drop"}}}}`)

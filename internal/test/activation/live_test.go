@@ -23,10 +23,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
-// TestAnObjectThatFailsInProduction cannot be converted to the version that is stored,
-// to which nothing is truncated, as it has a scale. The policy says so, with the object
-// and the cause, and says it no more once the object is corrected.
-func TestAnObjectThatFailsInProduction(t *testing.T) {
+// TestLiveObjectFails has an object that cannot be converted to the stored version. That version
+// has a scale subresource, so nothing is truncated to it. The policy reports the object and the
+// cause until the object is corrected.
+func TestLiveObjectFails(t *testing.T) {
 	t.Parallel()
 	const group, policy = "failing.example.com", "crontabs.failing.example.com"
 	crd := define(t, group, "v1beta1", "v1")
@@ -73,8 +73,8 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 	expect.NoError(t, readAt())
 }
 
-// writeTooMuch writes an object with a field that v1 lacks, and more in it than its
-// annotations could hold there.
+// writeTooMuch writes an object with a field that v1 lacks, and whose value is too large for v1's
+// annotations.
 func writeTooMuch(t *testing.T, group, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
@@ -86,15 +86,15 @@ func writeTooMuch(t *testing.T, group, name string) *unstructured.Unstructured {
 	return object
 }
 
-// TestLiveObjectsAreSampledAgain: what goes wrong after the activation is found out,
-// nothing is undone, and the right to read is given back each time.
+// TestLiveObjectsAreSampledAgain: failures after the activation are detected, nothing is reverted,
+// and the right to read is revoked each time.
 func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	t.Parallel()
 	const group, policy = "resampled.example.com", "crontabs.resampled.example.com"
 	crd := define(t, group, "v1beta1", "v1")
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
 	createCronTab(t, group, "v1beta1", "odd", "odd.example.com:2")
-	// No one knows at which version that one is stored, so it is read at v1, and converted.
+	// The stored version of this object is unknown, so it is read at v1, and converted.
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
 		"metadata": map[string]any{"name": "odd", "namespace": "default"}}}
 	patch(t, odd, `{"metadata":{"managedFields":[{}]}}`)
@@ -116,7 +116,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		if before == nil || before.NextSampleTime == nil || before.NextSampleTime.Before(&metav1.Time{Time: time.Now()}) {
 			t.Fatalf("the next samples are not to come: %+v", before)
 		}
-		minutes++ // another time for each, or what was found before would be the answer
+		minutes++ // a different time for each, else the previous result would be reused
 		due := time.Now().Add(-time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
 		patchStatus(t, policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
 		expect.Eventually(t, what, func() (bool, string) {

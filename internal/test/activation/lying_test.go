@@ -29,14 +29,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// lying is the group of a converter that lies.
 const lying = "lying.example.com"
 
-// TestAPodThatLies answers as it should until it is active, and wrongly later. It is
-// found out, nothing is written to the CustomResourceDefinition, the migration that
-// runs is paused, and the pod is evicted: within its PodDisruptionBudget, and not if
-// it is the last. While all is well, nothing is written at all.
-func TestAPodThatLies(t *testing.T) {
+// TestPodConvertsWrongly: a pod converts wrongly after the activation. The re-probe detects it, the
+// CRD is not written, the running migration is paused, and the pod is evicted, unless its
+// PodDisruptionBudget forbids that or it is the last one. While the pods convert correctly, the
+// manager writes nothing.
+func TestPodConvertsWrongly(t *testing.T) {
 	const group, policy = lying, "crontabs." + lying
 	define(t, group, "v1beta1", "v1")
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
@@ -77,14 +76,14 @@ func TestAPodThatLies(t *testing.T) {
 	}
 }
 
-// companion is one more pod of a policy, which the manager asks and no API server.
+// companion is another pod of a policy, which only the manager probes.
 type companion struct {
 	name     string
 	behaves  *atomic.Pointer[behaviour]
 	answered *atomic.Int32
 }
 
-// another starts a pod beside that of the policy.
+// another starts a second pod of the policy.
 func (c *testConverter) another(t *testing.T, name string) companion {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
@@ -115,7 +114,7 @@ func (c companion) get(ctx context.Context) error {
 	return cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: c.name}, &corev1.Pod{})
 }
 
-// waitRests waits until nothing is written while a pod is asked again and again.
+// waitRests waits until a pod is probed repeatedly without any write.
 func waitRests(t *testing.T, policy string, asked companion) {
 	t.Helper()
 	rests, since := "", int32(0)
@@ -137,7 +136,7 @@ func waitSuspended(t *testing.T, want bool) {
 	})
 }
 
-// allowEvictions does what the controller of PodDisruptionBudgets does.
+// allowEvictions acts as the controller of PodDisruptionBudgets.
 func allowEvictions(t *testing.T, policy string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}

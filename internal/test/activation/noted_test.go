@@ -35,15 +35,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where
-// both have color. v1 lacks all of that and is stored, and so objects hold such values in
+// noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where both have
+// color. v1, the stored version, lacks all of them, so that objects preserve these values in
 // annotations.
 type noted struct {
 	group, policy string
 	pod           *testConverter
 }
 
-// ownFields are those that v1 lacks.
+// ownFields are the fields that v1 lacks.
 var ownFields = map[string]string{"v1beta1": "note: {type: string}, mode: {type: string}, color: {type: string}", "v1alpha1": "legacy: {type: string}, color: {type: string}"}
 
 func newNoted(t *testing.T, group string, versions ...string) *noted {
@@ -59,7 +59,7 @@ func newNoted(t *testing.T, group string, versions ...string) *noted {
 	return k
 }
 
-// follow makes a policy for the kind, and waits until it converts.
+// follow creates a policy for the kind, and waits until it converts.
 func (k *noted) follow(t *testing.T, change func(*v1alpha1.ConversionPolicy)) {
 	t.Helper()
 	createPolicy(t, k.group, func(policy *v1alpha1.ConversionPolicy) {
@@ -77,7 +77,7 @@ func (k *noted) follow(t *testing.T, change func(*v1alpha1.ConversionPolicy)) {
 	k.pod = startConverter(t, k.policy, behaviour{}, behaviour{})
 }
 
-// rollUntil follows the Deployment until the policy is as it is to be.
+// rollUntil updates the pods with the Deployment until the policy is as expected.
 func (k *noted) rollUntil(t *testing.T, what string, so func(*v1alpha1.ConversionPolicy) bool) {
 	t.Helper()
 	expect.Eventually(t, what, func() (bool, string) {
@@ -92,8 +92,8 @@ func (k *noted) rollUntil(t *testing.T, what string, so func(*v1alpha1.Conversio
 	})
 }
 
-// migrate plays the Job of the run that is under way: the command that it names runs with
-// its arguments, and as its ServiceAccount. It returns when the manager has seen the end.
+// migrate acts as the Job of the current run: it runs the command with the Job's arguments, and as
+// its ServiceAccount. It returns when the manager has seen the result.
 func (k *noted) migrate(t *testing.T) {
 	t.Helper()
 	var job *batchv1.Job
@@ -128,7 +128,7 @@ func (k *noted) jobOf(t *testing.T, run *v1alpha1.MigrationStatus) *batchv1.Job 
 	return &jobs.Items[at]
 }
 
-// collect plays the garbage collector for Jobs that are deleted, and returns all.
+// collect acts as the garbage collector for deleted Jobs, and returns all Jobs.
 func (k *noted) collect(t *testing.T) *batchv1.JobList {
 	t.Helper()
 	jobs := &batchv1.JobList{}
@@ -147,13 +147,13 @@ func (k *noted) changePolicy(t *testing.T, text string) {
 	patch(t, getPolicy(t, k.policy), text)
 }
 
-// accept accepts the loss of fields of v1beta1.
+// accept adds acceptedLosses of v1beta1.
 func (k *noted) accept(t *testing.T, fields string) {
 	t.Helper()
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[`+fields+`]}]}}`)
 }
 
-// allowNotes gives v1 the field, of ten characters at most in both versions.
+// allowNotes adds the field note to v1, with at most ten characters in both versions.
 func (k *noted) allowNotes(t *testing.T) {
 	t.Helper()
 	crd := getCRD(t, k.policy)
@@ -188,7 +188,7 @@ type storedTab struct {
 	revision   int64
 }
 
-// stored are the objects in etcd's bytes, by their names.
+// stored returns the objects in etcd by name.
 func (k *noted) stored(t *testing.T) map[string]storedTab {
 	t.Helper()
 	entries, _, err := storage.List(t.Context(), "/registry/"+k.group+"/crontabs/")
@@ -205,7 +205,7 @@ func (k *noted) stored(t *testing.T) map[string]storedTab {
 	return all
 }
 
-// annotations are what objects in etcd hold of a version, by their names.
+// annotations returns the preserved data of a version in etcd, by object.
 func (k *noted) annotations(t *testing.T, version string) map[string]string {
 	t.Helper()
 	held := map[string]string{}
@@ -217,8 +217,7 @@ func (k *noted) annotations(t *testing.T, version string) map[string]string {
 	return held
 }
 
-// checkStored counts the objects in etcd that hold a note in annotations, and those
-// that have one as data.
+// checkStored compares the number of objects in etcd with a preserved note, and with note as data.
 func (k *noted) checkStored(t *testing.T, when string, annotated, data int) {
 	t.Helper()
 	are, have := 0, 0
@@ -235,7 +234,7 @@ func (k *noted) checkStored(t *testing.T, when string, annotated, data int) {
 	}
 }
 
-// revision is the one of etcd, and writtenSince are the objects written after it.
+// revision returns the revision of etcd, and writtenSince the objects written after it.
 func (k *noted) revision(t *testing.T) int64 {
 	t.Helper()
 	_, revision, err := storage.List(t.Context(), "/registry/"+k.group+"/")
@@ -275,7 +274,7 @@ func (k *noted) waitCounted(t *testing.T, want string) {
 	})
 }
 
-// waitBlocked waits until v1beta1 is kept for a reason, and what is said has all parts.
+// waitBlocked waits until v1beta1 is blocked for a reason, with a message that has all parts.
 func (k *noted) waitBlocked(t *testing.T, reason v1alpha1.VersionBlockReason, parts ...string) {
 	t.Helper()
 	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by %s, which says %q", reason, parts), func(is v1alpha1.VersionStatus) bool {
@@ -307,8 +306,8 @@ func (k *noted) rollUntilVersion(t *testing.T, what string, so func(v1alpha1.Ver
 	})
 }
 
-// watchRemoval tells how many objects held values of a version in etcd right before the
-// manager removed it: -1 as long as it has not.
+// watchRemoval returns a function with the number of objects in etcd that had preserved values of a
+// version right before the manager removed it: -1 until then.
 func (k *noted) watchRemoval(t *testing.T, version string) func() int {
 	t.Helper()
 	var left atomic.Int64
@@ -322,13 +321,13 @@ func (k *noted) watchRemoval(t *testing.T, version string) func() int {
 	return func() int { return int(left.Load()) }
 }
 
-// cleans tells a patch that takes values from an object's annotations.
+// cleans reports whether a request removes preserved values from annotations.
 func cleans(r *http.Request, body string) bool {
 	return strings.Contains(r.URL.Path, "/crontabs/") && strings.Contains(body, "/metadata/annotations/conversion-operator.io~1")
 }
 
-// writeLate lets a client write an object right before the cleanup does, and counts how
-// often that was refused because of it.
+// writeLate lets a client write an object right before the cleanup does, and counts the resulting
+// conflicts.
 func (k *noted) writeLate(t *testing.T, name, annotation string) *atomic.Int64 {
 	t.Helper()
 	var conflicts atomic.Int64
@@ -358,8 +357,8 @@ func (k *noted) writeLate(t *testing.T, name, annotation string) *atomic.Int64 {
 
 var errDead = errors.New("the manager is dead")
 
-// dieAfter lets nothing of the manager reach the API server any more after it has taken
-// values from that many objects, of which the last answers do not arrive.
+// dieAfter cuts off the manager after it has removed values from a number of objects: later
+// requests do not reach the API server, and the last responses do not arrive.
 func (k *noted) dieAfter(t *testing.T, objects int64) func() bool {
 	t.Helper()
 	var done atomic.Int64
@@ -380,18 +379,17 @@ func (k *noted) dieAfter(t *testing.T, objects int64) func() bool {
 	return func() bool { return done.Load() > objects }
 }
 
-// writers write all objects in turn.
 type writers struct {
 	end   context.CancelFunc
 	group sync.WaitGroup
-	// turns are the last turns of objects, by version, that were answered well.
+	// turns are the last successful writes of objects, by version.
 	mu    sync.Mutex
 	turns map[string]map[string]int
 	first error
 }
 
-// writeAllTheTime has a client of each version write objects, one after the other. Each
-// object rests in between, as a cleanup gives up on one that is written all the time.
+// writeAllTheTime starts a client per version that writes objects, one after the other. Each object
+// has pauses, as a cleanup gives up on an object that is written continuously.
 func (k *noted) writeAllTheTime(t *testing.T, versions ...string) *writers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -410,7 +408,7 @@ func (k *noted) writeAllTheTime(t *testing.T, versions ...string) *writers {
 	return w
 }
 
-// writeOne notes a turn in a label.
+// writeOne writes the turn as a label.
 func (k *noted) writeOne(ctx context.Context, w *writers, version, name string, turn int) {
 	change := fmt.Sprintf(`{"metadata":{"labels":{"turn-%s":"%d"}}}`, version, turn)
 	err := cluster.Patch(ctx, k.object(version, name), client.RawPatch("application/merge-patch+json", []byte(change)))
@@ -433,13 +431,13 @@ func (w *writers) stop(t *testing.T) {
 	}
 }
 
-// checkWritten: what clients wrote is there, and what they did not touch, too.
+// checkWritten: all writes of clients are stored, and the other fields are unchanged.
 func (k *noted) checkWritten(t *testing.T, w *writers) {
 	t.Helper()
 	stored := k.stored(t)
 	for version, turns := range w.turns {
 		for name, turn := range turns {
-			// A write whose answer was not awaited may be one turn on.
+			// A write whose response was not awaited may be one turn ahead.
 			if got, err := strconv.Atoi(stored[name].Metadata.Labels["turn-"+version]); err != nil || got < turn {
 				t.Errorf("turn %d of %s at %s is lost: it is %d, %v", turn, name, version, got, err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,13 +21,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestOrders applies a policy and the versions of its CustomResourceDefinition in
-// each order that there is. What is read at the end is right where there was no
-// window, and where there was one, it is told what was written in it.
+// TestOrders applies a policy and the versions of its CRD in every order. Reads at the end are
+// correct if there was no unconverted window. Otherwise the policy lists the objects that were
+// written in it.
 func TestOrders(t *testing.T) {
 	orders := map[string]struct {
 		play func(t *testing.T, group string)
-		// written are the objects that were written in the window, nil for no window.
+		// written are the objects that were written in the window; nil without a window.
 		written []string
 	}{
 		"policy first":                   {policyFirst, nil},
@@ -64,7 +65,7 @@ func policyFirst(t *testing.T, group string) {
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
-// rulesAhead: the rules speak of a version that comes later than the others.
+// rulesAhead: the rules name a version that is added later.
 func rulesAhead(t *testing.T, group string) {
 	define(t, group, "v1beta1")
 	createPolicy(t, group, nil)
@@ -77,26 +78,22 @@ func rulesAhead(t *testing.T, group string) {
 }
 
 func versionFirst(t *testing.T, group string) {
-	define(t, group, "v1beta1")
-	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
-	createPolicy(t, group, nil)
-	waitForServed(t, group, "v1beta1")
-	nextSecond(t, group)
-	serve(t, group, "v1beta1", "v1")
-	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
-	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
-	checkReads(t, group, "before", "a.example.com", "1")
+	addVersion(t, group, "v1beta1", "v1")
 	checkReads(t, group, "at-old", "c.example.com", "3")
 }
 
-func storageAtOnce(t *testing.T, group string) {
+func storageAtOnce(t *testing.T, group string) { addVersion(t, group, "v1", "v1beta1") }
+
+// addVersion serves versions, the first of them stored, and writes at both before the converter is
+// active.
+func addVersion(t *testing.T, group string, versions ...string) {
+	t.Helper()
 	define(t, group, "v1beta1")
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
 	createPolicy(t, group, nil)
 	waitForServed(t, group, "v1beta1")
 	nextSecond(t, group)
-	serve(t, group, "v1", "v1beta1")
+	serve(t, group, versions...)
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
 	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
@@ -118,7 +115,7 @@ func nothingWritten(t *testing.T, group string) {
 	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
 }
 
-// replaced: what drops spec.conversion opens a window, however short.
+// replaced: dropping spec.conversion opens a window, however short.
 func replaced(t *testing.T, group string) {
 	policyFirst(t, group)
 	name := "crontabs." + group
@@ -134,7 +131,7 @@ func replaced(t *testing.T, group string) {
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
 }
 
-// serve changes the versions as kubectl apply does: spec.conversion stays.
+// serve changes the versions like kubectl apply, which keeps spec.conversion.
 func serve(t *testing.T, group string, versions ...string) {
 	t.Helper()
 	expect.Eventually(t, "the versions are changed", func() (bool, string) {
@@ -154,8 +151,7 @@ func waitForServed(t *testing.T, group string, versions ...string) {
 	})
 }
 
-// nextSecond waits until what is written now is later than all before: API servers
-// remember writes to the second.
+// nextSecond waits until later writes have a later time: managedFields record seconds.
 func nextSecond(t *testing.T, group string) {
 	t.Helper()
 	last := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTabList"}}
@@ -163,7 +159,7 @@ func nextSecond(t *testing.T, group string) {
 	expect.Eventually(t, "the next second", func() (bool, string) {
 		clock := &eventsv1.Event{}
 		clock.GenerateName, clock.Namespace = "clock-", "default"
-		clock.EventTime, clock.Action, clock.Reason, clock.ReportingController, clock.ReportingInstance, clock.Type = nowMicro(), "x", "x", "test/x", "x", "Normal"
+		clock.EventTime, clock.Action, clock.Reason, clock.ReportingController, clock.ReportingInstance, clock.Type = metav1.NowMicro(), "x", "x", "test/x", "x", "Normal"
 		err := cluster.Create(t.Context(), clock)
 		for _, item := range last.Items {
 			created := item.GetCreationTimestamp()
@@ -175,8 +171,7 @@ func nextSecond(t *testing.T, group string) {
 	})
 }
 
-// checkNeverWrong: at a version that the rules are not in force for yet, a read
-// fails, or is right.
+// checkNeverWrong: at a version without active rules, a read fails, or is correct.
 func checkNeverWrong(t *testing.T, pod *testConverter, group string) {
 	t.Helper()
 	expect.Eventually(t, "the new version is read", func() (bool, string) {
@@ -216,8 +211,7 @@ func checkNoGap(t *testing.T, group string) {
 	}
 }
 
-// checkGap: the status names the objects, and both the policy and the
-// CustomResourceDefinition have an event that warns.
+// checkGap: the status lists the objects, and the policy and the CRD have a warning event.
 func checkGap(t *testing.T, group string, written []string) {
 	t.Helper()
 	name := "crontabs." + group

@@ -31,21 +31,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// imagePort is where the image listens, at an address of its own.
+// imagePort is the port of the image, at an address of its own.
 const imagePort = 19443
 
-// ownConverter is a converter that a user brings: written by hand, with a certificate
-// that it takes from a Secret.
+// ownConverter is a converter of a user: hand-written, with a certificate from a Secret.
 type ownConverter struct {
 	policy, serverName string
-	// secret is what it mounts, or a copy of it.
+	// secret is the mounted Secret, or the source of its copy.
 	secret      string
 	certificate atomic.Pointer[tls.Certificate]
-	// run does what is done once the policy is there.
+	// run is called once the policy exists.
 	run func(t *testing.T)
 }
 
-// startImage plays the Deployment of an image, with one pod.
+// startImage acts as the Deployment of an image, with one pod.
 func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 	t.Helper()
 	policy := "crontabs." + group
@@ -59,7 +58,7 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		c.listen(t, net.JoinHostPort(pod.ip, fmt.Sprint(imagePort)))
 		port := c.listen(t, net.JoinHostPort(outside, "0"))
 		testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: deployment.Name + "-0", IP: pod.ip,
-			Node: "node"}) // who is nowhere has mounted nothing
+			Node: "node"}) // a pod without a node has mounted nothing
 		testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: names.Child(policy)}, nil, outside,
 			map[string]int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].Name: port})
 	}
@@ -77,7 +76,7 @@ func imageDeployment(t *testing.T, policy string) *appsv1.Deployment {
 	return &list.Items[0]
 }
 
-// startService plays a converter that is behind a Service of its own.
+// startService starts a converter behind a Service of its own.
 func startService(t *testing.T, group string) (made *ownConverter, spec string) {
 	t.Helper()
 	policy, name := "crontabs."+group, strings.ReplaceAll(group, ".", "-")
@@ -93,7 +92,7 @@ func startService(t *testing.T, group string) (made *ownConverter, spec string) 
 	return c, "service: {namespace: default, name: " + name + "}"
 }
 
-// startURL plays a converter that has an address and no name.
+// startURL starts a converter with an address and without a name.
 func startURL(t *testing.T, group string) (made *ownConverter, spec string) {
 	t.Helper()
 	policy := "crontabs." + group
@@ -103,8 +102,8 @@ func startURL(t *testing.T, group string) (made *ownConverter, spec string) {
 	return c, fmt.Sprintf("url: {url: 'https://%s/crontabs'}", net.JoinHostPort(outside, fmt.Sprint(port)))
 }
 
-// mount loads the certificate, and again when it has changed, as kubelets and the client that
-// copies Secrets do: a while later.
+// mount loads the certificate, and reloads it after changes with a delay, like kubelets and clients
+// that copy Secrets.
 func (c *ownConverter) mount(t *testing.T) {
 	t.Helper()
 	expect.Eventually(t, "there is a certificate to serve", func() (bool, string) {
@@ -120,7 +119,7 @@ func (c *ownConverter) mount(t *testing.T) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				_ = c.load(t) // what is not there, or no pair yet, is loaded later
+				_ = c.load(t) // a missing or incomplete pair is loaded later
 			}
 		}
 	}()
@@ -138,8 +137,8 @@ func (c *ownConverter) load(t *testing.T) error {
 	return err
 }
 
-// listen serves until the test ends, and returns the port. Each call needs a
-// connection of its own, so that each verifies the certificate.
+// listen serves until the test ends, and returns the port. Each request needs its own connection,
+// so that each verifies the certificate.
 func (c *ownConverter) listen(t *testing.T, address string) int32 {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -159,7 +158,7 @@ func (c *ownConverter) listen(t *testing.T, address string) int32 {
 	return int32(listener.Addr().(*net.TCPAddr).Port)
 }
 
-// convertByHand splits hostPort into host and port for v1, and joins them for others.
+// convertByHand splits hostPort into host and port for v1, and joins them for other versions.
 func convertByHand(w http.ResponseWriter, r *http.Request) {
 	review := &apiextensionsv1.ConversionReview{}
 	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.Request == nil {

@@ -31,22 +31,22 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// behaviour is what is put in front of a converter; nothing in the zero value.
+// behaviour changes how a converter answers. The zero value changes nothing.
 type behaviour struct {
-	// answer answers in its place.
+	// answer replaces the converter's handler.
 	answer func(converter http.Handler, w http.ResponseWriter, r *http.Request)
-	// untrusted makes the certificate that of an authority that no one trusts.
+	// untrusted uses a certificate of an authority that nobody trusts.
 	untrusted bool
-	// refuses makes nothing listen.
+	// refuses refuses connections.
 	refuses bool
 }
 
-// testConverter is the one converter pod of a policy.
+// testConverter is the only converter pod of a policy.
 type testConverter struct {
 	policy string
-	// ip is where the manager reaches it.
+	// ip is the pod's address for the manager.
 	ip string
-	// toManager and toAPIServer are how it behaves to each.
+	// toManager and toAPIServer are its behaviour to each of them.
 	toManager, toAPIServer atomic.Pointer[behaviour]
 	handler                atomic.Pointer[webhook.Handler]
 	certificate            atomic.Pointer[tls.Certificate]
@@ -56,7 +56,7 @@ type testConverter struct {
 
 var pods atomic.Int32
 
-// startConverter plays the policy's Deployment, with one pod.
+// startConverter acts as the policy's Deployment, with one pod.
 func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviour) *testConverter {
 	t.Helper()
 	n := pods.Add(1)
@@ -67,7 +67,7 @@ func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviou
 	return c
 }
 
-// roll brings the pod to what the Deployment asks for.
+// roll updates the pod to the Deployment's template.
 func (c *testConverter) roll(t *testing.T) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
@@ -88,7 +88,7 @@ func (c *testConverter) roll(t *testing.T) {
 	testenv.RolledOut(t, cluster, deployment, 1)
 }
 
-// load mounts plans and certificate.
+// load loads the rulesets and the certificate that the pod mounts.
 func (c *testConverter) load(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	var plans []webhook.Ruleset
@@ -113,7 +113,7 @@ func (c *testConverter) load(t *testing.T, deployment *appsv1.Deployment) {
 	c.certificate.Store(&pair)
 }
 
-// listen serves as one of the two sides sees it, and returns the port.
+// listen serves with the behaviour to one side, and returns the port.
 func (c *testConverter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
 	t.Helper()
 	var listener net.Listener
@@ -156,7 +156,7 @@ func (c *testConverter) startPod(t *testing.T, deployment *appsv1.Deployment) {
 	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: c.ip})
 }
 
-// expose puts the pod behind its Service, where the API server calls it.
+// expose adds the pod to its Service, where the API server calls it.
 func (c *testConverter) expose(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	port := c.port
@@ -167,7 +167,6 @@ func (c *testConverter) expose(t *testing.T, deployment *appsv1.Deployment) {
 		outside, map[string]int32{"https": port})
 }
 
-// behave changes what is in front of the converter.
 func (c *testConverter) behave(t *testing.T, toManager, toAPIServer behaviour) {
 	t.Helper()
 	refused := c.toManager.Load().refuses

@@ -21,10 +21,10 @@ import (
 
 const held = 12
 
-// TestPreservedDataGetsItsPlace: objects hold notes of v1beta1 in annotations. When v1
-// gets the field, the manager has a run make data of them. One note does not fit, and
-// keeps v1beta1 until it is corrected.
-func TestPreservedDataGetsItsPlace(t *testing.T) {
+// TestPreservedDataBecomesFields: objects preserve notes of v1beta1 in annotations. When v1 gets
+// the field, the manager starts a run that converts the notes to data. One note does not fit, and
+// blocks the removal of v1beta1 until it is corrected.
+func TestPreservedDataBecomesFields(t *testing.T) {
 	t.Parallel()
 	k := newNoted(t, "places.example.com", "v1", "v1beta1")
 	k.follow(t, func(policy *v1alpha1.ConversionPolicy) {
@@ -61,7 +61,7 @@ func TestPreservedDataGetsItsPlace(t *testing.T) {
 	k.waitUnblocked(t, v1alpha1.BlockedPreservedDataUnknown)
 }
 
-// checkPlaced looks at what the status says of the run that gave notes their place.
+// checkPlaced checks the status of the run that moved the notes.
 func (k *noted) checkPlaced(t *testing.T) {
 	t.Helper()
 	is := getPolicy(t, k.policy).Status
@@ -83,9 +83,9 @@ func (k *noted) checkPlaced(t *testing.T) {
 	}
 }
 
-// TestAcceptedLosses: what objects hold of a version keeps it, until each of its fields
-// is accepted. Then exactly these are taken from the objects, while clients write them,
-// and after that the version is removed.
+// TestAcceptedLosses: preserved values of a version block its removal until each of its fields is
+// accepted. Then only these are removed from the objects, while clients write them, and afterwards
+// the version is removed.
 func TestAcceptedLosses(t *testing.T) {
 	t.Parallel()
 	k := newNoted(t, "accepted.example.com", "v1", "v1beta1", "v1alpha1")
@@ -141,10 +141,10 @@ func TestAcceptedLosses(t *testing.T) {
 	}
 }
 
-// TestALossThatWasNotAccepted: what was counted while clients could write the version
-// says nothing, so objects are counted again. While accepted values are taken from them,
-// a late writer brings one of another field. It stays, and keeps the version.
-func TestALossThatWasNotAccepted(t *testing.T) {
+// TestUnacceptedLoss: a count from the time when clients could write the version is stale, so
+// objects are counted again. While accepted values are removed, a late writer adds one of another
+// field. It is not removed, and blocks the removal of the version.
+func TestUnacceptedLoss(t *testing.T) {
 	t.Parallel()
 	k := newNoted(t, "late.example.com", "v1", "v1beta1", "v1alpha1")
 	k.follow(t, nil)
@@ -177,10 +177,10 @@ func TestALossThatWasNotAccepted(t *testing.T) {
 	}
 }
 
-// TestACleanupThatEndsWithItsManager: the manager dies after some objects, one of them
-// with an answer that it never gets. The next one goes on with those that are left, and
-// removes the version after that. It runs alone, as it has no manager for a moment.
-func TestACleanupThatEndsWithItsManager(t *testing.T) {
+// TestManagerDiesDuringCleanup: the manager dies after some objects, without the response for the
+// last one. The next manager continues with the others, and then removes the version. The test is
+// not parallel, because there is no manager for a moment.
+func TestManagerDiesDuringCleanup(t *testing.T) {
 	k := newNoted(t, "crash.example.com", "v1", "v1beta1")
 	k.follow(t, nil)
 	k.migrate(t)

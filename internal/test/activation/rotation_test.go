@@ -27,9 +27,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestRotationOfOwnConverters replaces the authority of converters that users bring,
-// while an object is read all the time through the API server, each time by a new
-// connection. No read fails, and the CustomResourceDefinition is written twice.
+// TestRotationOfOwnConverters rotates the authority of converters of users, while an object is read
+// through the API server, each time with a new connection. No read fails, and the CRD is written
+// twice.
 func TestRotationOfOwnConverters(t *testing.T) {
 	const selfManaged, secret = "{selfManaged: {}}", "{secret: {name: %s}}"
 	cases := map[string]struct {
@@ -82,7 +82,8 @@ func createOwn(t *testing.T, name, converter, certs string) {
 	expect.NoError(t, cluster.Create(t.Context(), policy))
 }
 
-// theirs is a Secret that another client keeps, by an authority of its own.
+// theirs creates a Secret with the certificate of another authority, which another client
+// maintains.
 func theirs(t *testing.T, name, serverName string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
@@ -93,7 +94,7 @@ func theirs(t *testing.T, name, serverName string) *corev1.Secret {
 		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate}}
 }
 
-// exchange renews that Secret by another authority.
+// exchange renews that Secret with another authority.
 func exchange(t *testing.T, name, serverName string) {
 	t.Helper()
 	there := &corev1.Secret{}
@@ -102,8 +103,7 @@ func exchange(t *testing.T, name, serverName string) {
 	expect.NoError(t, cluster.Update(t.Context(), there))
 }
 
-// waitRotated waits until one authority is trusted, another one than before, and
-// nothing is left to do.
+// waitRotated waits until only a new authority is trusted, and the rotation is complete.
 func waitRotated(t *testing.T, policy string, before []byte) {
 	t.Helper()
 	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
@@ -117,7 +117,7 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 	})
 }
 
-// reading is what reads one object again and again.
+// reading reads one object repeatedly.
 type reading struct {
 	ends, ended   chan struct{}
 	reads, failed atomic.Int64
@@ -157,7 +157,7 @@ func (r *reading) read(t *testing.T, group string) {
 	}
 }
 
-// stop holds that no read has failed.
+// stop fails the test if a read failed.
 func (r *reading) stop(t *testing.T) {
 	t.Helper()
 	close(r.ends)

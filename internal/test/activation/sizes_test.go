@@ -28,8 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
-// sized are two versions, of which the hub, which is stored, has a field without a limit
-// that the other one lacks.
+// sized is a kind with two versions. Only the hub, which is stored, has a field without a limit.
 type sized struct{ group, policy string }
 
 func defineSized(t *testing.T, group string) *sized {
@@ -68,7 +67,7 @@ func (k *sized) write(t *testing.T, version, name string) error {
 	return cluster.Patch(t.Context(), k.object(version, name, "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"team":"b"}}`)))
 }
 
-// wantRefused expects an error with all parts.
+// wantRefused expects an error that contains all parts.
 func wantRefused(t *testing.T, what string, err error, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -78,7 +77,7 @@ func wantRefused(t *testing.T, what string, err error, parts ...string) {
 	}
 }
 
-// wantReads gets and lists an object at a version at which it has no room.
+// wantReads gets and lists an object at a version for which it is too large.
 func (k *sized) wantReads(t *testing.T, version, name string) {
 	t.Helper()
 	read := k.object(version, name, "", "")
@@ -109,7 +108,7 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 	}
 }
 
-// stored are the raw bytes in etcd, by the names of objects. None is a truncated form.
+// stored returns the bytes in etcd by object, and fails the test if one was truncated.
 func (k *sized) stored(t *testing.T) map[string]string {
 	t.Helper()
 	entries, _, err := storage.List(t.Context(), "/registry/"+k.group+"/")
@@ -132,10 +131,10 @@ func (k *sized) oversized(t *testing.T) (*v1alpha1.OversizedStatus, *metav1.Cond
 	return is.OversizedObjects, apimeta.FindStatusCondition(is.Conditions, v1alpha1.OversizedObjectsCondition)
 }
 
-// TestObjectsTooLarge: an object from before the policy holds more than fits. All
-// versions can be read, the policy tells of the object before any client asks, and what
-// would lose data is refused, also while the storage version moves to the version that
-// lacks the field and back. Nothing of that is ever stored.
+// TestObjectsTooLarge: an object from before the policy is too large for annotations. All versions
+// can be read, the policy reports the object before any client reads it, and writes that would lose
+// data are rejected, also while the storage version changes to the version that lacks the field and
+// back. No truncated object is ever stored.
 func TestObjectsTooLarge(t *testing.T) {
 	t.Parallel()
 	k := defineSized(t, "sized.example.com")
@@ -185,14 +184,14 @@ func TestObjectsTooLarge(t *testing.T) {
 	store("v1")
 	check()
 
-	// The webhook configuration is the operator's, as is spec.conversion.
+	// The operator owns the webhook configuration, like spec.conversion.
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: names.Admission(k.policy)}}
 	expect.NoError(t, cluster.Delete(t.Context(), configuration))
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonAdmissionDrifted, []string{"somebody deleted"})
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	check()
 
-	// A converter that is away keeps no one from writing at the storage version.
+	// Without a converter, objects can still be written at the storage version.
 	pod.toAPIServer.Store(&behaviour{answer: notFound})
 	expect.NoError(t, k.write(t, "v1", "small"))
 	pod.toAPIServer.Store(&behaviour{})

@@ -44,31 +44,31 @@ import (
 
 const (
 	system = "conversion-system"
-	// atOnce is how many tests run at once: they wait more than they work.
+	// atOnce is the number of parallel tests, which mostly wait.
 	atOnce = 8
-	// proofLifetime is short, so that pods are asked again while a test waits.
+	// proofLifetime is short, so that pods are probed again during a test.
 	proofLifetime = 2 * time.Second
-	// failureWindow is short, so that a test sees the end of it.
+	// failureWindow is short, so that a test sees its end.
 	failureWindow = 5 * time.Second
 )
 
 var (
-	// cluster writes as users do.
+	// cluster is the client of users.
 	cluster client.WithWatch
-	// outside is an address of this machine that an EndpointSlice may have.
+	// outside is an address of this machine that an EndpointSlice accepts.
 	outside string
-	// storage has what the API server stores.
+	// storage is the etcd behind the API server.
 	storage etcd.Client
-	// server starts what has to act as a user.
+	// server adds users to the API server.
 	server *testenv.Server
-	// manager is the one that runs.
+	// manager is the running one.
 	manager *process
 )
 
-// process is a manager, with what a test does to its requests.
+// process is a manager whose requests a test can intercept.
 type process struct {
 	config *rest.Config
-	// stop ends it, and ended tells that it has.
+	// stop ends it; ended is closed afterwards.
 	stop  context.CancelFunc
 	ended <-chan error
 }
@@ -77,8 +77,8 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	testenv.Main(m, atOnce, testenv.Options{
 		CRDs: []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
-		// The API server calls the endpoints of a Service: nothing forwards its address.
-		// A migration asks it at the address that it advertises.
+		// The API server calls endpoints directly, as nothing forwards the address of a Service. A
+		// migration connects to the advertised address.
 		Arguments: map[string]string{"enable-aggregator-routing": "true", "bind-address": "0.0.0.0"},
 	}, prepare)
 }
@@ -115,7 +115,7 @@ func outsideAddress() string {
 	return ""
 }
 
-// install gives the manager the rights that it is installed with, and no others.
+// install creates exactly the rights of the installation for the manager.
 func install(ctx context.Context) error {
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
 		return err
@@ -156,7 +156,7 @@ func createAll(ctx context.Context, documents io.Reader) error {
 	}
 }
 
-// startManager starts a manager that reaches the API server through taps.
+// startManager starts a manager whose requests pass the taps.
 func startManager(kubeconfig *rest.Config) (*process, error) {
 	config := rest.CopyConfig(kubeconfig)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
@@ -185,8 +185,7 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	return &process{config: kubeconfig, stop: cancel, ended: ended}, nil
 }
 
-// restart ends the manager, and starts another. A test that does so does not run
-// beside others.
+// restart replaces the manager. Tests that call it are not parallel.
 func restart(t *testing.T) {
 	t.Helper()
 	manager.stop()
@@ -203,18 +202,16 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// tapped is how the manager reaches the API server: writes of a group's objects pass
-// the tap that a test has set for it.
+// tapped is the manager's transport: writes of a group's objects pass the tap of a test.
 type tapped struct{ next http.RoundTripper }
 
-// tap answers a patch in the API server's place, or by passing it on.
+// tap handles a patch: it calls pass to send it to the API server, or makes a response.
 type tap func(r *http.Request, body string, pass func() (*http.Response, error)) (*http.Response, error)
 
-// taps are those of groups, by their names.
+// taps by group.
 var taps sync.Map
 
-// setTap lets a function see the manager's patches of objects of a group, and of its
-// CustomResourceDefinition, until the test ends.
+// setTap intercepts the manager's patches of a group's objects and of its CRD, until the test ends.
 func setTap(t *testing.T, group string, f tap) {
 	t.Helper()
 	taps.Store(group, f)

@@ -24,17 +24,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// applied is what a manager applies to the gadget "one", and what comes of it.
+// applied is a manager's apply of the gadget "one", with the expected result.
 type applied struct {
 	what             string
 	version, manager string
 	fields           string
 	force            bool
-	// conflict is what the API server says when it refuses.
+	// conflict is the error of the API server, if any.
 	conflict string
 	// old and current are all fields afterwards, at v1alpha1 and at v1.
 	old, current string
-	// owners are the managers' fields, by the manager's name and its version.
+	// owners are the managers' fields, by name and version of the manager.
 	owners string
 }
 
@@ -43,7 +43,7 @@ func (k *kind) apply(t *testing.T, version, manager, fields string, force bool) 
 	return k.at(version).Apply(t.Context(), "one", k.gadget(t, version, "one", fields), metav1.ApplyOptions{FieldManager: manager, Force: force})
 }
 
-// play applies, and applies again: that writes nothing.
+// play applies twice: the second time writes nothing.
 func (a applied) play(t *testing.T, k *kind) {
 	t.Helper()
 	got, err := k.apply(t, a.version, a.manager, a.fields, a.force)
@@ -65,7 +65,7 @@ func (a applied) play(t *testing.T, k *kind) {
 	wantOwners(t, a.what, current, a.owners)
 }
 
-// wantOwners compares the object's managers, known by name and version, with YAML.
+// wantOwners compares managedFields, by manager and version, with YAML.
 func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, owners string) {
 	t.Helper()
 	got := map[string]any{}
@@ -79,7 +79,7 @@ func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, ow
 	}
 }
 
-// testApply has three managers at three versions.
+// testApply uses three managers at three versions.
 func testApply(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "apply")
 	for _, step := range []applied{
@@ -122,7 +122,7 @@ func testApply(t *testing.T, s *apiServer) {
 		{
 			what: "the same values at the old version, and no string", version: "v1alpha1", manager: "old",
 			fields: "spec: {count: 5, ports: [{name: http, number: 80}]}",
-			// The string cannot go by half, and half of it belongs to another manager.
+			// The string is a unit, and half of it belongs to another manager.
 			old:     "spec: {hostPort: 'a:80', count: 5, ports: [{name: http, number: 80}]}",
 			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 5}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
 			owners: `{old v1alpha1: {f:spec: {f:count: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}}}}}, mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
@@ -151,8 +151,8 @@ func testApply(t *testing.T, s *apiServer) {
 		},
 		{
 			what: "one of two that are preserved at v1beta1", version: "v1", manager: "new", fields: "spec: {ports: [{name: http, weight: 5}]}",
-			// To the API server, what is preserved is one field, which is still
-			// there. So the tier stays, and belongs to no one.
+			// For the API server, preserved data is one field, which still exists. So the tier
+			// stays, without an owner.
 			old:     "spec: {hostPort: 'a:80', ports: [{name: http}]}",
 			current: "spec: {endpoint: {host: a, port: 80}, tier: gold, ports: [{name: http, weight: 5}]}",
 			owners: `{mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
@@ -169,9 +169,9 @@ func testApply(t *testing.T, s *apiServer) {
 	}
 }
 
-// testApplyKept has a manager at the old version that applies what is preserved
-// there, as of a manifest that was read from the cluster: it owns what it holds.
-func testApplyKept(t *testing.T, s *apiServer) {
+// testApplyPreserved: a manager applies preserved data at the old version, as in a manifest that
+// was read from the cluster, and owns it.
+func testApplyPreserved(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "kept")
 	const annotation = "metadata: {annotations: {conversion-operator.io/v1.gadgets.kept.example.com: '{\"format\":2,\"fields\":{\"/spec/tier\":\"gold\"}}'}}"
 	for _, step := range []applied{
@@ -214,9 +214,8 @@ func testApplyKept(t *testing.T, s *apiServer) {
 	}
 }
 
-// testApplyEmptied has a manager whose only field that the old version has goes:
-// while the API server looks at the object at the old version, it makes the spec
-// null there. What is preserved for the spec is in the object all the same.
+// testApplyEmptied: a manager removes its only field at the old version. When the API server reads
+// the object at that version, spec becomes null. The preserved data of spec stays in the object.
 func testApplyEmptied(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "nothing")
 	const labelled = "old v1alpha1: {f:metadata: {f:labels: {f:a: {}}}}"
@@ -238,10 +237,9 @@ func testApplyEmptied(t *testing.T, s *apiServer) {
 	}
 }
 
-// testRetiredVersion retires a version that managers applied at. One of them
-// moves on to the new version. What the other one owns stays its own as long as
-// the version exists, served or not. Once the version is gone no one can apply,
-// until the entry that names it is gone from managedFields.
+// testRetiredVersion retires a version at which managers applied. One of them continues at the new
+// version. The other one's fields remain its own as long as the version exists, served or not.
+// After the removal, every apply fails until managedFields no longer name the version.
 func testRetiredVersion(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "retired")
 	for _, step := range []applied{
@@ -288,7 +286,7 @@ func testRetiredVersion(t *testing.T, s *apiServer) {
 	wantOwners(t, "in the end", one, "{moving v1: {f:spec: {f:endpoint: {f:host: {}, f:port: {}}, f:scaling: {f:replicas: {}}}}}")
 }
 
-// clearManagers takes the entries of a version out of managedFields.
+// clearManagers removes the entries of a version from managedFields.
 func (k *kind) clearManagers(t *testing.T, version string) {
 	t.Helper()
 	var patch []string

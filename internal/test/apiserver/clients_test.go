@@ -17,9 +17,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// testOldClients has fifty gadgets of the new version, and a client at each old
-// version that reads, edits two fields, and writes the whole object. Nothing
-// else changes, whatever the stored version is, and in whatever order they come.
+// testOldClients creates fifty gadgets at the new version. A client at each old version reads them,
+// changes two fields, and writes the whole object. Nothing else changes, in any storage version and
+// any order.
 func testOldClients(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "clients")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -49,7 +49,7 @@ func testOldClients(t *testing.T, s *apiServer) {
 	}
 }
 
-// edit is a client's read, edit and write of the whole object.
+// edit reads, changes and writes the whole object.
 func (k *kind) edit(t *testing.T, version, name, team string, replicas int64) {
 	t.Helper()
 	object := k.get(t, version, name)
@@ -60,8 +60,8 @@ func (k *kind) edit(t *testing.T, version, name, team string, replicas int64) {
 	expect.NoError(t, err)
 }
 
-// randomSpec is a spec of v1 with some of its fields. Some hosts cannot be told
-// from a port in the string that v1alpha1 has of both.
+// randomSpec returns a spec of v1 with some fields. Some hosts contain a colon, and cannot be
+// separated from the port in the string of v1alpha1.
 func randomSpec(random *rand.Rand) map[string]any {
 	spec := map[string]any{}
 	endpoint := map[string]any{}

@@ -26,10 +26,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// host is where the API server finds converters.
+// host is the API server's address for converters.
 const host = "localhost"
 
-// converter is what runs in a converter pod.
+// converter acts as a converter pod.
 type converter struct {
 	plan      *conversion.Ruleset
 	engine    *conversion.Converter
@@ -39,8 +39,8 @@ type converter struct {
 	stop      func()
 }
 
-// newConverter starts a converter for a plan. The plan goes through its file
-// form, as it does on its way to a converter pod.
+// newConverter starts a converter for a ruleset, which is encoded and decoded as for a converter
+// pod.
 func newConverter(t *testing.T, compiled *conversion.Ruleset) *converter {
 	t.Helper()
 	text, err := compiled.Marshal()
@@ -55,7 +55,7 @@ func newConverter(t *testing.T, compiled *conversion.Ruleset) *converter {
 	return c
 }
 
-// certify makes the converter's certificate.
+// certify issues the converter's certificate.
 func (c *converter) certify(t *testing.T) {
 	t.Helper()
 	authority, err := pki.NewAuthority("converters of tests", time.Now(), time.Hour)
@@ -67,7 +67,7 @@ func (c *converter) certify(t *testing.T) {
 	expect.NoError(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSPrivateKeyKey), leaf.Key, 0o600))
 }
 
-// start starts the server, which runs until stop or the end of the test.
+// start starts the server, until stop or the end of the test.
 func (c *converter) start(t *testing.T) {
 	t.Helper()
 	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
@@ -88,7 +88,7 @@ func (c *converter) start(t *testing.T) {
 	})
 }
 
-// handler answers by the converter's plan.
+// handler converts by the ruleset.
 func (c *converter) handler() *webhook.Handler {
 	return webhook.NewHandler([]webhook.Ruleset{{Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
 		webhook.HandlerOptions{CRD: c.plan.CRD, Group: c.plan.Group, Log: logr.Discard()})
@@ -101,12 +101,12 @@ func closeIfOpen(connection net.Conn) error {
 	return connection.Close()
 }
 
-// path is where the converter is asked for its plan.
+// path is the URL path of the ruleset.
 func (c *converter) path() string { return webhook.ConvertPath + "/" + c.plan.Hash() }
 
 func (c *converter) address() string { return net.JoinHostPort(host, strconv.Itoa(c.port)) }
 
-// conversion is what a CustomResourceDefinition says of this converter.
+// conversion returns spec.conversion for this converter.
 func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
@@ -119,7 +119,7 @@ func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// freePort is one that no one listens at.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")

@@ -20,7 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// mix stores gadgets of all versions in a namespace.
+// mix creates gadgets that are stored in all versions.
 func (k *kind) mix(t *testing.T, namespace string) {
 	t.Helper()
 	for _, storage := range versions {
@@ -38,8 +38,8 @@ func (k *kind) mix(t *testing.T, namespace string) {
 	}
 }
 
-// testDeleteDefinition deletes the CustomResourceDefinition with its gadgets, of
-// which one has a finalizer that its owner removes at the old version.
+// testDeleteDefinition deletes the CRD with its gadgets. One of them has a finalizer that its owner
+// removes at the old version.
 func testDeleteDefinition(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "deleted")
 	k.mix(t, namespace)
@@ -65,8 +65,8 @@ func testDeleteDefinition(t *testing.T, s *apiServer) {
 	}
 }
 
-// testDeleteCollection empties a namespace that is being deleted, as Kubernetes'
-// own namespace controller does it: by one request at one of the versions.
+// testDeleteCollection empties a terminating namespace like the namespace controller: with one
+// request at one of the versions.
 func testDeleteCollection(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "emptied")
 	for _, version := range versions {

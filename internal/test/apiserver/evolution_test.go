@@ -20,21 +20,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// age is what a kind is at one time: the schemas of spec in v1 and v2, and the rules.
-type age struct{ v1, v2, rules string }
+// twoVersions has the schemas of spec in v1 and v2, and the rules.
+type twoVersions struct{ v1, v2, rules string }
 
-// versions writes them as those of a CustomResourceDefinition that stores one of them.
-func (a age) versions(storage string) string {
-	var out strings.Builder
-	for name, spec := range map[string]string{"v1": a.v1, "v2": a.v2} {
-		fmt.Fprintf(&out, "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n",
-			name, name == storage, spec)
-	}
-	return out.String()
+// versions returns the versions of a CRD with a storage version.
+func (k twoVersions) versions(storage string) string {
+	const version = "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n"
+	return fmt.Sprintf(version+version, "v1", storage == "v1", k.v1, "v2", storage == "v2", k.v2)
 }
 
-// evolve changes schemas and rules at once, and goes on when API servers have followed.
-func (k *kind) evolve(t *testing.T, to age, storage string) {
+// installTwo installs a kind that is stored at v1.
+func (s *apiServer) installTwo(t *testing.T, name string, two twoVersions) *kind {
+	t.Helper()
+	return s.install(t, name, two.versions("v1"), two.rules)
+}
+
+// evolve changes schemas and rules, and returns when the API server uses them.
+func (k *kind) evolve(t *testing.T, to twoVersions, storage string) {
 	t.Helper()
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(to.versions(storage)), &versions))
@@ -64,8 +66,8 @@ func storageOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// rewrite writes an object in the storage version, as a migration does; and so at
-// another one, by which preserved values become data that have a place now.
+// rewrite writes an object at the storage version, as a migration does, or at another one, which
+// moves preserved values to fields that exist now.
 func (k *kind) rewrite(t *testing.T, version, name string) {
 	t.Helper()
 	expect.Success(t, name+" is rewritten", func(ctx context.Context) error {
@@ -74,7 +76,7 @@ func (k *kind) rewrite(t *testing.T, version, name string) {
 	})
 }
 
-// preservedOf are the paths of what an object holds of a version in its annotations.
+// preservedOf returns the paths of a version's preserved data in an object.
 func (k *kind) preservedOf(t *testing.T, object *unstructured.Unstructured, version string) []string {
 	t.Helper()
 	converter, err := conversion.NewConverter(k.plan)
@@ -94,55 +96,55 @@ const (
 	keyed    = "ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}%s}}}"
 )
 
-// rulesOf are those of the spoke v1, or of v2 where v1 is the hub.
+// rulesOf returns the rules of the spoke v1, or of v2 if v1 is the hub.
 func rulesOf(hub, rules string) string {
 	spoke := map[string]string{"v1": "v2", "v2": "v1"}[hub]
 	return "{hub: " + hub + ", spokes: [{version: " + spoke + ", rules: [" + rules + "]}]}"
 }
 
-// changes are what gives a preserved field a place, or another one.
+// changes give a preserved field a place, or another one.
 var changes = map[string]struct {
-	before, after age
-	// spec is that of an object at v1, data what etcd has in v2 once it was written at
-	// v1 by the rules of after, preserved what is in its annotation then.
+	before, after twoVersions
+	// spec is an object's spec at v1. data is in etcd in v2 after a write at v1 by the new rules,
+	// with preserved in the annotation.
 	spec, data string
 	preserved  []string
 }{
 	"added": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}, note: {type: string}", rulesOf("v2", moveA)},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}, note: {type: string}", rulesOf("v2", moveA)},
 		spec:   "a: '1', note: precious", data: "b: '1', note: precious",
 	},
 	"moved": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}, remark: {type: string}", rulesOf("v2", moveA+", {move: {from: .spec.note, to: .spec.remark}}")},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}, remark: {type: string}", rulesOf("v2", moveA+", {move: {from: .spec.note, to: .spec.remark}}")},
 		spec:   "a: '1', note: precious", data: "b: '1', remark: precious",
 	},
 	"translated": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}, worth: {type: string}", rulesOf("v2", moveA+", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}")},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}, worth: {type: string}", rulesOf("v2", moveA+", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}")},
 		spec:   "a: '1', note: precious", data: "b: '1', worth: High",
 	},
 	"hub": {
-		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
-		after:  age{withNote, "b: {type: string}", rulesOf("v1", "{move: {from: .spec.b, to: .spec.a}}")},
+		before: twoVersions{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  twoVersions{withNote, "b: {type: string}", rulesOf("v1", "{move: {from: .spec.b, to: .spec.a}}")},
 		spec:   "a: '1', note: precious", data: "b: '1'", preserved: []string{".spec.note"},
 	},
 	"keyed": {
-		before: age{fmt.Sprintf(ports, ", w: {type: integer}"), fmt.Sprintf(ports, ""), rulesOf("v2", "")},
-		after:  age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
+		before: twoVersions{fmt.Sprintf(ports, ", w: {type: integer}"), fmt.Sprintf(ports, ""), rulesOf("v2", "")},
+		after:  twoVersions{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
 		spec:   "ports: [{name: b}, {name: a, w: 7}]", data: "ports: [{name: b}, {name: a}]", preserved: []string{".spec.ports[*].w"},
 	},
 	"a field of elements": {
-		before: age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
-		after:  age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ", w: {type: integer}"), rulesOf("v2", "")},
+		before: twoVersions{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
+		after:  twoVersions{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ", w: {type: integer}"), rulesOf("v2", "")},
 		spec:   "ports: [{name: b}, {name: a, w: 7}]", data: "ports: [{name: b}, {name: a, w: 7}]",
 	},
 }
 
-// testChanges changes rules, schemas and hub while an object is stored at v2, and what
-// only v1 has is in its annotation. Reading it at v1, writing it there, and storing v1
-// again all have what was written at v1 before.
+// testChanges changes rules, schemas and hub while an object is stored at v2 with the values of v1
+// in its annotation. A read at v1, a write at v1, and v1 as storage version all return what was
+// written at v1 before.
 func testChanges(t *testing.T, s *apiServer) {
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {

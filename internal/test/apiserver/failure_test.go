@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
-// attempts are what a user tries with a gadget at a version, one after the other.
+// attempts returns the errors of a user's requests for a gadget at a version.
 func (k *kind) attempts(t *testing.T, version, name string) map[string]error {
 	t.Helper()
 	errs := map[string]error{}
@@ -36,7 +36,7 @@ func (k *kind) attempts(t *testing.T, version, name string) map[string]error {
 	return errs
 }
 
-// wantErrors expects that every attempt failed with a message that has the words.
+// wantErrors expects that every request failed with a message that contains the words.
 func wantErrors(t *testing.T, errs map[string]error, words ...string) {
 	t.Helper()
 	for _, attempt := range slices.Sorted(maps.Keys(errs)) {
@@ -61,8 +61,8 @@ func wantNoErrors(t *testing.T, errs map[string]error) {
 	}
 }
 
-// testDown stops the converter and starts it again. The stored version needs
-// none, and a watch cache still has what it converted before.
+// testDown stops the converter and starts it again. The stored version needs no converter, and a
+// watch cache still has converted objects.
 func testDown(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "down")
 	k.create(t, "v1", "one", spec("v1", "a"))
@@ -89,9 +89,9 @@ func testDown(t *testing.T, s *apiServer) {
 	}
 }
 
-// testOverflow has an object with more than can be preserved. If that is the
-// stored version's, it is not accepted; where it is stored, the version that
-// would have to keep it aside cannot be read, and says why and for which object.
+// testOverflow has an object with more data than can be preserved. A write of the object is
+// rejected if it needs that. If the object is stored already, the version that would have to
+// preserve the data cannot be read, and the error names the cause and the object.
 func testOverflow(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "overflow")
 	large := k.gadget(t, "v1", "large", "spec: {tier: "+incompressible.Text(300<<10)+"}")
@@ -124,8 +124,8 @@ func testOverflow(t *testing.T, s *apiServer) {
 	})
 }
 
-// testOverflowDrop has a policy that prefers to lose: the largest value that is
-// preserved is given up, and its place is named.
+// testOverflowDrop has a policy that drops values: the largest preserved value is dropped, and its
+// path is recorded.
 func testOverflowDrop(t *testing.T, s *apiServer) {
 	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
 	k.create(t, "v1", "large", "spec: {team: a, tier: "+incompressible.Text(300<<10)+", ports: [{name: http, weight: 1}]}")
@@ -138,8 +138,8 @@ func testOverflowDrop(t *testing.T, s *apiServer) {
 	wantFields(t, "large at v1", k.get(t, "v1", "large"), "spec: {team: b, ports: [{name: http, weight: 1}]}")
 }
 
-// testUnknownVersion serves a version that the converter's plan does not have
-// yet: it has no wrong data, and the other versions go on.
+// testUnknownVersion serves a version that the ruleset lacks: it returns no wrong data, and the
+// other versions work.
 func testUnknownVersion(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "unknown")
 	k.create(t, "v1", "one", spec("v1", "a"))

@@ -15,8 +15,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// testApplyPartial applies objects without spec, without fields in it, with
-// metadata or a status alone: no version has more of it than was applied.
+// testApplyPartial applies objects without spec, with an empty one, with only metadata or status:
+// no version adds anything.
 func testApplyPartial(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "partial")
 	for _, storage := range []string{"v1", "v1beta1"} {
@@ -47,8 +47,8 @@ func testApplyPartial(t *testing.T, s *apiServer) {
 	}
 }
 
-// testUpdateManagers has clients that update instead of applying: what is kept
-// aside belongs to none of them, whatever they change.
+// testUpdateManagers: preserved data belongs to no client that updates instead of applying,
+// whatever it changes.
 func testUpdateManagers(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "updates")
 	create := metav1.CreateOptions{FieldManager: "creator"}
@@ -75,21 +75,16 @@ func testUpdateManagers(t *testing.T, s *apiServer) {
 	}
 }
 
-const filledVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}, mode: {type: string}}}}}}
-`
+var filledKind = twoVersions{
+	v1:    "size: {type: integer}",
+	v2:    "size: {type: integer}, mode: {type: string}",
+	rules: defaultRules,
+}
 
-// testApplyDefaults applies at a version that lacks a field to which a rule gives
-// a value. The field belongs to the client that applies it at the version that has it.
+// testApplyDefaults applies at a version that lacks a field which a rule sets. The field belongs to
+// the client that applies it at the version that has it.
 func testApplyDefaults(t *testing.T, s *apiServer) {
-	k := s.install(t, "filled", filledVersions, defaultRules)
+	k := s.installTwo(t, "filled", filledKind)
 	for _, step := range []struct{ what, version, manager, fields, want, owners string }{
 		{
 			"a field that no one applied", "v1", "old", "spec: {size: 1}",
@@ -112,8 +107,8 @@ func testApplyDefaults(t *testing.T, s *apiServer) {
 			"spec: {size: 3, mode: Odd}", "{old v1: {f:spec: {f:size: {}}}, new v2: {f:spec: {f:mode: {}}}}",
 		},
 		{
-			// At v1 both the field and that it is absent are preserved, in one
-			// annotation. To the API server that is one field, which is still there.
+			// At v1 both the field and its absence are preserved, in one annotation, which for the
+			// API server is one field, and still exists.
 			"a field that no one applies any more", "v2", "new", "spec: {}",
 			"spec: {size: 3, mode: Odd}", "{old v1: {f:spec: {f:size: {}}}, new v2: {f:spec: {}}}",
 		},

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The gadgets of most scenarios have three versions. Each has fields that it
-// writes otherwise than the others, and one that the others do not have.
+// The gadgets of most scenarios have three versions. Each has fields in another form than the
+// others, and one that the others lack.
 const gadgetVersions = `
 - name: v1alpha1
   served: true
@@ -113,29 +113,28 @@ spokes:
   - move: {from: .status.ready, to: .status.scaling.ready}
 `
 
-// versions are those of a gadget.
 var versions = []string{"v1alpha1", "v1beta1", "v1"}
 
-// common is the same gadget at each version, for a format of its host.
+// common is the same gadget at each version, as a format for its host.
 var common = map[string]string{
 	"v1alpha1": `hostPort: "%s:8080", count: 3, mode: Fast, team: blue, limit: 9007199254740993, ports: [{name: http, number: 80}, {name: dns, number: 53}]`,
 	"v1beta1":  `address: {host: %s, port: 8080}, replicas: 3, mode: Express, team: blue, limit: 9007199254740993, ports: [{name: http, number: 80}, {name: dns, number: 53}]`,
 	"v1":       `endpoint: {host: %s, port: 8080}, scaling: {replicas: 3}, mode: Express, team: blue, limit: 9007199254740993, ports: [{name: http, number: 80}, {name: dns, number: 53}]`,
 }
 
-// own are the fields that a version alone has.
+// own are the fields that only one version has.
 var own = map[string]string{
 	"v1alpha1": `legacy: {any: [1, {thing: x}]}`,
 	"v1beta1":  `hint: nearby`,
 	"v1":       `tier: gold`,
 }
 
-// spec is that of the gadget at one version, with what that version alone has.
+// spec returns the gadget's spec at one version, with the version's own field.
 func spec(version, host string) string {
 	return fmt.Sprintf("spec: {"+common[version]+", "+own[version]+"}", host)
 }
 
-// seen is the spec of a gadget that was written at a version and is read at another.
+// seen returns the spec of a gadget that was written at one version and is read at another.
 func seen(written, read, host string) string {
 	if written == read {
 		return spec(read, host)

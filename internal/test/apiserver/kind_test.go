@@ -37,7 +37,7 @@ const (
 	aside = "kube-public"
 )
 
-// kind is a CustomResourceDefinition of gadgets in a group of their own, and its converter.
+// kind is a CRD of gadgets in a group of its own, and its converter.
 type kind struct {
 	*apiServer
 	*converter
@@ -45,9 +45,8 @@ type kind struct {
 	crd   string
 }
 
-// install creates a kind that is converted by rules, and waits until all of its
-// versions are served. The versions are those of a CustomResourceDefinition, the
-// rules those of a policy, both as YAML.
+// install creates a kind with rules, and waits until all of its versions are served. versions and
+// rules are YAML of a CRD and of a policy.
 func (s *apiServer) install(t *testing.T, name, versions, rules string) *kind {
 	t.Helper()
 	k := &kind{apiServer: s, group: name + ".example.com", crd: plural + "." + name + ".example.com"}
@@ -101,14 +100,14 @@ func (k *kind) awaitNotServed(t *testing.T, version string) {
 	})
 }
 
-// at is the client for the gadgets of one version.
+// at returns the client for gadgets of one version.
 func (k *kind) at(version string) dynamic.ResourceInterface { return k.in(namespace, version) }
 
 func (k *kind) in(namespace, version string) dynamic.ResourceInterface {
 	return k.objects.Resource(schema.GroupVersionResource{Group: k.group, Version: version, Resource: plural}).Namespace(namespace)
 }
 
-// gadget is an object with the fields of the YAML.
+// gadget returns an object with the fields of the YAML.
 func (k *kind) gadget(t *testing.T, version, name, fields string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: fieldsOf(t, fields)}
@@ -118,7 +117,7 @@ func (k *kind) gadget(t *testing.T, version, name, fields string) *unstructured.
 	return object
 }
 
-// fieldsOf reads YAML as the API server's clients read objects: with int64.
+// fieldsOf parses YAML like clients of the API server: with int64.
 func fieldsOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
@@ -142,7 +141,7 @@ func (k *kind) get(t *testing.T, version, name string) *unstructured.Unstructure
 	return object
 }
 
-// mergePatch sends a JSON merge patch, as YAML, to the object or to a subresource.
+// mergePatch sends a JSON merge patch, as YAML, for the object or a subresource.
 func (k *kind) mergePatch(t *testing.T, version, name, patch string, subresources ...string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := yaml.YAMLToJSONStrict([]byte(patch))
@@ -152,7 +151,7 @@ func (k *kind) mergePatch(t *testing.T, version, name, patch string, subresource
 	return object
 }
 
-// stored is what etcd has of a gadget.
+// stored returns a gadget as etcd has it.
 func (k *kind) stored(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	return k.storedIn(t, namespace, name)
@@ -167,7 +166,7 @@ func (k *kind) storedIn(t *testing.T, namespace, name string) *unstructured.Unst
 	return object
 }
 
-// setStored writes into etcd, past the API server.
+// setStored writes directly into etcd.
 func (k *kind) setStored(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	text, err := object.MarshalJSON()
@@ -179,7 +178,7 @@ func (k *kind) key(namespace, name string) string {
 	return path.Join("/registry", k.group, plural, namespace, name)
 }
 
-// left are the keys of gadgets that etcd has.
+// left returns the keys of gadgets in etcd.
 func (k *kind) left(t *testing.T) []string {
 	t.Helper()
 	entries, _, err := k.etcd.List(t.Context(), path.Join("/registry", k.group)+"/")
@@ -191,10 +190,8 @@ func (k *kind) left(t *testing.T) []string {
 	return keys
 }
 
-// versionOf is the version of an object.
 func versionOf(object *unstructured.Unstructured) string { return path.Base(object.GetAPIVersion()) }
 
-// change edits the CustomResourceDefinition.
 func (k *kind) change(t *testing.T, edit func(*apiextensionsv1.CustomResourceDefinition)) {
 	t.Helper()
 	expect.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -208,7 +205,7 @@ func (k *kind) change(t *testing.T, edit func(*apiextensionsv1.CustomResourceDef
 	}))
 }
 
-// store moves the storage version, and waits until the API server writes it.
+// store changes the storage version, and waits until the API server uses it.
 func (k *kind) store(t *testing.T, version string) {
 	t.Helper()
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
@@ -229,7 +226,7 @@ func (k *kind) store(t *testing.T, version string) {
 	})
 }
 
-// writeMarker writes an object that is there to be looked at in etcd.
+// writeMarker writes an object whose stored version the test inspects.
 func (k *kind) writeMarker(ctx context.Context, t *testing.T, version string, turn int) error {
 	t.Helper()
 	_, err := k.in(aside, version).Create(ctx, k.gadget(t, version, "marker", "{}"), metav1.CreateOptions{})
@@ -240,7 +237,7 @@ func (k *kind) writeMarker(ctx context.Context, t *testing.T, version string, tu
 	return err
 }
 
-// wantFields compares all of an object but its metadata with YAML.
+// wantFields compares an object without metadata with YAML.
 func wantFields(t *testing.T, what string, object *unstructured.Unstructured, fields string) {
 	t.Helper()
 	got := object.DeepCopy().Object

@@ -19,18 +19,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-const labelVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    team: {type: string}, note: {type: string}, size: {type: integer}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    size: {type: integer}}}}}}
-`
+var labelKind = twoVersions{
+	v1:    "team: {type: string}, note: {type: string}, size: {type: integer}",
+	v2:    "size: {type: integer}",
+	rules: labelRules,
+}
 
 const labelRules = `
 hub: v2
@@ -41,10 +34,10 @@ spokes:
   - move: {from: .spec.note, to: '.metadata.annotations["example.com/note"]'}
 `
 
-// testLabels has fields of the old version that are a label and an annotation in
-// the new one: there they select, and there they are edited.
+// testLabels has fields of the old version that are a label and an annotation in the new one, where
+// they can be selected and edited.
 func testLabels(t *testing.T, s *apiServer) {
-	k := s.install(t, "labels", labelVersions, labelRules)
+	k := s.installTwo(t, "labels", labelKind)
 	k.create(t, "v1", "blue", "{metadata: {labels: {own: x}}, spec: {team: blue, note: 'a note', size: 1}}")
 	k.create(t, "v2", "red", "{metadata: {labels: {example.com/team: red}}, spec: {size: 2}}")
 
@@ -75,8 +68,8 @@ func wantText(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// testMetadata has metadata of all sorts, through updates at every version: it
-// is the same at all of them, but for what is preserved.
+// testMetadata updates an object with all kinds of metadata at every version: they all have the
+// same metadata, except for preserved data.
 func testMetadata(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "metadata")
 	for _, written := range versions {
@@ -106,7 +99,7 @@ func testMetadata(t *testing.T, s *apiServer) {
 	}
 }
 
-// wantMetadata reads the object at every version and compares.
+// wantMetadata compares the metadata at every version.
 func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	for _, read := range versions {
@@ -117,7 +110,7 @@ func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
 	}
 }
 
-// metadataOf is the metadata without what is preserved.
+// metadataOf returns the metadata without preserved data.
 func metadataOf(object *unstructured.Unstructured) map[string]any {
 	metadata := object.DeepCopy().Object["metadata"].(map[string]any)
 	annotations := metadata["annotations"].(map[string]any)
@@ -125,9 +118,9 @@ func metadataOf(object *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// testForged writes preserved data by hand, in format 1: fields come back where the
-// object has none, also those of the status, and what is there stays. What cannot be
-// read, or is no field of the version, stays in its annotation.
+// testForged writes preserved data by hand, in format 1: it restores fields that the object lacks,
+// including those of the status, and does not change others. Unreadable data, and fields that the
+// version lacks, stay in the annotation.
 func testForged(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "forged")
 	forged := `{"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",

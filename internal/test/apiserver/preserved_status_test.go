@@ -29,8 +29,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// The hub v2 has a field of its status that v1 lacks. v1alpha1 lacks all of it, and the
-// status subresource besides.
+// The hub v2 has a status field that v1 lacks. v1alpha1 lacks the status and the status
+// subresource.
 const (
 	preservedStatusVersions = `
 - name: v1alpha1
@@ -63,18 +63,18 @@ const (
         status: {type: object, properties: {phase: {type: string}, grant: {type: string}}}
 `
 	preservedStatusRules = "{hub: v2, spokes: [{version: v1}, {version: v1alpha1}]}"
-	// preservedPrefix is that of the annotations in which fields are preserved.
+	// preservedPrefix begins the keys of annotations with preserved fields.
 	preservedPrefix = "conversion-operator.io/"
 )
 
-// preserved are the annotations of an object in which fields are preserved.
+// preserved returns an object's annotations with preserved fields.
 func preserved(object *unstructured.Unstructured) map[string]string {
 	found := maps.Clone(object.GetAnnotations())
 	maps.DeleteFunc(found, func(name, _ string) bool { return !strings.HasPrefix(name, preservedPrefix) })
 	return found
 }
 
-// granted creates an object with a status that was written at v2, by the status subresource.
+// granted creates an object whose status was written at v2, by the status subresource.
 func (k *kind) granted(t *testing.T, name, grant string) {
 	t.Helper()
 	k.create(t, "v2", name, "spec: {size: 1}")
@@ -89,8 +89,8 @@ func (k *kind) wantGrant(t *testing.T, what, name, status string) {
 	}
 }
 
-// replaceAll is what kubectl replace sends: all of the object, and of its metadata the
-// name and these annotations.
+// replaceAll acts as kubectl replace: it sends the whole object, with the name and these
+// annotations as metadata.
 func (k *kind) replaceAll(t *testing.T, version, name, fields string, annotations map[string]string) {
 	t.Helper()
 	object := k.gadget(t, version, name, fields)
@@ -100,10 +100,9 @@ func (k *kind) replaceAll(t *testing.T, version, name, fields string, annotation
 	expect.NoError(t, err)
 }
 
-// testPreservedStatus is what a writer of objects who does not write the status
-// subresource can make of the status, at either side: nothing of fields that the
-// version in use has, and anything of those that it lacks. A writer of the status at
-// the version that lacks them changes nothing of them.
+// testPreservedStatus: clients that may not write the status subresource can write objects. At both
+// versions they cannot change status fields of the version that they use, but they can change those
+// that it lacks. Writers of the status at the version that lacks fields cannot change these.
 func testPreservedStatus(t *testing.T, s *apiServer) {
 	k := s.install(t, "preservedstatus", preservedStatusVersions, preservedStatusRules)
 	for _, storage := range []string{"v2", "v1"} {
@@ -137,7 +136,7 @@ func testPreservedStatus(t *testing.T, s *apiServer) {
 	}
 }
 
-// forge changes a text in the annotations of an object, by a write of the object.
+// forge replaces a text in an object's annotations by a write of the object.
 func (k *kind) forge(t *testing.T, version, name, from, to string) {
 	t.Helper()
 	forged := preserved(k.get(t, version, name))
@@ -147,8 +146,8 @@ func (k *kind) forge(t *testing.T, version, name, from, to string) {
 	k.replaceAll(t, version, name, "{spec: {size: 1}, status: {phase: Forged}}", forged)
 }
 
-// forgeAtBirth creates an object with annotations, and without a status: API servers
-// let no one create one. They wait for the first write of the status.
+// forgeAtBirth creates an object with annotations, and without a status, which API servers drop at
+// creation. They take effect at the first write of the status.
 func (k *kind) forgeAtBirth(t *testing.T, annotations map[string]string) {
 	t.Helper()
 	object := k.gadget(t, "v1", "born", "spec: {size: 1}")
@@ -159,8 +158,8 @@ func (k *kind) forgeAtBirth(t *testing.T, annotations map[string]string) {
 	k.wantGrant(t, "of an object that was created with the annotation at v1", "born", "{phase: Ready, grant: none}")
 }
 
-// testPreservedStatusManifests applies the manifests of yesterday at v1, in the ways
-// of kubectl, to an object whose status is another today.
+// testPreservedStatusManifests applies old manifests at v1, with the methods of kubectl, to an
+// object whose status has changed since.
 func testPreservedStatusManifests(t *testing.T, s *apiServer) {
 	k := s.install(t, "statusmanifests", preservedStatusVersions, preservedStatusRules)
 	const manifest = "{spec: {size: 1}}"
@@ -190,8 +189,8 @@ func testPreservedStatusManifests(t *testing.T, s *apiServer) {
 	}
 }
 
-// testPreservedStatusHeld has an admission policy, and no webhook, hold the
-// annotations as they were: neither forged nor old ones change the status then.
+// testPreservedStatusHeld uses an admission policy instead of a webhook to keep annotations
+// unchanged: neither forged nor old ones change the status then.
 func testPreservedStatusHeld(t *testing.T, s *apiServer) {
 	k := s.install(t, "statusheld", preservedStatusVersions, preservedStatusRules)
 	k.holdPreserved(t)
@@ -215,8 +214,8 @@ func testPreservedStatusHeld(t *testing.T, s *apiServer) {
 	}
 }
 
-// holdPreserved waits until the policy is at work: until an annotation that is sent does
-// not arrive. One that was sent before that stays, as it was, for ever.
+// holdPreserved waits until the policy is in force: until it reverts a new annotation. An
+// annotation that was sent before stays forever.
 func (k *kind) holdPreserved(t *testing.T) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(k.config)
@@ -238,7 +237,7 @@ func (k *kind) holdPreserved(t *testing.T) {
 	})
 }
 
-// documentedPolicy is what users are told to apply, for this kind.
+// documentedPolicy returns the documented admission policy for this kind.
 func (k *kind) documentedPolicy(t *testing.T) (policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding) {
 	t.Helper()
 	page, err := os.ReadFile("../../../api/docs/hardening.md")
@@ -253,8 +252,8 @@ func (k *kind) documentedPolicy(t *testing.T) (policy *admissionregistrationv1.M
 	return policy, binding
 }
 
-// clientApply is what kubectl apply sends without --server-side: what differs between
-// the manifest, that of the last time, and the object. Both have annotations.
+// clientApply acts as kubectl apply without --server-side: it sends the difference between the
+// manifest, the last-applied manifest, and the object. Both manifests have annotations.
 func (k *kind) clientApply(t *testing.T, name, fields string, last, now map[string]string) {
 	t.Helper()
 	text := func(annotations map[string]string) []byte {

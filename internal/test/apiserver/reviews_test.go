@@ -29,12 +29,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
-// reviews counts what the API server sends to a handler.
+// reviews counts the requests of the API server to a handler.
 type reviews struct {
 	http.Handler
 	mu      sync.Mutex
 	reviews int
-	// objects are the most in one review.
+	// objects is the maximum number of objects in one review.
 	objects int
 }
 
@@ -62,7 +62,7 @@ func (r *reviews) count(objects int) {
 	r.objects = max(r.objects, objects)
 }
 
-// taken are the reviews since the last call.
+// taken returns the number of reviews since the last call.
 func (r *reviews) taken() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *reviews) taken() int {
 	return taken
 }
 
-// countReviews points the kind at a server that counts.
+// countReviews configures a counting server for the kind.
 func (k *kind) countReviews(t *testing.T) *reviews {
 	t.Helper()
 	counted := &reviews{Handler: k.handler()}
@@ -97,17 +97,16 @@ func (k *kind) countReviews(t *testing.T) *reviews {
 	return counted
 }
 
-// expense is what an operation costs in reviews, at least and at most. What a
-// write at another version costs is the API server's affair, and not little.
+// expense is the minimum and maximum number of reviews of an operation. A write at another version
+// has an arbitrary number, which is not small.
 type expense struct {
 	what        string
 	do          func() error
 	least, most int
 }
 
-// testReviews counts reviews. Gadgets are stored at v1, and there are two other
-// versions. The watch cache of a version converts each object that is written,
-// once, and then lists without converting.
+// testReviews counts reviews. Gadgets are stored at v1, and there are two other versions. The watch
+// cache of a version converts each written object once, and then lists without conversions.
 func testReviews(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "reviews")
 	counted := k.countReviews(t)
@@ -162,8 +161,7 @@ func testReviews(t *testing.T, s *apiServer) {
 
 func ignore[T any](_ T, err error) error { return err }
 
-// converge waits until the watch caches have seen all that was written: a list is
-// answered when they have.
+// converge waits until the watch caches are up to date: a list returns only then.
 func (k *kind) converge(t *testing.T) {
 	t.Helper()
 	if !k.cached {
@@ -174,8 +172,8 @@ func (k *kind) converge(t *testing.T) {
 	}
 }
 
-// ownMetrics are those of an API server that alerts and dashboards are made of.
-// Most are alpha: another version of Kubernetes may have other names for them.
+// ownMetrics are the metrics of API servers that alerts and dashboards use. Most are alpha: other
+// versions of Kubernetes may rename them.
 var ownMetrics = []string{
 	"apiserver_conversion_webhook_duration_seconds",
 	"apiserver_conversion_webhook_request_total",
@@ -185,8 +183,8 @@ var ownMetrics = []string{
 	"apiserver_requested_deprecated_apis",
 }
 
-// testOwnMetrics converts, and asks for a deprecated version. Then the API server
-// has all that the documentation says it has.
+// testOwnMetrics converts, and reads a deprecated version. Then the API server has all documented
+// metrics.
 func testOwnMetrics(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "counted")
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {

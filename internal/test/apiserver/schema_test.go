@@ -14,8 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// testPruning writes fields that no schema has, through the API server and into
-// etcd. They are gone at every version; what is preserved is not.
+// testPruning writes fields that are in no schema, through the API server and into etcd. They are
+// pruned at every version, and preserved data is not.
 func testPruning(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "pruning")
 	for _, written := range versions {
@@ -48,26 +48,19 @@ func testPruning(t *testing.T, s *apiServer) {
 	}
 }
 
-const defaultVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    both: {type: string, default: both1}, only1: {type: string, default: one}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    both: {type: string, default: both2}, only2: {type: string, default: two}, mode: {type: string}}}}}}
-`
+var defaultKind = twoVersions{
+	v1:    "both: {type: string, default: both1}, only1: {type: string, default: one}",
+	v2:    "both: {type: string, default: both2}, only2: {type: string, default: two}, mode: {type: string}",
+	rules: defaultRules,
+}
 
 const defaultRules = "{hub: v2, spokes: [{version: v1, rules: [{default: {to: .spec.mode, value: Standard}}]}]}"
 
-// testDefaults has defaults in both schemas and in a rule. The API server sets
-// those of the version of a request, and those of the stored version when it
-// reads; the rule sets its own at the one version that has the field.
+// testDefaults has defaults in both schemas and in a rule. The API server sets those of the
+// request's version and, when it reads, those of the stored version. The rule sets its default only
+// at the version that has the field.
 func testDefaults(t *testing.T, s *apiServer) {
-	k := s.install(t, "defaults", defaultVersions, defaultRules)
+	k := s.installTwo(t, "defaults", defaultKind)
 	wantFields(t, "first as created", k.create(t, "v1", "first", "spec: {}"), "spec: {both: both1, only1: one}")
 	wantFields(t, "first at v2", k.get(t, "v2", "first"), "spec: {both: both1, mode: Standard}")
 
@@ -89,50 +82,25 @@ func testDefaults(t *testing.T, s *apiServer) {
 	wantFields(t, "first at v2 without a mode, after a write at v1", k.get(t, "v2", "first"), "spec: {both: d, only2: two}")
 }
 
-const formVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size: {x-kubernetes-int-or-string: true}
-            template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
-            blob: {x-kubernetes-preserve-unknown-fields: true}
-            tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [number, protocol]
-              items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, old: {type: string}}}
-            zones: {type: object, additionalProperties: {type: object, properties: {weight: {type: number}, old: {type: string}}}}
-            quantity: {type: number}
-- name: v2
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            amount: {x-kubernetes-int-or-string: true}
-            pod: {type: object, properties: {template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}
-            data: {x-kubernetes-preserve-unknown-fields: true}
-            labels: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [number, protocol]
-              items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, new: {type: string}}}
-            zones: {type: object, additionalProperties: {type: object, properties: {share: {type: number}, new: {type: string}}}}
-            quantity: {type: number}
-`
+var formKind = twoVersions{
+	v1: `size: {x-kubernetes-int-or-string: true},
+  template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true},
+  blob: {x-kubernetes-preserve-unknown-fields: true},
+  tags: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+  ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [number, protocol],
+    items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, old: {type: string}}}},
+  zones: {type: object, additionalProperties: {type: object, properties: {weight: {type: number}, old: {type: string}}}},
+  quantity: {type: number}`,
+	v2: `amount: {x-kubernetes-int-or-string: true},
+  pod: {type: object, properties: {template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}},
+  data: {x-kubernetes-preserve-unknown-fields: true},
+  labels: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+  ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [number, protocol],
+    items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, new: {type: string}}}},
+  zones: {type: object, additionalProperties: {type: object, properties: {share: {type: number}, new: {type: string}}}},
+  quantity: {type: number}`,
+	rules: formRules,
+}
 
 const formRules = `
 hub: v2
@@ -146,9 +114,9 @@ spokes:
   - move: {from: '.spec.zones[*].weight', to: '.spec.zones[*].share'}
 `
 
-// testForms has values of every form that a schema can ask for.
+// testForms has values of every type and format of schemas.
 func testForms(t *testing.T, s *apiServer) {
-	k := s.install(t, "forms", formVersions, formRules)
+	k := s.installTwo(t, "forms", formKind)
 	for name, form := range map[string]struct{ v1, v2 string }{
 		"integer":      {"size: 9007199254740993", "amount: 9007199254740993"},
 		"string":       {"size: 50%", "amount: 50%"},
@@ -175,8 +143,8 @@ func testForms(t *testing.T, s *apiServer) {
 	k.testElements(t)
 }
 
-// testElements has fields of elements that the other version does not have. The
-// other version reorders, adds and removes elements.
+// testElements has fields of list elements that the other version lacks. The other version
+// reorders, adds and removes elements.
 func (k *kind) testElements(t *testing.T) {
 	t.Helper()
 	k.create(t, "v1", "elements", `spec: {zones: {a: {old: x, weight: 1}, b: {old: w}},

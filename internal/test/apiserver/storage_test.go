@@ -18,9 +18,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// testVersions writes a gadget at each version and reads it at each, whatever
-// the version in which gadgets are stored, there and back again. What is in etcd
-// is of many versions by then.
+// testVersions writes gadgets at each version and reads them at each, with every storage version.
+// At the end, etcd has objects of many versions.
 func testVersions(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "versions")
 	written := map[string]string{}
@@ -50,8 +49,8 @@ func testVersions(t *testing.T, s *apiServer) {
 	k.wantSeen(t, written)
 }
 
-// wantSeen reads every gadget, known by its name and the version at which it was
-// written, at every version: one by one, and in a list.
+// wantSeen reads gadgets, by name with the version of the write, at every version: one by one, and
+// in a list.
 func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 	t.Helper()
 	for _, read := range versions {
@@ -75,7 +74,6 @@ func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 	}
 }
 
-// wantMixed expects gadgets of all versions in etcd.
 func (k *kind) wantMixed(t *testing.T) {
 	t.Helper()
 	stored := map[string]bool{}
@@ -89,8 +87,8 @@ func (k *kind) wantMixed(t *testing.T) {
 	}
 }
 
-// testServed stops serving each version and serves it again. The others go on,
-// and nothing that the version alone has is lost.
+// testServed unserves each version and serves it again. The others are not affected, and the
+// version's own fields are not lost.
 func testServed(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "served")
 	for _, version := range versions {

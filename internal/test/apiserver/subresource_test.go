@@ -22,7 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// status is what every version shows of a phase and a number of ready replicas.
+// status returns the status at a version for a phase and a number of ready replicas.
 func status(version, phase string, ready int) string {
 	if version == "v1" {
 		return fmt.Sprintf("status: {phase: %s, scaling: {ready: %d}}", phase, ready)
@@ -30,8 +30,8 @@ func status(version, phase string, ready int) string {
 	return fmt.Sprintf("status: {phase: %s, ready: %d}", phase, ready)
 }
 
-// testStatus writes the status at every version in every way. The spec does not
-// change by it, nor does the status by writes of the object.
+// testStatus writes the status at every version with every method. It does not change the spec, and
+// writes of the object do not change the status.
 func testStatus(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "status")
 	for _, storage := range []string{"v1", "v1beta1"} {
@@ -59,7 +59,7 @@ func testStatus(t *testing.T, s *apiServer) {
 	}
 }
 
-// replaceStatus is a read, and an update of the status with another spec besides.
+// replaceStatus reads an object, and updates its status together with another spec.
 func (k *kind) replaceStatus(t *testing.T, version, name, status string) {
 	t.Helper()
 	object := k.gadget(t, version, name, "{spec: {team: lost}, "+status+"}")
@@ -80,8 +80,8 @@ func (k *kind) jsonPatchStatus(t *testing.T, version, name string) {
 	expect.NoError(t, err)
 }
 
-// wantStatus reads the gadget at every version: its spec was never changed, and
-// its selector, which only v1 has, was never lost.
+// wantStatus reads the gadget at every version: its spec is unchanged, including the selector,
+// which only v1 has.
 func (k *kind) wantStatus(t *testing.T, name, phase string, ready int) {
 	t.Helper()
 	for _, read := range versions {
@@ -95,8 +95,8 @@ func (k *kind) wantStatus(t *testing.T, name, phase string, ready int) {
 	}
 }
 
-// testScale scales at every version, where replicas are at different paths. To
-// apply a scale is nothing that an API server can do for custom resources.
+// testScale scales at every version, with different paths of replicas. API servers do not support
+// applying the scale of custom resources.
 func testScale(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "scale")
 	k.create(t, "v1", "one", spec("v1", "a"))
@@ -139,7 +139,7 @@ func (k *kind) wantScale(t *testing.T, replicas int64) {
 	}
 }
 
-// testTables asks for what kubectl prints: every version has its own columns.
+// testTables reads tables as kubectl does: every version has its own columns.
 func testTables(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "tables")
 	k.create(t, "v1", "one", spec("v1", "a"))
@@ -156,7 +156,7 @@ func testTables(t *testing.T, s *apiServer) {
 	}
 }
 
-// table is what kubectl prints of all gadgets: the heads of columns, and rows.
+// table returns the table of all gadgets: column names, and rows.
 func (k *kind) table(t *testing.T, version string) [][]any {
 	t.Helper()
 	client, err := rest.HTTPClientFor(k.config)

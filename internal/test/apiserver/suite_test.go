@@ -21,17 +21,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// apiServer is a real API server and the etcd behind it.
 type apiServer struct {
 	config *rest.Config
-	// cached tells that it has a watch cache.
+	// cached is set if it has a watch cache.
 	cached  bool
 	crds    clientset.CustomResourceDefinitionInterface
 	objects dynamic.Interface
 	etcd    etcd.Client
 }
 
-// scenarios is what is played on every API server.
+// scenarios run on every API server.
 var scenarios = map[string]func(*testing.T, *apiServer){
 	"versions are read as they were written": testVersions,
 	"versions are served and not served":     testServed,
@@ -39,7 +38,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"fields and labels select":               testSelectors,
 	"labels and annotations":                 testLabels,
 	"metadata is never touched":              testMetadata,
-	"kept data is input":                     testForged,
+	"preserved data is input":                testForged,
 	"unknown fields are pruned":              testPruning,
 	"defaults of versions and of rules":      testDefaults,
 	"values of all forms":                    testForms,
@@ -63,7 +62,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"edits win":                              testEdits,
 	"a version without rules":                testUnknownVersion,
 	"managers apply at many versions":        testApply,
-	"kept data is applied":                   testApplyKept,
+	"preserved data is applied":              testApplyPreserved,
 	"a spec is emptied by applying":          testApplyEmptied,
 	"next to nothing is applied":             testApplyPartial,
 	"managers update at many versions":       testUpdateManagers,
@@ -76,8 +75,8 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"API servers tell of themselves":         testOwnMetrics,
 }
 
-// atOnce is how many scenarios are played at once. They wait more than they work:
-// for two seconds after it is defined, a kind's objects are not created.
+// atOnce is the number of parallel scenarios, which mostly wait: objects of a new CRD cannot be
+// created for two seconds.
 const atOnce = 8
 
 func TestMain(m *testing.M) {

@@ -29,7 +29,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
-// Both versions of a blob have a text of their own without a limit.
+// Both versions of a blob have their own text without a limit.
 const blobVersions = `
 - name: v1
   served: true
@@ -59,7 +59,7 @@ func large(field string) string {
 	return "spec: {team: a, " + field + ": " + incompressible.Text(600<<10) + "}"
 }
 
-// truncates makes the converter one whose conversions may truncate what is read.
+// truncates lets the converter truncate what is read.
 func (k *kind) truncates(t *testing.T) {
 	t.Helper()
 	changed := *k.plan
@@ -67,7 +67,7 @@ func (k *kind) truncates(t *testing.T) {
 	k.converter = newConverter(t, &changed)
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Conversion = k.conversion() })
 	expect.Success(t, "the API server asks the new converter", func(ctx context.Context) error {
-		// One of the two is stored, and read without the converter.
+		// One of the two versions is stored, and read without the converter.
 		_, v1 := k.at("v1").List(ctx, metav1.ListOptions{})
 		_, v2 := k.at("v2").List(ctx, metav1.ListOptions{})
 		return errors.Join(v1, v2)
@@ -101,7 +101,7 @@ func (k *kind) admits(t *testing.T) {
 	})
 }
 
-// writes are what changes, or could change, an object that exists.
+// writes returns the errors of requests that change, or could change, an existing object.
 func (k *kind) writes(t *testing.T, version, name string) map[string]error { //nolint:unparam // tests read better with the name
 	t.Helper()
 	errs := map[string]error{}
@@ -129,7 +129,7 @@ func setTeam(object map[string]any, team string) error {
 	return nil
 }
 
-// wantUntouched expects the very bytes in etcd that were there before.
+// wantUntouched expects unchanged bytes in etcd.
 func (k *kind) wantUntouched(t *testing.T, name string, before int64) { //nolint:unparam // tests read better with the name
 	t.Helper()
 	if now := k.revision(t, name); now != before {
@@ -165,8 +165,8 @@ func (k *kind) wantReads(t *testing.T, version, other, name string, names ...str
 	}
 }
 
-// testTruncated has an object at the hub, which is stored, from before any client
-// refused it: all versions can be read, and what was truncated is never stored.
+// testTruncated has an object of the hub, which is stored, from before such objects were rejected:
+// all versions can be read, and a truncated object is never stored.
 func testTruncated(t *testing.T, s *apiServer) {
 	k := s.install(t, "truncated", blobVersions, blobRules)
 	k.create(t, "v2", "large", large("blob"))
@@ -188,8 +188,8 @@ func testTruncated(t *testing.T, s *apiServer) {
 	wantErrors(t, k.writes(t, "v1", "large"), truncated)
 	k.wantUntouched(t, "large", before)
 
-	// A write does not need a converter, where none converts it: not even of an object
-	// that may be too large. One that was truncated is refused.
+	// A write at the stored version needs no converter, even if the object is too large. A
+	// truncated object is rejected.
 	k.stop()
 	k.mergePatch(t, "v2", "small", "spec: {team: c}")
 	k.create(t, "v2", "unasked", large("blob"))
@@ -201,7 +201,7 @@ func testTruncated(t *testing.T, s *apiServer) {
 	expect.NoError(t, k.at("v2").Delete(t.Context(), "unasked", metav1.DeleteOptions{}))
 
 	k.mergePatch(t, "v2", "large", "spec: {blob: short}")
-	// A watch cache may have the truncated form for a moment longer.
+	// A watch cache may have the truncated object a little longer.
 	expect.Success(t, "it can be written at v1", func(ctx context.Context) error {
 		_, err := k.at("v1").Patch(ctx, "large", types.MergePatchType, []byte(`{"spec": {"team": "z"}}`), metav1.PatchOptions{})
 		return err
@@ -209,8 +209,8 @@ func testTruncated(t *testing.T, s *apiServer) {
 	wantFields(t, "large no more", k.get(t, "v2", "large"), "spec: {team: z, blob: short}")
 }
 
-// testTruncatedFlip moves the storage version there and back, with an object that has
-// no whole form at one of them.
+// testTruncatedFlip changes the storage version and reverts it, with an object that is truncated at
+// one of them.
 func testTruncatedFlip(t *testing.T, s *apiServer) {
 	k := s.install(t, "flipped", blobVersions, blobRules)
 	k.create(t, "v2", "large", large("blob"))
@@ -239,7 +239,7 @@ func testTruncatedFlip(t *testing.T, s *apiServer) {
 	expect.NoError(t, k.at("v2").Delete(t.Context(), "large", metav1.DeleteOptions{}))
 }
 
-// testTruncatedSpoke stores at the spoke, whose own text is as large.
+// testTruncatedSpoke stores at the spoke, whose own text is equally large.
 func testTruncatedSpoke(t *testing.T, s *apiServer) {
 	k := s.install(t, "spokes", blobVersions, blobRules)
 	k.store(t, "v1")

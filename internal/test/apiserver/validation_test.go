@@ -16,28 +16,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-const nullVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    both: {type: string, nullable: true}, moved: {type: object, nullable: true}, own: {type: string, nullable: true},
-    strict: {type: string}, here: {type: string, nullable: true}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    both: {type: string, nullable: true}, elsewhere: {type: object, nullable: true},
-    strict: {type: string, nullable: true}, here: {type: string}}}}}}
-`
+var nullKind = twoVersions{
+	v1: `both: {type: string, nullable: true}, moved: {type: object, nullable: true}, own: {type: string, nullable: true},
+  strict: {type: string}, here: {type: string, nullable: true}`,
+	v2: `both: {type: string, nullable: true}, elsewhere: {type: object, nullable: true},
+  strict: {type: string, nullable: true}, here: {type: string}`,
+	rules: nullRules,
+}
 
 const nullRules = "{hub: v2, spokes: [{version: v1, rules: [{move: {from: .spec.moved, to: .spec.elsewhere}}]}]}"
 
-// testNullable has nulls: they are values where both schemas allow them, and are
-// preserved where only one does. The API server would take them out of what a
-// converter answers.
+// testNullable has nulls: they are values if both schemas allow them, and preserved if only one
+// does, as the API server would remove them from a response.
 func testNullable(t *testing.T, s *apiServer) {
-	k := s.install(t, "nulls", nullVersions, nullRules)
+	k := s.installTwo(t, "nulls", nullKind)
 	k.create(t, "v1", "old", "spec: {both: null, moved: null, own: null}")
 	wantFields(t, "old at v2", k.get(t, "v2", "old"), "spec: {both: null, elsewhere: null}")
 	expect.NoError(t, k.replace(t, "v2", "old", "spec: {both: x, elsewhere: null}"))
@@ -48,30 +40,14 @@ func testNullable(t *testing.T, s *apiServer) {
 	wantFields(t, "new at v2", k.get(t, "v2", "new"), "spec: {both: null, strict: null, here: x}")
 }
 
-const validatedVersions = `
-- name: v1
-  served: true
-  storage: true
-  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    low: {type: integer}, high: {type: integer}, class: {type: string}, mode: {type: string}}}}}}
-- name: v2
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            range:
-              type: object
-              properties: {min: {type: integer}, max: {type: integer}}
-              x-kubernetes-validations: [{rule: "!has(self.min) || !has(self.max) || self.min <= self.max", message: "min must not be above max"}]
-            class: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: "class cannot change"}]}
-            mode: {type: string, enum: [Open, Shut]}
-            note: {type: string}
-`
+var validatedKind = twoVersions{
+	v1: "low: {type: integer}, high: {type: integer}, class: {type: string}, mode: {type: string}",
+	v2: `range: {type: object, properties: {min: {type: integer}, max: {type: integer}},
+    x-kubernetes-validations: [{rule: "!has(self.min) || !has(self.max) || self.min <= self.max", message: "min must not be above max"}]},
+  class: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: "class cannot change"}]},
+  mode: {type: string, enum: [Open, Shut]}, note: {type: string}`,
+	rules: validatedRules,
+}
 
 const validatedRules = `
 hub: v2
@@ -82,11 +58,10 @@ spokes:
   - move: {from: .spec.high, to: .spec.range.max}
 `
 
-// testValidation has a new version that allows less. Objects of the old one are
-// read there unchanged, and what was wrong before may stay when something else
-// changes there. Nothing new may be wrong.
+// testValidation has a new version with stricter validation. Objects of the old one are read there
+// unchanged, and invalid values may stay when other fields change. New invalid values are rejected.
 func testValidation(t *testing.T, s *apiServer) {
-	k := s.install(t, "validation", validatedVersions, validatedRules)
+	k := s.installTwo(t, "validation", validatedKind)
 	k.create(t, "v1", "wrong", "spec: {low: 9, high: 1, class: a, mode: Maybe}")
 	wantFields(t, "wrong at v2", k.get(t, "v2", "wrong"), "spec: {range: {min: 9, max: 1}, class: a, mode: Maybe}")
 
@@ -105,7 +80,7 @@ func testValidation(t *testing.T, s *apiServer) {
 	}
 }
 
-// wantRefused sends a JSON merge patch that is refused as invalid, with words.
+// wantRefused expects that a JSON merge patch is rejected as invalid, with words in the message.
 func (k *kind) wantRefused(t *testing.T, version, name, patch string, words ...string) {
 	t.Helper()
 	_, err := k.at(version).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})

@@ -26,7 +26,7 @@ func testWatch(t *testing.T, s *apiServer) {
 	k.create(t, "v1beta1", "old", spec("v1beta1", "a"))
 	k.store(t, "v1alpha1")
 	for _, read := range versions {
-		// Without a resource version, a watch begins with what there is.
+		// Without a resource version, a watch begins with the existing objects.
 		events := k.watch(t, read, metav1.ListOptions{})
 		events.want(t, watch.Added, "old", seen("v1beta1", read, "a"))
 		for _, written := range versions {
@@ -51,7 +51,6 @@ func (k *kind) replace(t *testing.T, version, name, fields string) error {
 	return err
 }
 
-// events are those of a watch.
 type events struct {
 	version string
 	watch.Interface
@@ -65,7 +64,7 @@ func (k *kind) watch(t *testing.T, version string, options metav1.ListOptions) *
 	return &events{version: version, Interface: opened}
 }
 
-// want expects an event to be the next.
+// want expects this event next.
 func (e *events) want(t *testing.T, event watch.EventType, name, fields string) {
 	t.Helper()
 	select {
@@ -84,7 +83,7 @@ func (e *events) want(t *testing.T, event watch.EventType, name, fields string) 
 	}
 }
 
-// testSelectors selects gadgets by a field that is elsewhere in each version.
+// testSelectors selects gadgets by a field that has another path in each version.
 func testSelectors(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "selectors")
 	for _, written := range versions {
@@ -114,7 +113,7 @@ func testSelectors(t *testing.T, s *apiServer) {
 	k.watchSelected(t, selectors)
 }
 
-// watchSelected moves one gadget into what the watchers select, and out of it.
+// watchSelected moves one gadget into the selection of watchers, and out of it.
 func (k *kind) watchSelected(t *testing.T, selectors map[string]string) {
 	t.Helper()
 	for read, selector := range selectors {
@@ -131,7 +130,7 @@ func (k *kind) watchSelected(t *testing.T, selectors map[string]string) {
 	}
 }
 
-// names are those in a list, sorted.
+// names returns the sorted names in a list.
 func (k *kind) names(t *testing.T, version string, options metav1.ListOptions) []string {
 	t.Helper()
 	list, err := k.at(version).List(t.Context(), options)

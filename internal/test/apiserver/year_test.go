@@ -23,48 +23,48 @@ const (
 	weighted = ", w: {type: integer}"
 )
 
-// year is what becomes of a kind in one: what happens, and the kind from then on.
+// year is a sequence of changes of a kind, each with its title.
 var year = []struct {
 	what    string
 	storage string
-	age     age
+	kind    twoVersions
 }{
-	{"v1 is stored; v1 alone has note and weights, v2 alone has tier", "v1", age{
+	{"v1 is stored; v1 alone has note and weights, v2 alone has tier", "v1", twoVersions{
 		yearOld + fmt.Sprintf(ports, weighted), "scale: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v2", "{move: {from: .spec.size, to: .spec.scale}}")}},
-	{"v1 gains the field tier", "v1", age{
+	{"v1 gains the field tier", "v1", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(ports, weighted), "scale: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v2", "{move: {from: .spec.size, to: .spec.scale}}")}},
-	{"v2 calls scale replicas", "v1", age{
+	{"v2 calls scale replicas", "v1", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(ports, weighted), "replicas: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v2", "{move: {from: .spec.size, to: .spec.replicas}}")}},
-	{"v1 is the hub, and v2 is stored", "v2", age{
+	{"v1 is the hub, and v2 is stored", "v2", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(ports, weighted), "replicas: {type: integer}, tier: {type: string}, " + fmt.Sprintf(ports, ""),
 		rulesOf("v1", "{move: {from: .spec.replicas, to: .spec.size}}")}},
-	{"the list has keys, and v2 gains note, which it calls remark", "v2", age{
+	{"the list has keys, and v2 gains note, which it calls remark", "v2", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(keyed, weighted), "replicas: {type: integer}, remark: {type: string}, tier: {type: string}, " + fmt.Sprintf(keyed, ""),
 		rulesOf("v1", "{move: {from: .spec.replicas, to: .spec.size}}, {move: {from: .spec.remark, to: .spec.note}}")}},
-	{"v1 is stored again, and v2 gains weights", "v1", age{
+	{"v1 is stored again, and v2 gains weights", "v1", twoVersions{
 		yearOld + "tier: {type: string}, " + fmt.Sprintf(keyed, weighted), "replicas: {type: integer}, remark: {type: string}, tier: {type: string}, " + fmt.Sprintf(keyed, weighted),
 		rulesOf("v1", "{move: {from: .spec.replicas, to: .spec.size}}, {move: {from: .spec.remark, to: .spec.note}}")}},
 }
 
-// written is what clients have written to an object.
+// written is what clients wrote to an object.
 type written struct {
 	sync.Mutex
 	size, weight int64
 	note, tier   string
 }
 
-// testYear: a kind changes five times while clients write a thousand objects at both
-// versions. After each change all are rewritten, as migrations do. Nothing is lost.
+// testYear: a kind changes five times while clients write a thousand objects at both versions.
+// After each change all objects are rewritten, as by migrations. Nothing is lost.
 func testYear(t *testing.T, s *apiServer) {
 	if !s.cached {
 		t.Log("it is played with a watch cache: it takes long, and what conversions do does not depend on that")
 		return
 	}
 	const objects = 1000
-	k := s.install(t, "year", year[0].age.versions(year[0].storage), year[0].age.rules)
+	k := s.install(t, "year", year[0].kind.versions(year[0].storage), year[0].kind.rules)
 	all := make([]*written, objects)
 	each(objects, func(i int) {
 		all[i] = &written{size: int64(i), weight: int64(i % 7), note: fmt.Sprint("note ", i), tier: "none"}
@@ -79,7 +79,7 @@ func testYear(t *testing.T, s *apiServer) {
 			clients.Go(func() { k.keepWriting(ctx, all, uint64(turn*10+client), &writes, &refused) })
 		}
 		if turn > 0 {
-			k.evolve(t, next.age, next.storage)
+			k.evolve(t, next.kind, next.storage)
 		}
 		each(objects, func(i int) {
 			k.rewrite(t, "v1", name(i))
@@ -93,7 +93,7 @@ func testYear(t *testing.T, s *apiServer) {
 	}
 }
 
-// each does something with all objects, some at once.
+// each calls do for all objects, some in parallel.
 func each(objects int, do func(i int)) {
 	var workers sync.WaitGroup
 	var next atomic.Int64
@@ -109,7 +109,7 @@ func each(objects int, do func(i int)) {
 
 func name(i int) string { return fmt.Sprint("gadget-", i) }
 
-// keepWriting writes to objects at either version.
+// keepWriting writes objects at both versions.
 func (k *kind) keepWriting(ctx context.Context, all []*written, seed uint64, writes, refused *atomic.Int64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for ctx.Err() == nil {
@@ -121,8 +121,8 @@ func (k *kind) keepWriting(ctx context.Context, all []*written, seed uint64, wri
 		if random.IntN(2) == 0 {
 			version, patch = "v2", fmt.Sprintf(`{"spec":{"tier":%q}}`, next.tier)
 		}
-		// An error may come of a write that was stored: the same is written again, until
-		// it is known to be.
+		// An error does not mean that nothing was stored, so the write is repeated until it is
+		// known to be.
 		for {
 			_, err := k.at(version).Patch(context.WithoutCancel(ctx), name(i), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 			if err == nil {
@@ -140,7 +140,8 @@ func (k *kind) keepWriting(ctx context.Context, all []*written, seed uint64, wri
 	}
 }
 
-// wantWritten reads an object at both versions, and counts what is not as it was written.
+// wantWritten reads an object at both versions, and returns the number of differences to the
+// writes.
 func (k *kind) wantWritten(t *testing.T, name string, w *written) (lost int64) {
 	t.Helper()
 	w.Lock()

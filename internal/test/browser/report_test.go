@@ -16,7 +16,7 @@ import (
 
 var reports = []string{"crontab-cronspec", "crontab-hostport", "cluster", "hostile", "wide"}
 
-// TestLayout has windows from a telephone's to a large screen's.
+// TestLayout checks widths from phones to large screens.
 func TestLayout(t *testing.T) {
 	for _, name := range reports {
 		for _, width := range []int64{360, 768, 1400} {
@@ -35,7 +35,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestText has one of the samples read as a person sees it.
+// TestText compares the visible text of a sample report.
 func TestText(t *testing.T) {
 	b := open(t, "crontab-cronspec", window(1400))
 	text := ask[string](b, `document.body.innerText`)
@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 			t.Errorf("there is no %q", want)
 		}
 	}
-	// One text of v1 is five fields of v2, so five curves leave one row.
+	// One field of v1 becomes five fields of v2, so five curves start at one row.
 	if got := ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`); got != 5 {
 		t.Errorf("%d curves leave .cronSpec, want 5", got)
 	}
@@ -68,8 +68,7 @@ func TestColours(t *testing.T) {
 			})
 		}
 	}
-	// The client that sees no colours tells lines apart by their dashes, their strength, and
-	// the words beside them.
+	// Readers who cannot see colours distinguish lines by dashes, width, and the words beside them.
 	b := open(t, "cluster", window(1400))
 	for _, kind := range []string{"copied", "translated", "computed", "kept", "dropped", "same"} {
 		look := fmt.Sprintf(`[...document.querySelectorAll('.map .line')].map(e => getComputedStyle(e)).map(s => s.strokeDasharray + ' ' + s.strokeWidth)[
@@ -81,14 +80,14 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestAlone has every report opened as a file: nothing is asked of a network, and
-// the browser has nothing to complain about.
+// TestAlone opens every report as a file: the page makes no network request, and the browser
+// reports no error.
 func TestAlone(t *testing.T) {
 	for _, name := range reports {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, name)
 			b.clean("broken")
-			// Whatever the page does by itself has been done by the next frame.
+			// The page has finished its own work by the next frame.
 			ask[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 			b.lock.Lock()
 			defer b.lock.Unlock()
@@ -107,8 +106,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestPolicyHolds puts into a report what its Content-Security-Policy forbids: it
-// is for the day on which escaping fails.
+// TestPolicyHolds adds to a report what its Content-Security-Policy forbids, as if escaping had
+// failed.
 func TestPolicyHolds(t *testing.T) {
 	b := open(t, "crontab-hostport")
 	b.do(evaluate(`
@@ -142,7 +141,7 @@ func TestPaper(t *testing.T) {
 	}
 }
 
-// TestKeyboard goes through a report by the tabulator alone.
+// TestKeyboard navigates a report with the Tab key.
 func TestKeyboard(t *testing.T) {
 	type stop struct {
 		Name           string

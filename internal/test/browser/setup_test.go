@@ -24,16 +24,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// programs are the names under which Chromium is installed.
+// programs are the possible names of Chromium.
 var programs = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"}
 
 //go:embed checks.js
 var checks string
 
-// atMost is how long a page may take before the browser counts as stuck.
+// atMost bounds the time of a page before the browser counts as stuck.
 const atMost = time.Minute
 
-// chromium is the one browser of all tests.
+// chromium is the browser that all tests share.
 var chromium context.Context
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run starts the browser, with a profile of its own, which goes with it.
+// run starts the browser with a temporary profile.
 func run(m *testing.M) (int, error) {
 	program, err := find()
 	if err != nil {
@@ -75,7 +75,7 @@ func find() (string, error) {
 	return "", fmt.Errorf("there is no Chromium: make browser installs it, or install one of %s", strings.Join(programs, ", "))
 }
 
-// action is what is done in a tab.
+// action is a step in a tab.
 type action = chromedp.Action[chromedp.Void]
 
 // command sends one command to the browser.
@@ -86,10 +86,10 @@ func command[P, R any](of cdp.Command[P, R], params P) action {
 	})
 }
 
-// evaluate runs a script and takes no answer.
+// evaluate runs a script without a result.
 func evaluate(script string) action { return chromedp.Evaluate[chromedp.Void](script) }
 
-// tab is a report in the browser, and what the browser said about it.
+// tab is a report in the browser, with the browser's messages about it.
 type tab struct {
 	context.Context
 	t *testing.T
@@ -99,8 +99,7 @@ type tab struct {
 	said     []string
 }
 
-// open shows a report of internal/report/testdata, as a client got it: with its
-// style sheet.
+// open opens a report of internal/report/testdata with its style sheet, as users get it.
 func open(t *testing.T, name string, actions ...action) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".html")
@@ -134,7 +133,7 @@ func report(t *testing.T, name string) []byte {
 	return []byte(strings.Replace(string(text), "<style>style.css</style>", "<style>"+string(style)+"</style>", 1))
 }
 
-// listen notes what a page asks for, and what goes wrong in it.
+// listen records requests and errors of a page.
 func (b *tab) listen(event any) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -157,7 +156,7 @@ func (b *tab) do(actions ...action) {
 	}
 }
 
-// ask evaluates an expression over the functions of checks.js.
+// ask evaluates an expression that can use the functions of checks.js.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	answer, err := chromedp.Run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -167,7 +166,7 @@ func ask[T any](b *tab, expression string) T {
 	return answer
 }
 
-// clean fails the test with each sentence that a check returns.
+// clean fails the test with each finding of a check.
 func (b *tab) clean(check string) {
 	b.t.Helper()
 	for _, wrong := range ask[[]string](b, check+"()") {
@@ -175,7 +174,7 @@ func (b *tab) clean(check string) {
 	}
 }
 
-// scheme is what the reader prefers: light or dark.
+// scheme sets the preferred colour scheme: light or dark.
 func scheme(name string) action {
 	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 }

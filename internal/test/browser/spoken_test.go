@@ -12,13 +12,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// spoken is an element as a screen reader gets it.
+// spoken is an element in the accessibility tree.
 type spoken struct {
 	role, name string
 	level      int
 }
 
-// hear returns the elements in their order, without those that are ignored.
+// hear returns the elements of the accessibility tree in order, without ignored ones.
 func (b *tab) hear() []spoken {
 	b.t.Helper()
 	tree, err := chromedp.Call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -54,8 +54,8 @@ func textOf(value *accessibility.Value) (text string) {
 	return text
 }
 
-// TestSpoken looks at what a screen reader says of a report, on a large screen and
-// on a telephone, where tables are laid out otherwise.
+// TestSpoken checks the screen reader's view of a report on a large screen and on a phone, where
+// tables have another layout.
 func TestSpoken(t *testing.T) {
 	for _, width := range []int64{360, 1400} {
 		heard := open(t, "cluster", window(width)).hear()
@@ -86,8 +86,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// checkHeadings tells a heading that leaves out a level, and more or less than one
-// first one.
+// checkHeadings requires exactly one heading of level 1, and no skipped level.
 func checkHeadings(t *testing.T, heard []spoken) {
 	t.Helper()
 	last, first := 0, 0
@@ -107,8 +106,8 @@ func checkHeadings(t *testing.T, heard []spoken) {
 	}
 }
 
-// TestDrawingsHaveWords finds each link of a drawing in a table, where a screen
-// reader and a telephone have it.
+// TestDrawingsHaveWords finds each link of a drawing also in a table, for screen readers and
+// phones.
 func TestDrawingsHaveWords(t *testing.T) {
 	b := open(t, "cluster", window(1400))
 	for _, tag := range ask[[]string](b, `[...document.querySelectorAll('.map .tag:not(.same)')].map(e => e.textContent)`) {

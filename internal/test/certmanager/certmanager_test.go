@@ -25,8 +25,8 @@ import (
 
 const name = "crontabs.example.com"
 
-// TestCertManagerIssues: cert-manager issues what a policy asks for, once it can,
-// and later by another authority, which API servers trust before pods serve by it.
+// TestCertManagerIssues: cert-manager issues the certificate for a policy, first when the issuer is
+// ready, and later by another authority, which API servers trust before pods serve with it.
 func TestCertManagerIssues(t *testing.T) {
 	c := start(t)
 	c.create(crd(name))
@@ -48,7 +48,7 @@ func TestCertManagerIssues(t *testing.T) {
 	company := c.secret("company")
 	company.Data = keyPair(second)
 	expect.NoError(c.T, c.Update(c.ctx, company))
-	// cert-manager does not issue again because its authority did.
+	// cert-manager does not reissue when only the authority changes.
 	expect.NoError(c.T, c.Delete(c.ctx, c.secret(names.IssuedSecret(name))))
 	expect.Eventually(c.T, "API servers trust the other authority alone", func() (bool, string) {
 		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), c.condition(v1alpha1.CertificatesReadyCondition).Message
@@ -73,7 +73,7 @@ func (c *cluster) authority() pki.KeyPair {
 	return pair
 }
 
-// checkServed holds what pods mount against the authority.
+// checkServed verifies the mounted certificate with the authority.
 func (c *cluster) checkServed(authority pki.KeyPair) {
 	c.Helper()
 	trusted, err := pki.ParseBundle(authority.Certificate)

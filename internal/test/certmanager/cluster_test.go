@@ -35,7 +35,7 @@ import (
 
 const system = "conversion-system"
 
-// cluster is a real API server on which the operator and cert-manager run.
+// cluster is a real API server with the operator and cert-manager.
 type cluster struct {
 	*testing.T
 	client.Client
@@ -72,7 +72,7 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// run runs something until the test is over, and the API server not yet.
+// run runs a function until the end of the test, before the API server stops.
 func (c *cluster) run(what string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -85,8 +85,8 @@ func (c *cluster) run(what string, run func(context.Context) error) {
 	})
 }
 
-// runPods plays the kubelet: it starts the pods of the policy's Deployment, ready
-// at once, and puts them behind the Service.
+// runPods acts as kubelet: it starts ready pods of the policy's Deployment, and adds them to the
+// Service.
 func (c *cluster) runPods() {
 	c.Helper()
 	deployment := &appsv1.Deployment{}
@@ -131,7 +131,6 @@ spec:
 	return policy
 }
 
-// read reads a manifest of this file.
 func read(manifest string, into client.Object) {
 	if err := yaml.UnmarshalStrict([]byte(manifest), into); err != nil {
 		panic(err)

@@ -11,8 +11,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller"
 	"golang.org/x/sync/errgroup"
 
-	// What it takes to issue a certificate by an authority in a Secret. Each of these
-	// registers itself.
+	// The controllers that issue a certificate by an authority in a Secret. Each registers itself.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/issuing"

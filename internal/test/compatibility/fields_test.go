@@ -15,10 +15,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// kubernetesOwn are fields whose content is of Kubernetes' own types.
+// kubernetesOwn are fields with types of Kubernetes.
 var kubernetesOwn = []string{"affinity", "env", "tolerations", "topologySpreadConstraints"}
 
-// TestFields: the policies of each earlier version use every field that there was.
+// TestFields: the policies of each earlier version use every field of their CRD.
 func TestFields(t *testing.T) {
 	for _, version := range find(t, "*") {
 		t.Run(filepath.Base(version), func(t *testing.T) {
@@ -50,7 +50,7 @@ func unmarshal(t *testing.T, file string, into any) {
 	}
 }
 
-// use takes down the paths of a value's fields, without the indices of lists.
+// use records the paths of a value's fields, without list indices.
 func use(used map[string]bool, path string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -65,7 +65,7 @@ func use(used map[string]bool, path string, value any) {
 	}
 }
 
-// unused are the fields of a schema that nothing uses, sorted.
+// unused returns the sorted fields of a schema that no value uses.
 func unused(used map[string]bool, path string, schema *apiextensionsv1.JSONSchemaProps) []string {
 	var fields []string
 	for name, field := range schema.Properties {

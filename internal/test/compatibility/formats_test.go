@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// find lists what earlier versions have left, and fails where that is nothing.
+// find lists files of earlier versions, and fails if there are none.
 func find(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", pattern))
@@ -24,8 +24,7 @@ func find(t *testing.T, pattern string) []string {
 	return files
 }
 
-// TestRulesets: the converter serves earlier rulesets, under the hash that a
-// CustomResourceDefinition names.
+// TestRulesets: the converter serves earlier rulesets, under the hash that a CRD names.
 func TestRulesets(t *testing.T) {
 	for _, file := range find(t, "*/rulesets/*.json") {
 		t.Run(file, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// server is an API server on which nothing is installed.
+// server is an empty API server.
 type server struct {
 	*testenv.Server
 	client.Client
@@ -38,9 +38,8 @@ func start(t *testing.T) *server {
 	return &server{Server: started, Client: started.Client}
 }
 
-// TestPolicies: policies of each earlier version, with their status, are read as they
-// were written once the CustomResourceDefinitions of now are there; they can be changed,
-// and all of it could be created today.
+// TestPolicies: policies of each earlier version, with their status, are unchanged after an update
+// to the current CRDs. They can be updated, and could be created today.
 func TestPolicies(t *testing.T) {
 	cluster := start(t)
 	for _, version := range find(t, "*") {
@@ -65,8 +64,8 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 	return policy
 }
 
-// install puts the CustomResourceDefinitions of a folder in place of others, and waits
-// until the API server goes by them. It shows that by a field that only these have.
+// install applies the CRDs of a folder, and waits until the API server uses them, which it detects
+// by a field that only these have.
 func (s *server) install(t *testing.T, folder string) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{folder}, ErrorIfPathMissing: true}
@@ -89,7 +88,7 @@ func (s *server) install(t *testing.T, folder string) {
 	})
 }
 
-// create makes a policy with its status, and returns it as the API server has it.
+// create creates a policy with its status, and returns it as stored.
 func (s *server) create(t *testing.T, policy *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	created := policy.DeepCopy()
@@ -105,7 +104,7 @@ func (s *server) create(t *testing.T, policy *unstructured.Unstructured) *unstru
 	return created
 }
 
-// check holds a previous policy against what the API server has now.
+// check compares an earlier policy with the one in the API server.
 func (s *server) check(t *testing.T, policy *unstructured.Unstructured) {
 	found := policy.DeepCopy()
 	expect.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(policy), found))
@@ -113,14 +112,14 @@ func (s *server) check(t *testing.T, policy *unstructured.Unstructured) {
 	found.SetLabels(map[string]string{"touched": "true"})
 	expect.NoError(t, s.Update(t.Context(), found, client.FieldValidation("Strict")))
 	compare(t, "is written", policy, found)
-	// The API server forgives an object what was wrong with it before. A new one it does not.
+	// An update may keep invalid values of the old object. A create may not.
 	found.SetFinalizers(nil)
 	expect.NoError(t, s.Update(t.Context(), found))
 	expect.NoError(t, s.Delete(t.Context(), found))
 	compare(t, "is created", policy, s.create(t, policy))
 }
 
-// compare allows for defaults of fields that there were not.
+// compare ignores defaults of new fields.
 func compare(t *testing.T, how string, was, is *unstructured.Unstructured) {
 	t.Helper()
 	for _, part := range []string{"spec", "status"} {
@@ -130,7 +129,7 @@ func compare(t *testing.T, how string, was, is *unstructured.Unstructured) {
 	}
 }
 
-// missing are the paths of what is there no more, or has another value.
+// missing returns the paths of values that are gone or different.
 func missing(path string, was, is any) []string {
 	var lost []string
 	switch was := was.(type) {

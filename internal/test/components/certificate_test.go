@@ -16,8 +16,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestMetricsCertificate: managers serve what cert-manager issues, for the name by
-// which Prometheus verifies them, whatever the Service is called and wherever it is.
+// TestMetricsCertificate: managers serve cert-manager's certificate, for the name that Prometheus
+// verifies, whatever the name and namespace of the Service are.
 func TestMetricsCertificate(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join(config, "default"))
 	expect.NoError(t, err)
@@ -59,7 +59,7 @@ func TestMetricsCertificate(t *testing.T) {
 	}
 }
 
-// checkMount holds what the manager mounts to what it is told to read.
+// checkMount compares the manager's mount with its flag.
 func checkMount(t *testing.T, pod corev1.PodSpec, secret string) {
 	t.Helper()
 	container := pod.Containers[0]
@@ -75,8 +75,8 @@ func checkMount(t *testing.T, pod corev1.PodSpec, secret string) {
 	}
 }
 
-// TestOpenShiftMonitors: the cluster's own Prometheus may scrape, and is not let in
-// where no client asked for monitors.
+// TestOpenShiftMonitors: the cluster's own Prometheus may scrape, and is admitted only together
+// with the monitors.
 func TestOpenShiftMonitors(t *testing.T) {
 	objects := build(t, "prometheus", "openshift")
 	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "prometheus-k8s", Namespace: "openshift-monitoring"}}

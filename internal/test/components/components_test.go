@@ -25,10 +25,10 @@ import (
 
 const config = "../../../config"
 
-// built are the objects of a kustomization by kind and name, as YAML.
+// built has the objects of a kustomization by kind and name, as YAML.
 type built map[string][]byte
 
-// build makes a kustomization as a user would, of the default and components.
+// build renders the default with components, as a user would.
 func build(t *testing.T, components ...string) built {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join(config, "default"))
@@ -36,7 +36,8 @@ func build(t *testing.T, components ...string) built {
 	return render(t, kustomization(t, folder, "", components...))
 }
 
-// kustomization writes one of a folder, of components, and of what else is to be in it.
+// kustomization writes a kustomization of a folder with components and more text, and returns its
+// folder.
 func kustomization(t *testing.T, of, more string, components ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -58,7 +59,7 @@ func kustomization(t *testing.T, of, more string, components ...string) string {
 	return folder
 }
 
-// render makes what kustomize does of a folder.
+// render runs kustomize on a folder.
 func render(t *testing.T, folder string) built {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
@@ -81,7 +82,7 @@ func (b built) read(t *testing.T, name string, into any) {
 	expect.NoError(t, yaml.Unmarshal(text, into))
 }
 
-// TestComponents lists what each of them adds, and that it changes nothing else.
+// TestComponents lists what each component adds, and checks that it changes nothing else.
 func TestComponents(t *testing.T) {
 	cases := map[string][]string{
 		"prometheus": {
@@ -145,8 +146,8 @@ func (m monitor) selects(t *testing.T, of map[string]string) bool {
 	return selector.Matches(labels.Set(of))
 }
 
-// TestManagerIsFound: by the Service that the ServiceMonitor selects, at a port that
-// the manager has, with the token that it asks for.
+// TestManagerIsFound: the ServiceMonitor selects the manager's Service, a port of the manager, and
+// the required token.
 func TestManagerIsFound(t *testing.T) {
 	objects := build(t, "prometheus")
 	var found monitor
@@ -180,8 +181,8 @@ func TestManagerIsFound(t *testing.T) {
 	}
 }
 
-// TestPodsAreFound: each PodMonitor selects the pods that the operator makes of its
-// kind, whatever the policy, and no others.
+// TestPodsAreFound: each PodMonitor selects the operator's pods of its kind, for any policy, and no
+// others.
 func TestPodsAreFound(t *testing.T) {
 	objects := build(t, "prometheus")
 	for name, component := range map[string]string{"converters": names.ConverterComponent, "migrations": names.MigrationComponent} {
@@ -198,7 +199,8 @@ func TestPodsAreFound(t *testing.T) {
 	}
 }
 
-// TestEverythingIsInTheNamespace, where monitors look for pods.
+// TestEverythingIsInTheNamespace: everything namespaced is in the operator's namespace, where
+// monitors look for pods.
 func TestEverythingIsInTheNamespace(t *testing.T) {
 	without := build(t)
 	for name, object := range build(t, "prometheus", "grafana") {
@@ -213,8 +215,8 @@ func TestEverythingIsInTheNamespace(t *testing.T) {
 	}
 }
 
-// TestEveryComponentIsDocumented: each has a row in the table of installing.md, which
-// says, too, whether there is an overlay of it.
+// TestEveryComponentIsDocumented: each component has a row in the table of installing.md, which
+// also says whether there is an overlay for it.
 func TestEveryComponentIsDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(config, "..", "api", "docs", "installing.md"))
 	expect.NoError(t, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestManagersElect: whatever is installed, a rollout never lets two managers act at
-// once. They elect, or the first has ended when the second one starts.
+// TestManagersElect: in every installation, a rollout never lets two managers act at the same time.
+// Either they elect a leader, or the first one ends before the second one starts.
 func TestManagersElect(t *testing.T) {
 	for name, objects := range everyInstallation(t) {
 		t.Run(name, func(t *testing.T) {
@@ -31,9 +31,9 @@ func TestManagersElect(t *testing.T) {
 	}
 }
 
-// everyInstallation is config/default alone, with each component, and each overlay
-// that has a manager. The one for the Operator Lifecycle Manager has none: the bundle
-// has, and is made of config/default.
+// everyInstallation returns config/default alone, with each component, and each overlay with a
+// manager. The overlay for the Operator Lifecycle Manager has none: the bundle, which is made from
+// config/default, has it.
 func everyInstallation(t *testing.T) map[string]built {
 	t.Helper()
 	installations := map[string]built{"default": build(t)}
@@ -63,7 +63,7 @@ func namesIn(t *testing.T, folder string) []string {
 	return names
 }
 
-// oneActs tells what lets two managers of a Deployment act at once.
+// oneActs returns an error if two managers of a Deployment can act at the same time.
 func oneActs(manager *appsv1.Deployment) error {
 	elects := true // the default of the flag
 	for _, argument := range manager.Spec.Template.Spec.Containers[0].Args {
@@ -83,7 +83,7 @@ func oneActs(manager *appsv1.Deployment) error {
 		*manager.Spec.Replicas, manager.Spec.Template.Spec.Containers[0].Args, manager.Spec.Strategy.Type)
 }
 
-// TestOneActs holds what TestManagersElect looks at against Deployments of which it is known.
+// TestOneActs checks oneActs on Deployments with a known result.
 func TestOneActs(t *testing.T) {
 	cases := map[string]struct {
 		arguments []string

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Command is what a reader types, and what the page says that it answers.
+// Command is a command on a page, with its documented output.
 type Command struct {
-	// Text is the command, of one line or more.
+	// Text is the command, of one or more lines.
 	Text string
-	// Answer is what the page shows, or empty where it shows nothing.
+	// Answer is the documented output; empty if the page shows none.
 	Answer string
 }
 
@@ -20,25 +20,25 @@ const prompt = "$ "
 
 var hereDocument = regexp.MustCompile(`<<-?'?"?([A-Za-z]+)`)
 
-// languages are those of blocks with commands, and whether these stand behind a
-// prompt, with their answers.
+// languages are the languages of blocks with commands. The value is true if commands follow a
+// prompt, with their output.
 var languages = map[string]bool{"console": true, "sh": false}
 
-// HasCommands reports whether the block has something to type.
+// HasCommands reports whether the block has commands.
 func (b Block) HasCommands() bool {
 	_, found := languages[b.Language]
 	return found
 }
 
-// Commands are those of the block, none where it is of another language.
+// Commands returns the commands of the block; none for other languages.
 func (b Block) Commands() []Command {
 	prompted, found := languages[b.Language]
 	if !found {
 		return nil
 	}
 	var commands []Command
-	// until is the line that ends a command which goes on: a word of a
-	// here-document, or any line without a backslash at its end.
+	// until is the last line of a here-document. continued is set after a backslash at the end of a
+	// line.
 	until, continued := "", false
 	for line := range strings.Lines(b.Text) {
 		text, typed := strings.CutPrefix(line, prompt)
@@ -68,10 +68,10 @@ func (b Block) Commands() []Command {
 	return commands
 }
 
-// podCharacters are those of which Kubernetes makes the end of a pod's name.
+// podCharacters are the characters in the random part of pod names.
 const podCharacters = "bcdfghjklmnpqrstvwxz2456789"
 
-// masks stand for what differs each time, one after the other.
+// masks replace text that differs each time, in order.
 var masks = []struct {
 	pattern *regexp.Regexp
 	mask    string
@@ -92,8 +92,8 @@ var masks = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// Stable is an answer without what differs each time: ages, times, hashes,
-// addresses, and the width of columns.
+// Stable returns output without what differs each time: ages, times, hashes, addresses, and the
+// width of columns.
 func Stable(answer string) []string {
 	var lines []string
 	for line := range strings.Lines(answer) {
@@ -108,10 +108,10 @@ func Stable(answer string) []string {
 	return lines
 }
 
-// anyLines stands for lines that a page does not show.
+// anyLines matches lines that a page does not show.
 const anyLines = "..."
 
-// Answers reports whether an answer is what the page shows.
+// Answers reports whether output matches what the page shows.
 func Answers(shown, answer string) bool {
 	return fits(Stable(shown), Stable(answer))
 }
@@ -131,7 +131,7 @@ func fits(shown, answer []string) bool {
 	return len(answer) > 0 && lineFits(shown[0], answer[0]) && fits(shown[1:], answer[1:])
 }
 
-// anyText stands for a part of a line that a page does not show.
+// anyText matches a part of a line that a page does not show.
 const anyText = "…"
 
 func lineFits(shown, answer string) bool {

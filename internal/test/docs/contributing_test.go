@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// contributing is the page for who changes the code.
+// contributing returns the page for contributors.
 func contributing(t *testing.T) *Page {
 	t.Helper()
 	t.Chdir(filepath.Join("..", "..", ".."))
@@ -28,8 +28,8 @@ func contributing(t *testing.T) *Page {
 	return page
 }
 
-// TestContributorsCommands: the commands of contributors name targets, variables,
-// packages and files that are there. Those of the operator itself are typed.
+// TestContributorsCommands: commands for contributors name existing targets, variables, packages
+// and files. Those of the operator itself are run.
 func TestContributorsCommands(t *testing.T) {
 	page := contributing(t)
 	knows := makeKnows(t, ".")
@@ -77,10 +77,10 @@ func TestContributorsCommands(t *testing.T) {
 	}
 }
 
-// quoted is the value of a variable that has spaces in it.
+// quoted matches the value of a variable with spaces.
 var quoted = regexp.MustCompile(`'[^']*'`)
 
-// checkGo looks for the packages that go is told to test or build.
+// checkGo checks that the packages in arguments of go exist.
 func checkGo(t *testing.T, words []string) {
 	t.Helper()
 	for _, word := range words {
@@ -105,16 +105,16 @@ func typeCommand(t *testing.T, words []string) {
 }
 
 var (
-	// chosen is the name of a test, or the end of one of a fuzzer.
+	// chosen matches the name of a test, or the end of the name of a fuzzer.
 	chosen = regexp.MustCompile(`-run (Test\w+)|FUZZ='(\w+)\$'`)
-	// tests are those of a file, and its fuzzers.
+	// tests matches the declarations of tests and fuzzers.
 	tests = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 )
 
-// anyTest stands for the name of a test.
+// anyTest is a placeholder for the name of a test.
 const anyTest = "TestName"
 
-// TestContributorsTests: the tests that contributors are told to run by name are there.
+// TestContributorsTests: tests that are named in commands for contributors exist.
 func TestContributorsTests(t *testing.T) {
 	text := read(t, filepath.Join(root, "internal/README.md"))
 	var names strings.Builder
@@ -133,7 +133,7 @@ func TestContributorsTests(t *testing.T) {
 			continue
 		}
 		found++
-		// As go reads it: a test whose name has that in it.
+		// Like go test: any test whose name contains the text.
 		if !regexp.MustCompile(`(?m)` + match[1] + match[2]).MatchString(names.String()) {
 			t.Errorf("%s: there is no such test", match[0])
 		}
@@ -143,8 +143,7 @@ func TestContributorsTests(t *testing.T) {
 	}
 }
 
-// TestStages: make tells the stages of make test and make test-release that there are, in
-// their order.
+// TestStages: the help text of make lists the stages of make test and make test-release, in order.
 func TestStages(t *testing.T) {
 	makefile, script := read(t, filepath.Join(root, "Makefile")), read(t, filepath.Join(root, "internal/tools/test.sh"))
 	for target, list := range map[string]string{"test": "test", "test-release": "release"} {
@@ -159,12 +158,11 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// releaseOnly is the line that keeps a test out of make test, with the tests that show
-// its behaviour there.
+// releaseOnly matches the line that skips a test in make test, with the tests that prove its
+// behaviour there.
 var releaseOnly = regexp.MustCompile(`\trelease\.Only\(t, (.*)\)\n`)
 
-// TestReleaseOnly: the tests exist that name others as their proof in make test, and make
-// test runs those.
+// TestReleaseOnly: tests that are named as a proof exist, and make test runs them.
 func TestReleaseOnly(t *testing.T) {
 	var only []string
 	run := map[string]bool{}
@@ -194,11 +192,11 @@ func TestReleaseOnly(t *testing.T) {
 	}
 }
 
-// aPath is what can only be one in the tree.
+// aPath matches text that can only be a path in the repository.
 var aPath = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)*(\.(go|md|yaml|txt|json|sh)|/[\w*-]+)$`)
 
-// TestContributorsPaths: files and folders that the map of the code names are there.
-// A name without a folder is in one that its line has named before.
+// TestContributorsPaths: files and folders on the page for contributors exist. A name without a
+// folder is relative to a folder named before in the same line.
 func TestContributorsPaths(t *testing.T) {
 	page := contributing(t)
 	found, line, folders := 0, 0, []string{}

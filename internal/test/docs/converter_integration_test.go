@@ -26,17 +26,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// converterOptions are how a converter goes wrong before it answers.
+// converterOptions break a converter's connections.
 type converterOptions struct {
-	// dnsName is what its certificate is for.
+	// dnsName is the name in its certificate.
 	dnsName string
-	// issued is when its certificate began; it is valid for an hour.
+	// issued is the beginning of its certificate, which is valid for an hour.
 	issued time.Time
-	// plain makes it speak HTTP.
+	// plain makes it serve HTTP without TLS.
 	plain bool
-	// down makes it end before it is asked.
+	// down stops it before the first request.
 	down bool
-	// bundle is what is trusted, where that is not its authority.
+	// bundle is the caBundle, if that is not the converter's authority.
 	bundle []byte
 }
 
@@ -49,8 +49,8 @@ func (o *converterOptions) trusted(authority []byte) []byte {
 
 type converterOption func(*converterOptions)
 
-// serve starts a converter behind the Service crontab-converter, and has the
-// CronTab convert by it.
+// serve starts a converter behind the Service crontab-converter, and configures the CronTab to use
+// it.
 func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...converterOption) {
 	t.Helper()
 	o := converterOptions{dnsName: c.converter + ".conversion-system.svc", issued: time.Now()}
@@ -74,7 +74,7 @@ func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...co
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	expect.NoError(t, err)
-	// A Service of this type leads out of the cluster, to where the converter is.
+	// A Service of type ExternalName leads to the test process.
 	c.file(t, "service.yaml", `{apiVersion: v1, kind: Service, metadata: {name: crontab-converter, namespace: conversion-system},
   spec: {type: ExternalName, externalName: localhost}}`)
 	c.run(t, "kubectl apply -f service.yaml")
@@ -84,7 +84,7 @@ func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...co
 	}
 }
 
-// review answers as a converter does, with what it makes of the objects.
+// review returns a handler that answers ConversionReviews with the result of convert.
 func review(convert func(version string, objects []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status)) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		asked := &apiextensionsv1.ConversionReview{}

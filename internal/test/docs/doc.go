@@ -1,28 +1,25 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs reads the pages of the documentation, and does what they tell
-// their readers to do.
+// Package docs reads the pages of the documentation, and runs their commands.
 //
-// A page is Markdown. What its code blocks are for is written behind their
-// language, where readers do not see it:
+// A page is Markdown. The info string of a code block, which readers do not see, says how to use
+// the block:
 //
-//	```yaml file=policy.yaml     is to be saved under that name
-//	```console play              is to be typed, and answers what is shown
-//	```sh play                   is to be typed, and ends well
-//	```sh play=NAME              is typed with others of that name
-//	```console symptom=NAME      answers that in the trouble of this name
-//	```sh untyped=REASON         is typed by no test, for a reason in typed_test.go
+//	```yaml file=policy.yaml     is saved under that name
+//	```console play              is run, and prints what is shown
+//	```sh play                   is run, and succeeds
+//	```sh play=NAME              is run with the other blocks of that name
+//	```console symptom=NAME      prints what is shown in the trouble of this name
+//	```sh untyped=REASON         is run by no test, for a reason in typed_test.go
 //
-// In a console block, lines that begin with "$ " are commands, and what follows one is
-// its answer; in a block of sh all lines are commands. One that ends with a backslash,
-// or has a here-document, goes on in the next line. A line "..." in an answer stands for
-// any lines, and "…" for a part of a line. Ages, times, hashes, names of pods, addresses
-// and the width of columns may differ.
+// In a console block, lines that begin with "$ " are commands, followed by their output. In a block
+// of sh, all lines are commands. A backslash at the end of a line, or a here-document, continues a
+// command. A line "..." in the output matches any lines, and "…" a part of a line. Ages, times,
+// hashes, names of pods, addresses and the width of columns may differ.
 //
-// A scene is what one test types, of one page or of several: scenes.go has all of them.
-// Each block with commands is in a scene, belongs to a symptom, or has a reason. Scenes
-// that need pods are played by the end-to-end tests, that of an installation by the
-// tests in internal/test/install, and those that need an API server alone by the tests of
-// this package.
+// A scene is the sequence of blocks that one test runs, from one or more pages; scenes.go lists
+// them. Each block with commands is in a scene, belongs to a symptom, or has a reason. Scenes that
+// need pods are run by the end-to-end tests, that of an installation by the tests in
+// internal/test/install, and those that need only an API server by the tests of this package.
 package docs

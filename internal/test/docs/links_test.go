@@ -25,7 +25,7 @@ func all(t *testing.T) []*Page {
 	return pages
 }
 
-// TestLinks: every link leads to a file, or to a heading, that is there.
+// TestLinks: every link leads to an existing file or heading.
 func TestLinks(t *testing.T) {
 	links := 0
 	for _, page := range all(t) {
@@ -60,7 +60,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestIndex: every page can be found from the index, and the index from the README.
+// TestIndex: the index links to every page, and the README to the index.
 func TestIndex(t *testing.T) {
 	linked := map[string]bool{}
 	pages := all(t)
@@ -82,7 +82,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestDecisions: every decision is in the list of them.
+// TestDecisions: the list of decisions has every decision.
 func TestDecisions(t *testing.T) {
 	const folder = "internal/decisions"
 	list, err := Read(root, folder+"/README.md")

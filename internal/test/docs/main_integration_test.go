@@ -16,15 +16,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// atOnce is how many symptoms are played at once. They wait more than they work:
-// for two seconds after it is defined, a kind's objects are not created.
+// atOnce is the number of parallel symptoms, which mostly wait: objects of a new CRD cannot be
+// created for two seconds.
 const atOnce = 8
 
-// programs are the names under which people call the operator's program.
+// programs are the names of the operator's program.
 var programs = []string{"conversion-operator", "kubectl-conversion"}
 
-// TestMain is the program of the operator, too, where it is called by its name: then
-// nothing has to be built for commands to be typed.
+// TestMain also acts as the operator's program if it is called by one of its names, so that the
+// tests need no build.
 func TestMain(m *testing.M) {
 	if slices.Contains(programs, filepath.Base(os.Args[0])) {
 		os.Exit(cmd.ExitCode(cmd.NewCommand(os.Args).Execute()))
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// binaries is a folder with the programs.
+// binaries returns a folder with the programs.
 func binaries(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -27,7 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// others are names of other projects that the pages speak of.
+// others are names of other projects on the pages.
 var others = map[string]bool{}
 
 func init() {
@@ -44,8 +44,8 @@ func init() {
 	}
 }
 
-// TestNames: what the pages set as code is there: fields, flags, commands,
-// conditions, reasons, kinds, metrics, and names in the domain of the operator.
+// TestNames: names in code spans exist: fields, flags, commands, conditions, reasons, kinds,
+// metrics, and names in the operator's domain.
 func TestNames(t *testing.T) {
 	literals := literalsOf(t)
 	commands := cmd.NewRootCommand()
@@ -117,7 +117,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// tryCommand finds the command and its flags.
+// tryCommand returns an error if the command or one of its flags does not exist.
 func tryCommand(command *cobra.Command, line string) error {
 	line, _, _ = strings.Cut(line, " | ")
 	found, rest, err := command.Find(strings.Fields(line)[1:])
@@ -126,7 +126,7 @@ func tryCommand(command *cobra.Command, line string) error {
 	}
 	var flags []string
 	for i, word := range rest {
-		// Which is enough to tell whether the flag is there, also without its value.
+		// The name is enough to find the flag, also without its value.
 		if name, _, _ := strings.Cut(word, "="); strings.HasPrefix(word, "-") && len(word) > 1 {
 			flags = append(flags, name)
 			continue
@@ -147,7 +147,7 @@ type missingFlagError struct{ name string }
 
 func (e *missingFlagError) Error() string { return "there is no flag " + e.name }
 
-// flagsOf are the flags of a command, of those that it is part of, and of its parts.
+// flagsOf returns the flags of a command, of its parents and of its subcommands.
 func flagsOf(command *cobra.Command) map[string]bool {
 	flags := map[string]bool{"--help": true, "-h": true, "--version": true}
 	add := func(flag *pflag.Flag) {
@@ -162,14 +162,14 @@ func flagsOf(command *cobra.Command) map[string]bool {
 	return flags
 }
 
-// fieldsOf are the paths of a type's fields, by their names in JSON.
+// fieldsOf returns the JSON paths of a type's fields.
 func fieldsOf(kind reflect.Type) map[string]bool {
 	fields := map[string]bool{}
 	addFields(fields, "", kind, 0)
 	return fields
 }
 
-// depth is more than any path of the pages has; schemas go on forever.
+// depth exceeds that of any path on the pages. Schemas are recursive.
 const depth = 8
 
 func addFields(fields map[string]bool, prefix string, kind reflect.Type, level int) {
@@ -190,7 +190,7 @@ func addFields(fields map[string]bool, prefix string, kind reflect.Type, level i
 	}
 }
 
-// literalsOf are the texts in the code of the operator, and the names of its types.
+// literalsOf returns the string literals in the operator's code, and the names of its types.
 func literalsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	literals := map[string]bool{}
@@ -224,8 +224,8 @@ func literalsOf(t *testing.T) map[string]bool {
 	return literals
 }
 
-// metricsOf are the names in the tables of the page on metrics, which tests
-// write from the code.
+// metricsOf returns the names in the tables of the metrics page, which tests generate from the
+// code.
 func metricsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, Folder, "metrics.md"))

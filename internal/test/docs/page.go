@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Folder is where the pages are, below the root of the checkout.
+// Folder has the pages, relative to the root of the checkout.
 const Folder = "api/docs"
 
 // Page is one page.
@@ -21,8 +21,8 @@ type Page struct {
 	Path string
 	// Blocks are its code blocks, in order.
 	Blocks []Block
-	// Prose is what is outside of code blocks, one string for each line; lines
-	// inside of blocks are empty, so that an index is a line number less one.
+	// Prose has the lines outside of code blocks. Lines of code blocks are empty, so that the index
+	// is the line number minus one.
 	Prose []string
 }
 
@@ -30,13 +30,13 @@ type Page struct {
 type Block struct {
 	// Language is the first word of the info string: yaml, console, sh.
 	Language string
-	// Info is the rest of it, word by word.
+	// Info has the other words of the info string.
 	Info []string
 	// Text is the code, without the fences.
 	Text string
 	// Line is the line number of the opening fence.
 	Line int
-	// Heading is the one that the block stands under, empty above the first.
+	// Heading is the heading above the block; empty above the first one.
 	Heading string
 }
 
@@ -54,7 +54,7 @@ func Read(root, path string) (*Page, error) {
 	return page, nil
 }
 
-// All reads every page of the folder, and the README that leads to them.
+// All reads the README and every page of the folder.
 func All(root string) ([]*Page, error) {
 	paths, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
 	if err != nil {
@@ -113,14 +113,14 @@ func newBlock(info string, line int) *Block {
 	return block
 }
 
-// File is the name under which a reader is to save the block, if any.
+// File returns the name under which readers save the block, if any.
 func (b Block) File() string { return b.value("file") }
 
-// symptom is the name of the trouble in which the block's commands answer what
-// is shown, if any.
+// symptom returns the name of the trouble in which the block's commands print what is shown, if
+// any.
 func (b Block) symptom() string { return b.value("symptom") }
 
-// value is that of a name=value in the block's info.
+// value returns the value of name=value in the block's info.
 func (b Block) value(name string) string {
 	for _, word := range b.Info {
 		if value, found := strings.CutPrefix(word, name+"="); found {
@@ -130,13 +130,12 @@ func (b Block) value(name string) string {
 	return ""
 }
 
-// Played reports whether the block's commands are to be typed.
+// Played reports whether tests run the block's commands.
 func (b Block) Played() bool {
 	return slices.Contains(b.Info, "play") || b.value("play") != ""
 }
 
-// under is the name of what the block is typed with: a heading, where the page
-// gives no other.
+// under returns the name that the block is played by: by default, its heading.
 func (b Block) under() string {
 	if name := b.value("play"); name != "" {
 		return name
@@ -148,12 +147,11 @@ var (
 	heading  = regexp.MustCompile(`^#{1,6} +(.*)$`)
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	codeSpan = regexp.MustCompile("`([^`]+)`")
-	// notInAnchors is what GitHub leaves out of the anchor of a heading.
+	// notInAnchors matches what GitHub omits in the anchor of a heading.
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// Section is what stands under one of the page's headings, up to the next one, or is
-// played by that name: its blocks alone.
+// Section returns the blocks under a heading, or with play=name.
 func (p *Page) Section(name string) *Page {
 	section := &Page{Path: p.Path}
 	for _, block := range p.Blocks {
@@ -164,7 +162,7 @@ func (p *Page) Section(name string) *Page {
 	return section
 }
 
-// Anchors are those of the page's headings, as GitHub makes them.
+// Anchors returns the anchors of the page's headings, as on GitHub.
 func (p *Page) Anchors() map[string]bool {
 	anchors := map[string]bool{}
 	for _, line := range p.Prose {
@@ -182,16 +180,16 @@ func (p *Page) Anchors() map[string]bool {
 	return anchors
 }
 
-// Mention is a word of a page, and its line number.
+// Mention is a text on a page, and its line number.
 type Mention struct {
 	Text string
 	Line int
 }
 
-// Links are the targets of the page's links.
+// Links returns the targets of the page's links.
 func (p *Page) Links() []Mention { return p.find(link) }
 
-// CodeSpans are the words and phrases that are set as code within text.
+// CodeSpans returns the inline code of the page.
 func (p *Page) CodeSpans() []Mention { return p.find(codeSpan) }
 
 func (p *Page) find(pattern *regexp.Regexp) []Mention {

@@ -14,33 +14,31 @@ import (
 	"strings"
 )
 
-// Established is a command that waits for definitions, named as for kubectl. `kubectl
-// wait` ends with an error where an API server has not said anything of one yet, as its
-// status.conditions is null.
+// Established returns a command that waits for CRDs, which are named as for kubectl. `kubectl wait`
+// alone fails while status.conditions of a new CRD is null.
 func Established(definitions string) string {
 	return "timeout 60 sh -c 'until kubectl wait --for=condition=Established " + definitions + "; do sleep 0.2; done'"
 }
 
-// Player does what a page tells.
+// Player runs the commands of pages.
 type Player struct {
 	// Folder is where files are saved and commands run.
 	Folder string
 	// Environment is added to that of the process, as in exec.Cmd.Env.
 	Environment []string
-	// Out is where commands and answers are told.
+	// Out receives commands and output.
 	Out io.Writer
-	// Names exchanges names of the page for others, where they are taken.
+	// Names replaces names of the page that are in use elsewhere.
 	Names *strings.Replacer
-	// Judge looks at what a command answers of which the page shows nothing. What
-	// it has looked at is not typed again.
+	// Judge checks the output of commands whose output the page does not show. Such commands run
+	// only once.
 	Judge func(command, answer string) error
 
 	judged map[string]bool
 }
 
-// Play saves the page's files and types its commands, in order, and ends at the
-// first that answers something else than the page shows. A command may fail
-// where the page shows how: what it says then is compared.
+// Play saves the page's files and runs its commands, in order, up to the first whose output differs
+// from the page. A command may fail if the page shows its output.
 func (p *Player) Play(ctx context.Context, page *Page) error {
 	played := 0
 	for _, block := range page.Blocks {

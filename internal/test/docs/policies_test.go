@@ -20,8 +20,7 @@ import (
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---\n`)
 
-// TestYAML: what the pages show as YAML can be read, and a ConversionPolicy has
-// no field that there is none of.
+// TestYAML: YAML on the pages is valid, and a ConversionPolicy has no unknown field.
 func TestYAML(t *testing.T) {
 	policies := 0
 	for _, page := range all(t) {
@@ -48,8 +47,8 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// TestRetirementIsTheSample: the page's policy is the sample's, for another group.
-func TestRetirementIsTheSample(t *testing.T) {
+// TestRetirementMatchesSample: the page's policy equals the sample's, for another group.
+func TestRetirementMatchesSample(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join(root, "config/samples/crontab-hostport/5-policy-retirement.yaml"))
 	expect.NoError(t, err)
 	page, err := Read(root, Folder+"/retiring.md")

@@ -8,16 +8,15 @@ import (
 	"path"
 )
 
-// Part is what is typed of one page.
+// Part selects blocks of one page.
 type Part struct {
-	// Page is its name in the folder of pages, or the path of another one.
+	// Page is the name in the folder of pages, or the path of another page.
 	Page string
-	// Under is a heading, or the name that blocks are played by. Without it, the part
-	// is all that the page has to play.
+	// Under is a heading, or the name in play=NAME; empty for all blocks of the page.
 	Under string
 }
 
-// scenes are what tests type, part after part. A test plays a scene by its name.
+// scenes are the parts that a test runs in order, by the name of the scene.
 var scenes = map[string][]Part{
 	"getting started": {{Page: "getting-started.md"}},
 	"retiring":        {{Page: "retiring.md"}, {"runbooks.md", "deprecated"}, {"runbooks.md", "audit-log"}},
@@ -68,7 +67,7 @@ var scenes = map[string][]Part{
 
 func (p Part) path() string { return path.Join(Folder, p.Page) }
 
-// Scene returns the parts of a scene, each as a page with the blocks to be played.
+// Scene returns the parts of a scene, each as a page with its blocks.
 func Scene(root, name string) ([]*Page, error) {
 	parts, found := scenes[name]
 	if !found {

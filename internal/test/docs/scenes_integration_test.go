@@ -19,15 +19,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
-// stage is where scenes are played that need an API server and a repository of
-// manifests, and neither pods nor the operator.
+// stage runs scenes that need an API server and a repository of manifests, but neither pods nor the
+// operator.
 type stage struct {
 	*testing.T
 	player *Player
 }
 
-// TestScenes audits a cluster, tries the rules of the samples, operates a policy,
-// and audits again, when there is something to find.
+// TestScenes audits a cluster, tries the rules of the samples, operates a policy, and audits again
+// after adding problems.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -58,7 +58,7 @@ func TestScenes(t *testing.T) {
 	s.play("problems found")
 }
 
-// newStage has the kind ConversionPolicy, and the files that the pages name.
+// newStage returns a stage with the kind ConversionPolicy, and the files that the pages name.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	cluster, folder := start(t), t.TempDir()
@@ -81,13 +81,13 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// files are what the page on audits finds something wrong with, beside what is published.
+// files have problems that the page on audits shows, besides published CRDs.
 var files = map[string]string{
 	"widgets.yaml":   widgets("shop.example.com", "false") + "---\n" + widgets("failed.example.com", "true"),
 	"migration.yaml": "{apiVersion: storagemigration.k8s.io/v1beta1, kind: StorageVersionMigration, metadata: {name: widgets}, spec: {resource: {group: failed.example.com, resource: widgets}}}",
 }
 
-// widgets is a kind with two versions, of which the old one is served or not.
+// widgets returns a CRD with two versions. served applies to the old one.
 func widgets(group, served string) string {
 	return `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -125,14 +125,13 @@ func (s *stage) published(projects ...published.Project) []*apiextensionsv1.Cust
 	return definitions
 }
 
-// define applies definitions.
 func (s *stage) define(definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	s.write("definitions.yaml", definitions...)
 	s.run("kubectl apply --server-side -f definitions.yaml && " + Established("-f definitions.yaml"))
 }
 
-// write saves definitions in a file.
+// write saves CRDs in a file.
 func (s *stage) write(name string, definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	var documents []string

@@ -26,9 +26,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// TestSymptoms has a real API server say what the troubleshooting page says that
-// it says. A block of the page that has a symptom is played on a CronTab with
-// the trouble of that name; the group and the converter of each are its own.
+// TestSymptoms compares the messages of a real API server with the troubleshooting page. Each block
+// with a symptom runs on a CronTab with the trouble of that name, which has its own group and
+// converter.
 func TestSymptoms(t *testing.T) {
 	t.Parallel()
 	page, err := Read(filepath.Join("..", "..", ".."), Folder+"/troubleshooting.md")
@@ -58,24 +58,24 @@ func TestSymptoms(t *testing.T) {
 	}
 }
 
-// cluster is an API server, and what is called on it.
+// cluster is an API server, and the tools to call it.
 type cluster struct {
 	kubectl, kubeconfig, samples string
-	// wording is what this version of Kubernetes makes of a text of the page.
+	// wording returns a text of the page in the words of this version of Kubernetes.
 	wording func(string) string
 }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	// Reads convert when a client asks, so that all that is said is said to them.
+	// Without a watch cache, clients see every error of a conversion.
 	server := testenv.For(t, testenv.Options{NoWatchCache: true, StorageMigrations: true})
 	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
 	expect.NoError(t, err)
 	return &cluster{kubectl: os.Getenv("KUBEBUILDER_ASSETS"), kubeconfig: server.KubeconfigFile(t), samples: samples, wording: wordingOf(t, server.Kubeconfig)}
 }
 
-// install makes a CronTab with both versions in the group of each symptom, and
-// the object local of it, which is stored at v1beta1.
+// install creates a CronTab with both versions in the group of each symptom, and its object local,
+// stored at v1beta1.
 func (c *cluster) install(t *testing.T, names []string) {
 	t.Helper()
 	all := c.newCase(t, "")
@@ -98,11 +98,11 @@ func (c *cluster) player(t *testing.T, folder string, out *strings.Builder) *Pla
 		"PATH=" + c.kubectl + ":" + os.Getenv("PATH"), "KUBECONFIG=" + c.kubeconfig, "HOME=" + folder}}
 }
 
-// symptomCase is a CronTab of one symptom, in a group of its own.
+// symptomCase is the CronTab of one symptom, in its own group.
 type symptomCase struct {
 	*cluster
 	name string
-	// group and converter stand for example.com and crontab-converter of the page.
+	// group and converter replace example.com and crontab-converter of the page.
 	group, converter string
 	folder           string
 }
@@ -112,12 +112,12 @@ func (c *cluster) newCase(t *testing.T, name string) *symptomCase {
 	return &symptomCase{cluster: c, name: name, group: name + ".example.com", converter: name + "-converter", folder: t.TempDir()}
 }
 
-// own is the page's text with the names of this case.
+// own returns the page's text with the names of this case.
 func (c *symptomCase) own(text string) string {
 	return strings.NewReplacer("example.com", c.group, "crontab-converter", c.converter, "shortNames: [ct]", "").Replace(text)
 }
 
-// play types the block's commands.
+// play runs the block's commands.
 func (c *symptomCase) play(t *testing.T, block Block) {
 	t.Helper()
 	for _, command := range block.Commands() {
@@ -125,7 +125,7 @@ func (c *symptomCase) play(t *testing.T, block Block) {
 	}
 }
 
-// try types a command until it answers what is expected.
+// try runs a command until its output is as expected.
 func (c *symptomCase) try(t *testing.T, command, answer string) {
 	t.Helper()
 	expect.Success(t, command, func(ctx context.Context) error {
@@ -133,22 +133,22 @@ func (c *symptomCase) try(t *testing.T, command, answer string) {
 	})
 }
 
-// run types a command until it works.
+// run runs a command until it succeeds.
 func (c *symptomCase) run(t *testing.T, command string) {
 	t.Helper()
 	c.try(t, command, "")
 }
 
-// file saves a file of the samples, or a text, with the names of this case.
+// file saves a sample, or a text, with the names of this case.
 func (c *symptomCase) file(t *testing.T, name, text string) {
 	t.Helper()
 	expect.NoError(t, os.WriteFile(filepath.Join(c.folder, name), []byte(c.own(text)), 0o600))
 }
 
-// definition is the CronTab with both versions.
+// definition returns the CronTab with both versions.
 func (c *symptomCase) definition(t *testing.T) string { return c.sample(t, "3-crd-both.yaml") }
 
-// object is one that is at home in v1beta1.
+// object returns an object of v1beta1.
 func (c *symptomCase) object(t *testing.T) string {
 	first, _, _ := strings.Cut(c.sample(t, "objects.yaml"), "---")
 	return first
@@ -161,7 +161,7 @@ func (c *symptomCase) sample(t *testing.T, name string) string {
 	return string(text)
 }
 
-// convertBy points the CronTab at a webhook.
+// convertBy configures a webhook for the CronTab.
 func (c *symptomCase) convertBy(t *testing.T, client string, bundle []byte) {
 	t.Helper()
 	c.run(t, fmt.Sprintf(`kubectl patch crd crontabs.example.com --type=merge -p '
@@ -169,8 +169,8 @@ func (c *symptomCase) convertBy(t *testing.T, client string, bundle []byte) {
 		client, base64.StdEncoding.EncodeToString(bundle)))
 }
 
-// The page has the texts of Kubernetes 1.37, and says what API servers before it
-// leave out of them: that an object which cannot be converted cannot be decoded.
+// The page shows the messages of Kubernetes 1.37. Earlier API servers omit that an object which
+// cannot be converted cannot be decoded.
 var before137 = []struct {
 	text    *regexp.Regexp
 	instead string
@@ -180,7 +180,7 @@ var before137 = []struct {
 	{regexp.MustCompile(`(?: \(StorageReadError\))?: failed to read one or more \S+ from the storage: StorageError: corrupt object, .*?conversion webhook`), ": conversion webhook"},
 }
 
-// wordingOf returns what an API server makes of a text of the page.
+// wordingOf returns a function that adapts texts of the page to the version of the API server.
 func wordingOf(t *testing.T, config *rest.Config) func(string) string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(config)

@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
-// troubles make what symptoms are of.
+// troubles cause the symptoms.
 var troubles = map[string]func(*testing.T, *symptomCase){
 	"connection-refused": converter(nil, func(o *converterOptions) { o.down = true }),
 	"service-not-found":  serviceNotFound,
@@ -69,20 +69,20 @@ var refuse = review(func(string, []unstructured.Unstructured) ([]unstructured.Un
 
 var success = metav1.Status{Status: metav1.StatusSuccess}
 
-// hang answers no one. Only what has read a request hears that its caller gave up.
+// hang never answers. It must read the request to notice that the caller gave up.
 func hang(_ http.ResponseWriter, request *http.Request) {
 	_, _ = io.Copy(io.Discard, request.Body)
 	<-request.Context().Done()
 }
 
-// converter is the trouble with a converter that answers so.
+// converter is the trouble with a converter that answers like this.
 func converter(answer http.HandlerFunc, options ...converterOption) func(*testing.T, *symptomCase) {
 	return func(t *testing.T, c *symptomCase) {
 		c.serve(t, answer, options...)
 	}
 }
 
-// each answers with what it makes of each object.
+// each returns a handler that changes each object.
 func each(change func(object *unstructured.Unstructured, version string)) http.HandlerFunc {
 	return review(func(version string, objects []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
 		for i := range objects {
@@ -104,13 +104,12 @@ func serviceNotFound(t *testing.T, c *symptomCase) {
 	c.convertBy(t, `"service": {"namespace": "conversion-system", "name": "crontab-converter", "path": "/convert"}`, anotherAuthority())
 }
 
-// manifest is the trouble with a manifest of the definition, crd.yaml, with
-// something exchanged.
+// manifest is the trouble with a changed manifest of the CRD, crd.yaml.
 func manifest(exchange *strings.Replacer) func(*testing.T, *symptomCase) {
 	return func(t *testing.T, c *symptomCase) { c.file(t, "crd.yaml", exchange.Replace(c.definition(t))) }
 }
 
-// webhookManifest puts a webhook into a manifest.
+// webhookManifest adds a webhook to a manifest.
 func webhookManifest(bundle, reviewVersion string) *strings.Replacer {
 	return strings.NewReplacer("spec:\n  group", `spec:
   conversion:
@@ -123,10 +122,10 @@ func webhookManifest(bundle, reviewVersion string) *strings.Replacer {
   group`)
 }
 
-// store has the definition with the storage version v1.
+// store returns the CRD with the storage version v1.
 func (c *symptomCase) store(t *testing.T) string { return c.sample(t, "4-crd-storage-v1.yaml") }
 
-// without removes v1beta1 from a definition.
+// without removes v1beta1 from a CRD.
 func without(definition string) string {
 	before, rest, _ := strings.Cut(definition, "  - name: v1beta1\n")
 	_, after, _ := strings.Cut(rest, "  - name: v1\n")
@@ -144,8 +143,7 @@ func noneOverWebhook(t *testing.T, c *symptomCase) {
 	manifest(strings.NewReplacer("spec:\n  group", "spec:\n  conversion: {strategy: None}\n  group"))(t, c)
 }
 
-// prune makes v1 the storage version, and removes v1beta1 as who does not
-// migrate does.
+// prune makes v1 the storage version, and prunes v1beta1 without a migration.
 func (c *symptomCase) prune(t *testing.T) {
 	t.Helper()
 	c.file(t, "crd.yaml", c.store(t))

@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// untyped is why no test types a block: untyped=REASON in its info string.
+// untyped are the reasons why no test runs a block: untyped=REASON in its info string.
 var untyped = map[string]string{
 	"builds":         "It builds the program or an image, for a minute; make test does so by the same targets.",
 	"pushes":         "It pushes to a registry.",
@@ -31,12 +31,12 @@ var untyped = map[string]string{
 	"krew":           "It takes krew, and archives that are published.",
 }
 
-// otherLanguages are those of blocks that have nothing to type.
+// otherLanguages are the languages of blocks without commands.
 var otherLanguages = []string{"", "json", "lua", "mermaid", "text", "yaml"}
 
-// TestEveryCommandIsTyped: each block with commands is part of a scene or a
-// symptom, or says why it is not.
-func TestEveryCommandIsTyped(t *testing.T) {
+// TestEveryCommandIsRun: each block with commands is part of a scene or a symptom, or has a reason
+// why not.
+func TestEveryCommandIsRun(t *testing.T) {
 	reasons, parts := map[string]bool{}, map[Part]bool{}
 	for _, page := range all(t) {
 		for _, block := range page.Blocks {
@@ -77,7 +77,7 @@ func TestEveryCommandIsTyped(t *testing.T) {
 	}
 }
 
-// part is that of a scene that has the block.
+// part returns the part of a scene that has the block, or nil.
 func part(page *Page, block Block) *Part {
 	for _, parts := range scenes {
 		for _, part := range parts {
@@ -89,7 +89,7 @@ func part(page *Page, block Block) *Part {
 	return nil
 }
 
-// TestScenesArePlayed: each scene is named by a test.
+// TestScenesArePlayed: a test names each scene.
 func TestScenesArePlayed(t *testing.T) {
 	folders, err := filepath.Glob("../*/*_test.go")
 	expect.NoError(t, err)
@@ -108,8 +108,8 @@ func TestScenesArePlayed(t *testing.T) {
 	}
 }
 
-// TestCommandsCanBeRead: a shell understands every command.
-func TestCommandsCanBeRead(t *testing.T) {
+// TestCommandSyntax: a shell can parse every command.
+func TestCommandSyntax(t *testing.T) {
 	script := &strings.Builder{}
 	for _, page := range all(t) {
 		for _, command := range typed(page) {
@@ -128,10 +128,10 @@ var (
 	configPath  = regexp.MustCompile(`(?:^|[ =])(config/[a-z0-9/._-]+)`)
 )
 
-// ofKubebuilder is a folder of its scaffold, and not of this project.
+// ofKubebuilder is a folder of Kubebuilder's scaffold, not of this project.
 const ofKubebuilder = "config/crd/patches"
 
-// TestMake: what make is told to do, it can do, and files of config/ are there.
+// TestMake: targets and variables of make exist, and so do files of config/.
 func TestMake(t *testing.T) {
 	knows := makeKnows(t, root)
 	words, files := 0, 0
@@ -157,9 +157,9 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// makeKnows tells targets of the Makefile in a folder, and, with = behind them,
-// variables: those with a default there, those that it reads and no one sets, and
-// those that the script that starts clusters reads.
+// makeKnows returns a function that reports whether the Makefile in a folder has a target, or, with
+// = at the end, whether a variable exists: with a default there, read but not set there, or read by
+// the script that starts clusters.
 func makeKnows(t *testing.T, folder string) func(word string) bool {
 	t.Helper()
 	makefile := read(t, filepath.Join(folder, "Makefile"))
@@ -177,7 +177,7 @@ func makeKnows(t *testing.T, folder string) func(word string) bool {
 	}
 }
 
-// typed are the commands of a page, with the lines of their blocks.
+// typed returns the commands of a page, with the lines of their blocks.
 func typed(page *Page) []Mention {
 	var commands []Mention
 	for _, block := range page.Blocks {

@@ -26,8 +26,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestAvailability lets things happen to converter pods while a client reads
-// objects that are converted each time. No read fails, and none is wrong.
+// TestAvailability disturbs converter pods while a client reads objects that are converted each
+// time. No read fails or returns wrong data.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
@@ -49,7 +49,7 @@ func TestAvailability(t *testing.T) {
 			for i := range 3 {
 				want := crontab.Object(i)
 				readers = append(readers, fleet.Read(ctx, crontab.At(crontab.New), want.GetName(), func(object *unstructured.Unstructured) error {
-					return readRight(object, want)
+					return checkRead(object, want)
 				}))
 			}
 			happens(ctx, t, crontab)
@@ -65,8 +65,8 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// readRight holds an object at the new version against what was written at the old.
-func readRight(object, want *unstructured.Unstructured) error {
+// checkRead compares an object at the new version with the one written at the old version.
+func checkRead(object, want *unstructured.Unstructured) error {
 	if got := fmt.Sprint(object.Object["host"], ":", object.Object["port"]); got != want.Object["hostPort"] {
 		return fmt.Errorf("%s is read as %s, and was written as %s", want.GetName(), got, want.Object["hostPort"])
 	}
@@ -79,7 +79,7 @@ func converters(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []
 		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 }
 
-// waitConverters waits until two pods are ready, and none is ending.
+// waitConverters waits until two pods are ready, and none is terminating.
 func waitConverters(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	expect.Eventually(t, "two converter pods are ready, and no other is left", func() (bool, string) {
@@ -107,7 +107,7 @@ func deletePod(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	expect.NoError(t, cluster.Delete(ctx, &converters(ctx, t, crontab)[0]))
 }
 
-// deleteInTurn deletes every pod that there was, each when the one before is replaced.
+// deleteInTurn deletes every pod, each after the previous one is replaced.
 func deleteInTurn(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	for _, pod := range converters(ctx, t, crontab) {
@@ -116,7 +116,7 @@ func deleteInTurn(ctx context.Context, t *testing.T, crontab scenarios.CronTab) 
 	}
 }
 
-// replacePods does what kubectl rollout restart does.
+// replacePods does the same as kubectl rollout restart.
 func replacePods(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	before := map[types.UID]bool{}
@@ -136,8 +136,8 @@ func replacePods(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	})
 }
 
-// drain takes all nodes out of service and evicts the converter pods, as kubectl
-// drain does: one may go, and the other one only when that is replaced.
+// drain cordons all nodes and evicts the converter pods, like kubectl drain: the second pod can be
+// evicted only after the first one is replaced.
 func drain(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	all := converters(ctx, t, crontab)

@@ -27,12 +27,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestCertificatesAreReplaced replaces authority and serving certificate, with all
-// managers killed once when API servers begin to trust another authority, and once before
-// they trust it alone, and then the serving certificate by itself, while others read
-// through the converter. No conversion fails, the API server's own count says so too, and
-// the CustomResourceDefinition is written twice for an authority and never for a
-// certificate.
+// TestCertificatesAreReplaced rotates the authority and then only the serving certificate, while
+// clients read through the converter. All managers are killed once when API servers begin to trust
+// the new authority, and once before they trust only that. No conversion fails, also by the metrics
+// of the API server, and the CRD is written twice per authority and never for a certificate.
 func TestCertificatesAreReplaced(t *testing.T) {
 	release.Only(t, "TestLostAuthority", "TestRotationOfOwnConverters")
 	ctx := t.Context()
@@ -42,7 +40,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 	succeeded, failed := countConversions(ctx, t, crontab)
-	// Each reads 50 times a second where the machine is fast enough.
+	// Each reader reads 50 times a second, if the machine is fast enough.
 	var readers []*scenarios.Reader
 	for i := range 2 {
 		readers = append(readers, fleet.Read(ctx, crontab.At(crontab.Old), crontab.Object(i).GetName(), func(*unstructured.Unstructured) error { return nil }))
@@ -71,8 +69,8 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	}
 }
 
-// replaceAuthority asks for another authority, kills the managers in a state on
-// the way, and waits until it is the only one in use. It asks as the page tells.
+// replaceAuthority rotates the authority with the documented commands, kills the managers in a
+// rotation state, and waits until only the new authority is in use.
 func replaceAuthority(ctx context.Context, t *testing.T, crontab scenarios.CronTab, trigger string, killIn v1alpha1.RotationState) {
 	t.Helper()
 	generation, authority := getCRD(ctx, t, crontab.CRD()).Generation, caBundle(ctx, t, crontab)
@@ -84,7 +82,7 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab scenarios.CronT
 		Raw:           &metav1.ListOptions{ResourceVersion: policy.ResourceVersion}})
 	expect.NoError(t, err)
 	defer seen.Stop()
-	// Each time by another text than the page's.
+	// The trigger must differ each time.
 	player := newPlayer(t, t.TempDir())
 	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD(), `"2026-05-01"`, strconv.Quote("run "+trigger))
 	play(t, player, "replacing")
@@ -99,7 +97,7 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab scenarios.CronT
 	}
 }
 
-// waitRotation waits for a state that may last for a moment only.
+// waitRotation waits for a state that may be very short.
 func waitRotation(t *testing.T, seen watch.Interface, state v1alpha1.RotationState) {
 	t.Helper()
 	for event := range seen.ResultChan() {

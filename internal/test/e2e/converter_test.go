@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestConverterPodsHaveNoRights: conversions depend on no API access, so the
-// pods that everyone's objects pass through get none.
+// TestConverterPodsHaveNoRights: all objects pass through converter pods, which therefore have no
+// access to the API.
 func TestConverterPodsHaveNoRights(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -53,8 +53,8 @@ func TestConverterPodsHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestDeletionIsBlockedWhileItWouldStrandObjects deletes a policy that is in use.
-func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
+// TestDeletionIsBlocked deletes a policy that is in use.
+func TestDeletionIsBlocked(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "deletion.example.com")

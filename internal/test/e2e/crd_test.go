@@ -25,8 +25,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// inGroup is the hostPort story's CronTab under another group, so that a test
-// has a CustomResourceDefinition of its own. In the end it makes room on the node.
+// inGroup returns the CronTab of the hostPort story in another group, so that a test has its own
+// CRD, and deletes it when the test ends.
 func inGroup(t *testing.T, group string) scenarios.CronTab {
 	t.Helper()
 	crontab := scenarios.HostPort()
@@ -41,8 +41,7 @@ func inGroup(t *testing.T, group string) scenarios.CronTab {
 	return crontab
 }
 
-// remove deletes a CustomResourceDefinition with its objects, which still may need
-// the converter, and then the policy, which has nothing left to convert.
+// remove deletes a CRD with its objects, which may need the converter, and then the policy.
 func remove(t *testing.T, name string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // it has ended
@@ -60,7 +59,7 @@ func remove(t *testing.T, name string) {
 	}
 }
 
-// applySample applies a manifest of the samples under the CronTab's group.
+// applySample applies a sample manifest in the CronTab's group.
 func applySample(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file string) {
 	t.Helper()
 	object := &unstructuredObject{}
@@ -69,7 +68,7 @@ func applySample(ctx context.Context, t *testing.T, crontab scenarios.CronTab, f
 	expect.NoError(t, err)
 }
 
-// readSample reads a manifest of the samples under the CronTab's group.
+// readSample reads a sample manifest, and replaces its group by the CronTab's.
 func readSample(t *testing.T, crontab scenarios.CronTab, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, file))
@@ -92,7 +91,7 @@ func getCRD(ctx context.Context, t *testing.T, name string) *apiextensionsv1.Cus
 	return crd
 }
 
-// waitReady waits until the policy's Ready is True for a reason.
+// waitReady waits until the policy is Ready with a reason.
 func waitReady(ctx context.Context, t *testing.T, name, reason string) {
 	t.Helper()
 	expect.Eventually(t, name+" is ready: "+reason, func() (bool, string) {

@@ -25,10 +25,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestConverterOfOthers: a converter that users run, in a namespace of
-// theirs, serves the certificate that the operator issued for it. The operator deploys
-// nothing, and proves it, by its Service and by a URL.
-func TestConverterOfOthers(t *testing.T) {
+// TestExternalConverter: a converter that users run, in a namespace of their own, serves the
+// certificate that the operator issued. The operator deploys nothing, and verifies the converter by
+// its Service and by a URL.
+func TestExternalConverter(t *testing.T) {
 	release.Only(t, "TestForeignService", "TestURL")
 	t.Parallel()
 	node, address := anyNode(t.Context(), t)
@@ -41,11 +41,11 @@ func TestConverterOfOthers(t *testing.T) {
 			ctx := t.Context()
 			crontab := inGroup(t, kind+".theirs.example.com")
 			applySample(ctx, t, crontab, crontab.CRDBoth)
-			createTheirs(ctx, t, "theirs-"+kind)
+			createExternalService(ctx, t, "theirs-"+kind)
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontab.CRD()}}
 			policy.Spec.Converter = converter
 			expect.NoError(t, cluster.Create(ctx, policy))
-			runTheirs(ctx, t, crontab, "theirs-"+kind, node)
+			runExternal(ctx, t, crontab, "theirs-"+kind, node)
 			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 			expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object))
 			checkConverted(ctx, t, crontab, 5)
@@ -56,8 +56,7 @@ func TestConverterOfOthers(t *testing.T) {
 	}
 }
 
-// anyNode is a node and its address, at which a pod on its network is reached from
-// everywhere.
+// anyNode returns a node and its address, at which everything can reach a pod on the host network.
 func anyNode(ctx context.Context, t *testing.T) (name, address string) {
 	t.Helper()
 	nodes := &corev1.NodeList{}
@@ -75,8 +74,8 @@ func anyNode(ctx context.Context, t *testing.T) (name, address string) {
 
 var theirLabels = map[string]string{"app": "webhook"}
 
-// createTheirs creates a namespace and a Service in it.
-func createTheirs(ctx context.Context, t *testing.T, namespace string) {
+// createExternalService creates a namespace with a Service.
+func createExternalService(ctx context.Context, t *testing.T, namespace string) {
 	t.Helper()
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "webhook"},
@@ -88,9 +87,9 @@ func createTheirs(ctx context.Context, t *testing.T, namespace string) {
 	}
 }
 
-// runTheirs copies the certificate to them, and runs the sample's image with it, on
-// the network of a node.
-func runTheirs(ctx context.Context, t *testing.T, crontab scenarios.CronTab, namespace, node string) {
+// runExternal copies the certificate to the namespace, and runs the sample's image with it, on the
+// host network of a node.
+func runExternal(ctx context.Context, t *testing.T, crontab scenarios.CronTab, namespace, node string) {
 	t.Helper()
 	issued := &corev1.Secret{}
 	expect.Eventually(t, "the certificate is issued", func() (bool, string) {

@@ -20,12 +20,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// mostWithoutLeader is how long no one may lead after a leader died.
+// mostWithoutLeader bounds the time without a leader after the leader died.
 const mostWithoutLeader = 20 * time.Second
 
-// failOver kills the manager that leads, in a way that it cannot give its lease back,
-// and holds what the lease then says of its successor against what it said of it. On
-// a cluster whose processes cannot be seen from here, the pod is deleted instead.
+// failOver kills the leading manager without a chance to release its lease, and compares the lease
+// before and after. If the processes of the cluster are not visible from here, it deletes the pod
+// instead.
 func failOver(ctx context.Context, t *testing.T) {
 	t.Helper()
 	last := getLease(ctx, t)
@@ -59,8 +59,7 @@ func failOver(ctx context.Context, t *testing.T) {
 	}
 }
 
-// latest is what a lease said last while it was the leader's: who gives it back
-// leaves no name in it.
+// latest returns the lease as last held by the leader: releasing it clears the name.
 func latest(last, next *coordinationv1.Lease) *coordinationv1.Lease {
 	if next.Spec.HolderIdentity == nil || *next.Spec.HolderIdentity == "" {
 		return last

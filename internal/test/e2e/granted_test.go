@@ -22,9 +22,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestGrantedRights: where an administrator grants what the manager may not, a policy
-// says which right is missing, and goes on by the commands that it names: to read a
-// sample, and to migrate. The manager makes no role itself, and takes none away.
+// TestGrantedRights: if an administrator grants rights instead of the manager, the policy reports
+// each missing right with the commands that grant it, and continues after they are run: to read a
+// sample, and to migrate. The manager creates and deletes no role.
 func TestGrantedRights(t *testing.T) {
 	release.Only(t, "TestGrants")
 	ctx := t.Context()
@@ -62,8 +62,8 @@ func TestGrantedRights(t *testing.T) {
 	}
 }
 
-// grantNothing changes the installation to one whose manager may grant nothing, as the
-// page tells, until the test ends; then it takes away what was granted by hand.
+// grantNothing changes the installation as documented to a manager that may grant nothing, until
+// the test ends, and then deletes the rights granted by hand.
 func grantNothing(ctx context.Context, t *testing.T, granted []string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -79,17 +79,16 @@ func grantNothing(ctx context.Context, t *testing.T, granted []string) {
 	play(t, newPlayer(t, folder), "granting none")
 }
 
-// asked are the commands in the message of a condition.
-var asked = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create clusterrolebinding \S+ --clusterrole=\S+ --serviceaccount=[a-z0-9:-]+`)
+// grantCommands matches the commands in the message of a condition.
+var grantCommands = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create clusterrolebinding \S+ --clusterrole=\S+ --serviceaccount=[a-z0-9:-]+`)
 
-// grantAsAsked waits until a condition names a right that is missing, and runs the
-// commands that it names. The manager looks again after half a minute, or when anything
-// changes, as the label of the policy does.
+// grantAsAsked waits until a condition reports a missing right, and runs the commands in it. The
+// manager checks again after half a minute, or after any change, such as a label on the policy.
 func grantAsAsked(ctx context.Context, t *testing.T, crontab scenarios.CronTab, condition string) {
 	t.Helper()
 	waitMessage(ctx, t, crontab.CRD(), condition, v1alpha1.ReasonRightsNotGranted, "run: kubectl create clusterrole ")
 	message := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, condition).Message
-	commands := asked.FindString(message)
+	commands := grantCommands.FindString(message)
 	if commands == "" {
 		t.Fatalf("%s has no commands: %s", condition, message)
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestAHangingPod stops the process of one of two converter pods. A call that it
-// has taken ends with the API server's patience. All others are answered by the
-// other pod as soon as this one is not ready any more, and none is wrong. On a
-// cluster whose processes cannot be seen from here, the pod is killed instead.
-func TestAHangingPod(t *testing.T) {
+// TestHangingPod suspends the process of one of two converter pods. A request that it has accepted
+// ends with the API server's timeout. The other pod answers all requests once the suspended one is
+// not ready any more, and no answer is wrong. If the processes of the cluster are not visible from
+// here, the pod is killed instead.
+func TestHangingPod(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "hanging.example.com")
@@ -66,8 +66,8 @@ func TestAHangingPod(t *testing.T) {
 	waitConverters(ctx, t, crontab)
 }
 
-// readsUntilRight reads until that many reads in a row are right, and returns how
-// many failed before. One that is wrong ends the test.
+// readsUntilRight reads until inARow consecutive reads succeed, and returns the number of failures
+// before. Wrong data fails the test.
 func readsUntilRight(ctx context.Context, t *testing.T, crontab scenarios.CronTab, inARow int) (failures int) {
 	t.Helper()
 	want, right := crontab.Object(0), 0
@@ -77,14 +77,14 @@ func readsUntilRight(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 			failures, right = failures+1, 0
 			return false, err.Error()
 		}
-		expect.NoError(t, readRight(object, want))
+		expect.NoError(t, checkRead(object, want))
 		right++
 		return right == inARow, ""
 	})
 	return failures
 }
 
-// processOf is the process in a pod that has an argument, 0 where it cannot be seen
+// processOf returns the PID of the process in a pod that has an argument, or 0 if it is not visible
 // from here.
 func processOf(t *testing.T, pod *corev1.Pod, argument string) int {
 	t.Helper()

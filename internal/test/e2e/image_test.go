@@ -26,8 +26,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// imagePolicy is the sample's policy under the CronTab's group, with the image that
-// was built for the tests.
+// imagePolicy returns the sample policy for the CronTab's group, with the image that was built for
+// the tests.
 func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPolicy {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, "config/samples/crontab-image/policy.yaml"))
@@ -43,10 +43,9 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 	return policy
 }
 
-// TestConverterImage: a converter that its author wrote with controller-runtime
-// converts and migrates, in pods with the operator's certificates. Two bad versions
-// of it, one that cannot be pulled and one that knows another group only, do not
-// replace it; and its pods may be shaped again while objects are read all the time.
+// TestConverterImage: a converter written with controller-runtime converts and migrates, in pods
+// with the operator's certificates. Two bad versions, one that cannot be pulled and one for another
+// group, do not replace it, and its pods can be changed while objects are read.
 func TestConverterImage(t *testing.T) {
 	release.Only(t, "TestImage")
 	t.Parallel()
@@ -82,8 +81,7 @@ func TestConverterImage(t *testing.T) {
 	checkConverted(ctx, t, crontab, 20)
 }
 
-// changeImages tries two bad images, and goes back to the good one in pods of
-// another shape.
+// changeImages tries two bad images, and returns to the good one with a changed pod template.
 func changeImages(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	setImage(ctx, t, crontab, "localhost/there-is-none:1")

@@ -23,7 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// convertedInGroup is a CronTab that converts, with ten objects.
+// convertedInGroup returns a converting CronTab with ten objects.
 func convertedInGroup(ctx context.Context, t *testing.T, group string) scenarios.CronTab {
 	t.Helper()
 	crontab := inGroup(t, group)
@@ -34,10 +34,10 @@ func convertedInGroup(ctx context.Context, t *testing.T, group string) scenarios
 	return crontab
 }
 
-// TestTheOperatorIsUninstalled as the page tells, while a policy cannot be deleted: it
-// is abandoned, and objects are converted without policy and operator. Installed again, they
-// take over the same pods. No read fails at any time.
-func TestTheOperatorIsUninstalled(t *testing.T) {
+// TestUninstallOperator follows the documentation while a policy cannot be deleted: it is
+// abandoned, and objects are converted without policy and operator. After a new installation, the
+// operator adopts the same pods. No read fails at any time.
+func TestUninstallOperator(t *testing.T) {
 	release.Only(t, "TestUninstallGuard", "TestDeletedPolicy")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "uninstalled.example.com")
@@ -64,9 +64,9 @@ func TestTheOperatorIsUninstalled(t *testing.T) {
 	}
 }
 
-// TestOrphansAreFoundAtTheStart: policy and CustomResourceDefinition went while no
-// operator was there to see it. Nothing is left once there is one.
-func TestOrphansAreFoundAtTheStart(t *testing.T) {
+// TestOrphansAtStart: policy and CRD were deleted while no operator ran. The next operator deletes
+// everything that belonged to them.
+func TestOrphansAtStart(t *testing.T) {
 	release.Only(t, "TestOrphansAreDeleted")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "orphans.example.com")
@@ -94,9 +94,9 @@ func waitUntilNoManager(ctx context.Context, t *testing.T) {
 	})
 }
 
-// TestTheNamespaceIsDeleted, and with it the operator and every converter. Once
-// the operator is installed again, every object is readable as before.
-func TestTheNamespaceIsDeleted(t *testing.T) {
+// TestDeleteNamespace deletes the operator and every converter. After a new installation, every
+// object can be read again.
+func TestDeleteNamespace(t *testing.T) {
 	release.Only(t, "TestRecreatedNamespace")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "namespace.example.com")
@@ -113,15 +113,14 @@ func TestTheNamespaceIsDeleted(t *testing.T) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
 
-// reinstall ends when the managers are gone that were started before the last
-// flag was set.
+// reinstall returns when the previous managers are gone.
 func reinstall(ctx context.Context, t *testing.T) {
 	t.Helper()
 	expect.NoError(t, scenarios.Install(ctx, teller))
 	waitTwoManagers(ctx, t)
 }
 
-// restartManagers ends when the previous ones are gone.
+// restartManagers returns when the previous managers are gone.
 func restartManagers(ctx context.Context, t *testing.T) {
 	t.Helper()
 	run(ctx, t, "kubectl", "-n", system, "rollout", "restart", "deployment/conversion-operator")
@@ -144,7 +143,7 @@ func run(ctx context.Context, t *testing.T, words ...string) {
 	}
 }
 
-// uids are those of a policy's converter pods.
+// uids returns the UIDs of a policy's converter pods.
 func uids(ctx context.Context, t *testing.T, crontab scenarios.CronTab) map[types.UID]bool {
 	t.Helper()
 	found := map[types.UID]bool{}

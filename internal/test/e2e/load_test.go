@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// load are clients that write at the old version and read at the new.
+// load has clients that write at the old version and read at the new one.
 type load struct {
 	stop    context.CancelFunc
 	clients sync.WaitGroup
@@ -33,9 +33,9 @@ type load struct {
 }
 
 const (
-	// loadClients have an object each, so that each knows what it must read.
+	// loadClients is the number of clients. Each has its own object, and so knows what to read.
 	loadClients = 2
-	// loadPause is that of one client, between two trips.
+	// loadPause is the time between two round trips of a client.
 	loadPause = 50 * time.Millisecond
 )
 
@@ -52,8 +52,8 @@ func startLoad(ctx context.Context, crontab scenarios.CronTab) *load {
 	return l
 }
 
-// trip writes a number into an object at the old version, and reads it at the new one
-// with all that is converted, again and again until the context ends.
+// trip writes a number into an object at the old version, and reads it at the new one, repeatedly
+// until the context ends.
 func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unstructuredObject) error {
 	ticker := time.NewTicker(loadPause)
 	defer ticker.Stop()
@@ -70,7 +70,7 @@ func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unst
 		}
 		read, err := fleet.Get(ctx, crontab.At(crontab.New), object.GetName())
 		if err == nil {
-			err = readRight(read, object)
+			err = checkRead(read, object)
 		}
 		if err == nil && read.Object["replicas"] != n {
 			err = fmt.Errorf("replicas is %v, and was written as %d", read.Object["replicas"], n)
@@ -82,7 +82,7 @@ func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unst
 	}
 }
 
-// check ends the load.
+// check stops the load, and fails the test if a request failed.
 func (l *load) check(t *testing.T) {
 	t.Helper()
 	l.stop()
@@ -96,8 +96,8 @@ func (l *load) check(t *testing.T) {
 // conversionsMetric counts the calls of a CustomResourceDefinition's webhook.
 var conversionsMetric = regexp.MustCompile(`(?m)^apiserver_crd_conversion_webhook_duration_seconds_count\{crd_name="([^"]+)",[^}]*succeeded="([^"]+)"[^}]*\} (\d+)`)
 
-// countConversions asks the API server how many conversions succeeded, and how many
-// did not, no matter who asked for them.
+// countConversions returns how many conversions succeeded and failed, for any client, by the
+// metrics of the API server.
 func countConversions(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (succeeded, failed int) {
 	t.Helper()
 	text, err := teller.Run(ctx, "kubectl", "get", "--raw", "/metrics")
@@ -116,8 +116,8 @@ func countConversions(ctx context.Context, t *testing.T, crontab scenarios.CronT
 	return succeeded, failed
 }
 
-// allConvert asks the API server whether from now on all conversions succeed, those
-// for its own caches among them.
+// allConvert returns a function that checks that all conversions since the call succeeded,
+// including those for the API server's caches.
 func allConvert(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (check func()) {
 	t.Helper()
 	succeeded, failed := countConversions(ctx, t, crontab)
@@ -130,18 +130,18 @@ func allConvert(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (c
 	}
 }
 
-// podNames are pods whose requests say nothing about the rights of the version of now.
+// podNames are pods whose requests the check of the current version's rights ignores.
 type podNames struct {
 	mu    sync.Mutex
 	image string
 	seen  map[string]bool
 }
 
-// leftOut are those of the version that TestUpgrade goes back to, and managers whose
-// rights were deleted before them.
+// leftOut are the pods of the version that TestUpgrade downgrades to, and managers whose rights
+// were deleted before they ended.
 var leftOut = podNames{seen: map[string]bool{}}
 
-// watch takes down the pods of an image until the context ends.
+// watch records the pods of an image until the context ends.
 func (p *podNames) watch(ctx context.Context, t *testing.T, image string) {
 	t.Helper()
 	events, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(system))

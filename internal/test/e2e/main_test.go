@@ -23,7 +23,7 @@ import (
 // system is the operator's namespace.
 const system = "conversion-system"
 
-// The cluster, and what reads and writes it.
+// The cluster and its clients.
 var (
 	teller  *scenarios.Teller
 	fleet   *scenarios.Fleet

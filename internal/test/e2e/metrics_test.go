@@ -22,8 +22,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestManagerMetrics: the manager tells of its policies, to who may know, and with
-// the pod of a migration, of that.
+// TestManagerMetrics: the manager serves metrics of its policies to authorised clients, and a
+// migration pod serves its own.
 func TestManagerMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -43,7 +43,7 @@ func TestManagerMetrics(t *testing.T) {
 	}
 	run(ctx, t, "kubectl", "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+scenarios.Namespace+":"+account)
 	want := `conversion_operator_policy_status_condition{condition="Ready",policy="` + crontab.CRD() + `",status="True"} 1`
-	// The manager remembers for half a minute whom it refused.
+	// The manager caches a denied request for half a minute.
 	expect.Eventually(t, want, func() (bool, string) {
 		status, body := scrape(ctx, t, address, token)
 		return status == http.StatusOK && strings.Contains(body, want), http.StatusText(status)
@@ -53,14 +53,14 @@ func TestManagerMetrics(t *testing.T) {
 	table.Check(t, scrapeLeader(ctx, t, token))
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
-	checkMigrationTold(ctx, t, crontab, func() string {
+	checkMigrationMetrics(ctx, t, crontab, func() string {
 		_, body := scrape(ctx, t, address, token)
 		return body
 	})
 }
 
-// scrapeLeader returns what the manager tells that acts. The other one has not
-// reconciled anything.
+// scrapeLeader returns the metrics of the leading manager. The other one has not reconciled
+// anything.
 func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 	t.Helper()
 	var leader string
@@ -76,15 +76,16 @@ func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 	return leader
 }
 
-// checkMigrationTold looks at a run from both sides while it waits for API servers.
-func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.CronTab, manager func() string) {
+// checkMigrationMetrics checks the metrics of manager and migration pod while the migration waits
+// for API servers.
+func checkMigrationMetrics(ctx context.Context, t *testing.T, crontab scenarios.CronTab, manager func() string) {
 	t.Helper()
 	label := `="` + crontab.CRD() + `"`
-	tells(t, manager,
+	waitMetrics(t, manager,
 		`conversion_operator_policy_migration_state{policy`+label+`,state="Running"} 1`,
 		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Propagating"} 1`,
 		`conversion_operator_policy_migration_start_timestamp_seconds{policy`+label+`} `)
-	tells(t, func() string {
+	waitMetrics(t, func() string {
 		running := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.MigrationComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 		if len(running) == 0 || running[0].Status.PodIP == "" {
 			return ""
@@ -95,8 +96,8 @@ func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.Cro
 		`conversion_operator_migration_start_timestamp_seconds{crd`+label+`} `)
 }
 
-// tells waits until all of it is told at once.
-func tells(t *testing.T, metrics func() string, wants ...string) {
+// waitMetrics waits until the metrics have all of wants at the same time.
+func waitMetrics(t *testing.T, metrics func() string, wants ...string) {
 	t.Helper()
 	expect.Eventually(t, wants[0], func() (bool, string) {
 		told := metrics()
@@ -109,7 +110,7 @@ func tells(t *testing.T, metrics func() string, wants ...string) {
 	})
 }
 
-// fetch reads a page without TLS; it is empty while nothing answers.
+// fetch reads a page without TLS. It returns an empty text if nothing answers.
 func fetch(ctx context.Context, t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -134,7 +135,7 @@ func scrape(ctx context.Context, t *testing.T, address, token string) (status in
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
 	}
-	// The manager makes its certificate at each start, so no one can know it.
+	// The manager creates its certificate at each start.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	defer transport.CloseIdleConnections()
 	answer, err := transport.RoundTrip(request)

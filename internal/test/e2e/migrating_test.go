@@ -28,9 +28,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestMigrating types what the pages say of a migration: it is followed, paused
-// and resumed, an object fails and is fixed, and the storage version moves back.
-// While it has failed, runbooks have something to look at.
+// TestMigrating runs the documented commands of a migration: it is followed, paused and resumed, an
+// object fails and is fixed, and the storage version is rolled back. The runbooks of a failure run
+// while it has failed.
 func TestMigrating(t *testing.T) {
 	release.Only(t, "TestPausedMigration", "TestTriggerDuringMigration", "TestFailedMigration")
 	t.Parallel()
@@ -50,8 +50,8 @@ func TestMigrating(t *testing.T) {
 	}
 }
 
-// pathWithoutPlugins is PATH for `kubectl plugin list`, which tells of directories that
-// it cannot read, and of every plugin of the client that runs the tests.
+// pathWithoutPlugins returns PATH without the folders of plugins: `kubectl plugin list` reports
+// unreadable folders and every plugin of this machine.
 func pathWithoutPlugins() string {
 	list := filepath.SplitList(os.Getenv("PATH"))
 	return strings.Join(slices.DeleteFunc(list, func(directory string) bool {
@@ -62,8 +62,8 @@ func pathWithoutPlugins() string {
 	}), string(filepath.ListSeparator))
 }
 
-// waitPruned waits for the last event of a migration: events are written behind the
-// status that the scene waits for.
+// waitPruned waits for the last event of a migration, as events are written after the status that
+// the scene waits for.
 func waitPruned(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
@@ -76,8 +76,8 @@ func waitPruned(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	})
 }
 
-// operatorsFolder has the files that the pages name: the samples, of which the
-// policy migrates when it is told to, and those that diff is about.
+// operatorsFolder returns a folder with the files that the pages name: the samples, with a policy
+// that migrates on demand, and the files for diff.
 func operatorsFolder(t *testing.T, crontab scenarios.CronTab) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -101,12 +101,12 @@ func operatorsFolder(t *testing.T, crontab scenarios.CronTab) string {
 	return folder
 }
 
-// jobs are as many as the samples need to be 213 objects, of which a run tries
-// every eleventh or so before it begins: job-0042, too.
+// jobs makes 213 objects with the samples. A run tries about every eleventh of them before it
+// begins, including job-0042.
 const jobs = 210
 
-// setScene applies a policy that waits for a migration, and objects of which the
-// migration may not write one: job-0042.
+// setScene applies a policy that waits for a migration, and objects of which the migration cannot
+// write one: job-0042.
 func setScene(ctx context.Context, t *testing.T, crontab scenarios.CronTab, folder string) {
 	t.Helper()
 	apply := func(file string) { run(ctx, t, "kubectl", "apply", "-f", file) }

@@ -24,14 +24,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestMistakes: what people do to a policy in use must not cost them an object.
+// TestMistakes: mistakes with a policy in use must not lose an object.
 func TestMistakes(t *testing.T) {
 	release.Only(t, "TestBadInput", "TestDrift")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
-	run(ctx, t, "kubectl", "apply", "-f", cutNotes(t, crontab))
+	run(ctx, t, "kubectl", "apply", "-f", policyWithDrop(t, crontab))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 
@@ -40,8 +40,8 @@ func TestMistakes(t *testing.T) {
 	t.Run("what runbooks say of that", func(t *testing.T) { readRunbooks(t.Context(), t, crontab) })
 }
 
-// cutNotes is a file with a policy that gives up what annotations have no room for.
-func cutNotes(t *testing.T, crontab scenarios.CronTab) string {
+// policyWithDrop returns a file with a policy that drops values that do not fit into annotations.
+func policyWithDrop(t *testing.T, crontab scenarios.CronTab) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), crontab.Policy)
 	text := strings.Replace(readSample(t, crontab, crontab.Policy), "hub: v1\n", "hub: v1\n      overflow: Drop\n", 1)
@@ -49,7 +49,7 @@ func cutNotes(t *testing.T, crontab scenarios.CronTab) string {
 	return file
 }
 
-// readRunbooks looks at the drift, and at an object whose note had no room.
+// readRunbooks runs the runbooks for drift, and for an object with a dropped note.
 func readRunbooks(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	large := crontab.Object(11)
 	large.Object["note"] = incompressible.Text(300 << 10)
@@ -57,7 +57,7 @@ func readRunbooks(ctx context.Context, t *testing.T, crontab scenarios.CronTab) 
 	play(t, newPlayer(t, t.TempDir(), "POLICY="+crontab.CRD()), "mistakes")
 }
 
-// breakRules: the converter goes on with the previous rules.
+// breakRules: the converter still uses the previous ruleset.
 func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	setFrom := func(path v1alpha1.Path) {
 		policy := getPolicy(ctx, t, crontab.CRD())
@@ -75,7 +75,7 @@ func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
 
-// dropConversion writes the CustomResourceDefinition as kubectl replace does.
+// dropConversion overwrites the CRD like kubectl replace.
 func dropConversion(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	crd := getCRD(ctx, t, crontab.CRD())
 	crd.Spec.Conversion = nil

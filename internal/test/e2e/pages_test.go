@@ -20,17 +20,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestGettingStarted does what the page of that name tells newcomers to do, and
-// sees what it shows.
+// TestGettingStarted runs the commands of that page, and compares their output.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(func() { remove(t, "databases.shop.example.com") }) // where it ends in the middle
 	play(t, newPlayer(t, t.TempDir()), "getting started")
 }
 
-// TestRetiring does what the page of that name tells: the storage version moves, and
-// the old version goes step by step, and once back. Meanwhile an object is read all
-// the time, and in the end etcd has all of them in the new version.
+// TestRetiring runs the commands of that page: the storage version changes, and the old version is
+// retired step by step, with one step reverted. Meanwhile an object is read, and at the end etcd
+// has all objects in the new version.
 func TestRetiring(t *testing.T) {
 	t.Parallel()
 	ctx, folder := t.Context(), t.TempDir()
@@ -64,13 +63,12 @@ func TestRetiring(t *testing.T) {
 	}
 }
 
-// auditLog is what API servers write of requests, of which one is at the version
-// that is to go.
+// auditLog has audit events of API servers, one of them at the version to retire.
 const auditLog = `{"objectRef":{"resource":"crontabs","apiGroup":"batch.example.com","apiVersion":"v1beta1"},"userAgent":"helm/v3.19.0","user":{"username":"deployer"}}
 {"objectRef":{"resource":"pods","apiVersion":"v1"},"userAgent":"kubelet/v1.37.0","user":{"username":"system:node:one"}}
 `
 
-// newPlayer types commands, with the operator's own program on the PATH.
+// newPlayer returns a player with the operator's program in PATH.
 func newPlayer(t *testing.T, folder string, environment ...string) *docs.Player {
 	t.Helper()
 	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH) // make image builds it
@@ -85,8 +83,7 @@ func play(t *testing.T, player *docs.Player, scene string) {
 	}
 }
 
-// playPart plays a part of a scene. Runbooks show no answers: what they look for has
-// to be there.
+// playPart plays a part of a scene. Runbooks show no output, so their commands must find something.
 func playPart(t *testing.T, player *docs.Player, page *docs.Page) {
 	t.Helper()
 	player.Judge = nil

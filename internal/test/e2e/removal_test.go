@@ -23,10 +23,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestTheOperatorIsRemoved as the pages tell, after a policy has done its work: of
-// objects at two versions all are stored in one, which alone is served. Not one read
-// of them fails, they are what they were, and nothing of the operator is left.
-func TestTheOperatorIsRemoved(t *testing.T) {
+// TestRemoveOperator follows the documentation after a migration: objects of two versions are all
+// stored in one, the only served version. No read fails, the objects are unchanged, and nothing of
+// the operator remains.
+func TestRemoveOperator(t *testing.T) {
 	release.Only(t, "TestRetain", "TestRestoreNone")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "removed.example.com")
@@ -39,7 +39,7 @@ func TestTheOperatorIsRemoved(t *testing.T) {
 	})
 	serveNewOnly(ctx, t, crontab)
 	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(3).GetName(), func(object *unstructuredObject) error {
-		return readRight(object, crontab.Object(3))
+		return checkRead(object, crontab.Object(3))
 	})
 
 	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
@@ -54,7 +54,7 @@ func TestTheOperatorIsRemoved(t *testing.T) {
 	checkOnlyNew(ctx, t, crontab, newer)
 }
 
-// writtenAtNew is an object that never was at the old version.
+// writtenAtNew returns an object that was only written at the new version.
 func writtenAtNew(crontab scenarios.CronTab) *unstructuredObject {
 	object := crontab.Object(10)
 	object.SetAPIVersion(crontab.Group + "/" + crontab.New)
@@ -73,8 +73,8 @@ func serveNewOnly(ctx context.Context, t *testing.T, crontab scenarios.CronTab) 
 	expect.NoError(t, cluster.Patch(ctx, crd, client.MergeFrom(base)))
 }
 
-// uninstall types what the pages tell. If they say what is to be when no policy is
-// left, it waits for that.
+// uninstall runs the documented commands. If a command waits until no policy is left, so does the
+// test.
 func uninstall(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	player := newPlayer(t, teller.Dir)
@@ -98,8 +98,8 @@ func hasNoAnswer(_, answer string) error {
 	return nil
 }
 
-// checkNothingIsLeft looks through all kinds that there are, events aside, for what the operator
-// has made, and for what it was installed with.
+// checkNothingIsLeft checks that no object of any kind, except events, belongs to the operator or
+// its installation.
 func checkNothingIsLeft(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	for _, which := range []string{"-l " + names.ManagedByLabel + "=" + names.ManagedBy, "| grep conversion || true"} {
@@ -116,7 +116,7 @@ kubectl get --all-namespaces --ignore-not-found -o name "$kinds" `+which)
 	}
 }
 
-// checkOnlyNew reads all objects at the new version, and in etcd where that can be.
+// checkOnlyNew reads all objects at the new version, and in etcd if reachable.
 func checkOnlyNew(ctx context.Context, t *testing.T, crontab scenarios.CronTab, newer *unstructuredObject) {
 	t.Helper()
 	items, err := fleet.List(ctx, crontab.At(crontab.New))
@@ -126,7 +126,7 @@ func checkOnlyNew(ctx context.Context, t *testing.T, crontab scenarios.CronTab, 
 		if items[i].GetName() != want.GetName() {
 			t.Fatalf("object %d is %s, want %s", i, items[i].GetName(), want.GetName())
 		}
-		if err := readRight(&items[i], want); err != nil {
+		if err := checkRead(&items[i], want); err != nil {
 			t.Error(err)
 		}
 	}

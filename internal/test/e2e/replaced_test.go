@@ -25,13 +25,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestAPodThatGoesWrong stops the process in one of two pods of an image that were
-// proven. It is ready all the same, as its port takes connections. It is found out
-// when it is asked again, evicted, and another one starts in its place.
-func TestAPodThatGoesWrong(t *testing.T) {
-	release.Only(t, "TestAPodThatLies")
+// TestBrokenPodIsReplaced suspends the process in one of two verified pods of an image. The pod
+// stays ready, because its port accepts connections. The next probe fails, the pod is evicted, and
+// another one replaces it.
+func TestBrokenPodIsReplaced(t *testing.T) {
+	release.Only(t, "TestPodConvertsWrongly")
 	ctx := t.Context()
-	askAgainAfter(ctx, t, "3s")
+	probeEvery(ctx, t, "3s")
 	crontab := inGroup(t, "replaced.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	expect.NoError(t, cluster.Create(ctx, imagePolicy(t, crontab)))
@@ -72,15 +72,15 @@ func waitEvicted(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	})
 }
 
-// askAgainAfter lets the managers ask pods again sooner, until the test ends.
-func askAgainAfter(ctx context.Context, t *testing.T, lifetime string) {
+// probeEvery makes the managers probe pods more often, until the test ends.
+func probeEvery(ctx context.Context, t *testing.T, lifetime string) {
 	t.Helper()
 	before := changeManagers(ctx, t, "--proof-lifetime="+lifetime)
 	t.Cleanup(func() { changeManagers(context.WithoutCancel(ctx), t, before...) })
 }
 
-// changeManagers gives the managers one more argument, or those that it is told, and
-// returns the previous ones.
+// changeManagers adds an argument to the managers, or sets all arguments, and returns the previous
+// ones.
 func changeManagers(ctx context.Context, t *testing.T, arguments ...string) []string {
 	t.Helper()
 	managers := &appsv1.Deployment{}

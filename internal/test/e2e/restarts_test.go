@@ -25,9 +25,9 @@ type unstructuredObject = unstructured.Unstructured
 
 const fleetSize = 2000
 
-// TestRestarts kills the manager, a converter pod and the migration pod in the
-// middle of a migration of 2,000 objects, one by one in a run of its own each,
-// and all at once. Nothing is lost and the end is the same.
+// TestRestarts kills the manager, a converter pod and the migration pod during a migration of 2,000
+// objects, each in its own run, and all at the same time. Nothing is lost, and the result is the
+// same.
 func TestRestarts(t *testing.T) {
 	release.Only(t, "TestIntegration", "TestDowngrade")
 	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
@@ -48,9 +48,9 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// armFleet fills the old version of a CronTab with objects, and adds the new one,
-// which they are converted to.
-func armFleet(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
+// prepareFleet creates objects at the old version of a CronTab, and adds the new version with its
+// conversion.
+func prepareFleet(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
@@ -62,7 +62,7 @@ func armFleet(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 
 func migrateThroughRestart(t *testing.T, crontab scenarios.CronTab, kill func(context.Context, *testing.T, scenarios.CronTab)) {
 	ctx := t.Context()
-	armFleet(ctx, t, crontab)
+	prepareFleet(ctx, t, crontab)
 	change(ctx, t, crontab, `{"spec":{"migration":{"pace":"Fast"}}}`) // four of them share a node
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
@@ -89,8 +89,8 @@ func migrateThroughRestart(t *testing.T, crontab scenarios.CronTab, kill func(co
 	checkMigrated(ctx, t, crontab)
 }
 
-// checkMigrated compares the end with what it must be: every object there, with
-// its value, in bytes of the new version, and the record saying so.
+// checkMigrated checks that every object exists with its value, is stored in the new version, and
+// is counted in the record.
 func checkMigrated(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
@@ -120,7 +120,7 @@ func checkMigrated(ctx context.Context, t *testing.T, crontab scenarios.CronTab)
 	}
 }
 
-// findRecord reads what the migration Job recorded, past the manager.
+// findRecord reads the record of the migration Job without the manager.
 func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *contract.Record {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
@@ -135,7 +135,7 @@ func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *c
 	return nil
 }
 
-// recordIn is what a migration recorded in a ConfigMap, or nil.
+// recordIn returns the record in a ConfigMap, or nil.
 func recordIn(t *testing.T, configMap *corev1.ConfigMap) *contract.Record {
 	t.Helper()
 	text, found := configMap.Data[contract.RecordKey]
@@ -164,7 +164,7 @@ func killMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab)
 		names.ComponentLabel: names.MigrationComponent, names.InstanceLabel: names.Child(crontab.CRD())}))
 }
 
-// kill deletes pods without any grace, as a lost node would.
+// kill deletes pods without a grace period, as when a node is lost.
 func kill(ctx context.Context, t *testing.T, victims []corev1.Pod) {
 	t.Helper()
 	if len(victims) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 )
 
-// checkLeading holds what managers wrote against who held the lease: at each moment
-// of all stories together, rollouts from version to version among them, one acted.
+// checkLeading compares the writes of managers with the holder of the lease: one manager acted at
+// any time during all stories, including rollouts between versions.
 func checkLeading() error {
 	name := os.Getenv("AUDIT_LOG")
 	if name == "" {
@@ -42,10 +42,9 @@ func checkLeading() error {
 	return errors.Join(wrong...)
 }
 
-// checkRights holds the rights of the operator's accounts against what they asked
-// for in all stories together: nothing was forbidden, and nothing is granted that
-// no one used. AUDIT_LOG is where the API server keeps its log; another cluster than
-// the local one keeps none for us.
+// checkRights compares the rights of the operator's accounts with their requests in all stories: no
+// request was forbidden, and every right was used. AUDIT_LOG is the audit log of the API server,
+// which only the local cluster has.
 func checkRights() error {
 	name := os.Getenv("AUDIT_LOG")
 	if name == "" {

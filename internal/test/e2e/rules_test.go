@@ -23,10 +23,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestChangingRules changes the rules there and back while a client reads. No
-// read fails, each is answered by the one rules or the others, and once by the
-// others never by the one again. What the API server has in memory follows, and
-// not one conversion fails for that either.
+// TestChangingRules changes the rules and reverts them while a client reads. No read fails, each
+// result is by the old or the new rules, and never by the old ones after the new ones. The watch
+// cache of the API server follows, without a failed conversion.
 func TestChangingRules(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -53,7 +52,7 @@ func TestChangingRules(t *testing.T) {
 	splitAt(ctx, t, crontab, ":")
 	waitCached(ctx, t, crontab, objects, ":")
 	expect.Eventually(t, "pods serve the ruleset that are left, and no others", func() (bool, string) {
-		return carryOnly(pods(ctx, t, client.MatchingLabels{
+		return serveOnly(pods(ctx, t, client.MatchingLabels{
 			names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())}), first)
 	})
 	all()
@@ -67,8 +66,7 @@ func TestChangingRules(t *testing.T) {
 	}
 }
 
-// splitAt changes the separator in the policy's rule, and waits until the
-// CustomResourceDefinition converts by it.
+// splitAt changes the separator in the policy's rule, and waits until the CRD converts by it.
 func splitAt(ctx context.Context, t *testing.T, crontab scenarios.CronTab, separator string) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
@@ -82,8 +80,8 @@ func splitAt(ctx context.Context, t *testing.T, crontab scenarios.CronTab, separ
 	})
 }
 
-// waitCached waits until a list from the API server's memory has all objects by
-// the rules with the separator.
+// waitCached waits until a list from the watch cache has all objects by the rule with the
+// separator.
 func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, count int, separator string) {
 	t.Helper()
 	expect.Eventually(t, "what the API server has in memory is split at "+separator, func() (bool, string) {
@@ -104,11 +102,11 @@ func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, co
 	})
 }
 
-// carryOnly reports whether all pods carry one plan, and are not ending.
-func carryOnly(found []corev1.Pod, hash string) (bool, string) {
+// serveOnly reports whether all pods serve only one revision, and are not terminating.
+func serveOnly(found []corev1.Pod, hash string) (bool, string) {
 	for _, pod := range found {
-		if carried := pod.Annotations[names.RevisionsAnnotation]; carried != hash || !pod.DeletionTimestamp.IsZero() {
-			return false, pod.Name + " carries " + carried
+		if served := pod.Annotations[names.RevisionsAnnotation]; served != hash || !pod.DeletionTimestamp.IsZero() {
+			return false, pod.Name + " serves " + served
 		}
 	}
 	return len(found) > 0, fmt.Sprintf("%d pods", len(found))

@@ -27,18 +27,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestUpgrade goes back to the previous version and forward again, as the page on
-// upgrades tells, each time in the middle of a migration of 2,000 objects, and then
-// the leader dies. All the while objects are written at one version and read at the
-// other: no conversion fails, the migrations go on, and nothing is done twice.
-// It is not parallel: what runs beside others is the version of now.
+// TestUpgrade downgrades to the previous version and upgrades again, as documented, each time
+// during a migration of 2,000 objects, and then the leader dies. Meanwhile objects are written at
+// one version and read at the other: no conversion fails, the migrations continue, and nothing is
+// done twice. The test is not parallel, because other tests need the current version.
 func TestUpgrade(t *testing.T) {
 	release.Only(t, "TestPreviousManager", "TestPolicies")
 	ctx := t.Context()
 	player, before, now := installations(t)
 	leftOut.watch(ctx, t, before)
 	crontab := inGroup(t, "upgrade.example.com")
-	armFleet(ctx, t, crontab)
+	prepareFleet(ctx, t, crontab)
 	waitForgotten(ctx, t, crontab)
 	all := allConvert(ctx, t, crontab)
 	load := startLoad(ctx, crontab)
@@ -58,20 +57,19 @@ func TestUpgrade(t *testing.T) {
 	all()
 }
 
-// waitForgotten waits until no converter has the previous rules the new version. With those
-// in spec.conversion an API server tried in vain to fill its cache of that version, and
-// went on for a second or two after they were exchanged, before it gave that cache up:
-// failures that it counts, and that no client sees.
+// waitForgotten waits until no converter serves the previous ruleset without the new version. As
+// long as spec.conversion named that, an API server tried to fill its cache of the new version, and
+// continued for a second or two after the change: failures that it counts, and that no client sees.
 func waitForgotten(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision
 	expect.Eventually(t, "converters have the rules for both versions, and no others", func() (bool, string) {
-		return carryOnly(converters(ctx, t, crontab), hash)
+		return serveOnly(converters(ctx, t, crontab), hash)
 	})
 }
 
-// installations are a folder with a kustomization of the previous version and one
-// of the version of now, as the page has them, and the images of both.
+// installations returns the folder of a kustomization of the previous version and one of the
+// current version, as documented, and both images.
 func installations(t *testing.T) (player *docs.Player, before, now string) {
 	t.Helper()
 	before, now = os.Getenv("E2E_PREVIOUS_IMAGE"), os.Getenv("E2E_IMAGE")
@@ -84,8 +82,8 @@ func installations(t *testing.T) (player *docs.Player, before, now string) {
 	return &docs.Player{Folder: folder, Out: t.Output()}, before, now
 }
 
-// kustomize makes a folder with a kustomization of config, with an image, components
-// beside the default, and managers may have as short a propagation delay as here.
+// kustomize writes a kustomization of config with an image and components, and with the short
+// propagation delay of these tests.
 func kustomize(t *testing.T, folder, config, image string, components ...string) {
 	t.Helper()
 	to := func(path string) string {
@@ -108,20 +106,20 @@ patches:
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 }
 
-// versionChange is what was there before another version was installed.
+// versionChange is the state before another version was installed.
 type versionChange struct {
 	image      string
-	plan       string
+	ruleset    string
 	deployment int64
 	crd        int64
 }
 
-// install types a scene of the page, and waits until a manager of the image leads
-// and has told the converter's Deployment.
+// install plays a scene of the page, and waits until a manager with the image leads and has updated
+// the converter's Deployment.
 func install(ctx context.Context, t *testing.T, player *docs.Player, crontab scenarios.CronTab, scene, image string) versionChange {
 	t.Helper()
 	change := versionChange{
-		image: image, plan: getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision,
+		image: image, ruleset: getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision,
 		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab.CRD()).Generation,
 	}
 	play(t, player, scene)
@@ -136,15 +134,14 @@ func install(ctx context.Context, t *testing.T, player *docs.Player, crontab sce
 	return change
 }
 
-// check counts what two versions of the manager have written, one after the other:
-// the new image, once. If they compile rules differently, pods get the new plan
-// with it, and the CustomResourceDefinition then names that.
+// check counts the writes of both versions of the manager: one for the new image. If the versions
+// compile rules differently, pods also get the new ruleset, and the CRD then names it.
 func (c versionChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	most := int64(1)
-	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision; hash != c.plan {
-		t.Logf("rules are compiled differently: plan %s, before %s", hash, c.plan)
-		most = 2 // and again, without the previous plan
+	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision; hash != c.ruleset {
+		t.Logf("rules are compiled differently: ruleset %s, before %s", hash, c.ruleset)
+		most = 2 // and again, without the previous ruleset
 	}
 	if got := converterDeployment(ctx, t, crontab).Generation - c.deployment; got < 1 || got > most {
 		t.Errorf("the converter's Deployment was changed %d times for %s, want 1 to %d", got, c.image, most)
@@ -161,8 +158,8 @@ func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.Cr
 	return deployment
 }
 
-// startSlowMigration moves the storage version, and waits until the migration that
-// follows has written something. It would take minutes: another version comes before.
+// startSlowMigration changes the storage version, and waits for the first writes of the migration,
+// which would take minutes, so that another version is installed during it.
 func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file, storage string) contract.Record {
 	t.Helper()
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":10}}}`)
@@ -179,7 +176,7 @@ func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.Cro
 	return record
 }
 
-// getRecord reads what a run recorded; the zero Record where it has nothing yet.
+// getRecord reads the record of a run; the zero Record if there is none yet.
 func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) contract.Record {
 	t.Helper()
 	configMap := &corev1.ConfigMap{}
@@ -193,8 +190,8 @@ func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run
 	return contract.Record{}
 }
 
-// finishMigration lets a migration go on at full speed, in a pod that the manager of
-// now starts, and holds its end against its beginning in the previous version.
+// finishMigration removes the limit of a migration, which a pod of the current version finishes,
+// and compares its end with its beginning in the previous version.
 func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, began contract.Record, installed versionChange) {
 	t.Helper()
 	if record := getRecord(ctx, t, crontab, began.Run); record.Finished() {
@@ -203,8 +200,8 @@ func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":null}}}`)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	last := getPolicy(ctx, t, crontab.CRD())
-	if last.Status.Converter.Revision != installed.plan {
-		return // the CustomResourceDefinition names another plan now, and so the run is another
+	if last.Status.Converter.Revision != installed.ruleset {
+		return // the CustomResourceDefinition names another ruleset now, and so the run is another
 	}
 	ended := last.Status.Migration
 	if ended.State != v1alpha1.MigrationSucceeded || ended.Run != began.Run {
@@ -221,7 +218,6 @@ func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 	}
 }
 
-// getLease is that of the managers.
 func getLease(ctx context.Context, t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -229,7 +225,7 @@ func getLease(ctx context.Context, t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-// leaderPod is the pod that holds a lease, or nil.
+// leaderPod returns the pod that holds a lease, or nil.
 func leaderPod(ctx context.Context, t *testing.T, lease *coordinationv1.Lease) *corev1.Pod {
 	t.Helper()
 	if lease.Spec.HolderIdentity == nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestWorkload shapes converter pods again while an object is read all the time: they
-// listen at another port, with a priority, and with what a patch adds to them.
+// TestWorkload changes the template of converter pods while an object is read: another port, a
+// priority, and a patch.
 func TestWorkload(t *testing.T) {
 	release.Only(t, "TestShape", "TestPatches")
 	t.Parallel()
@@ -59,9 +59,8 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// TestHostNetwork lets converter pods listen at the address of their node. Whatever
-// keeps them from it is said with what to do about it: a namespace that does not
-// admit them, a second pod on the only node, a port that something else has taken.
+// TestHostNetwork runs converter pods on the host network. The policy reports each problem with a
+// remedy: a namespace that rejects the pods, a second pod on the only node, a port that is in use.
 func TestHostNetwork(t *testing.T) {
 	release.Only(t, "TestTroublesOfPods", "TestShape")
 	ctx := t.Context()
@@ -99,7 +98,7 @@ func TestHostNetwork(t *testing.T) {
 	waitMessage(ctx, t, taken.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "another process may listen at its port on that node")
 }
 
-// admit says which pods the operator's namespace admits.
+// admit sets the Pod Security level of the operator's namespace.
 func admit(ctx context.Context, t *testing.T, level string) {
 	t.Helper()
 	run(ctx, t, "kubectl", "label", "namespace", system, "--overwrite", "pod-security.kubernetes.io/enforce="+level)

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd reads and writes what API servers of tests store, past the API server. It
-// speaks the JSON form of etcd's API, which needs no library:
+// Package etcd reads and writes the stored data of test API servers directly, without the API
+// server. It speaks the JSON form of etcd's API, which needs no library:
 // https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/.
 package etcd
 
@@ -19,16 +19,16 @@ import (
 // Client is the URL of an etcd without TLS.
 type Client string
 
-// Entry is a key, its value, and the revision in which that was written.
+// Entry is a key, its value, and the revision in which the value was written.
 type Entry struct {
 	Key, Value  []byte
 	ModRevision int64 `json:"mod_revision,string"`
 }
 
-// pageSize is how many entries an answer holds: a benchmark stores 200,000 objects.
+// pageSize is the number of entries per response: a benchmark stores 200,000 objects.
 var pageSize int64 = 10_000
 
-// Get reads one entry, which must exist.
+// Get reads one entry. It returns an error if the key does not exist.
 func (c Client) Get(ctx context.Context, key string) (Entry, error) {
 	answer, err := c.read(ctx, request{Key: []byte(key)})
 	if err != nil {
@@ -40,8 +40,7 @@ func (c Client) Get(ctx context.Context, key string) (Entry, error) {
 	return answer.Kvs[0], nil
 }
 
-// List reads all entries whose keys begin with prefix, sorted by key, and the revision in
-// which etcd is.
+// List reads all entries whose keys begin with prefix, sorted by key, and the revision of etcd.
 func (c Client) List(ctx context.Context, prefix string) (entries []Entry, revision int64, err error) {
 	r := request{Key: []byte(prefix), RangeEnd: []byte(prefix), Limit: pageSize}
 	r.RangeEnd[len(prefix)-1]++
@@ -71,7 +70,7 @@ func (c Client) Compact(ctx context.Context, revision int64) error {
 	return c.post(ctx, "kv/compaction", map[string]int64{"revision": revision}, nil)
 }
 
-// SetFull raises or clears the alarm of a full disk. Under it etcd refuses writes.
+// SetFull raises or clears the NOSPACE alarm, under which etcd refuses writes.
 func (c Client) SetFull(ctx context.Context, full bool) error {
 	is := answer{}
 	if err := c.post(ctx, "maintenance/status", struct{}{}, &is); err != nil {
@@ -92,7 +91,8 @@ type request struct {
 	Revision int64  `json:"revision,omitempty"`
 }
 
-// answer is what is read of etcd's answers. Numbers of 64 bits are strings there.
+// answer has the members of etcd's responses that are read here. 64-bit numbers are strings in
+// them.
 type answer struct {
 	Header struct {
 		MemberID string `json:"member_id"`
@@ -108,7 +108,7 @@ func (c Client) read(ctx context.Context, r request) (answer, error) {
 	return is, err
 }
 
-// post calls a method of etcd, and decodes its answer into into, unless that is nil.
+// post calls a method of etcd, and decodes the response into into, unless that is nil.
 func (c Client) post(ctx context.Context, method string, question, into any) error {
 	text, err := json.Marshal(question)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect is what tests of several packages expect in the same way: that nothing
-// went wrong, that something becomes true, that a text is JSON.
+// Package expect has assertions that tests of several packages share: no error, a condition that
+// becomes true, valid JSON.
 package expect
 
 import (
@@ -14,18 +14,17 @@ import (
 	"time"
 )
 
-// Patience bounds every wait. What takes longer is broken, also on a machine that has
-// much to do.
+// Patience bounds every wait. A longer wait is a failure, even on a busy machine.
 const Patience = 3 * time.Minute
 
-// Pauses between two looks grow: most waits are short, and those that are not leave the
-// API server alone.
+// The pause between two tries grows: most waits are short, and long ones must not load the API
+// server.
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 50 * time.Millisecond
 )
 
-// NoError ends the test with an error.
+// NoError fails the test immediately if err is not nil.
 func NoError(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -33,9 +32,8 @@ func NoError(tb testing.TB, err error) {
 	}
 }
 
-// Eventually looks until look reports true. After Patience it ends the test, and tells
-// what was seen last. It works in cleanup functions, too, where the context of a test has
-// ended.
+// Eventually calls look until it reports done. After Patience it fails the test with what look saw
+// last. It also works in cleanup functions, where the test's context is already done.
 func Eventually(tb testing.TB, what string, look func() (done bool, seen string)) {
 	tb.Helper()
 	if waited, done, seen := wait(Patience, look); !done {
@@ -43,8 +41,8 @@ func Eventually(tb testing.TB, what string, look func() (done bool, seen string)
 	}
 }
 
-// Success tries until try returns no error. After Patience it ends the test, and tells
-// the last error, but not that of a try that the end of the time interrupted.
+// Success calls try until it returns no error. After Patience it fails the test with the last error
+// that the deadline itself did not cause.
 func Success(tb testing.TB, what string, try func(ctx context.Context) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
@@ -74,7 +72,7 @@ func wait(patience time.Duration, look func() (bool, string)) (waited time.Durat
 	}
 }
 
-// JSON decodes one JSON document. Its numbers are json.Number: as they are written.
+// JSON decodes one JSON document. Numbers are json.Number, so that they stay as written.
 func JSON[T ~string | ~[]byte](tb testing.TB, document T) any {
 	tb.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(document)))

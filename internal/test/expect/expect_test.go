@@ -24,8 +24,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestLastError: what the end of the time interrupts says nothing, unless it is all
-// there is.
+// TestLastError: an error that the deadline caused is reported only if there is no other.
 func TestLastError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden holds what tests see against files that are committed, and
-// rewrites those with `go test -update`. Read the difference before you commit it.
+// Package golden compares test output with committed files, and rewrites the files with `go test
+// -update`. Read the difference before you commit it.
 package golden
 
 import (
@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files, and the tables of pages that tests make")
 
-// Update reports whether files are to be rewritten instead of compared.
+// Update reports whether to rewrite files instead of comparing them.
 func Update() bool { return *update }
 
 // Check compares got with a file of the package's testdata, line by line.

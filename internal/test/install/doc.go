@@ -1,6 +1,6 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install tests config/ as users apply it: by kubectl, on a real API
-// server, in every way that there is, and in a namespace of theirs.
+// Package install applies config/ with kubectl to a real API server: with every documented command,
+// and in another namespace.
 package install

@@ -33,14 +33,14 @@ const (
 	config = root + "/config"
 )
 
-// kubectl runs the tests' own kubectl against their API server.
+// kubectl runs the kubectl of the test environment against the test's API server.
 type kubectl struct {
 	program     string
 	environment []string
 	kubeconfig  *rest.Config
 }
 
-// start starts an API server on which nothing is installed.
+// start starts an empty API server.
 func start(t *testing.T) kubectl {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
@@ -64,7 +64,7 @@ func (k kubectl) run(t *testing.T, args ...string) string {
 	return string(output)
 }
 
-// objects are what a kustomization names, as the server has them.
+// objects returns the objects of a kustomization as the server stores them.
 func (k kubectl) objects(t *testing.T, kustomization string) []unstructured.Unstructured {
 	t.Helper()
 	list := struct{ Items []unstructured.Unstructured }{}
@@ -72,7 +72,7 @@ func (k kubectl) objects(t *testing.T, kustomization string) []unstructured.Unst
 	return list.Items
 }
 
-// versions are the resourceVersions of what a kustomization names.
+// versions returns the resourceVersions of the objects of a kustomization.
 func (k kubectl) versions(t *testing.T, kustomization string) map[string]string {
 	t.Helper()
 	result := map[string]string{}
@@ -82,9 +82,9 @@ func (k kubectl) versions(t *testing.T, kustomization string) map[string]string 
 	return result
 }
 
-// TestApply applies config/default in every way, one after the other, as people do
-// who change from one tool to another: in those of the page, and in others. Each second
-// time changes nothing, and no way is refused because of the one before.
+// TestApply applies config/default with every documented command and some others, one after the
+// other, like users who switch tools. Applying twice changes nothing, and no command conflicts with
+// the previous one.
 func TestApply(t *testing.T) {
 	kubectl, kustomization := start(t), config+"/default"
 	var ways []string
@@ -110,7 +110,7 @@ func TestApply(t *testing.T) {
 	checkRemoval(t, kubectl, kustomization)
 }
 
-// scene are the parts of a scene of the documentation.
+// scene returns the parts of a scene of the documentation.
 func scene(t *testing.T, name string) []*docs.Page {
 	t.Helper()
 	parts, err := docs.Scene(root, name)
@@ -118,12 +118,12 @@ func scene(t *testing.T, name string) []*docs.Page {
 	return parts
 }
 
-// page has one command to play.
+// page returns a page with one command to run.
 func page(command string) *docs.Page {
 	return &docs.Page{Blocks: []docs.Block{{Language: "sh", Info: []string{"play"}, Text: strings.TrimSpace(command) + "\n"}}}
 }
 
-// play types what pages tell, at the root of the checkout.
+// play runs the commands of pages at the root of the checkout.
 func (k kubectl) play(t *testing.T, parts ...*docs.Page) {
 	t.Helper()
 	player := &docs.Player{Folder: root, Out: t.Output(),
@@ -133,7 +133,7 @@ func (k kubectl) play(t *testing.T, parts ...*docs.Page) {
 	}
 }
 
-// checkRemoval deletes what is installed, as the pages tell, and finds nothing left.
+// checkRemoval uninstalls as documented, and fails if an object remains.
 func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 	t.Helper()
 	kubectl.endNamespaces(t)
@@ -143,8 +143,8 @@ func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 	}
 }
 
-// endNamespaces does what a controller does that does not run here: of a namespace
-// that is deleted it deletes the content, and lets it go.
+// endNamespaces acts as the namespace controller, which does not run here: it deletes the content
+// of a terminating namespace, and finalizes it.
 func (k kubectl) endNamespaces(t *testing.T) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(k.kubeconfig)
@@ -178,8 +178,8 @@ func (k kubectl) endNamespaces(t *testing.T) {
 	})
 }
 
-// TestApplyElsewhere: a kustomization with a namespace, a prefix and an image of its
-// own moves all that names them, and components on top of it follow.
+// TestApplyElsewhere: a kustomization with its own namespace, prefix and image changes every
+// reference to them, also in components on top of it.
 func TestApplyElsewhere(t *testing.T) {
 	kubectl, dir := start(t), t.TempDir()
 	below, above := filepath.Join(dir, "below"), filepath.Join(dir, "above")
@@ -216,7 +216,7 @@ components: [`+from(t, above, "components/guard")+`, `+from(t, above, "component
 	kubectl.run(t, "get", "prioritylevelconfiguration", level)
 }
 
-// environment is what the manager is told of its image and of two objects.
+// environment returns the image and the names of two objects in the manager's environment.
 func environment(containers []any) (image, account, level string) {
 	for _, container := range containers {
 		variables, _, _ := unstructured.NestedSlice(container.(map[string]any), "env") //nolint:forcetypeassert // a container
@@ -236,7 +236,7 @@ func environment(containers []any) (image, account, level string) {
 	return image, account, level
 }
 
-// TestOverlays: each overlay of config/ that needs nothing but Kubernetes can be applied.
+// TestOverlays: each overlay of config/ that depends on Kubernetes alone can be applied.
 func TestOverlays(t *testing.T) {
 	kubectl := start(t)
 	kubectl.run(t, "apply", "--server-side", "-k", config+"/default")
@@ -254,7 +254,7 @@ func write(t *testing.T, dir, kustomization string) {
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
 }
 
-// from is the path of a folder of config/ from a directory: kustomize takes no absolute one.
+// from returns the path of a folder of config/ relative to dir: kustomize accepts no absolute path.
 func from(t *testing.T, dir, folder string) string {
 	t.Helper()
 	target, err := filepath.Abs(filepath.Join(config, folder))

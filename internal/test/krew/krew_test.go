@@ -48,7 +48,7 @@ type platform struct {
 	Bin      string               `json:"bin"`
 }
 
-// pack packs a plugin of this text for platforms, and returns the folder.
+// pack packs a plugin with this content for two platforms, and returns the folder.
 func pack(t *testing.T, text string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -64,7 +64,7 @@ func pack(t *testing.T, text string) string {
 	return folder
 }
 
-// TestManifest is what krew accepts, and says of each platform what its archive is.
+// TestManifest: krew accepts the manifest, which describes the archive of each platform.
 func TestManifest(t *testing.T) {
 	folder := pack(t, "a program")
 	text, err := os.ReadFile(filepath.Join(folder, "conversion.yaml"))
@@ -96,8 +96,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestArchives: krew unpacks them, and links to the program in them, beside which
-// its index asks for the licence. To pack again gives the same.
+// TestArchives: each archive has the program and the licence, as krew requires, and is
+// reproducible.
 func TestArchives(t *testing.T) {
 	first, again, other := pack(t, "a program"), pack(t, "a program"), pack(t, "another one")
 	for archive, bin := range map[string]string{
@@ -116,8 +116,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// unpack reads an archive, whose files must be as krew wants them: below its root,
-// and the program one that everyone may run.
+// unpack reads an archive. All files must be at its root, and only the program is executable.
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	packed, err := os.ReadFile(file)

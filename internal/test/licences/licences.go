@@ -15,14 +15,14 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// licenceFile is what files with licences are called.
+// licenceFile matches the names of licence files.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|patents)(\.[a-z]+)?$`)
 
-// leastCovered is how much of a text must be that of known licences, in percent.
+// leastCovered is the part of a file, in percent, that known licences must cover.
 const leastCovered = 75
 
-// Linked are the modules that the binary for an operating system is made of, as
-// path@version, and where their sources are. Root is that of the checkout.
+// Linked returns the modules in the binary for an operating system: from path@version to the folder
+// of the sources. root is the root of the checkout.
 func Linked(ctx context.Context, root, system string) (map[string]string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}\t{{.Dir}}{{end}}{{end}}", ".")
 	list.Dir = root
@@ -40,8 +40,8 @@ func Linked(ctx context.Context, root, system string) (map[string]string, error)
 	return modules, nil
 }
 
-// In are the licences of the files in a module's root, none where it has none. A file
-// that is mostly of no known licence is an error.
+// In returns the licences of the files in a module's root, if any. It returns an error for a file
+// that is mostly unknown text.
 func In(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestLicences(t *testing.T) {
 	t.Logf("%d modules: %v", len(modules), slices.Sorted(maps.Keys(used)))
 }
 
-// TestForeignLicences are told from allowed ones.
+// TestForeignLicences: a licence that is not allowed is detected.
 func TestForeignLicences(t *testing.T) {
 	const text = "This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License " +
 		"as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version."

@@ -24,8 +24,8 @@ import (
 // logging are the folders of the programs that run in clusters.
 var logging = []string{"controllers", "internal/cmd", "internal/migration", "internal/plan", "internal/tracing", "internal/verify", "internal/webhook"}
 
-// TestLines: messages are constant, so that they can be searched for and counted;
-// keys are, too; and what there may be millions of is for debugging only.
+// TestLines: messages and keys are constant, so that they can be searched and counted, and lines
+// per object have level V(1).
 func TestLines(t *testing.T) {
 	lines := 0
 	for _, folder := range logging {
@@ -49,7 +49,7 @@ func TestLines(t *testing.T) {
 		})
 		expect.NoError(t, err)
 	}
-	// Less than this, and the test does not see any more what it is for.
+	// A smaller number means that the test no longer finds the calls.
 	if lines < 40 {
 		t.Errorf("found %d log lines only", lines)
 	}
@@ -95,8 +95,8 @@ type line struct {
 	debug   bool
 }
 
-// linesOf finds calls by their shape: nothing else here has methods of these names
-// with that many arguments.
+// linesOf finds log calls by their shape: no other method in this code has these names and that
+// many arguments.
 func linesOf(in ast.Node) []line {
 	var found []line
 	ast.Inspect(in, func(node ast.Node) bool {
@@ -124,7 +124,7 @@ func linesOf(in ast.Node) []line {
 	return found
 }
 
-// hasLevel reports whether a logger is for details, here or where it was made.
+// hasLevel reports whether the logger was made with V, here or at its declaration.
 func hasLevel(logger ast.Expr) bool {
 	switch logger := logger.(type) {
 	case *ast.CallExpr:

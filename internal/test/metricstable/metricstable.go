@@ -1,8 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metricstable holds the tables of metrics in the documentation against
-// what Prometheus reads.
+// Package metricstable compares the tables of metrics in the documentation with scraped metrics.
 package metricstable
 
 import (
@@ -21,16 +20,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// Table is one table of a page, between two comments that have its name.
+// Table is one table of a page, between two comments with its name.
 type Table struct {
 	Page, Name string
-	// Prefix begins the names of the metrics that it has.
+	// Prefix selects the metrics of the table by the beginning of their names.
 	Prefix string
-	// Names are the metrics that it has, if it has not all that begin with Prefix.
+	// Names limits the table to some of the metrics with that prefix; nil means all.
 	Names []string
 }
 
-// Check compares the table with what was scraped, or writes it again.
+// Check compares the table with scraped metrics, or rewrites it with -update.
 func (t Table) Check(tb testing.TB, scraped string) {
 	tb.Helper()
 	page, err := os.ReadFile(t.Page)
@@ -55,7 +54,6 @@ func (t Table) Check(tb testing.TB, scraped string) {
 	}
 }
 
-// markdown has a row for each metric.
 func (t Table) markdown(scraped string) string {
 	var table strings.Builder
 	table.WriteString("\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
@@ -81,7 +79,7 @@ func (t Table) has(name string) bool {
 	return strings.HasPrefix(name, t.Prefix) && (t.Names == nil || slices.Contains(t.Names, name))
 }
 
-// Names are the metrics of a table, as the page has it.
+// Names returns the metrics in a table of a page.
 func Names(tb testing.TB, page, table string) []string {
 	tb.Helper()
 	text, err := os.ReadFile(page)
@@ -114,7 +112,7 @@ func labels(line string) string {
 	return strings.Join(names, ", ")
 }
 
-// asked are the files with the queries that are installed.
+// asked are the installed files that have queries.
 var asked = []string{"config/components/prometheus/rules.yaml", "config/components/grafana/dashboard.json"}
 
 var (
@@ -122,8 +120,8 @@ var (
 	matcher  = regexp.MustCompile(`([a-z_]+) *(?:=|!=|=~|!~) *\\?"([^"\\]*)\\?"`)
 )
 
-// Asked returns what alerts and the dashboard ask of metrics that begin with the
-// prefix: label="value", each once. A misspelt value finds nothing, and says nothing.
+// Asked returns each label="value" that alerts and the dashboard select of metrics with a prefix. A
+// misspelt value would match nothing, without an error.
 func Asked(tb testing.TB, top, prefix string) []string {
 	tb.Helper()
 	var all []string
@@ -145,7 +143,7 @@ func Asked(tb testing.TB, top, prefix string) []string {
 	return all
 }
 
-// pairs leaves out what the reader of the dashboard chooses.
+// pairs omits the variables of the dashboard.
 func pairs(matchers string) []string {
 	var all []string
 	for _, found := range matcher.FindAllStringSubmatch(matchers, -1) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rulesTest is what is looked at here of a file for `promtool test rules`.
+// rulesTest has the relevant fields of a file for `promtool test rules`.
 type rulesTest struct {
 	Tests []struct {
 		AlertTests []struct {
@@ -21,8 +21,8 @@ type rulesTest struct {
 	} `json:"tests"`
 }
 
-// TestEveryAlertIsTested: promtool has each fire somewhere in testdata, and
-// somewhere not.
+// TestEveryAlertIsTested: testdata has a test in which each alert fires, and one in which it does
+// not.
 func TestEveryAlertIsTested(t *testing.T) {
 	files, err := filepath.Glob("testdata/*_test.yaml")
 	must(t, err)

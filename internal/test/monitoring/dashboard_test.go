@@ -17,7 +17,7 @@ import (
 
 const dashboardFile = "../../../config/components/grafana/dashboard.json"
 
-// dashboard is Grafana's model, as far as it is checked.
+// dashboard has the checked fields of Grafana's model.
 type dashboard struct {
 	UID        string  `json:"uid"`
 	Title      string  `json:"title"`
@@ -73,7 +73,7 @@ func readDashboard(t *testing.T) dashboard {
 	return read
 }
 
-// chosen is the data source that the reader chooses.
+// chosen is the data source that the user selects.
 const chosen = "${datasource}"
 
 func TestDashboardVariables(t *testing.T) {
@@ -102,8 +102,8 @@ func TestDashboardRows(t *testing.T) {
 	}
 }
 
-// TestDashboardPanels: each is known by its own id, fits beside the others, and says
-// what it shows, in which unit.
+// TestDashboardPanels: each panel has a unique id, does not overlap others, and has a title, a
+// description and a unit.
 func TestDashboardPanels(t *testing.T) {
 	taken := map[string]string{}
 	ids := map[int]string{}
@@ -125,7 +125,7 @@ func TestDashboardPanels(t *testing.T) {
 	}
 }
 
-// checkPlace takes the cells of the grid, which is 24 wide.
+// checkPlace reserves the panel's cells in the grid, which is 24 wide.
 func (p panel) checkPlace(t *testing.T, taken map[string]string) {
 	t.Helper()
 	if p.Position.X < 0 || p.Position.W < 1 || p.Position.H < 1 || p.Position.X+p.Position.W > 24 {
@@ -145,12 +145,12 @@ func (p panel) checkPlace(t *testing.T, taken map[string]string) {
 
 var (
 	legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
-	// grafanas are variables that Grafana fills in with a duration.
+	// grafanas replaces variables that Grafana sets to a duration.
 	grafanas = strings.NewReplacer("$__rate_interval", "5m", "$__interval", "1m", "$__range", "1h")
 )
 
-// TestDashboardQueries: each uses metrics and labels that there are, and looks at the
-// chosen policies where its metrics tell them apart.
+// TestDashboardQueries: each query uses existing metrics and labels, and selects the chosen
+// policies if its metrics distinguish them.
 func TestDashboardQueries(t *testing.T) {
 	all := readExported(t)
 	for _, panel := range readDashboard(t).Panels {
@@ -169,7 +169,7 @@ func TestDashboardQueries(t *testing.T) {
 	}
 }
 
-// ofPolicies begin the names of metrics that there are for each policy.
+// ofPolicies matches metrics that exist per policy.
 var ofPolicies = regexp.MustCompile(`\b(conversion_operator_(policy|webhook|migration)_|apiserver_crd_)\w+(\{[^}]*)?`)
 
 func TestDashboardShowsChosenPoliciesOnly(t *testing.T) {

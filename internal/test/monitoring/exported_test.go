@@ -16,7 +16,7 @@ import (
 
 const metricsPage = "../../../api/docs/metrics.md"
 
-// exported are the labels of all metrics that there are.
+// exported has the labels of every metric.
 type exported map[string][]string
 
 // ofTargets are the labels that a scrape adds.
@@ -27,7 +27,7 @@ var (
 	quoted    = regexp.MustCompile("`([a-z_]+)`")
 )
 
-// readExported reads the tables of the documentation, and what rules record.
+// readExported reads the tables of the documentation, and adds recorded metrics.
 func readExported(t *testing.T) exported {
 	t.Helper()
 	page, err := os.ReadFile(metricsPage)
@@ -55,7 +55,7 @@ func readExported(t *testing.T) exported {
 	return all
 }
 
-// check holds an expression against what there is.
+// check checks the metrics and labels of an expression.
 func (e exported) check(t *testing.T, where, expression string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
@@ -93,8 +93,7 @@ func (e exported) checkSelector(t *testing.T, where string, selector *parser.Vec
 	}
 }
 
-// checkLabels expects labels that some metric under an expression has, or that a
-// function there makes.
+// checkLabels expects labels of a metric in the expression, or of a function in it.
 func (e exported) checkLabels(t *testing.T, where string, under parser.Expr, names []string) {
 	t.Helper()
 	var known []string
@@ -125,7 +124,7 @@ func TestRulesUseWhatIsExported(t *testing.T) {
 	}
 }
 
-// A record is named by the labels that it has, level:metric:operations.
+// The name of a record begins with its labels: level:metric:operations.
 func TestRecordsHaveTheLabelsOfTheirNames(t *testing.T) {
 	for _, group := range readRules(t) {
 		for _, rule := range group.Rules {

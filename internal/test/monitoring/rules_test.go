@@ -12,7 +12,7 @@ import (
 
 const rulesFile = "../../../config/components/prometheus/rules.yaml"
 
-// rule is a recording rule or an alert, as Prometheus reads them.
+// rule is a recording rule or an alert in the format of Prometheus.
 type rule struct {
 	Record      string            `json:"record"`
 	Alert       string            `json:"alert"`
@@ -29,8 +29,7 @@ type group struct {
 	Rules []rule `json:"rules"`
 }
 
-// readRules returns the groups of the PrometheusRule. A field that Prometheus does
-// not know is an error.
+// readRules returns the groups of the PrometheusRule. It fails for unknown fields.
 func readRules(t *testing.T) []group {
 	t.Helper()
 	var object struct {

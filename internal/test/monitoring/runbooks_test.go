@@ -20,7 +20,7 @@ const (
 
 var section = regexp.MustCompile(`(?m)^## (\w+)\n`)
 
-// readRunbooks returns the sections of the page by their headings.
+// readRunbooks returns the sections of the page by heading.
 func readRunbooks(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(runbooksPage)
@@ -58,7 +58,8 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// TestAlertsSayWhatIsNeeded: who is woken up reads the annotations, and looks at the link.
+// TestAlertsSayWhatIsNeeded: an alert has annotations for the person on call, and a link to its
+// runbook.
 func TestAlertsSayWhatIsNeeded(t *testing.T) {
 	for _, alert := range alerts(t) {
 		if severity := alert.Labels["severity"]; !slices.Contains([]string{"critical", "warning", "info"}, severity) {

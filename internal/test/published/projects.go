@@ -5,15 +5,15 @@ package published
 
 // Project is a Go module with CustomResourceDefinitions.
 type Project struct {
-	// Module, and the version of it.
+	// Module is the path of the module at Version.
 	Module, Version string
-	// Sum is its checksum, as in a go.sum.
+	// Sum is the module's checksum, as in go.sum.
 	Sum string
-	// Folder is where its CustomResourceDefinitions are.
+	// Folder has the CustomResourceDefinitions.
 	Folder string
 }
 
-// The projects. Where several install the same kinds, one of them is here.
+// The projects. Of several projects that install the same kinds, this list has one.
 var (
 	CertManager   = Project{"github.com/cert-manager/cert-manager", "v1.21.2", "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=", "deploy/crds"}
 	CloudNativePG = Project{"github.com/cloudnative-pg/cloudnative-pg", "v1.26.0", "h1:X+ayWg6TXqglziSPejKiviPTf/CSh4AmYXx1mrS3i8s=", "config/crd/bases"}
@@ -29,7 +29,7 @@ var (
 	Tekton        = Project{"github.com/tektoncd/pipeline", "v1.6.0", "h1:A+D+jzOVl2QNl/yiNT7csVgBUy2wpz6K6+/D4q5lfss=", "config"}
 )
 
-// All are the projects, by the names of their modules.
+// All has every project, sorted by module.
 var All = []Project{
 	CertManager, CloudNativePG, Elastic, External, Grafana, Kubewarden, RabbitMQ, Tekton,
 	ClusterAPI, GatewayAPI, Karpenter, Kueue,

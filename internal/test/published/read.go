@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read returns all definitions of the projects, in the order of their names.
+// Read returns all CustomResourceDefinitions of the projects, sorted by name.
 func Read(ctx context.Context, projects ...Project) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var found []*apiextensionsv1.CustomResourceDefinition
 	for _, project := range projects {
@@ -37,11 +37,11 @@ func Read(ctx context.Context, projects ...Project) ([]*apiextensionsv1.CustomRe
 	return found, nil
 }
 
-// dir is where the module is, once it is downloaded.
+// dir downloads the module if necessary, and returns its folder.
 func (p Project) dir(ctx context.Context) (string, error) {
 	at := p.Module + "@" + p.Version
 	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", at)
-	// Outside of every module, so that none has a say in it.
+	// Run outside of every module, so that no go.mod affects the download.
 	download.Dir, download.Stderr = os.TempDir(), os.Stderr
 	text, err := download.Output()
 	if err != nil {
@@ -69,7 +69,7 @@ func inFolder(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error
 		}
 		for document := range bytes.SplitSeq(text, []byte("\n---")) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
-			// Other kinds, and templates, are not what is looked for.
+			// Skip other kinds, and templates.
 			if yaml.Unmarshal(document, crd) == nil && crd.Kind == "CustomResourceDefinition" && crd.Spec.Versions != nil {
 				found = append(found, crd)
 			}

@@ -16,11 +16,11 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Account is a ServiceAccount of the operator's: the manager's by its name, and
-// those that are made for a policy by what they are for.
+// Account is a ServiceAccount of the operator: the manager's by its name, and those of policies by
+// their purpose.
 type Account string
 
-// The accounts that ask API servers for something.
+// The accounts that send requests to API servers.
 const (
 	Manager Account = "manager"
 	Migrate Account = "migrate"
@@ -28,28 +28,28 @@ const (
 	Clear   Account = "clear"
 )
 
-// Use is what an account asked for.
+// Use is a request of an account.
 type Use struct {
 	By Account
-	// Namespace is empty for what is in none, and for a list over all.
+	// Namespace is empty for cluster-scoped resources, and for lists in all namespaces.
 	Namespace string
 	On, Verb  string
 }
 
-// Log is what an audit log says.
+// Log is the relevant content of an audit log.
 type Log struct {
-	// Used has everything that was asked for and not forbidden.
+	// Used has every request that was allowed.
 	Used map[Use]bool
-	// Forbidden are requests that no right allowed, but for those that wait for one to
-	// come. What admission forbade is not here.
+	// Forbidden are the requests that RBAC denied, without those that were waiting for a new role.
+	// Denials by admission are not included.
 	Forbidden []string
 }
 
 // managerAccount is the name of the manager's ServiceAccount.
 const managerAccount = "conversion-operator"
 
-// ReadLog reads an audit log: one event of the operator's accounts a line. Requests
-// of the named pods, which are of another version, are left out.
+// ReadLog reads an audit log with one event of the operator's accounts per line. It ignores
+// requests of the pods in without, which run another version.
 func ReadLog(from io.Reader, namespace string, without map[string]bool) (*Log, error) {
 	log := &Log{Used: map[Use]bool{}}
 	waiting := map[string]string{}
@@ -78,8 +78,7 @@ func readEvents(from io.Reader, each func(*auditv1.Event)) error {
 	return lines.Err()
 }
 
-// podOf is the name of the pod whose token a request came with; empty where it came
-// with none of a pod's.
+// podOf returns the pod of the request's token, if any.
 func podOf(event *auditv1.Event) string {
 	if names := event.User.Extra["authentication.kubernetes.io/pod-name"]; len(names) == 1 {
 		return names[0]
@@ -87,9 +86,9 @@ func podOf(event *auditv1.Event) string {
 	return ""
 }
 
-// add takes an event down. An API server learns of a new role a moment after it was
-// made, and the manager asks again until then: what was forbidden to an account that
-// it acts as, and allowed later, lacked nothing.
+// add adds an event. An API server sees a new role with a delay, and the manager retries until
+// then: a request under another account that was forbidden at first and allowed later lacked no
+// right.
 func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]string) {
 	user := event.User.Username
 	if event.ImpersonatedUser != nil {
@@ -117,12 +116,12 @@ func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]str
 	}
 }
 
-// implied is what else it took to be allowed that.
+// implied returns the other rights that the request needed.
 func (l *Log) implied(event *auditv1.Event, use Use) []Use {
 	with := func(verb string) Use { return Use{use.By, use.Namespace, use.On, verb} }
 	var more []Use
 	if use.Verb == "patch" && event.ResponseStatus.Code == http.StatusCreated {
-		more = append(more, with("create")) // a server-side apply of what was not there
+		more = append(more, with("create")) // a server-side apply that creates the object
 	}
 	if address, err := url.Parse(event.RequestURI); err == nil && address.Query().Get("sendInitialEvents") == "true" {
 		more = append(more, with("list")) // a watch that begins with the list
@@ -175,7 +174,7 @@ func accountOf(user, namespace string) (Account, bool) {
 	return Account(name), true
 }
 
-// Unused are the rights that no one used and that have no proof either, sorted.
+// Unused returns the sorted rights without a use and without a proof.
 func (l *Log) Unused(roles []Role) []Right {
 	var unused []Right
 	for _, role := range roles {
@@ -194,7 +193,7 @@ func (l *Log) Unused(roles []Role) []Right {
 	return unused
 }
 
-// used reports whether a client who has the right used it, where it holds.
+// used reports whether an account with the right used it in its scope.
 func (l *Log) used(right Right) bool {
 	account, made := strings.CutPrefix(right.Role, "<policy>-")
 	_, namespace, namespaced := strings.Cut(right.Role, " in ")
@@ -214,6 +213,5 @@ func (l *Log) used(right Right) bool {
 	return false
 }
 
-// isObject reports whether it is of a kind that a CustomResourceDefinition defines:
-// all of those that the stories convert.
+// isObject reports whether the resource is defined by a CRD of the stories.
 func isObject(resource string) bool { return strings.HasSuffix(resource, ".example.com") }

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestCritical: manager and converters have the class for which there is a quota.
+// TestCritical: manager and converters have the priority class that the quota is for.
 func TestCritical(t *testing.T) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "internal/test/rbac/testdata/critical"))
 	expect.NoError(t, err)

@@ -1,9 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac holds what the operator may do against what it does: the roles
-// that are installed (installed.go), what each rule is for (reasons.yaml), and
-// what an API server was asked, by its audit log (audit.go). api/docs/rights.md is
-// written from the first two; the end-to-end tests look at the third when all
-// stories were told.
+// Package rbac compares the operator's rights with its requests: the installed roles
+// (installed.go), the purpose of each rule (reasons.yaml), and the requests in the audit log of an
+// API server (audit.go). The tables of api/docs/rights.md are generated from the first two. The
+// end-to-end tests use the third after all stories.
 package rbac

@@ -17,7 +17,7 @@ import (
 
 // Right is one verb on one resource, or at one URL.
 type Right struct {
-	// Role is its kind and name, such as ClusterRole/conversion-operator.
+	// Role is the kind and name of the role, such as ClusterRole/conversion-operator.
 	Role string
 	// On is the resource with its group, such as deployments.apps, or the URL.
 	On   string
@@ -26,7 +26,7 @@ type Right struct {
 
 func (r Right) String() string { return r.Role + ": " + r.Verb + " " + r.On }
 
-// Installed are the rights in the roles of a kustomization, sorted.
+// Installed returns the sorted rights in the roles of a kustomization.
 func Installed(root, kustomization string) ([]Right, error) {
 	options := krusty.MakeDefaultOptions()
 	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), filepath.Join(root, kustomization))
@@ -59,7 +59,6 @@ func Installed(root, kustomization string) ([]Right, error) {
 	return all, nil
 }
 
-// expand lists a rule's rights one by one.
 func expand(role string, rule rbacv1.PolicyRule) []Right {
 	on := slices.Clone(rule.NonResourceURLs)
 	for _, group := range rule.APIGroups {
@@ -76,7 +75,7 @@ func expand(role string, rule rbacv1.PolicyRule) []Right {
 	return rights
 }
 
-// of names a resource with its group.
+// of returns a resource with its group.
 func of(resource, group string) string {
 	if group == "" {
 		return resource

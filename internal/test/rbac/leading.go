@@ -12,21 +12,21 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Leading is what an audit log says of who led, and of who wrote.
+// Leading has the leaders and the writes of managers in an audit log.
 type Leading struct {
-	// Leaders are the pods that held the lease, one after the other.
+	// Leaders are the pods that held the lease, in order.
 	Leaders []string
-	// Strangers are writes of managers that did not hold it.
+	// Strangers are writes of managers that did not hold the lease.
 	Strangers []string
 }
 
-// asked are what managers ask whether they lead or not: who may read their metrics,
-// and what they tell, behind what they do.
+// asked are resources that managers create whether they lead or not: checks of clients that read
+// metrics, and events, which are sent with a delay.
 var asked = []string{"tokenreviews", "subjectaccessreviews", "events"}
 
-// ReadLeading reads an audit log for who led when a manager wrote something. The
-// leader is who last wrote the lease: others cannot while that lasts, and who gives
-// it back has ended its work.
+// ReadLeading reads from an audit log who led when a manager wrote something. The leader is the
+// last writer of the lease: others cannot write it while it is valid, and a manager releases it
+// only after its work has ended.
 func ReadLeading(from io.Reader, namespace string) (*Leading, error) {
 	var written []*auditv1.Event
 	err := readEvents(from, func(event *auditv1.Event) {
@@ -45,7 +45,7 @@ func ReadLeading(from io.Reader, namespace string) (*Leading, error) {
 	return leading, err
 }
 
-// isWrite reports whether a request changed something that one leader is to change.
+// isWrite reports whether a request changed something that only the leader may change.
 func isWrite(event *auditv1.Event) bool {
 	return event.ObjectRef != nil && event.ResponseStatus != nil && event.ResponseStatus.Code < 300 &&
 		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, event.Verb) &&

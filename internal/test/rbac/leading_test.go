@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestReadLeading: who writes without the lease is found, whatever the order of the
-// log's lines; who only asks, or is refused, is not.
+// TestReadLeading: writes without the lease are found, in any order of lines. Reads and rejected
+// requests are ignored.
 func TestReadLeading(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(second int, pod, verb, resource string, code int32) *auditv1.Event {

@@ -21,23 +21,23 @@ var reasons []byte
 
 // Role is a role with a reason for each of its rights.
 type Role struct {
-	// Role is as in Right. Those that are made for a policy begin with <policy>.
+	// Role is as in Right. Roles of a policy begin with <policy>.
 	Role string `json:"role"`
-	// Whose says who has it, and while what.
+	// Whose names the account, and the time for which it has the role.
 	Whose string   `json:"whose"`
 	Rules []Reason `json:"rules"`
 }
 
-// Reason says what some rights on one resource are for.
+// Reason is the purpose of some rights on one resource.
 type Reason struct {
 	On    string   `json:"resource"`
 	Verbs []string `json:"verbs"`
 	For   string   `json:"for"`
-	// Proof names tests that need the rights, where the end-to-end stories do not.
+	// Proof names tests that need the rights, if no end-to-end story does.
 	Proof string `json:"proof,omitempty"`
 }
 
-// Reasons are all there are, in the order in which they are to be read.
+// Reasons returns all reasons, in reading order.
 func Reasons() ([]Role, error) {
 	var roles []Role
 	if err := yaml.UnmarshalStrict(reasons, &roles); err != nil {
@@ -46,7 +46,7 @@ func Reasons() ([]Role, error) {
 	return roles, nil
 }
 
-// Explained are the rights that have a reason, sorted.
+// Explained returns the sorted rights that have a reason.
 func (r Role) Explained() []Right {
 	var rights []Right
 	for _, reason := range r.Rules {
@@ -58,7 +58,7 @@ func (r Role) Explained() []Right {
 	return rights
 }
 
-// Tables are for api/docs/rights.md: one for each role.
+// Tables returns the tables of api/docs/rights.md, one per role.
 func Tables(roles []Role) string {
 	var text strings.Builder
 	for _, role := range roles {
@@ -77,7 +77,7 @@ func Tables(roles []Role) string {
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// Tests are the names of all tests below root, of whatever build.
+// Tests returns the names of all tests below root, with any build tags.
 func Tests(root string) (map[string]bool, error) {
 	names := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

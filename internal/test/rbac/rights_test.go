@@ -19,7 +19,7 @@ import (
 
 const root = "../../.."
 
-// TestEveryRightHasAReason, and every reason a right.
+// TestEveryRightHasAReason: every right has a reason, and every reason a right.
 func TestEveryRightHasAReason(t *testing.T) {
 	installed, err := Installed(root, "config/default")
 	expect.NoError(t, err)
@@ -37,8 +37,8 @@ func TestEveryRightHasAReason(t *testing.T) {
 	}
 }
 
-// TestGrantedRights: with the component, the manager has no right to write cluster
-// roles, and everything else as before.
+// TestGrantedRights: with the component, the manager may not write cluster roles, and has all other
+// rights.
 func TestGrantedRights(t *testing.T) {
 	all, err := Installed(root, "config/default")
 	expect.NoError(t, err)
@@ -60,7 +60,7 @@ func TestGrantedRights(t *testing.T) {
 	}
 }
 
-// TestPage: the tables of the page are those of the reasons.
+// TestPage: the page has the current tables.
 func TestPage(t *testing.T) {
 	roles, err := Reasons()
 	expect.NoError(t, err)
@@ -110,7 +110,7 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// TestUnused: a right that neither a log nor a proof has is told.
+// TestUnused: a right without use and proof is reported.
 func TestUnused(t *testing.T) {
 	roles := []Role{
 		{Role: "ClusterRole/conversion-operator", Rules: []Reason{
@@ -134,7 +134,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestProofs: each proof is a test that there is.
+// TestProofs: each proof is an existing test.
 func TestProofs(t *testing.T) {
 	roles, err := Reasons()
 	expect.NoError(t, err)
@@ -149,7 +149,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestThreats: each threat names tests that there are, or says where its limit is.
+// TestThreats: each threat names existing tests, or states its limit.
 func TestThreats(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "api/docs/threat-model.md"))
 	expect.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestMachineHealthCheck is Cluster API's step to seconds as integers.
+// TestMachineHealthCheck: Cluster API changed durations to seconds as integers.
 func TestMachineHealthCheck(t *testing.T) {
 	p := project{
 		sample: "cluster-api-machinehealthchecks",
@@ -58,7 +58,7 @@ func differencesOfMachineHealthCheck() []difference {
 	}
 }
 
-// onlyZeros reports whether an object has no other values than zeros.
+// onlyZeros reports whether an object has only zero values.
 func onlyZeros(object any) bool {
 	for _, value := range asMap(object) {
 		if show(value) != "0" {

@@ -16,28 +16,26 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// difference is one way in which the project's own conversion and ours differ.
+// difference is a known difference between the project's conversion and ours.
 type difference struct {
-	// to is the version of the result.
 	to string
-	// at is the field, as in a policy; elements of lists and maps are [*].
+	// at is the path of the field, as in a policy; elements of lists and maps are [*].
 	at string
-	// is tells, by what either side has there, whether it is this difference.
+	// is reports whether a pair of values has this difference.
 	is func(theirs, ours any) bool
-	// why is for people.
+	// why is the explanation.
 	why string
 }
 
-// absent is what a side has where it has nothing.
+// absent stands for a missing value.
 var absent any = struct{}{}
 
-// found is one place where two objects differ.
+// found is a place where two objects differ.
 type found struct {
 	at          string
 	left, right any
 }
 
-// String shows the place for people who read why a test failed.
 func (f found) String() string {
 	return fmt.Sprintf("%s: %s and %s", f.at, show(f.left), show(f.right))
 }
@@ -53,7 +51,7 @@ func show(value any) string {
 	return string(text)
 }
 
-// compare finds the outermost places where two values differ.
+// compare returns the outermost places where two values differ.
 func compare(left, right any, at string) []found {
 	lefts, rights := asMap(left), asMap(right)
 	if lefts == nil || rights == nil {
@@ -111,7 +109,7 @@ func segment(name string) string {
 	return fmt.Sprintf("[%q]", name)
 }
 
-// decode reads JSON with numbers as they are written.
+// decode decodes JSON with json.Number.
 func decode(text []byte) any {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -131,7 +129,7 @@ func encode(t *testing.T, value any) []byte {
 	return text
 }
 
-// read has the project's Go type read an object, which must know all its fields.
+// read decodes an object into the project's Go type, and fails for unknown fields.
 func read(t *testing.T, text []byte, into any) {
 	t.Helper()
 	strict, err := kjson.UnmarshalStrict(text, into)

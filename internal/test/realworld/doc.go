@@ -1,21 +1,17 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realworld holds policies for kinds of other projects against those
-// projects' own conversion functions.
+// Package realworld compares policies for kinds of other projects with the conversion functions of
+// those projects, which are written in Go by hand and have users.
 //
-// Each of the projects wrote its conversion in Go, by hand, and has users who
-// upgraded with it. Here the same is written as a ConversionPolicy, a sample
-// under config/samples. A test makes random objects that the project's
-// CustomResourceDefinition allows (objects_test.go), converts each of them with
-// the project's functions and by the policy, and compares what a Go client of
-// the project would read from either answer (compare_test.go). If the two
-// differ, the difference has a name and a reason in the test of that project; a
-// difference without one fails the test, and so does one that no longer occurs.
-// Whatever the project's functions lose, the policy must bring every object back
-// as it was.
+// Each policy is a sample under config/samples. A test generates random objects that the project's
+// CustomResourceDefinition allows (objects_test.go), converts each with the project's functions and
+// by the policy, and compares what a Go client of the project reads from both results
+// (compare_test.go). Each difference must have a name and a reason in the test of the project. A
+// difference without one fails the test, and so does one that no longer occurs. The policy must
+// restore every object exactly, even if the project's functions lose data.
 //
-// CustomResourceDefinitions are read from the projects' own modules, in the
-// module cache. All of this is a Go module of its own, so that no user of
-// conversion-operator gets the other projects as dependencies.
+// The CustomResourceDefinitions come from the projects' own modules in the module cache. This
+// package is a Go module of its own, so that the other projects are no dependencies of
+// conversion-operator.
 package realworld

@@ -12,10 +12,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// checkEdited edits a converted object, as a client does who knows nothing of
-// what is preserved in it. Then that fits no longer, and must not win over what
-// the object says: it must come back as it was edited. An edit that the API server
-// refuses is none.
+// checkEdited edits a converted object like a client that does not know preserved data. Preserved
+// data that no longer fits must not override the edit. Edits that the API server rejects do not
+// count.
 func (r *run) checkEdited(t *testing.T, made *objects, schema *checked, object, other []byte, from, to string) {
 	t.Helper()
 	text := made.edit(t, schema, asMap(decode(object)), asMap(decode(other)))
@@ -25,13 +24,13 @@ func (r *run) checkEdited(t *testing.T, made *objects, schema *checked, object, 
 	r.edits++
 	there := converted(t, r.converter, text, to)
 	back := converted(t, r.converter, there, from)
-	if lost := compare(withoutKept(decode(text)), withoutKept(decode(back)), ""); len(lost) > 0 {
+	if lost := compare(withoutPreserved(decode(text)), withoutPreserved(decode(back)), ""); len(lost) > 0 {
 		t.Fatalf("an edit of %s is lost in %s, went and came: %v\nedited %s\nthere  %s\nback   %s", object, to, lost, text, there, back)
 	}
 }
 
-// edit makes a valid mix of two objects, with the metadata of the first, or nothing
-// where 100 mixes are all refused.
+// edit returns a valid mix of two objects, with the metadata of the first, or nil if 100 mixes are
+// invalid.
 func (o *objects) edit(t *testing.T, schema *checked, object, other map[string]any) []byte {
 	t.Helper()
 	for range 100 {
@@ -46,7 +45,7 @@ func (o *objects) edit(t *testing.T, schema *checked, object, other map[string]a
 	return nil
 }
 
-// mix takes most fields of one object, and some of the other.
+// mix returns most fields of one object and some of the other.
 func (o *objects) mix(most, some map[string]any) map[string]any {
 	mixed := maps.Clone(most)
 	for _, name := range slices.Sorted(maps.Keys(some)) {
@@ -63,8 +62,8 @@ func (o *objects) mix(most, some map[string]any) map[string]any {
 	return mixed
 }
 
-// withoutKept takes away what we keep for the way back, wherever that is left.
-func withoutKept(object any) any {
+// withoutPreserved removes preserved data.
+func withoutPreserved(object any) any {
 	metadata := asMap(asMap(object)["metadata"])
 	annotations := asMap(metadata["annotations"])
 	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/injection"
 )
 
-// TestNodePool is Karpenter's step to v1.
+// TestNodePool: Karpenter's v1.
 func TestNodePool(t *testing.T) {
 	ctx := injection.WithNodeClasses(t.Context(), []schema.GroupVersionKind{{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"}})
 	const never = "their Go type writes Never for a time that is not there, as when there is no .spec.disruption; ours writes nothing"

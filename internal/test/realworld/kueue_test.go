@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// TestClusterQueue is Kueue's step to v1beta2.
+// TestClusterQueue: Kueue's v1beta2.
 func TestClusterQueue(t *testing.T) {
 	p := project{
 		sample:   "kueue-clusterqueues",

@@ -17,19 +17,18 @@ import (
 // quantity is the pattern of a resource.Quantity.
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
-// quantities are quantities of a size that there is.
+// quantities are examples of realistic size.
 var quantities = []any{"1", "500m", "1Gi", "0.5", "2k", "1e3", "-1", 7, 0, "1500m", "0"}
 
-// objects makes random values that a schema allows, as far as it says so by
-// types, bounds, enums and patterns; the rest is left to chance and validation.
+// objects generates random values for a schema, as far as types, bounds, enums and patterns
+// describe them. Chance and validation do the rest.
 type objects struct {
 	*rand.Rand
-	// examples are for fields whose schema says less than what the project's Go
-	// type can read, by path or by pattern.
+	// examples are for fields whose schema is less strict than the project's Go type, by path or by
+	// pattern.
 	examples map[string][]any
 }
 
-// object makes an object of the kind.
 func (o *objects) object(apiVersion, kind string, schema *apiextensionsv1.JSONSchemaProps) map[string]any {
 	made := o.fields(schema, "")
 	made["apiVersion"], made["kind"] = apiVersion, kind
@@ -100,7 +99,7 @@ func (o *objects) mapping(schema *apiextensionsv1.JSONSchemaProps, path string) 
 	return made
 }
 
-// length is the least that is allowed, and up to two more.
+// length returns the allowed minimum, or up to two more.
 func (o *objects) length(least, most *int64) int64 {
 	length := int64(o.IntN(3))
 	if least != nil {
@@ -150,7 +149,7 @@ func (o *objects) word() string {
 	return pick(o, []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}) + fmt.Sprint(o.IntN(1000))
 }
 
-// matching makes a text that matches a regular expression.
+// matching returns text for a regular expression.
 func (o *objects) matching(pattern string) string {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

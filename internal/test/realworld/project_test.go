@@ -29,13 +29,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// rounds is how many objects are converted in each direction.
+// rounds is the number of objects per direction.
 const rounds = 1000
 
-// top is the folder of the project.
+// top is the root of the repository.
 var top = filepath.Join("..", "..", "..")
 
-// project is a kind of another project, with the project's conversion and ours.
+// project is a kind of another project, with both conversions.
 type project struct {
 	// sample is the folder of our policy in config/samples.
 	sample string
@@ -45,23 +45,21 @@ type project struct {
 	spoke, hub version
 	// toHub and fromHub are the project's own conversion functions.
 	toHub, fromHub func(from, to any) error
-	// keeps are the annotations in which they keep what the other version lacks.
+	// keeps are the annotations in which the project preserves fields.
 	keeps []string
 	// examples are values for fields, by path or by pattern.
-	examples map[string][]any
-	// differences are those between the project's conversion and ours.
+	examples    map[string][]any
 	differences []difference
 }
 
 // version is one version of the project's kind.
 type version struct {
 	name string
-	// new makes an empty object of the project's Go type.
+	// new returns an empty object of the project's Go type.
 	new func() any
 }
 
-// check converts random objects of both versions, and holds the policy to what
-// this package promises.
+// check converts random objects of both versions, and compares them as described in doc.go.
 func (p *project) check(t *testing.T) {
 	t.Parallel()
 	crd := p.definition(t)
@@ -82,24 +80,23 @@ func (p *project) check(t *testing.T) {
 	}
 }
 
-// run is one comparison of a project's conversion with ours.
 type run struct {
 	*project
 	converter *conversion.Converter
-	// seen are the known differences that were met, by their index.
+	// seen are the known differences that occurred, by index.
 	seen map[int]bool
-	// unknown has an example of every other difference, by its place.
+	// unknown has an example of every other difference, by place.
 	unknown map[string]string
-	// edits is how many edited objects were converted.
+	// edits is the number of converted edited objects.
 	edits int
 }
 
-// direction converts objects from one version to the other, and back by ours.
+// direction converts objects from one version to the other, and back by the policy.
 func (r *run) direction(
 	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, from, to version, convert func(from, to any) error,
 ) {
 	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
-	// Edits are drawn apart: how many mixes are refused does not change the objects.
+	// Edits have their own random source, so that rejected mixes do not change the objects.
 	made, edits := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}, &objects{rand.New(rand.NewPCG(3, 4)), r.examples}
 	for i := range rounds {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
@@ -123,14 +120,14 @@ func (r *run) direction(
 	}
 }
 
-// known finds what the test says about the two differing there, or -1.
+// known returns the index of the known difference at a place, or -1.
 func (p *project) known(to string, place found) int {
 	return slices.IndexFunc(p.differences, func(known difference) bool {
 		return known.to == to && known.at == place.at && known.is(place.left, place.right)
 	})
 }
 
-// theirs converts an object by the project's functions.
+// theirs converts an object with the project's functions.
 func (p *project) theirs(t *testing.T, object []byte, from, to version, convert func(from, to any) error) any {
 	t.Helper()
 	source, target := from.new(), to.new()
@@ -141,8 +138,8 @@ func (p *project) theirs(t *testing.T, object []byte, from, to version, convert 
 	return p.plain(decode(encode(t, target)))
 }
 
-// readable is what the project's Go type reads from an object: an empty list
-// that may be missing is missing, and a quantity is written in one way.
+// readable normalises an object by the project's Go type: optional empty lists are omitted, and
+// quantities are canonical.
 func (p *project) readable(t *testing.T, object []byte, as version) any {
 	t.Helper()
 	target := as.new()
@@ -150,8 +147,8 @@ func (p *project) readable(t *testing.T, object []byte, as version) any {
 	return p.plain(decode(encode(t, target)))
 }
 
-// plain takes away what either side keeps for the way back, and what the Go
-// types leave to others: apiVersion and kind.
+// plain removes preserved data of both sides, and apiVersion and kind, which Go types leave to
+// others.
 func (p *project) plain(object any) any {
 	root := asMap(object)
 	delete(root, "apiVersion")
@@ -160,7 +157,7 @@ func (p *project) plain(object any) any {
 	for _, name := range p.keeps {
 		delete(asMap(metadata["annotations"]), name)
 	}
-	return withoutKept(root)
+	return withoutPreserved(root)
 }
 
 // definition reads the project's CustomResourceDefinition from its module.
@@ -201,7 +198,7 @@ func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 	return converter
 }
 
-// checkPolicy holds the policy against the schema of ConversionPolicy.
+// checkPolicy validates the policy against the schema of ConversionPolicy.
 func (p *project) checkPolicy(t *testing.T, policy *v1alpha1.ConversionPolicy) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -233,7 +230,7 @@ func converted(t *testing.T, converter *conversion.Converter, object []byte, to 
 	return result
 }
 
-// checked is the schema of one version, with what the API server makes of it.
+// checked is the schema of one version, with the API server's structural form of it.
 type checked struct {
 	schema     *apiextensionsv1.JSONSchemaProps
 	structural *schema.Structural
@@ -264,7 +261,7 @@ func schemaOf(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, versi
 	return nil
 }
 
-// next makes an object that is valid.
+// next returns a valid random object.
 func (c *checked) next(t *testing.T, made *objects, apiVersion, kind string) []byte {
 	t.Helper()
 	var errs field.ErrorList
@@ -278,7 +275,7 @@ func (c *checked) next(t *testing.T, made *objects, apiVersion, kind string) []b
 	return nil
 }
 
-// validate checks an object as the API server does, but for its CEL rules.
+// validate validates an object like the API server, but without CEL rules.
 func (c *checked) validate(t *testing.T, object []byte) field.ErrorList {
 	t.Helper()
 	value := asMap(generic(t, object))
@@ -286,7 +283,7 @@ func (c *checked) validate(t *testing.T, object []byte) field.ErrorList {
 		listtype.ValidateListSetsAndMaps(nil, c.structural, value)...)
 }
 
-// holds fails the test if the API server would prune any of an object.
+// holds fails the test if the API server would prune a field of the object.
 func (c *checked) holds(t *testing.T, object []byte) {
 	t.Helper()
 	pruned := asMap(generic(t, object))
@@ -296,7 +293,7 @@ func (c *checked) holds(t *testing.T, object []byte) {
 	}
 }
 
-// generic reads JSON as the API server's libraries expect it.
+// generic decodes JSON as the API server's libraries expect it.
 func generic(t *testing.T, text []byte) any {
 	t.Helper()
 	var value any

@@ -10,7 +10,7 @@ import (
 	"github.com/tektoncd/pipeline/pkg/apis/pipeline/v1beta1"
 )
 
-// TestTask is Tekton's step to v1.
+// TestTask: Tekton's v1.
 func TestTask(t *testing.T) {
 	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	const (

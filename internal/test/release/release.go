@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release leaves tests that take long to make test-release.
+// Package release skips slow tests outside of make test-release.
 package release
 
 import (
@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that is set where every test runs: by
-// make integration-release and make e2e-release.
+// Variable is the environment variable that make integration-release and make e2e-release set, so
+// that every test runs.
 const Variable = "TEST_RELEASE"
 
-// Playing reports whether every test runs.
+// Playing reports whether slow tests run.
 func Playing() bool { return os.Getenv(Variable) != "" }
 
-// Only is the first line of a test that takes long. make test-release runs it, and
-// make test does not: there the tests provenBy show the same behaviour.
+// Only is the first line of a slow test. make test-release runs the test. make test skips it, and
+// the tests provenBy show the same behaviour there.
 func Only(t *testing.T, provenBy ...string) {
 	t.Helper()
 	if !Playing() {

@@ -11,36 +11,37 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CronTab is one CustomResourceDefinition whose schema changes. The manifests
-// are the samples that the project ships.
+// CronTab is a CustomResourceDefinition whose schema changes. The manifests are the samples of the
+// project.
 type CronTab struct {
 	// Title of the story.
 	Title string
-	// Samples is the folder of the manifests, and the manifests in the order of applying.
+	// Samples is the folder of the manifests. The manifests follow in the order of applying.
 	Samples                                         string
 	CRDBefore, Policy, CRDBoth, CRDStorage, Objects string
 	// Group of the CustomResourceDefinition, and its versions.
 	Group, Old, New string
-	// Object makes one of many at the old version.
+	// Object returns the nth generated object, at the old version.
 	Object func(int) *unstructured.Unstructured
-	// Name is the object that the story follows.
+	// Name is the object that the story shows.
 	Name string
-	// OldValue is the path, and the value, of its field that is split in the new version.
+	// OldPath is the field that the new version splits, OldValue its value.
 	OldPath  []string
 	OldValue string
-	// NewFields are the paths and values that the field is split into.
+	// NewFields are the fields that the value is split into.
 	NewFields []Field
-	// Edit is a merge patch at the old version, and EditedFields what it makes of NewFields.
+	// Edit is a merge patch at the old version. It changes the fields to EditedValue and
+	// EditedFields.
 	Edit         string
 	EditedValue  string
 	EditedFields []Field
-	// OnlyNew is a field of the new version only, as a merge patch.
+	// OnlyNew is a field that only the new version has. OnlyNewPatch sets it.
 	OnlyNew      Field
 	OnlyNewPatch string
-	// OnlyOld is a field of the old version only, on the object OnlyOldName.
+	// OnlyOld is a field that only the old version has, on the object OnlyOldName.
 	OnlyOld     Field
 	OnlyOldName string
-	// Odd is an object whose field cannot be split, with its value.
+	// OddName is an object whose value OddValue cannot be split.
 	OddName, OddValue string
 }
 
@@ -50,15 +51,15 @@ type Field struct {
 	Value any
 }
 
-// CRD is the name of the CustomResourceDefinition, and so of its policy.
+// CRD returns the name of the CustomResourceDefinition, which is also the name of its policy.
 func (c CronTab) CRD() string { return "crontabs." + c.Group }
 
-// At is the resource at a version.
+// At returns the resource at a version.
 func (c CronTab) At(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: c.Group, Version: version, Resource: "crontabs"}
 }
 
-// Resource is the resource at a version as kubectl names it.
+// Resource returns the resource at a version in kubectl's notation.
 func (c CronTab) Resource(version string) string { return "crontabs." + version + "." + c.Group }
 
 func (c CronTab) object(name string, fields map[string]any) *unstructured.Unstructured {

@@ -16,21 +16,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 )
 
-// EndpointVariable names etcd where it can be reached. Elsewhere, on a cluster
-// that is not the project's own, stored bytes are not shown.
+// EndpointVariable names the environment variable with the address of etcd. Only the project's own
+// cluster sets it; on other clusters, stored bytes are not shown.
 const EndpointVariable = localcluster.EtcdVariable
 
-// Stored is what etcd holds of a resource.
+// Stored is the content of etcd for one resource.
 type Stored struct {
 	// Versions counts objects by the apiVersion in their bytes.
 	Versions map[string]int
 	// Bytes are the objects' bytes by namespace/name.
 	Bytes map[string]string
-	// Revisions are those of etcd in which the bytes were written, by namespace/name.
+	// Revisions are the etcd revisions in which the bytes were written, by namespace/name.
 	Revisions map[string]int64
 }
 
-// ReadStored reads the bytes of all objects of a resource; nil without etcd.
+// ReadStored reads the stored bytes of all objects of a resource. It returns nil without etcd.
 func ReadStored(ctx context.Context, group, resource string) (*Stored, error) {
 	endpoint := os.Getenv(EndpointVariable)
 	if endpoint == "" {
@@ -54,7 +54,7 @@ func ReadStored(ctx context.Context, group, resource string) (*Stored, error) {
 	return stored, nil
 }
 
-// String counts the versions: "1003 objects at example.com/v1".
+// String returns the number of objects by version: "1003 objects at example.com/v1".
 func (s *Stored) String() string {
 	var counts []string
 	for _, version := range slices.Sorted(maps.Keys(s.Versions)) {
@@ -68,7 +68,7 @@ func (s *Stored) Only(apiVersion string) bool {
 	return len(s.Versions) == 1 && s.Versions[apiVersion] > 0
 }
 
-// WithoutManagedFields truncates an object's bytes for people.
+// WithoutManagedFields shortens an object's bytes for readers.
 func WithoutManagedFields(text string) string {
 	object := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &object); err != nil {

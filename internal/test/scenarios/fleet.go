@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Namespace is where the story's objects live.
+// Namespace has the objects of the story.
 const Namespace = "default"
 
 // Fleet creates and reads many objects of one resource.
@@ -33,7 +33,7 @@ func NewFleet(config *rest.Config) (*Fleet, error) {
 	return &Fleet{client: client}, err
 }
 
-// Create makes objects 0 to count-1, eight at a time.
+// Create creates objects 0 to count-1, eight at a time.
 func (f *Fleet) Create(ctx context.Context, resource schema.GroupVersionResource, count int, object func(int) *unstructured.Unstructured) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
@@ -60,8 +60,7 @@ func (f *Fleet) List(ctx context.Context, resource schema.GroupVersionResource) 
 	return list.Items, nil
 }
 
-// Reader is a client that keeps reading one object through everything that
-// happens, and checks what it gets.
+// Reader is a client that reads one object repeatedly, and checks each result.
 type Reader struct {
 	reads  atomic.Int64
 	stop   context.CancelFunc
@@ -88,7 +87,7 @@ func (f *Fleet) Read(
 	return reader
 }
 
-// readPause makes a Reader an ordinary client rather than a load test.
+// readPause makes a Reader an ordinary client instead of a load test.
 const readPause = 20 * time.Millisecond
 
 func (r *Reader) run(ctx context.Context, read func() error) {
@@ -112,7 +111,7 @@ func (r *Reader) run(ctx context.Context, read func() error) {
 	}
 }
 
-// Stop ends the Reader and returns the number of reads, and the first that went wrong.
+// Stop ends the Reader, and returns the number of reads and the first failure.
 func (r *Reader) Stop() (int64, error) {
 	r.stop()
 	<-r.ended

@@ -52,8 +52,8 @@ func Install(ctx context.Context, t *Teller) error {
 	return waitUntilReplaced(ctx, t)
 }
 
-// waitUntilReplaced waits until the previous managers have ended: a rollout is
-// over earlier, and until then one of them may lead.
+// waitUntilReplaced waits until the previous manager pods are gone: a rollout finishes earlier, and
+// until then one of them may still lead.
 func waitUntilReplaced(ctx context.Context, t *Teller) error {
 	ending, err := t.Run(ctx, "kubectl", "-n", "conversion-system", "get", "pods", "-l", "app.kubernetes.io/component=manager",
 		"-o", "go-template={{range .items}}{{if .metadata.deletionTimestamp}}pod/{{.metadata.name}} {{end}}{{end}}")

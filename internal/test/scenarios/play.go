@@ -16,11 +16,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 )
 
-// patience is how long a story waits for a condition, as kubectl writes it.
+// patience is the timeout of kubectl wait.
 const patience = "--timeout=120s"
 
-// Play tells one CustomResourceDefinition's way from its old version to its new
-// one: policy first, then the new version, then the storage version.
+// Play is the story of one CustomResourceDefinition: first the policy, then the new version, then
+// the new storage version.
 type Play struct {
 	*Teller
 	*Fleet
@@ -29,8 +29,8 @@ type Play struct {
 	Count int
 }
 
-// Tell plays all chapters. A client reads an object at the old version all the
-// while, and must never get an error or another value than it should.
+// Tell plays all chapters. Meanwhile, a client reads an object at the old version, and must never
+// see an error or a wrong value.
 func (p *Play) Tell(ctx context.Context) error {
 	p.Teller.Title(p.CronTab.Title)
 	if err := p.before(ctx); err != nil {
@@ -130,8 +130,8 @@ func (p *Play) bothVersions(ctx context.Context) error {
 	return p.oddValue(ctx)
 }
 
-// oneSidedFields sets a field that only the new version has, edits the object
-// through the old one, and looks at it again.
+// oneSidedFields sets a field that only the new version has, edits the object through the old
+// version, and verifies that the field is still set.
 func (p *Play) oneSidedFields(ctx context.Context) error {
 	p.Chapter("Fields that only one version has")
 	if err := p.patch(ctx, p.New, p.Name, p.OnlyNewPatch); err != nil {
@@ -198,7 +198,7 @@ func (p *Play) storageMoves(ctx context.Context) error {
 	return p.nothingLost(ctx)
 }
 
-// nothingLost reads every object at the old version, where the story began.
+// nothingLost reads every object at the old version, at which it was created.
 func (p *Play) nothingLost(ctx context.Context) error {
 	items, err := p.List(ctx, p.At(p.Old))
 	if err != nil {
@@ -224,7 +224,7 @@ func (p *Play) patch(ctx context.Context, version, name, patch string) error {
 	return err
 }
 
-// showObject shows an object and checks fields of it.
+// showObject prints an object, and checks some of its fields.
 func (p *Play) showObject(ctx context.Context, version, name string, fields ...Field) error {
 	if _, err := p.Show(ctx, "kubectl", "get", p.Resource(version), name); err != nil {
 		return err
@@ -248,5 +248,5 @@ func (p *Play) expect(object *unstructured.Unstructured, fields ...Field) error 
 
 func path(field Field) string { return "." + strings.Join(field.Path, ".") }
 
-// pollPause is how often the story looks at a migration's progress.
+// pollPause is the time between two reads of a migration's progress.
 const pollPause = 200 * time.Millisecond

@@ -22,7 +22,7 @@ func (p *Play) showConditions(ctx context.Context) error {
 	return err
 }
 
-// showStored shows what etcd holds, and checks that all of it is at one version.
+// showStored prints the content of etcd, and checks that all objects are stored at one version.
 func (p *Play) showStored(ctx context.Context, version string) error {
 	stored, err := ReadStored(ctx, p.Group, "crontabs")
 	if err != nil {
@@ -41,8 +41,7 @@ func (p *Play) showStored(ctx context.Context, version string) error {
 	return nil
 }
 
-// showStoredVersions shows the CustomResourceDefinition's record, and checks it
-// where the story knows what it must be.
+// showStoredVersions prints status.storedVersions, and compares it with want, if any.
 func (p *Play) showStoredVersions(ctx context.Context, when string, want ...string) error {
 	p.Say("status.storedVersions %s:", when)
 	answer, err := p.Show(ctx, "kubectl", "get", "crd", p.CRD(), "-o", `jsonpath={.status.storedVersions}{"\n"}`)
@@ -56,7 +55,7 @@ func (p *Play) showStoredVersions(ctx context.Context, when string, want ...stri
 	return nil
 }
 
-// followMigration tells the progress until the migration has succeeded.
+// followMigration prints the progress until the migration succeeds.
 func (p *Play) followMigration(ctx context.Context) error {
 	const columns = "custom-columns=NAME:.metadata.name,STATE:.status.migration.state,VERSION:.status.migration.storageVersion," +
 		"MIGRATED:.status.migration.progress,STORED:.status.crd.storedVersions"

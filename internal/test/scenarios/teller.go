@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Teller writes a story and runs its commands.
+// Teller prints a story, and runs its commands.
 type Teller struct {
-	// Out is where the story goes.
+	// Out receives the story.
 	Out io.Writer
-	// Dir is the root of the checkout, where the commands run.
+	// Dir is the root of the checkout, in which the commands run.
 	Dir string
 
 	claims int
@@ -29,10 +29,9 @@ func NewTeller(out io.Writer, dir string) *Teller {
 	return &Teller{Out: out, Dir: dir, start: time.Now()}
 }
 
-// Claims is the number of claims that held so far.
+// Claims returns the number of verified claims.
 func (t *Teller) Claims() int { return t.claims }
 
-// Elapsed is the time since the story began.
 func (t *Teller) Elapsed() time.Duration { return time.Since(t.start) }
 
 // Title begins a story.
@@ -45,16 +44,16 @@ func (t *Teller) Chapter(text string) {
 	fmt.Fprintf(t.Out, "\n--- %s  (%s)\n", text, t.Elapsed().Round(time.Second))
 }
 
-// Say explains.
+// Say prints an explanation.
 func (t *Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, "# "+format+"\n", args...) }
 
-// Claim counts something that has been checked.
+// Claim prints and counts a statement that was verified.
 func (t *Teller) Claim(format string, args ...any) {
 	t.claims++
 	fmt.Fprintf(t.Out, "# ✓ "+format+"\n", args...)
 }
 
-// Show runs a command, tells it with its answer, and returns the answer.
+// Show runs a command, prints it with its output, and returns the output.
 func (t *Teller) Show(ctx context.Context, words ...string) (string, error) {
 	fmt.Fprintf(t.Out, "$ %s\n", quote(words))
 	answer, err := t.Run(ctx, words...)
@@ -64,7 +63,7 @@ func (t *Teller) Show(ctx context.Context, words ...string) (string, error) {
 	return answer, err
 }
 
-// Run runs a command without telling it.
+// Run runs a command without printing it.
 func (t *Teller) Run(ctx context.Context, words ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the words are the story's own
@@ -75,7 +74,7 @@ func (t *Teller) Run(ctx context.Context, words ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// quote writes words as a person would type them.
+// quote returns words as a person would type them in a shell.
 func quote(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

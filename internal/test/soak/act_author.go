@@ -22,18 +22,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
-// What authors of CustomResourceDefinitions do, and installers of theirs.
+// Actions of authors and installers of CustomResourceDefinitions.
 
 //go:embed manifests/crd.yaml
 var definitionManifest []byte
 
-// author is the field manager of definitions.
+// author is the field manager of CRD authors.
 const author = client.FieldOwner("author")
 
-// nothing happens but what clients write.
+// nothing lets a step have only the writes of clients.
 func (p *player) nothing(context.Context, step) error { return nil }
 
-// begin makes a policy, and then the definition with one version.
+// begin creates a policy, and then the CRD with one version.
 func (p *player) begin(ctx context.Context, s step) error {
 	if err := p.applyPolicy(ctx, s); err != nil {
 		return err
@@ -41,15 +41,15 @@ func (p *player) begin(ctx context.Context, s step) error {
 	return p.editDefinition(ctx, s)
 }
 
-// editDefinition applies the definition as it should be, without spec.conversion.
-// What a policy has changed in spec.versions is in the author's manifest by now.
+// editDefinition applies the CRD that the model expects, without spec.conversion. By now, the
+// author's manifest contains the policy's changes to spec.versions.
 func (p *player) editDefinition(ctx context.Context, s step) error {
 	return p.eventually(ctx, "the definition is applied", func(ctx context.Context) error {
-		there := &apiextensionsv1.CustomResourceDefinition{}
-		if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, there); err != nil {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, crd); err != nil {
 			return err
 		}
-		definition, err := definitionOf(s.subject(), warnings(there))
+		definition, err := definitionOf(s.subject(), warnings(crd))
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (p *player) editDefinition(ctx context.Context, s step) error {
 	})
 }
 
-// warnings are what API servers send to the client that uses a version, by version.
+// warnings returns the deprecation warnings of a CRD by version.
 func warnings(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	all := map[string]string{}
 	for _, version := range crd.Spec.Versions {
@@ -68,7 +68,7 @@ func warnings(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	return all
 }
 
-// definitionOf is the manifest of a subject's definition.
+// definitionOf returns the manifest of a subject's CRD.
 func definitionOf(s subject, warnings map[string]string) (*unstructured.Unstructured, error) {
 	definition := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definitionManifest, &definition.Object); err != nil {
@@ -98,7 +98,7 @@ func definitionOf(s subject, warnings map[string]string) (*unstructured.Unstruct
 		unstructured.SetNestedSlice(definition.Object, has, "spec", "versions"))
 }
 
-// end deletes a definition with all its objects, and then the policy.
+// end deletes a CRD with all its objects, and then the policy.
 func (p *player) end(ctx context.Context, s step) error {
 	p.ledger.forget(s.Subject)
 	for _, object := range []client.Object{
@@ -112,7 +112,7 @@ func (p *player) end(ctx context.Context, s step) error {
 	return nil
 }
 
-// deleteWhole deletes an object and waits until it is gone.
+// deleteWhole deletes an object, and waits until it is gone.
 func (p *player) deleteWhole(ctx context.Context, object client.Object) error {
 	return p.eventually(ctx, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func(ctx context.Context) error {
 		if err := client.IgnoreNotFound(p.cluster.Delete(ctx, object)); err != nil {
@@ -126,8 +126,8 @@ func (p *player) deleteWhole(ctx context.Context, object client.Object) error {
 	})
 }
 
-// overwriteConversion writes spec.conversion as an installer does that knows nothing
-// of the operator, and waits until it is undone and API servers convert again.
+// overwriteConversion replaces spec.conversion like an installer that does not know the operator,
+// and waits until the operator has reverted that and API servers convert again.
 func (p *player) overwriteConversion(ctx context.Context, s step) error {
 	foreign, err := pki.NewAuthority("somebody else", time.Now(), 24*time.Hour)
 	if err != nil {
@@ -166,14 +166,14 @@ func (p *player) overwriteConversion(ctx context.Context, s step) error {
 	return p.eventually(ctx, "objects are converted again", p.convertsAgain)
 }
 
-// convertsAgain: an API server goes on by the previous definition for a moment.
+// convertsAgain returns an error as long as an API server still uses the overwritten CRD.
 func (p *player) convertsAgain(ctx context.Context) error {
 	now, err := p.observe(ctx)
 	if err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(now) {
-		for _, wrong := range append(unreadable(now[name], seen{}), readsDiffer(now[name], seen{})...) {
+		for _, wrong := range append(unreadable(now[name], observation{}), readsDiffer(now[name], observation{})...) {
 			return errors.New(wrong)
 		}
 	}

@@ -23,14 +23,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// What goes wrong.
+// Failures.
 
-// killProcesses kills processes, which are started again by the client that has started them.
+// killProcesses kills processes. Whatever started them restarts them.
 func (p *player) killProcesses(_ context.Context, s step) error {
 	return signalAll(processNamed(s.Detail), unix.SIGKILL)
 }
 
-// stopProcesses makes processes hang for a while.
+// stopProcesses suspends processes for some seconds.
 func (p *player) stopProcesses(ctx context.Context, s step) error {
 	pids := processNamed(s.Detail)
 	err := signalAll(pids, unix.SIGSTOP)
@@ -45,7 +45,7 @@ const (
 	migrationPods = "of migrations"
 )
 
-// deletePods deletes pods without grace, as happens to those of a node that is lost.
+// deletePods deletes pods without a grace period, as when a node is lost.
 func (p *player) deletePods(ctx context.Context, s step) error {
 	component := map[string]string{
 		managerPods: "manager", converterPods: names.ConverterComponent, migrationPods: names.MigrationComponent}[s.Detail]
@@ -55,10 +55,11 @@ func (p *player) deletePods(ctx context.Context, s step) error {
 	})
 }
 
-// childNames are what a client deletes who tidies up.
+// childNames are the objects of a policy that a step can delete.
 var childNames = []string{"Deployment", "Service", "serving certificate", "authority", "compiled rules"}
 
-// deleteChild deletes something that the operator made for a policy. It may not be there yet.
+// deleteChild deletes an object that the operator created for a policy. The object may not exist
+// yet.
 func (p *player) deleteChild(ctx context.Context, s step) error {
 	name := crdOf(s.Subject)
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
@@ -79,7 +80,7 @@ func (p *player) deleteChild(ctx context.Context, s step) error {
 	})
 }
 
-// fillDisk has etcd refuse writes for a while.
+// fillDisk makes etcd refuse writes for some seconds.
 func (p *player) fillDisk(ctx context.Context, s step) error {
 	if err := p.setFull(ctx, true); err != nil {
 		return err
@@ -96,10 +97,10 @@ func (p *player) setFull(ctx context.Context, full bool) error {
 	})
 }
 
-// left is how long an aged certificate is valid.
+// left is the remaining validity of an aged certificate.
 const left = 2 * time.Minute
 
-// ageCertificate gives converter pods a certificate that is about to end.
+// ageCertificate replaces the serving certificate of converter pods by one that expires soon.
 func (p *player) ageCertificate(ctx context.Context, s step) error {
 	name := crdOf(s.Subject)
 	return p.eventually(ctx, "the certificate is replaced", func(ctx context.Context) error {

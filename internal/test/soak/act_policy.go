@@ -24,12 +24,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// What users of policies do.
+// Actions of users of policies.
 
 //go:embed manifests/policy.yaml
 var policyManifest []byte
 
-// applyPolicy applies the policy as it was in the beginning.
+// applyPolicy applies the initial policy.
 func (p *player) applyPolicy(ctx context.Context, s step) error {
 	policy := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(policyManifest, &policy.Object); err != nil {
@@ -41,7 +41,7 @@ func (p *player) applyPolicy(ctx context.Context, s step) error {
 	})
 }
 
-// policyChange is something that a user changes in a policy.
+// policyChange is a change of a policy's spec by a user.
 type policyChange struct {
 	name string
 	spec map[string]any
@@ -101,26 +101,26 @@ func (p *player) triggerMigration(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, inMigration("trigger", s.Text))
 }
 
-// pauseMigrations pauses and resumes, as the model has it.
+// pauseMigrations pauses or resumes migrations, as the model says.
 func (p *player) pauseMigrations(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, inMigration("paused", s.subject().Paused))
 }
 
-// suspendPolicy suspends and resumes, as the model has it.
+// suspendPolicy suspends or resumes the policy, as the model says.
 func (p *player) suspendPolicy(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, map[string]any{"suspend": s.subject().Suspended})
 }
 
-// wantVersions says which version is to be stored, and which are to go, as the model
-// has it. Nothing is waited for between two steps of a retirement.
+// wantVersions sets the storage version and the retirements of the policy to those of the model,
+// without a soak time between the actions of a retirement.
 func (p *player) wantVersions(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, wantedVersions(s.subject()))
 }
 
-// retireVersion says how far to go with a version. Before one is removed, a migration
-// counts what objects hold of it, as the pages advise: then its status says what would
-// be lost while the version is still served. What goes is waited for, so that the ledger
-// knows when.
+// retireVersion sets the retirement action of a version. Before a removal, it runs a migration that
+// counts preserved data, as the documentation advises, so that the status reports potential losses
+// while the version is still served. It waits for the removal, so that the ledger changes at the
+// right time.
 func (p *player) retireVersion(ctx context.Context, s step) error {
 	version, action, _ := readRetirement(s.Detail)
 	if action != v1alpha1.RetirementRemove {
@@ -145,7 +145,7 @@ func (p *player) retireVersion(ctx context.Context, s step) error {
 	if err := p.wantVersions(ctx, s); err != nil {
 		return err
 	}
-	if _, keeper := s.kept(); keeper != "" {
+	if _, blocker := s.blockedRemoval(); blocker != "" {
 		return nil
 	}
 	return p.eventually(ctx, version+" is removed", func(ctx context.Context) error {
@@ -160,17 +160,17 @@ func (p *player) retireVersion(ctx context.Context, s step) error {
 	})
 }
 
-// noteDiscarded takes out of the ledger what went with a version.
+// noteDiscarded removes the accepted losses of a removed version from the ledger.
 func (p *player) noteDiscarded(s step) {
 	if s.Kind != retirement {
 		return
 	}
-	if version, keeper := s.kept(); keeper == "" && !slices.Contains(s.subject().Versions, version) {
+	if version, blocker := s.blockedRemoval(); blocker == "" && !slices.Contains(s.subject().Versions, version) {
 		p.ledger.discard(s.Subject, version, s.subject().Accepts[version])
 	}
 }
 
-// wantedVersions are the fields of a policy's spec that speak of versions.
+// wantedVersions returns the fields of a policy's spec that name versions.
 func wantedVersions(is subject) map[string]any {
 	spec := map[string]any{"storageVersion": nil, "retirement": nil}
 	if is.Wanted != "" {
@@ -190,7 +190,7 @@ func wantedVersions(is subject) map[string]any {
 	return spec
 }
 
-// abandonPolicy deletes the policy, and leaves what it made at work.
+// abandonPolicy deletes the policy, and keeps its converter running.
 func (p *player) abandonPolicy(ctx context.Context, s step) error {
 	if err := p.patchPolicy(ctx, s, map[string]any{"deletionPolicy": string(v1alpha1.DeletionAbandon)}); err != nil {
 		return err
@@ -214,21 +214,20 @@ func mergePatch(spec map[string]any) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": spec})
 }
 
-// pruning is what another client took out of status.storedVersions: the versions,
-// and the revision of etcd since which they are not listed.
+// pruning records what another client removed from status.storedVersions: the versions, and the
+// etcd revision of that change.
 type pruning struct {
 	Revision int64
 	Versions []string
 }
 
-// left reports whether bytes were there when their version was pruned.
+// left reports whether an object was stored at a version when that version was pruned.
 func (p pruning) left(version string, written int64) bool {
 	return slices.Contains(p.Versions, version) && written < p.Revision
 }
 
-// pruneStoredVersions takes every version but the storage version out of
-// status.storedVersions, as people do who have read that they are to, and rewrites
-// nothing.
+// pruneStoredVersions removes every version but the storage version from status.storedVersions
+// without rewriting objects, as some instructions advise.
 func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 	done := pruning{}
 	err := p.eventually(ctx, "status.storedVersions is pruned", func(ctx context.Context) error {
@@ -242,7 +241,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 			if err := p.cluster.Status().Patch(ctx, crd, patch, client.FieldOwner("somebody")); err != nil {
 				if apierrors.IsConflict(err) {
-					done.Versions = nil // it was not this try, no matter who it was
+					done.Versions = nil // another writer changed it: this try pruned nothing
 				}
 				return err
 			}
@@ -259,9 +258,8 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 	return err
 }
 
-// forgetPruned: once objects are listed again, nothing is left that another client
-// has done.
-func (p *player) forgetPruned(all map[string]seen) {
+// forgetPruned deletes the record of prunings once all stored versions are listed again.
+func (p *player) forgetPruned(all map[string]observation) {
 	for name, now := range all {
 		if len(now.unlisted()) == 0 {
 			delete(p.pruned, name)

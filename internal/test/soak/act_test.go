@@ -12,9 +12,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestAManifestFollowsThePolicy: who applies a definition has in it what a policy
-// has made of the versions, in its words.
-func TestAManifestFollowsThePolicy(t *testing.T) {
+// TestManifestFollowsPolicy: the author's manifest has the policy's changes of versions, with its
+// deprecation warnings.
+func TestManifestFollowsPolicy(t *testing.T) {
 	is := subject{Name: "a", Versions: []string{hub, joined, nested}, Served: []string{joined, nested}, Deprecated: []string{hub, nested}, Storage: joined}
 	definition, err := definitionOf(is, map[string]string{hub: "use another", joined: "of no use any more"})
 	if err != nil {
@@ -39,8 +39,8 @@ func TestAManifestFollowsThePolicy(t *testing.T) {
 	}
 }
 
-// TestAPolicySaysWhatIsWanted, and takes back what is wanted no more.
-func TestAPolicySaysWhatIsWanted(t *testing.T) {
+// TestWantedVersions: a policy has fields for what the model wants, and nulls for the rest.
+func TestWantedVersions(t *testing.T) {
 	cases := map[string]struct {
 		is   subject
 		want map[string]any

@@ -28,19 +28,19 @@ import (
 // system is the operator's namespace.
 const system = "conversion-system"
 
-// child is an object that the operator made for a subject.
+// child is an object that the operator created for a subject.
 type child struct {
 	Kind, Name string
-	// Run is the migration that it belongs to, if it does.
+	// Run is the migration of the object, if any.
 	Run string
-	// Active tells that it is a Job that has pods.
+	// Active is true for a Job with active pods.
 	Active bool
 }
 
 func (c child) String() string { return c.Kind + " " + c.Name }
 
-// childKinds are those of which the operator makes objects, and what Kubernetes
-// makes of them.
+// childKinds are the kinds that the operator creates, and the kinds that Kubernetes creates for
+// them.
 var childKinds = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -58,9 +58,9 @@ var childKinds = []schema.GroupVersionKind{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 }
 
-// observeChildren lists what there is of a subject by its label, in all of the
-// cluster, and what migrations recorded there.
-func (p *player) observeChildren(ctx context.Context, now *seen) error {
+// observeChildren lists the objects of a subject in the whole cluster by their label, and reads the
+// records of migrations.
+func (p *player) observeChildren(ctx context.Context, now *observation) error {
 	var records []string
 	for _, kind := range childKinds {
 		list := &unstructured.UnstructuredList{}
@@ -84,7 +84,7 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 }
 
 // observeMounted reads the certificate in the Secret that converter pods mount.
-func (p *player) observeMounted(ctx context.Context, now *seen) error {
+func (p *player) observeMounted(ctx context.Context, now *observation) error {
 	secret := &corev1.Secret{}
 	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: names.CertificateSecret(crdOf(now.Subject.Name))}, secret)
 	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
@@ -98,20 +98,21 @@ func (p *player) observeMounted(ctx context.Context, now *seen) error {
 	return nil
 }
 
-// podSeen is a converter pod and the certificate that it serves.
-type podSeen struct {
+// podObservation is a converter pod, and the certificate that it serves.
+type podObservation struct {
 	Name     string
 	Ready    bool
 	NotAfter time.Time
-	// Trusted tells that caBundle verifies it, as it was before or after.
+	// Trusted is true if caBundle verifies the certificate, as it was before or after the
+	// connection.
 	Trusted bool
-	// Err says why the pod could not be asked.
+	// Err is the error of the connection.
 	Err string
 }
 
-// observePods asks each converter pod for its certificate, as API servers do, and
-// reads caBundle after it.
-func (p *player) observePods(ctx context.Context, now *seen, before *apiextensionsv1.CustomResourceDefinition) error {
+// observePods gets the certificate of each converter pod as API servers do, and then reads caBundle
+// again.
+func (p *player) observePods(ctx context.Context, now *observation, before *apiextensionsv1.CustomResourceDefinition) error {
 	pods := &corev1.PodList{}
 	err := p.cluster.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{
 		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crdOf(now.Subject.Name))})
@@ -120,7 +121,7 @@ func (p *player) observePods(ctx context.Context, now *seen, before *apiextensio
 	}
 	served := map[string]*x509.Certificate{}
 	for _, pod := range pods.Items {
-		asked := podSeen{Name: pod.Name, Ready: isReady(pod)}
+		asked := podObservation{Name: pod.Name, Ready: isReady(pod)}
 		if asked.Ready {
 			certificate, err := askPod(ctx, pod.Status.PodIP, names.ServerName(crdOf(now.Subject.Name), system))
 			if err != nil {
@@ -148,7 +149,7 @@ func isReady(pod corev1.Pod) bool {
 	})
 }
 
-// askPod makes a connection and returns the certificate, unverified.
+// askPod connects to a pod, and returns its certificate unverified.
 func askPod(ctx context.Context, address, serverName string) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -165,7 +166,7 @@ func askPod(ctx context.Context, address, serverName string) (*x509.Certificate,
 	return over.ConnectionState().PeerCertificates[0], nil
 }
 
-// verifies reports whether API servers accept a certificate by the definition.
+// verifies reports whether API servers that read this CRD accept the certificate.
 func verifies(crd *apiextensionsv1.CustomResourceDefinition, certificate *x509.Certificate) bool {
 	webhook := webhookOf(crd)
 	if webhook == nil {

@@ -20,14 +20,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// objects of a subject as clients of a version see them.
+// objects returns a client for the objects of a subject at a version.
 func (p *player) objects(subject, version string) dynamic.ResourceInterface {
 	resource := schema.GroupVersionResource{Group: groupOf(subject), Version: version, Resource: "crontabs"}
 	return p.dynamic.Resource(resource).Namespace(scenarios.Namespace)
 }
 
-// write lets all clients of a step write, each one object after the other. They try
-// again until they succeed, as controllers do.
+// write performs the writes of a step: clients in parallel, each with its writes in order. Like
+// controllers, clients retry until they succeed.
 func (p *player) write(ctx context.Context, writes []write) error {
 	byClient := map[int][]write{}
 	for _, w := range writes {
@@ -58,7 +58,8 @@ func (p *player) writeOnce(ctx context.Context, w write) error {
 	return p.putOnce(ctx, w)
 }
 
-// putOnce reads, changes and writes. An answer that was lost shows when it is tried again.
+// putOnce reads an object, replaces its spec, and writes it. If the response of a write was lost,
+// the retry finds that write.
 func (p *player) putOnce(ctx context.Context, w write) error {
 	before, _ := p.ledger.get(w.Subject, w.Name)
 	want := before.Record.overwritten(w.Version, w.Record)
@@ -82,7 +83,7 @@ func (p *player) putOnce(ctx context.Context, w write) error {
 	return nil
 }
 
-// labelOnce patches an object that may not exist.
+// labelOnce patches an object, which may not exist.
 func (p *player) labelOnce(ctx context.Context, w write) error {
 	value := fmt.Sprint("in-", w.Version)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.Label: value}}})
@@ -109,8 +110,8 @@ func (p *player) deleteOnce(ctx context.Context, w write) error {
 	return nil
 }
 
-// isGone tells an object that is not there from a version that is not served yet,
-// of which the API server says the same.
+// isGone reports whether err means that the object does not exist. The API server returns the same
+// error for a version that it does not serve yet.
 func (p *player) isGone(ctx context.Context, w write, err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false

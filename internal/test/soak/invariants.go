@@ -19,15 +19,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// invariant is one promise.
 type invariant struct {
 	name string
-	// always tells that it holds at any time, and not only once the cluster has come
-	// to rest.
+	// always is set if the invariant holds at any time, and not only once nothing changes any more.
 	always bool
-	// violated says what is wrong with what was observed of a subject, now and the
-	// time before.
-	violated func(now, before seen) []string
+	// violated returns the violations in the current and the previous observation of a subject.
+	violated func(now, before observation) []string
 }
 
 var invariants = []invariant{
@@ -52,9 +49,8 @@ var invariants = []invariant{
 	{"nothing is left of what is over", false, leaked},
 }
 
-// check returns what is wrong, by invariant and subject, of those that always hold
-// or of the others.
-func check(all []invariant, always bool, now, before map[string]seen) []string {
+// check returns the violations of the invariants that always hold, or of the others.
+func check(all []invariant, always bool, now, before map[string]observation) []string {
 	var wrong []string
 	for _, each := range all {
 		if each.always != always {
@@ -69,8 +65,8 @@ func check(all []invariant, always bool, now, before map[string]seen) []string {
 	return wrong
 }
 
-// readsDiffer compares those reads that did not fail.
-func readsDiffer(now, _ seen) []string {
+// readsDiffer ignores failed reads.
+func readsDiffer(now, _ observation) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Reads) {
 		for _, name := range sortedKeys(now.Reads[version]) {
@@ -89,7 +85,7 @@ func readsDiffer(now, _ seen) []string {
 	return wrong
 }
 
-func objectsDiffer(now, _ seen) []string {
+func objectsDiffer(now, _ observation) []string {
 	got, want := sortedKeys(now.Stored), sortedKeys(now.Objects)
 	if slices.Equal(got, want) {
 		return nil
@@ -97,9 +93,9 @@ func objectsDiffer(now, _ seen) []string {
 	return []string{fmt.Sprintf("etcd has %v; expected %v", got, want)}
 }
 
-// bytesUnlisted: another client who prunes leaves bytes at what he has pruned, and
-// no client writes any there from then on.
-func bytesUnlisted(now, _ seen) []string {
+// bytesUnlisted: objects may remain at a version that another client pruned, but nothing is written
+// at that version afterwards.
+func bytesUnlisted(now, _ observation) []string {
 	var wrong []string
 	for _, name := range now.unlisted() {
 		if version := now.Stored[name]; !now.Pruned.left(version, now.Revisions[name]) {
@@ -109,9 +105,9 @@ func bytesUnlisted(now, _ seen) []string {
 	return wrong
 }
 
-// prunedWithoutEvidence: a version is listed no more, although nothing but the
-// operator has changed the definition's storage since, and no other client has pruned.
-func prunedWithoutEvidence(now, before seen) []string {
+// prunedWithoutEvidence: a version must not disappear from storedVersions without evidence, unless
+// the storage version changed or another client pruned it.
+func prunedWithoutEvidence(now, before observation) []string {
 	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {
 		return nil
 	}
@@ -135,8 +131,8 @@ func prunedWithoutEvidence(now, before seen) []string {
 		gone, now.Storage, evidence, len(now.Records))}
 }
 
-// claimsFalse holds the status to the bytes.
-func claimsFalse(now, _ seen) []string {
+// claimsFalse compares the status with the bytes in etcd.
+func claimsFalse(now, _ observation) []string {
 	if now.Policy == nil || !now.Defined {
 		return nil
 	}
@@ -162,8 +158,8 @@ func claimsFalse(now, _ seen) []string {
 	return wrong
 }
 
-// certificatesRefused is about pods that are ready, while the definition converts through them.
-func certificatesRefused(now, _ seen) []string {
+// certificatesRefused checks ready pods, if the CRD converts through them.
+func certificatesRefused(now, _ observation) []string {
 	var wrong []string
 	for _, pod := range now.Pods {
 		switch {
@@ -177,7 +173,7 @@ func certificatesRefused(now, _ seen) []string {
 	return wrong
 }
 
-func unreadable(now, _ seen) []string {
+func unreadable(now, _ observation) []string {
 	var wrong []string
 	for _, version := range now.Subject.Served {
 		for _, name := range sortedKeys(now.Objects) {
@@ -189,7 +185,7 @@ func unreadable(now, _ seen) []string {
 	return wrong[:min(len(wrong), 5)]
 }
 
-func notReady(now, _ seen) []string {
+func notReady(now, _ observation) []string {
 	switch {
 	case !now.Subject.Policy:
 		return nil
@@ -216,11 +212,11 @@ func notReady(now, _ seen) []string {
 	return []string{fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)}
 }
 
-// renewalMargin is the least that a certificate lasts that was renewed in time, by
-// the validation of ConversionPolicy.
+// renewalMargin is the minimum remaining validity of a certificate that is renewed in time, by the
+// validation of ConversionPolicy.
 const renewalMargin = 10 * time.Minute
 
-func notRenewed(now, _ seen) []string {
+func notRenewed(now, _ observation) []string {
 	if !now.Subject.Policy {
 		return nil
 	}
@@ -236,10 +232,10 @@ func notRenewed(now, _ seen) []string {
 	return wrong
 }
 
-// leaked: rights to write objects go with what they were for, unless the policy is
-// suspended, the Job of a migration with the next one, and the rest with the policy.
-// What an abandoned policy leaves is a converter.
-func leaked(now, _ seen) []string {
+// leaked: migration rights end with the migration unless the policy is suspended, the Job of a
+// migration ends with the next one, and everything else with the policy. An abandoned policy leaves
+// its converter.
+func leaked(now, _ observation) []string {
 	var running bool
 	var runs []string
 	if now.Policy != nil && now.Policy.Status.Migration != nil {

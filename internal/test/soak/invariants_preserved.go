@@ -14,14 +14,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What is promised of values that only a version can express in which the object is
-// not stored: annotations hold them, and they go with a version only where the policy
-// accepts that.
+// Invariants of preserved values: annotations hold them, and they are only removed with a version
+// if the policy accepts that loss.
 
 const annotationsHold = "annotations hold what the stored version cannot express, and nothing else"
 
-// preservedDiffers compares annotations in etcd with what clients have written.
-func preservedDiffers(now, _ seen) []string {
+// preservedDiffers compares annotations in etcd with the ledger.
+func preservedDiffers(now, _ observation) []string {
 	var wrong []string
 	for _, name := range sortedKeys(now.Stored) {
 		want, written := now.Objects[name]
@@ -31,7 +30,7 @@ func preservedDiffers(now, _ seen) []string {
 			}
 			for _, field := range ownFields[version] {
 				got, expected := now.Preserved[name][version][field.path], field.value(want.Record)
-				stale := expected == nil && field.path == loneHost && now.Subject.Stale[name]
+				stale := expected == nil && field.path == hostOnlyPath && now.Subject.Stale[name]
 				if !stale && !reflect.DeepEqual(got, expected) {
 					wrong = append(wrong, fmt.Sprintf("%s, stored at %s, has the annotation of %s hold %s %v; expected %v",
 						name, now.Stored[name], version, field.path, got, expected))
@@ -42,26 +41,26 @@ func preservedDiffers(now, _ seen) []string {
 	return wrong
 }
 
-// goneWithValues is about versions that a policy wants to be removed, and with which
-// values would be lost that it does not accept.
-func goneWithValues(now, _ seen) []string {
+// goneWithValues: no version may be removed while values would be lost that the policy does not
+// accept to lose.
+func goneWithValues(now, _ observation) []string {
 	var wrong []string
-	for _, version := range sortedKeys(now.Subject.Kept) {
+	for _, version := range sortedKeys(now.Subject.Blocked) {
 		if now.Defined && !slices.Contains(now.Has, version) {
-			keeper := now.Subject.Kept[version]
-			wrong = append(wrong, fmt.Sprintf("%s is gone, and %s has values of it: %v", version, keeper, now.wouldLose(version)))
+			blocker := now.Subject.Blocked[version]
+			wrong = append(wrong, fmt.Sprintf("%s is gone, and %s has values of it: %v", version, blocker, now.wouldLose(version)))
 		}
 	}
 	return wrong
 }
 
-// wouldLose are the fields of the object that keeps a version.
-func (now seen) wouldLose(version string) []string {
-	return now.Objects[now.Subject.Kept[version]].Record.wouldLose(version, now.Subject.Accepts[version])
+// wouldLose returns the fields because of which a version is kept.
+func (now observation) wouldLose(version string) []string {
+	return now.Objects[now.Subject.Blocked[version]].Record.wouldLose(version, now.Subject.Accepts[version])
 }
 
-// strandsValues holds status.versions to the bytes.
-func strandsValues(now, _ seen) []string {
+// strandsValues compares safeToRemove in status.versions with the bytes in etcd.
+func strandsValues(now, _ observation) []string {
 	if now.Policy == nil || !now.Defined || now.Policy.Status.ObservedGeneration != now.Policy.Generation ||
 		now.Policy.Status.CRD == nil || now.Policy.Status.CRD.UID != now.UID || now.Policy.Status.CRD.Generation != now.Generation {
 		return nil
@@ -82,8 +81,7 @@ func strandsValues(now, _ seen) []string {
 	return wrong
 }
 
-// acceptedLosses of a version, as the policy has them.
-func (now seen) acceptedLosses(version string) []string {
+func (now observation) acceptedLosses(version string) []string {
 	for _, entry := range now.Policy.Spec.Retirement {
 		if string(entry.Version) == version {
 			return entry.AcceptedLosses
@@ -92,13 +90,13 @@ func (now seen) acceptedLosses(version string) []string {
 	return nil
 }
 
-// notBlocked: who waits for a version to go is told which values keep it.
-func notBlocked(now seen, retired *metav1.Condition) []string {
+// notBlocked: the status must name the values that block a removal.
+func notBlocked(now observation, retired *metav1.Condition) []string {
 	if retired.Status != metav1.ConditionFalse || retired.Reason != v1alpha1.ReasonBlocked || retired.ObservedGeneration != now.Policy.Generation {
-		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s; expected it to be Blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Kept)}
+		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s; expected it to be Blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Blocked)}
 	}
 	var wrong []string
-	for _, version := range sortedKeys(now.Subject.Kept) {
+	for _, version := range sortedKeys(now.Subject.Blocked) {
 		told := strings.Contains(retired.Message, version+" stays: ") && blockedBy(now.Policy.Status.Versions, version, v1alpha1.BlockedPreservedData)
 		for _, path := range now.wouldLose(version) {
 			told = told && strings.Contains(retired.Message, path)
@@ -110,7 +108,7 @@ func notBlocked(now seen, retired *metav1.Condition) []string {
 	return wrong
 }
 
-// blockedBy reports whether status.versions has a reason why a version cannot go.
+// blockedBy reports whether status.versions has a reason for which a version cannot be removed.
 func blockedBy(all []v1alpha1.VersionStatus, version string, reason v1alpha1.VersionBlockReason) bool {
 	return slices.ContainsFunc(all, func(said v1alpha1.VersionStatus) bool {
 		return said.Name == version && slices.ContainsFunc(said.BlockedBy, func(by v1alpha1.VersionBlock) bool { return by.Reason == reason })

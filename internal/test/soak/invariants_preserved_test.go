@@ -12,9 +12,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// keep makes v1 a version that is to be removed and stays: the policy does not accept
-// that the note of the object is lost.
-func keep(now *seen) {
+// blockRemoval blocks the removal of v1: the policy does not accept the loss of the object's note.
+func blockRemoval(now *observation) {
 	retire(now, v1alpha1.RetirementRemove)
 	conditions := now.Policy.Status.Conditions
 	retired := &conditions[len(conditions)-1]
@@ -23,71 +22,71 @@ func keep(now *seen) {
 }
 
 var preservedViolations = []violation{
-	{annotationsHold, "hold .spec.note <nil>; expected note", func(now, _ *seen) {
+	{annotationsHold, "hold .spec.note <nil>; expected note", func(now, _ *observation) {
 		delete(now.Preserved["job"], joined)
 	}},
-	{annotationsHold, "hold .spec.note other; expected note", func(now, _ *seen) {
+	{annotationsHold, "hold .spec.note other; expected note", func(now, _ *observation) {
 		now.Preserved["job"][joined][".spec.note"] = "other"
 	}},
-	{annotationsHold, "hold .spec.hostPort host; expected <nil>", func(now, _ *seen) {
-		now.Preserved["job"][joined][loneHost] = "host"
+	{annotationsHold, "hold .spec.hostPort host; expected <nil>", func(now, _ *observation) {
+		now.Preserved["job"][joined][hostOnlyPath] = "host"
 	}},
-	{annotationsHold, "hold .spec.timeoutSeconds 5; expected <nil>", func(now, _ *seen) {
+	{annotationsHold, "hold .spec.timeoutSeconds 5; expected <nil>", func(now, _ *observation) {
 		now.Preserved["job"][nested] = map[string]any{".spec.timeoutSeconds": number(5)}
 	}},
-	{"a version stays while values would be lost with it", "v1 is gone, and job has values of it: [.spec.note]", func(now, _ *seen) {
-		keep(now)
+	{"a version stays while values would be lost with it", "v1 is gone, and job has values of it: [.spec.note]", func(now, _ *observation) {
+		blockRemoval(now)
 		now.Subject.Versions, now.Subject.Served, now.Subject.Deprecated = []string{hub}, []string{hub}, nil
 		now.Has, now.Serves, now.Deprecates = []string{hub}, []string{hub}, nil
 	}},
-	{"what may be removed takes no values along", "job holds .spec.note of v1, which status.versions calls safe to remove", func(now, _ *seen) {
+	{"what may be removed takes no values along", "job holds .spec.note of v1, which status.versions calls safe to remove", func(now, _ *observation) {
 		now.Policy.Status.Versions[1].SafeToRemove = true
 	}},
-	{"what may be removed takes no values along", "job holds .spec.note of v1, which status.versions calls safe to remove", func(now, _ *seen) {
+	{"what may be removed takes no values along", "job holds .spec.note of v1, which status.versions calls safe to remove", func(now, _ *observation) {
 		now.Policy.Spec.Retirement = []v1alpha1.Retirement{
-			{Version: joined, AcceptedLosses: []string{loneHost}}, {Version: nested, AcceptedLosses: []string{".spec"}}}
+			{Version: joined, AcceptedLosses: []string{hostOnlyPath}}, {Version: nested, AcceptedLosses: []string{".spec"}}}
 		now.Policy.Status.Versions[1].SafeToRemove = true
 	}},
-	{"versions are as their authors want them", "VersionsRetired is True, : ; expected it to be Blocked by map[v1:job]", func(now, _ *seen) {
-		keep(now)
+	{"versions are as their authors want them", "VersionsRetired is True, : ; expected it to be Blocked by map[v1:job]", func(now, _ *observation) {
+		blockRemoval(now)
 		now.Policy.Status.Conditions[2] = metav1.Condition{Type: v1alpha1.VersionsRetiredCondition, Status: metav1.ConditionTrue, ObservedGeneration: 2}
 	}},
-	{"versions are as their authors want them", "Requested: why; expected it to be Blocked", func(now, _ *seen) {
-		keep(now)
+	{"versions are as their authors want them", "Requested: why; expected it to be Blocked", func(now, _ *observation) {
+		blockRemoval(now)
 		now.Policy.Status.Conditions[2].Reason, now.Policy.Status.Conditions[2].Message = v1alpha1.ReasonRequested, "why"
 	}},
-	{"versions are as their authors want them", "the status does not say that v1 is blocked by [.spec.note]: v1 stays: 1 objects hold values of it", func(now, _ *seen) {
-		keep(now)
+	{"versions are as their authors want them", "the status does not say that v1 is blocked by [.spec.note]: v1 stays: 1 objects hold values of it", func(now, _ *observation) {
+		blockRemoval(now)
 		now.Policy.Status.Conditions[2].Message = "v1 stays: 1 objects hold values of it"
 	}},
-	{"versions are as their authors want them", "the status does not say that v1 is blocked by [.spec.note]: v2 stays: .spec.note", func(now, _ *seen) {
-		keep(now)
+	{"versions are as their authors want them", "the status does not say that v1 is blocked by [.spec.note]: v2 stays: .spec.note", func(now, _ *observation) {
+		blockRemoval(now)
 		now.Policy.Status.Conditions[2].Message = "v2 stays: .spec.note"
 	}},
-	{"versions are as their authors want them", "the status does not say that v1 is blocked by [.spec.note]", func(now, _ *seen) {
-		keep(now)
+	{"versions are as their authors want them", "the status does not say that v1 is blocked by [.spec.note]", func(now, _ *observation) {
+		blockRemoval(now)
 		now.Policy.Status.Versions[1].BlockedBy = now.Policy.Status.Versions[1].BlockedBy[1:]
 	}},
 }
 
-// TestWhatMayBePreserved is what invariants must not take for wrong.
-func TestWhatMayBePreserved(t *testing.T) {
-	for name, change := range map[string]func(now *seen){
-		"a version stays, and the status says why": keep,
-		"a version stays, and migrations are paused": func(now *seen) {
-			keep(now)
+// TestAllowedPreservedValues has observations that violate no invariant.
+func TestAllowedPreservedValues(t *testing.T) {
+	for name, change := range map[string]func(now *observation){
+		"a version stays, and the status says why": blockRemoval,
+		"a version stays, and migrations are paused": func(now *observation) {
+			blockRemoval(now)
 			now.Subject.Paused = true
 			now.Policy.Status.Conditions[2].Reason = ""
 		},
-		"accepted values are there until their version goes": func(now *seen) {
+		"accepted values are there until their version goes": func(now *observation) {
 			now.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: joined, AcceptedLosses: []string{".spec.note"}}}
 			now.Policy.Status.Versions[1].SafeToRemove = true
 		},
-		"a host that was overwritten is still there": func(now *seen) {
+		"a host that was overwritten is still there": func(now *observation) {
 			now.Subject.Stale = map[string]bool{"job": true}
-			now.Preserved["job"][joined][loneHost] = "host"
+			now.Preserved["job"][joined][hostOnlyPath] = "host"
 		},
-		"an object at v1 has the note itself": func(now *seen) {
+		"an object at v1 has the note itself": func(now *observation) {
 			now.Stored["job"], now.Listed = joined, []string{hub, joined}
 			now.Preserved["job"] = nil
 			now.Storage, now.Subject.Storage = joined, joined
@@ -98,7 +97,7 @@ func TestWhatMayBePreserved(t *testing.T) {
 			now := healthy()
 			change(&now)
 			for _, always := range []bool{true, false} {
-				if wrong := check(invariants, always, map[string]seen{"a": now}, map[string]seen{"a": now}); len(wrong) > 0 {
+				if wrong := check(invariants, always, map[string]observation{"a": now}, map[string]observation{"a": now}); len(wrong) > 0 {
 					t.Errorf("violated: %q", wrong)
 				}
 			}
@@ -106,7 +105,7 @@ func TestWhatMayBePreserved(t *testing.T) {
 	}
 }
 
-func TestReadingAnnotations(t *testing.T) {
+func TestPreservedIn(t *testing.T) {
 	const name = "conversion-operator.io/v1.crontabs.a.soak.example.com"
 	got, err := preservedIn(map[string]string{
 		name: `{"format":2,"fields":{"/spec/note":"a","/spec/hostPort":"b"}}`,

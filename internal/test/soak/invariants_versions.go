@@ -14,11 +14,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What is promised of versions, no matter who their author is.
+// Invariants of versions, whoever their author is.
 
-// unlisted are the objects whose bytes are at a version that status.storedVersions
-// does not have. It was read before and after etcd.
-func (now seen) unlisted() []string {
+// unlisted returns the objects that are stored at a version that status.storedVersions lists
+// neither before nor after the read of etcd.
+func (now observation) unlisted() []string {
 	var names []string
 	for _, name := range sortedKeys(now.Stored) {
 		version := now.Stored[name]
@@ -29,9 +29,9 @@ func (now seen) unlisted() []string {
 	return names
 }
 
-// retiredStored: a policy stops serving a version, and removes it, when every object
-// is proven to be stored elsewhere.
-func retiredStored(now, _ seen) []string {
+// retiredStored: a policy unserves or removes a version only after every object is proven to be
+// stored at another version.
+func retiredStored(now, _ observation) []string {
 	var wrong []string
 	for _, version := range sortedKeys(now.Subject.Retires) {
 		action := now.Subject.Retires[version]
@@ -48,9 +48,9 @@ func retiredStored(now, _ seen) []string {
 	return wrong
 }
 
-// changedSuspended compares what no one but the operator changes, since it has said
-// that it changes nothing.
-func changedSuspended(now, before seen) []string {
+// changedSuspended compares what only the operator changes, once it has reported that the policy is
+// suspended.
+func changedSuspended(now, before observation) []string {
 	if now.UID != before.UID || !now.Subject.Suspended || !before.saysSuspended() {
 		return nil
 	}
@@ -67,8 +67,8 @@ func changedSuspended(now, before seen) []string {
 	return wrong
 }
 
-// saysSuspended reports whether the operator has seen that the policy is suspended.
-func (now seen) saysSuspended() bool {
+// saysSuspended reports whether the status shows the suspension.
+func (now observation) saysSuspended() bool {
 	if now.Policy == nil || !now.Policy.Spec.Suspend {
 		return false
 	}
@@ -76,7 +76,7 @@ func (now seen) saysSuspended() bool {
 	return ready != nil && ready.Reason == v1alpha1.ReasonSuspended && ready.ObservedGeneration == now.Policy.Generation
 }
 
-func migratesSuspended(now, _ seen) []string {
+func migratesSuspended(now, _ observation) []string {
 	var wrong []string
 	for _, child := range now.Children {
 		if now.Subject.Suspended && child.Active {
@@ -86,9 +86,9 @@ func migratesSuspended(now, _ seen) []string {
 	return wrong
 }
 
-// notMigrated is about policies that migrate. The client that has pruned: what is listed is
-// no proof to them.
-func notMigrated(now, _ seen) []string {
+// notMigrated: a policy that migrates leaves every object at the storage version, even after
+// another client pruned storedVersions.
+func notMigrated(now, _ observation) []string {
 	if !now.Subject.active() || now.Subject.Paused {
 		return nil
 	}
@@ -101,9 +101,8 @@ func notMigrated(now, _ seen) []string {
 	return wrong[:min(len(wrong), 5)]
 }
 
-// otherVersions compares spec.versions with what the author of the definition and
-// the policy have said so far.
-func otherVersions(now, _ seen) []string {
+// otherVersions compares spec.versions with what the CRD's author and the policy set.
+func otherVersions(now, _ observation) []string {
 	if now.Defined != now.Subject.Exists {
 		return []string{fmt.Sprintf("there is a definition: %t; expected %t", now.Defined, now.Subject.Exists)}
 	}
@@ -122,9 +121,8 @@ func otherVersions(now, _ seen) []string {
 	return append(wrong, notRetired(now)...)
 }
 
-// notRetired: nothing is left to do for what the policy says of versions, or the status
-// says which values keep one.
-func notRetired(now seen) []string {
+// notRetired: all retirements are complete, or the status names the values that block one.
+func notRetired(now observation) []string {
 	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.Paused || now.Policy == nil {
 		return nil
 	}
@@ -132,7 +130,7 @@ func notRetired(now seen) []string {
 	switch {
 	case retired == nil:
 		return []string{"there is no condition VersionsRetired"}
-	case len(now.Subject.Kept) > 0:
+	case len(now.Subject.Blocked) > 0:
 		return notBlocked(now, retired)
 	case retired.Status != metav1.ConditionTrue || retired.ObservedGeneration != now.Policy.Generation:
 		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s", retired.Status, retired.Reason, retired.Message)}

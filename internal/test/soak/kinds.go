@@ -10,81 +10,78 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// kind is one kind of steps.
+// kind is a kind of steps.
 type kind struct {
 	name string
-	// weight is how often it comes, against the others that are possible.
+	// weight is the relative frequency among the possible kinds.
 	weight int
-	// details are what it can do to a subject, which is nil for kinds that happen to
-	// the cluster; none where it is not possible.
+	// details returns the variants of the step that are possible for a subject, if any. The subject
+	// is nil for kinds that affect the whole cluster.
 	details func(*subject) []string
-	// then is what that makes of the subject.
-	then func(*subject, string)
-	// do carries it out.
+	// apply applies the step to the model.
+	apply func(*subject, string)
+	// do performs the step.
 	do func(*player, context.Context, step) error
 
-	// cluster tells that it happens to the cluster as a whole.
+	// cluster is set for kinds that affect the whole cluster instead of one subject.
 	cluster bool
-	// lasts tells that it takes some seconds.
-	lasts bool
-	// fromRest is for what authors must not do while something goes on. What the
-	// pages say of it is the reason that is given.
-	fromRest bool
-	// toRest is what nothing else may happen beside.
-	toRest bool
-	// alone tells that no one may write to the subject meanwhile.
-	alone bool
+	// timed is set for kinds that take some seconds.
+	timed bool
+	// whenIdle is set for actions that are allowed only while nothing changes, for the documented
+	// reason.
+	whenIdle bool
+	// waits is set for kinds after which the next step must wait until nothing changes.
+	waits bool
+	// noWrites is set for kinds during which no client may write to the subject.
+	noWrites bool
 }
 
-// kinds are all of them: what authors of CustomResourceDefinitions do, and
-// installers of theirs; what users of policies do; and what goes wrong.
+// kinds has every kind: actions of CRD authors and installers, actions of policy users, failures.
 var kinds = []kind{
 	{name: "write", weight: 6, cluster: true, details: anywhere, do: (*player).nothing},
-	{name: "begin", weight: 60, details: whereNothing, then: begun, do: (*player).begin, toRest: true, alone: true},
-	// A version that is added before the converter is active is served unconverted: api/docs/lifecycle.md.
-	{name: "add version", weight: 12, details: absentVersions, then: added, do: (*player).editDefinition, fromRest: true},
-	{name: "store at", weight: 10, details: storable, then: stored, do: (*player).editDefinition},
-	{name: "serve", weight: 6, details: unserved, then: served, do: (*player).editDefinition},
-	{name: "unserve", weight: 3, details: unservable, then: noLongerServed, do: (*player).editDefinition},
-	// The API server refuses to remove what status.storedVersions still has.
-	{name: "remove version", weight: 3, details: removable, then: removed, do: (*player).editDefinition, fromRest: true},
-	{name: "overwrite conversion", weight: 5, details: overwritable, then: overwritten, do: (*player).overwriteConversion, fromRest: true, toRest: true, alone: true},
+	{name: "begin", weight: 60, details: whereNothing, apply: begun, do: (*player).begin, waits: true, noWrites: true},
+	// A version that is added before the converter is active is served unconverted:
+	// api/docs/lifecycle.md.
+	{name: "add version", weight: 12, details: absentVersions, apply: added, do: (*player).editDefinition, whenIdle: true},
+	{name: "store at", weight: 10, details: storable, apply: stored, do: (*player).editDefinition},
+	{name: "serve", weight: 6, details: unserved, apply: served, do: (*player).editDefinition},
+	{name: "unserve", weight: 3, details: unservable, apply: noLongerServed, do: (*player).editDefinition},
+	// The API server refuses to remove a version in status.storedVersions.
+	{name: "remove version", weight: 3, details: removable, apply: removed, do: (*player).editDefinition, whenIdle: true},
+	{name: "overwrite conversion", weight: 5, details: overwritable, apply: overwritten, do: (*player).overwriteConversion, whenIdle: true, waits: true, noWrites: true},
 	{name: "prune storedVersions", weight: 14, details: whereBehind, do: (*player).pruneStoredVersions},
-	{name: "end", weight: 1, details: endable, then: ended, do: (*player).end, toRest: true, alone: true},
+	{name: "end", weight: 1, details: endable, apply: ended, do: (*player).end, waits: true, noWrites: true},
 
-	{name: "change policy", weight: 5, details: policyChanges, then: policyChanged, do: (*player).changePolicy},
-	{name: "rotate authority", weight: 4, details: whereActive, then: policyChanged, do: (*player).rotateAuthority},
-	{name: "trigger migration", weight: 3, details: wherePolicy, then: policyChanged, do: (*player).triggerMigration},
-	{name: "pause migrations", weight: 2, details: whereGoing, then: pausedNow, do: (*player).pauseMigrations},
-	{name: "resume migrations", weight: 8, details: wherePaused, then: resumedNow, do: (*player).pauseMigrations},
-	{name: "suspend policy", weight: 3, details: suspendable, then: suspendedNow, do: (*player).suspendPolicy},
-	{name: "resume policy", weight: 10, details: whereSuspended, then: activeNow, do: (*player).suspendPolicy},
-	{name: "promote", weight: 6, details: promotable, then: promoted, do: (*player).wantVersions},
-	{name: "no longer promote", weight: 6, details: wherePromoted, then: noLongerPromoted, do: (*player).wantVersions},
-	// How far it has come is known once it is waited for.
-	{name: retirement, weight: 8, details: retirable, then: retired, do: (*player).retireVersion, toRest: true},
-	{name: "no longer retire", weight: 3, details: reported, then: noLongerRetired, do: (*player).wantVersions},
-	{name: "abandon policy", weight: 2, details: wherePolicy, then: abandoned, do: (*player).abandonPolicy, fromRest: true, toRest: true},
-	{name: "adopt", weight: 15, details: whereAbandoned, then: adopted, do: (*player).applyPolicy},
+	{name: "change policy", weight: 5, details: policyChanges, apply: policyChanged, do: (*player).changePolicy},
+	{name: "rotate authority", weight: 4, details: whereActive, apply: policyChanged, do: (*player).rotateAuthority},
+	{name: "trigger migration", weight: 3, details: wherePolicy, apply: policyChanged, do: (*player).triggerMigration},
+	{name: "pause migrations", weight: 2, details: whereGoing, apply: pausedNow, do: (*player).pauseMigrations},
+	{name: "resume migrations", weight: 8, details: wherePaused, apply: resumedNow, do: (*player).pauseMigrations},
+	{name: "suspend policy", weight: 3, details: suspendable, apply: suspendedNow, do: (*player).suspendPolicy},
+	{name: "resume policy", weight: 10, details: whereSuspended, apply: activeNow, do: (*player).suspendPolicy},
+	{name: "promote", weight: 6, details: promotable, apply: promoted, do: (*player).wantVersions},
+	{name: "no longer promote", weight: 6, details: wherePromoted, apply: noLongerPromoted, do: (*player).wantVersions},
+	// The result is known only after waiting.
+	{name: retirement, weight: 8, details: retirable, apply: retired, do: (*player).retireVersion, waits: true},
+	{name: "no longer retire", weight: 3, details: reported, apply: noLongerRetired, do: (*player).wantVersions},
+	{name: "abandon policy", weight: 2, details: wherePolicy, apply: abandoned, do: (*player).abandonPolicy, whenIdle: true, waits: true},
+	{name: "adopt", weight: 15, details: whereAbandoned, apply: adopted, do: (*player).applyPolicy},
 
 	{name: "kill", weight: 22, cluster: true, details: processNames, do: (*player).killProcesses},
-	{name: "stop", weight: 8, cluster: true, lasts: true, details: processNames, do: (*player).stopProcesses},
+	{name: "stop", weight: 8, cluster: true, timed: true, details: processNames, do: (*player).stopProcesses},
 	{name: "delete pods", weight: 6, cluster: true, details: podKinds, do: (*player).deletePods},
-	{name: "delete its", weight: 4, details: deletable, then: unsettled, do: (*player).deleteChild},
-	{name: "fill disk", weight: 4, cluster: true, lasts: true, details: anywhere, do: (*player).fillDisk},
-	{name: "age certificate", weight: 3, details: whereActive, do: (*player).ageCertificate, fromRest: true},
+	{name: "delete its", weight: 4, details: deletable, apply: unsettled, do: (*player).deleteChild},
+	{name: "fill disk", weight: 4, cluster: true, timed: true, details: anywhere, do: (*player).fillDisk},
+	{name: "age certificate", weight: 3, details: whereActive, do: (*player).ageCertificate, whenIdle: true},
 }
 
 func kindNamed(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
-// Details.
+// Variants of steps.
 
-// plain is the detail of kinds that have nothing to choose.
-var plain = []string{""}
-
-func anywhere(*subject) []string { return plain }
+func anywhere(*subject) []string { return []string{""} }
 
 func when(condition bool, details ...string) []string {
 	if !condition {
@@ -111,15 +108,15 @@ func absentVersions(s *subject) []string {
 
 func storable(s *subject) []string { return when(s.Policy && s.Wanted == "", s.storages()...) }
 
-// storages are versions that may become the storage version.
+// storages returns the versions that may become the storage version.
 func (s *subject) storages() []string {
 	return slices.DeleteFunc(without(s.Served, s.Storage), func(version string) bool {
 		return s.Retires[version] != "" && s.Retires[version] != v1alpha1.RetirementReport
 	})
 }
 
-// unretired are those versions that are the author's to serve and to remove: a
-// version has one author.
+// unretired returns the versions that the policy does not retire: only those may the author of the
+// CRD unserve or remove.
 func (s *subject) unretired(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(version string) bool { return s.Retires[version] != "" })
 }
@@ -134,15 +131,15 @@ func unservable(s *subject) []string {
 	return when(s.Policy, s.unretired(without(s.Served, s.Storage))...)
 }
 
-// removable versions are in no use, and a migration has taken them out of storedVersions.
+// removable returns unused versions, which a migration has removed from storedVersions.
 func removable(s *subject) []string {
 	return when(s.active() && !s.Paused, s.unretired(without(without(s.Versions, s.Storage), hub))...)
 }
 
-// mostOverwrites leaves one of what the operator undoes.
+// mostOverwrites is one less than the number of overwrites that the operator reverts.
 const mostOverwrites = 4
 
-// What another client writes to spec.conversion.
+// Overwrites of spec.conversion by another client.
 const (
 	strategyNone     = "with strategy None"
 	foreignAuthority = "with another caBundle"
@@ -159,7 +156,7 @@ func deletable(s *subject) []string { return when(s.active(), childNames...) }
 
 func podKinds(*subject) []string { return []string{managerPods, converterPods, migrationPods} }
 
-// What the model becomes.
+// Effects on the model.
 
 func begun(s *subject, _ string) {
 	*s = subject{Name: s.Name, Exists: true, Policy: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub}
@@ -187,10 +184,10 @@ func pausedNow(s *subject, _ string)     { s.Paused, s.Overwrites = true, 0 }
 func resumedNow(s *subject, _ string)    { s.Paused, s.Overwrites = false, 0 }
 func unsettled(s *subject, _ string)     { s.Unsettled = true }
 
-// abandoned: what the policy says goes with it, and what it has done stays.
+// abandoned resets the fields of the policy. Its effects on the CRD remain.
 func abandoned(s *subject, _ string) {
 	s.Policy, s.Paused, s.Suspended, s.Wanted, s.Retires = false, false, false, "", nil
-	s.Accepts, s.Kept = nil, nil
+	s.Accepts, s.Blocked = nil, nil
 }
 
 func adopted(s *subject, _ string) { s.Policy, s.Unsettled, s.Overwrites = true, true, 0 }

@@ -10,10 +10,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// What policies say of versions, and of the operator. A policy that wants a storage
-// version, or retires a version, is its author from then on: api/docs/retiring.md.
+// Steps that change the versions of a policy, or suspend it. A policy that sets a storage version,
+// or retires a version, is the version's author from then on: api/docs/retiring.md.
 
-// suspendable policies have nothing half done.
+// suspendable excludes policies with unfinished work.
 func suspendable(s *subject) []string { return when(s.active() && !s.Unsettled, "") }
 
 func suspendedNow(s *subject, _ string) { s.Suspended, s.Overwrites = true, 0 }
@@ -21,7 +21,7 @@ func activeNow(s *subject, _ string)    { s.Suspended, s.Overwrites = false, 0 }
 
 func promotable(s *subject) []string { return when(s.active(), s.storages()...) }
 
-// wherePromoted: what was promoted is the storage version by now, and stays it.
+// wherePromoted: the promoted version is the storage version by now, and remains so.
 func wherePromoted(s *subject) []string {
 	return when(s.active() && !s.Unsettled && s.Wanted != "", "")
 }
@@ -33,16 +33,16 @@ func promoted(s *subject, version string) {
 
 func noLongerPromoted(s *subject, _ string) { s.Wanted, s.Overwrites = "", 0 }
 
-// retirement is the kind of steps that change how far a policy goes with a version.
+// retirement is the kind of steps that change the retirement action of a version.
 const retirement = "retire"
 
-// retirements are how far a policy goes with a version. The hub is never removed.
+// retirements are the retirement actions. The hub is never removed.
 var retirements = []v1alpha1.RetirementAction{
 	v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove}
 
-// retirable names versions, and how far to go with each. One that is not served is
-// its author's, unless the policy did that. Migrations that are paused prove nothing,
-// and nothing is retired without a proof.
+// retirable returns versions with their possible actions. A version that is not served belongs to
+// the author of the CRD, unless the policy unserved it. While migrations are paused, nothing can be
+// retired, because that needs evidence.
 func retirable(s *subject) []string {
 	if !s.active() || s.Paused {
 		return nil
@@ -65,20 +65,19 @@ func retirable(s *subject) []string {
 	return details
 }
 
-// acceptances are what policies accept to lose with a version. A path stands for all
-// that is below it.
+// acceptances are variants of acceptedLosses by version. A path includes all fields below it.
 var acceptances = map[string][][]string{
-	joined: {nil, {".spec.note"}, {".spec.note", loneHost}},
+	joined: {nil, {".spec.note"}, {".spec.note", hostOnlyPath}},
 	nested: {nil, {".spec.timeoutSeconds"}, {".spec"}},
 }
 
-// removals of a version that the policy does not ask for yet, and whose end the model
-// can tell.
+// removals returns the removals of a version that differ from the current one, and whose result the
+// model can predict.
 func (s *subject) removals(version string) []string {
 	var details []string
 	for _, accepted := range acceptances[version] {
 		same := s.Retires[version] == v1alpha1.RetirementRemove && slices.Equal(accepted, s.Accepts[version])
-		if _, certain := s.keeper(version, accepted); certain && !same {
+		if _, certain := s.blocker(version, accepted); certain && !same {
 			details = append(details, removalOf(version, accepted))
 		}
 	}
@@ -98,7 +97,7 @@ func removalOf(version string, accepted []string) string {
 	return detail
 }
 
-// readRetirement reads the detail of a step that retires a version.
+// readRetirement parses the detail of a step that retires a version.
 func readRetirement(detail string) (version string, action v1alpha1.RetirementAction, accepted []string) {
 	version, rest, _ := strings.Cut(detail, " to ")
 	text, losses, some := strings.Cut(rest, accepting)
@@ -108,12 +107,12 @@ func readRetirement(detail string) (version string, action v1alpha1.RetirementAc
 	return version, v1alpha1.RetirementAction(text), accepted
 }
 
-// retired: each action includes those before it, and takes back those after it.
+// retired: each action includes the lesser ones, and reverts the greater ones.
 func retired(s *subject, detail string) {
 	version, action, accepted := readRetirement(detail)
 	wasServed := slices.Contains(s.Served, version)
 	s.Retires, s.Overwrites = set(s.Retires, version, action), 0
-	delete(s.Kept, version)
+	delete(s.Blocked, version)
 	delete(s.Accepts, version)
 	if len(accepted) > 0 {
 		s.Accepts = set(s.Accepts, version, accepted)
@@ -131,22 +130,22 @@ func retired(s *subject, detail string) {
 	}
 }
 
-// removedWhole: a version goes with what the policy accepts to lose. While an object
-// has another value that would be lost, it stays, and is served on if it was.
+// removedWhole: the version is removed, with the accepted losses. If an object has another value
+// that would be lost, the version stays, and is still served if it was.
 func removedWhole(s *subject, version string, wasServed bool) {
-	keeper, _ := s.keeper(version, s.Accepts[version])
-	if keeper == "" {
+	blocker, _ := s.blocker(version, s.Accepts[version])
+	if blocker == "" {
 		s.Versions = without(s.Versions, version)
 		s.discard(version)
 		return
 	}
-	s.Kept, s.Deprecated = set(s.Kept, version, keeper), with(s.Deprecated, version)
+	s.Blocked, s.Deprecated = set(s.Blocked, version, blocker), with(s.Deprecated, version)
 	if wasServed {
 		s.Served = with(s.Served, version)
 	}
 }
 
-// reported are versions of which a policy has nothing left to take back.
+// reported returns the versions whose retirement can end without an effect to revert.
 func reported(s *subject) []string {
 	var all []string
 	for _, version := range versions {

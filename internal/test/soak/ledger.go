@@ -8,17 +8,16 @@ import (
 	"sync"
 )
 
-// entry is what an object must be.
+// entry is the expected content of an object.
 type entry struct {
 	Record record
 	Labels map[string]string
-	// WrittenAt is the version in which it was written last.
+	// WrittenAt is the version of the last write.
 	WrittenAt string
 }
 
-// ledger keeps what clients have written. Whatever the operator and the cluster do,
-// objects must be read like this. A policy that accepts losses with a version takes
-// just those out of it; nothing else changes it.
+// ledger records what clients wrote. Reads must return exactly this, whatever the operator and the
+// cluster do. Only the accepted losses of a removed version are taken out.
 type ledger struct {
 	mu      sync.Mutex
 	objects map[string]map[string]entry
@@ -26,7 +25,7 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{objects: map[string]map[string]entry{}} }
 
-// get is what an object must be, and whether there is one.
+// get returns the expected content of an object, and whether it exists.
 func (l *ledger) get(subject, name string) (entry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,12 +33,12 @@ func (l *ledger) get(subject, name string) (entry, bool) {
 	return found, exists
 }
 
-// put notes that a client has written a record at a version.
+// put records that a client wrote an object at a version.
 func (l *ledger) put(subject, name, version string, written record) {
 	l.change(subject, name, func(e *entry) { e.Record, e.WrittenAt = written, version })
 }
 
-// label notes that a client has given an object a label.
+// label records that a client labelled an object.
 func (l *ledger) label(subject, name, key, value string) {
 	l.change(subject, name, func(e *entry) {
 		e.Labels = maps.Clone(e.Labels)
@@ -61,7 +60,7 @@ func (l *ledger) change(subject, name string, change func(*entry)) {
 	l.objects[subject][name] = e
 }
 
-// discard notes that a version is gone with what was accepted to be lost with it.
+// discard records that a version was removed with its accepted losses.
 func (l *ledger) discard(subject, version string, accepted []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,21 +70,20 @@ func (l *ledger) discard(subject, version string, accepted []string) {
 	}
 }
 
-// remove notes that an object is gone.
 func (l *ledger) remove(subject, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.objects[subject], name)
 }
 
-// forget notes that all objects of a subject are gone.
+// forget removes all objects of a subject.
 func (l *ledger) forget(subject string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.objects, subject)
 }
 
-// all are the objects of a subject.
+// all returns the objects of a subject.
 func (l *ledger) all(subject string) map[string]entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,9 +24,9 @@ import (
 )
 
 func main() {
-	lasts := flag.Duration("time", time.Hour, "how long steps are played; the last is played to its end")
-	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "makes the sequence: the same seed, the same steps") //nolint:gosec // any number will do
-	list := flag.Int("list", 0, "print that many steps of the sequence and play none")
+	lasts := flag.Duration("time", time.Hour, "duration of the run; the last step is completed")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the sequence; the same seed gives the same steps") //nolint:gosec // any number will do
+	list := flag.Int("list", 0, "print that many steps of the sequence without performing them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, *seed, *lasts, *list)
@@ -62,7 +62,7 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 	return nil
 }
 
-// explain says what was violated, and how to come there again.
+// explain returns an error with the violation, and how to reproduce it.
 func (p *player) explain(seed uint64, violated error) error {
 	var sequence strings.Builder
 	for _, s := range p.played {
@@ -86,7 +86,7 @@ func newPlayer(out io.Writer) (*player, error) {
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
 	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
-	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}, pruned: map[string]pruning{}}
+	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]observation{}, pruned: map[string]pruning{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAViolationIsToldWithTheWayThere(t *testing.T) {
+func TestViolationHasSteps(t *testing.T) {
 	p := &player{played: stepsOf(7, 3)[:3]}
 	says := p.explain(7, errors.New("expected this, found that")).Error()
 	for _, want := range []string{
@@ -26,7 +26,7 @@ func TestAViolationIsToldWithTheWayThere(t *testing.T) {
 	}
 }
 
-func TestStepsAreListedWithoutACluster(t *testing.T) {
+func TestListSteps(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, 7, time.Hour, 3); err != nil {
 		t.Fatal(err)
@@ -40,9 +40,9 @@ func TestStepsAreListedWithoutACluster(t *testing.T) {
 	}
 }
 
-// TestReadersLeaveAloneWhatIsWritten: what a step writes, or may have in any
-// state, is nothing to compare with.
-func TestReadersLeaveAloneWhatIsWritten(t *testing.T) {
+// TestReadersIgnoreWrittenObjects: objects that a step writes, or can affect in any way, are not
+// compared.
+func TestReadersIgnoreWrittenObjects(t *testing.T) {
 	p := &player{ledger: newLedger()}
 	p.ledger.put("a", "job-01", hub, record{HostPort: "host:1"})
 	p.ledger.put("a", "job-02", hub, record{HostPort: "host:2"})

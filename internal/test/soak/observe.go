@@ -25,58 +25,55 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// seen is what was observed of a subject, and what is expected of it.
-type seen struct {
+// observation is one observation of a subject, and its expected state.
+type observation struct {
 	Time    time.Time
 	Subject subject
-	// Objects are what clients have written.
+	// Objects are the writes of clients.
 	Objects map[string]entry
 
-	// Defined tells that there is a CustomResourceDefinition, and Active that it
-	// converts through the operator's converter.
+	// Defined is set if the CRD exists, Active if it converts through the operator's converter.
 	Defined, Active bool
 	UID             types.UID
 	Generation      int64
 	Storage         string
-	// Has are the versions of the definition; among them those that it serves, and
-	// those that API servers warn of.
+	// Has are the versions of the CRD, Serves and Deprecates subsets of them.
 	Has, Serves, Deprecates []string
-	// Conversion is its spec.conversion after all else was read.
+	// Conversion is spec.conversion, read last.
 	Conversion *apiextensionsv1.CustomResourceConversion
-	// Listed is status.storedVersions before all else was read, ListedAfter after it.
+	// Listed is status.storedVersions, read first; ListedAfter is the same, read last.
 	Listed, ListedAfter []string
 	Policy              *v1alpha1.ConversionPolicy
 	Records             []contract.Record
 	Children            []child
-	// Stored are the versions of the bytes in etcd, by name, and Revisions when they
-	// were written.
+	// Stored are the versions of the bytes in etcd by name, Revisions the etcd revisions of the
+	// last writes.
 	Stored    map[string]string
 	Revisions map[string]int64
-	// Preserved are the values that the bytes hold in annotations, by object, version and
-	// path.
+	// Preserved are the values in annotations, by object, version and path.
 	Preserved map[string]map[string]map[string]any
-	// Pruned is what another client took out of status.storedVersions while objects
-	// were stored there.
+	// Pruned is what another client removed from status.storedVersions while objects were stored at
+	// those versions.
 	Pruned pruning
 	// Reads are by version and name.
 	Reads map[string]map[string]read
-	Pods  []podSeen
-	// Mounted is the end of the certificate that pods mount; zero without one.
+	Pods  []podObservation
+	// Mounted is the expiry of the certificate that pods mount; zero without one.
 	Mounted time.Time
 }
 
-// read is what a client got for an object.
+// read is the result of a client's read.
 type read struct {
 	Spec   map[string]any
 	Labels map[string]string
 	Err    string
 }
 
-// observe looks at all subjects. An error tells that the cluster could not be asked.
-func (p *player) observe(ctx context.Context) (map[string]seen, error) {
-	all := map[string]seen{}
+// observe observes all subjects. An error means that a request failed.
+func (p *player) observe(ctx context.Context) (map[string]observation, error) {
+	all := map[string]observation{}
 	for _, s := range p.subjects {
-		now := seen{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name), Pruned: p.pruned[s.Name]}
+		now := observation{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name), Pruned: p.pruned[s.Name]}
 		before := &apiextensionsv1.CustomResourceDefinition{}
 		defined, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Name)}, before)
 		if err != nil {
@@ -87,8 +84,8 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 			now.Storage, now.Active = crds.StorageVersion(before), converts(before)
 			now.observeVersions(before)
 		}
-		// The policy before the bytes that it speaks of.
-		for _, look := range []func(context.Context, *seen) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
+		// The policy is read before the bytes that its status describes.
+		for _, look := range []func(context.Context, *observation) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
 			if err := look(ctx, &now); err != nil {
 				return nil, fmt.Errorf("observe %s: %w", s.Name, err)
 			}
@@ -101,7 +98,7 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 	return all, nil
 }
 
-func (now *seen) observeVersions(crd *apiextensionsv1.CustomResourceDefinition) {
+func (now *observation) observeVersions(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, version := range crd.Spec.Versions {
 		now.Has = with(now.Has, version.Name)
 		if version.Served {
@@ -119,13 +116,13 @@ func (p *player) find(ctx context.Context, key client.ObjectKey, object client.O
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// converts reports whether a definition converts through the operator's converter.
+// converts reports whether a CRD converts through the operator's converter.
 func converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	webhook := webhookOf(crd)
 	return webhook != nil && webhook.Service != nil && webhook.Service.Name == names.Child(crd.Name)
 }
 
-// webhookOf is where a definition sends conversions, or nil.
+// webhookOf returns the conversion webhook of a CRD, or nil.
 func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
 	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
 		return nil
@@ -133,7 +130,7 @@ func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.W
 	return crd.Spec.Conversion.Webhook.ClientConfig
 }
 
-func (p *player) observePolicy(ctx context.Context, now *seen) error {
+func (p *player) observePolicy(ctx context.Context, now *observation) error {
 	policy := &v1alpha1.ConversionPolicy{}
 	found, err := p.find(ctx, client.ObjectKey{Name: crdOf(now.Subject.Name)}, policy)
 	if found {
@@ -143,7 +140,7 @@ func (p *player) observePolicy(ctx context.Context, now *seen) error {
 }
 
 // observeBytes reads etcd, and storedVersions after it.
-func (p *player) observeBytes(ctx context.Context, now *seen) error {
+func (p *player) observeBytes(ctx context.Context, now *observation) error {
 	stored, err := scenarios.ReadStored(ctx, now.Subject.group(), "crontabs")
 	if err != nil {
 		return err
@@ -169,8 +166,8 @@ func (p *player) observeBytes(ctx context.Context, now *seen) error {
 	return nil
 }
 
-// preservedIn reads what annotations hold of fields that one version alone can express,
-// by version and path. Values of this run are too short to be compressed.
+// preservedIn reads preserved values from annotations, by version and path. Values of this run are
+// too short for compression.
 func preservedIn(annotations map[string]string, crd string) (map[string]map[string]any, error) {
 	all := map[string]map[string]any{}
 	for version := range ownFields {
@@ -197,12 +194,12 @@ func preservedIn(annotations map[string]string, crd string) (map[string]map[stri
 	return all, nil
 }
 
-// readers read at the same time.
+// readers is the number of concurrent reads.
 const readers = 8
 
-// observeReads reads every object in every served version, and each version as a
-// list. If the list fails, nothing else is asked of that version.
-func (p *player) observeReads(ctx context.Context, now *seen) error {
+// observeReads lists and reads every object in every served version. If the list fails, it skips
+// the other reads of that version.
+func (p *player) observeReads(ctx context.Context, now *observation) error {
 	now.Reads = map[string]map[string]read{}
 	for _, version := range now.Subject.Served {
 		all := sortedKeys(now.Objects)
@@ -247,7 +244,7 @@ func asRead(object *unstructured.Unstructured, err error) read {
 	return read{Spec: spec, Labels: object.GetLabels()}
 }
 
-// sortedRecords reads what migrations recorded of themselves.
+// sortedRecords parses the records of migrations.
 func sortedRecords(texts []string) ([]contract.Record, error) {
 	var records []contract.Record
 	for _, text := range slices.Sorted(slices.Values(texts)) {

@@ -16,35 +16,34 @@ import (
 )
 
 const (
-	// patience bounds every wait: what takes longer is broken. It is more than the
-	// longest pause before a kubelet starts a container again that was killed often,
-	// and more than a migration, or a rotation, may need after that.
+	// patience bounds every wait. It exceeds the longest back-off of a kubelet before it restarts a
+	// container, plus the time of a migration or a rotation.
 	patience = 10 * time.Minute
-	// pause between two looks.
+	// pause is the time between two tries.
 	pause = 200 * time.Millisecond
 )
 
-// player carries out steps and looks at what becomes of them.
+// player performs steps, and checks invariants.
 type player struct {
 	out     io.Writer
 	dir     string // the root of the checkout
 	cluster client.Client
 	dynamic dynamic.Interface
 	ledger  *ledger
-	// subjects are what the model says after the steps so far.
+	// subjects is the state of the model after the steps so far.
 	subjects []subject
-	// pruned is what another client took out of status.storedVersions, by subject, as
-	// long as objects are stored there.
+	// pruned has the prunings by other clients, by subject, while objects are stored at the pruned
+	// versions.
 	pruned map[string]pruning
-	// last is what was observed last of each subject, before now.
-	last map[string]seen
+	// last is the previous observation of each subject.
+	last map[string]observation
 	// played are the steps so far.
 	played []step
-	// reads that went well while steps went on.
+	// reads counts the successful reads during steps.
 	reads int64
 }
 
-// play plays steps until the time is over, and brings all to an end.
+// play performs steps until the time is over, and then those that remove every subject.
 func (p *player) play(ctx context.Context, steps *sequence, until time.Time) error {
 	for time.Now().Before(until) {
 		if err := p.playStep(ctx, steps.next()); err != nil {
@@ -59,7 +58,7 @@ func (p *player) play(ctx context.Context, steps *sequence, until time.Time) err
 	return nil
 }
 
-// playStep carries out one step while clients write, and looks.
+// playStep performs one step while clients write, and then checks the invariants.
 func (p *player) playStep(ctx context.Context, s step) error {
 	start := time.Now()
 	fmt.Fprintln(p.out, s)
@@ -72,16 +71,16 @@ func (p *player) playStep(ctx context.Context, s step) error {
 		return err
 	}
 	p.noteDiscarded(s)
-	if err := p.look(ctx, s.Waits); err != nil {
+	if err := p.checkInvariants(ctx, s.Waits); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.out, "     %.1f s\n", time.Since(start).Seconds())
 	return nil
 }
 
-// look observes until the invariants hold: those that always hold, and, if told to
-// wait, those that hold once the cluster has come to rest.
-func (p *player) look(ctx context.Context, waits bool) error {
+// checkInvariants observes until the invariants hold: those that always hold and, if waits, those
+// that hold once nothing changes any more.
+func (p *player) checkInvariants(ctx context.Context, waits bool) error {
 	var violated error
 	err := p.eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
 		now, err := p.observe(ctx)
@@ -102,8 +101,8 @@ func (p *player) look(ctx context.Context, waits bool) error {
 	return errors.Join(violated, err)
 }
 
-// eventually tries until there is no error. What the end of patience cuts off says
-// nothing: the error before that is returned.
+// eventually calls try until it returns no error. On a timeout it returns the last error that the
+// deadline itself did not cause.
 func (p *player) eventually(ctx context.Context, what string, try func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -122,7 +121,6 @@ func (p *player) eventually(ctx context.Context, what string, try func(context.C
 	}
 }
 
-// wait lets time pass.
 func wait(ctx context.Context, long time.Duration) error {
 	select {
 	case <-ctx.Done():

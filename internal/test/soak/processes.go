@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// target are processes of the cluster. The program runs in the cluster's PID
-// namespace, so that it sees those of pods too, and none of another cluster.
+// target selects processes of the cluster. This program runs in the PID namespace of the cluster,
+// and sees the processes in its pods too, but none of another cluster.
 type target struct {
 	name string
-	// words are how the command line begins, without the folder of the program.
+	// words are the beginning of the command line, without the folder of the program.
 	words []string
-	// one tells that it is one of several processes, the youngest.
+	// one selects only the youngest of several processes.
 	one bool
 }
 
@@ -41,7 +41,7 @@ var targets = []target{
 	{name: "all migrations", words: []string{operator, "migrate"}},
 }
 
-// processNames are the details of the kinds that concern processes.
+// processNames are the variants of kinds that affect processes.
 func processNames(*subject) []string {
 	var names []string
 	for _, t := range targets {
@@ -50,7 +50,7 @@ func processNames(*subject) []string {
 	return names
 }
 
-// processNamed finds the processes of a target that run now; there may be none.
+// processNamed returns the running processes of a target, if any.
 func processNamed(name string) []int {
 	t := targets[slices.IndexFunc(targets, func(t target) bool { return t.name == name })]
 	var found []int
@@ -71,7 +71,7 @@ func processNamed(name string) []int {
 	return found
 }
 
-// matches compares a command line as /proc has it: words that end with a zero byte.
+// matches compares with a command line of /proc, in which every word ends with a zero byte.
 func (t target) matches(line []byte) bool {
 	words := bytes.Split(bytes.TrimSuffix(line, []byte{0}), []byte{0})
 	if len(words) < len(t.words) {
@@ -89,7 +89,7 @@ func (t target) matches(line []byte) bool {
 	return true
 }
 
-// signalAll sends a signal. A process that has ended needs none.
+// signalAll sends a signal, and ignores processes that have ended.
 func signalAll(pids []int, signal unix.Signal) error {
 	var failed []error
 	for _, pid := range pids {

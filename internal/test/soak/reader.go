@@ -12,17 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readPause makes a reader an ordinary client rather than a load test.
+// readPause makes a reader an ordinary client instead of a load test.
 const readPause = 20 * time.Millisecond
 
-// reader reads, all the while that a step lasts, objects that no client writes
-// meanwhile. A read may fail; what it gives may not differ.
+// reader reads objects during a step that no client writes meanwhile. A read may fail, but must not
+// return wrong data.
 type reader struct {
 	stop context.CancelFunc
 	end  chan error
 }
 
-// reading is an object that is read at a version, and what it must be.
+// reading is an object to read at a version, and its expected content.
 type reading struct {
 	subject, name, version string
 	want                   entry
@@ -36,14 +36,14 @@ func (p *player) startReader(ctx context.Context, s step, before []subject) *rea
 	return r
 }
 
-// finish stops the reader and returns the first read that gave what it must not.
+// finish stops the reader, and returns the first read with wrong data.
 func (r *reader) finish() error {
 	r.stop()
 	return <-r.end
 }
 
-// readings are the objects that the step leaves alone, in the versions that are
-// served before and after it.
+// readings returns the objects that the step does not affect, at the versions that are served
+// before and after it.
 func (p *player) readings(s step, before []subject) []reading {
 	written := map[string]bool{}
 	for _, w := range s.Writes {
@@ -51,7 +51,7 @@ func (p *player) readings(s step, before []subject) []reading {
 	}
 	var all []reading
 	for i, after := range s.After {
-		if i >= len(before) || kindNamed(s.Kind).alone && s.Subject == after.Name {
+		if i >= len(before) || kindNamed(s.Kind).noWrites && s.Subject == after.Name {
 			continue
 		}
 		for name, want := range p.ledger.all(after.Name) {
@@ -78,11 +78,11 @@ func (p *player) readAll(ctx context.Context, all []reading) error {
 				continue
 			}
 			p.reads++
-			now := seen{
+			now := observation{
 				Objects: map[string]entry{each.name: each.want},
 				Reads:   map[string]map[string]read{each.version: {each.name: asRead(object, nil)}},
 			}
-			for _, wrong := range readsDiffer(now, seen{}) {
+			for _, wrong := range readsDiffer(now, observation{}) {
 				return fmt.Errorf("a client that read while the step went on: %s: %s", each.subject, wrong)
 			}
 		}

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// The versions that a CustomResourceDefinition of the run can have. The hub is the
-// first, and never goes.
+// The versions of a CRD. The hub comes first, and is never removed.
 const (
 	hub    = "v1beta1"
 	joined = "v1"
@@ -20,20 +19,20 @@ const (
 
 var versions = []string{hub, joined, nested}
 
-// record is what an object says, whatever version it is read in. A field without
-// a value is absent.
+// record is the content of an object, independent of versions. A zero value means that the field is
+// absent.
 type record struct {
-	// HostPort is host:port, or, written at v1, a host alone: then the other
-	// versions have neither.
+	// HostPort is host:port or, written at v1, only a host, in which case the other versions have
+	// neither.
 	HostPort string
 	Replicas int64
-	// Tags are at v1beta1 only, Note at v1, Timeout at v2.
+	// Tags exist only at v1beta1, Note at v1, Timeout at v2.
 	Tags    []string
 	Note    string
 	Timeout int64
 }
 
-// spec is the record as it is read, and written, at a version.
+// spec returns the record as an object's spec at a version.
 func (r record) spec(version string) map[string]any {
 	spec := map[string]any{}
 	host, port, both := strings.Cut(r.HostPort, ":")
@@ -60,8 +59,8 @@ func (r record) spec(version string) map[string]any {
 	return spec
 }
 
-// overwritten is what a record becomes when a client reads it at a version, puts
-// another in its place and writes that: what only other versions have, stays.
+// overwritten returns the record after a client replaced it at a version. Fields that this version
+// does not have keep their values.
 func (r record) overwritten(version string, by record) record {
 	r.HostPort, r.Replicas = by.HostPort, by.Replicas
 	switch version {
@@ -75,32 +74,32 @@ func (r record) overwritten(version string, by record) record {
 	return r
 }
 
-// ownField is a field that one version alone can express. Objects that are stored in
-// another version hold its value in an annotation.
+// ownField is a field that only one version can express. Objects that are stored at another version
+// preserve it in an annotation.
 type ownField struct {
 	path string
-	// value is what the annotation has, as JSON is read; nil where there is nothing.
+	// value returns the value in the annotation as decoded JSON; nil if absent.
 	value func(record) any
-	// forget takes it out of a record.
+	// forget removes the field from a record.
 	forget func(*record)
 }
 
-// ownFields of the versions that can be removed: the hub never goes.
+// ownFields has no fields of the hub, which is never removed.
 var ownFields = map[string][]ownField{
 	joined: {
 		{".spec.note", func(r record) any { return text(r.Note) }, func(r *record) { r.Note = "" }},
-		{loneHost, func(r record) any { return text(r.lone()) }, func(r *record) { r.HostPort = strings.TrimPrefix(r.HostPort, r.lone()) }},
+		{hostOnlyPath, func(r record) any { return text(r.hostOnly()) }, func(r *record) { r.HostPort = strings.TrimPrefix(r.HostPort, r.hostOnly()) }},
 	},
 	nested: {
 		{".spec.timeoutSeconds", func(r record) any { return number(r.Timeout) }, func(r *record) { r.Timeout = 0 }},
 	},
 }
 
-// loneHost is the path of a host without a port, which only v1 can express.
-const loneHost = ".spec.hostPort"
+// hostOnlyPath is the path of a host without a port, which only v1 can express.
+const hostOnlyPath = ".spec.hostPort"
 
-// lone is the host of a record that has no port.
-func (r record) lone() string {
+// hostOnly returns the host of a record without a port.
+func (r record) hostOnly() string {
 	if strings.Contains(r.HostPort, ":") {
 		return ""
 	}
@@ -121,8 +120,8 @@ func number(value int64) any {
 	return json.Number(strconv.FormatInt(value, 10))
 }
 
-// wouldLose are the fields of which a record has values that would be lost with a
-// version, besides those that are accepted.
+// wouldLose returns the fields whose values would be lost with a version, without the accepted
+// ones.
 func (r record) wouldLose(version string, accepted []string) []string {
 	var paths []string
 	for _, field := range ownFields[version] {
@@ -133,8 +132,7 @@ func (r record) wouldLose(version string, accepted []string) []string {
 	return paths
 }
 
-// without is the record after a version was removed whose accepted losses were taken
-// out of annotations.
+// without returns the record after a version was removed with its accepted losses.
 func (r record) without(version string, accepted []string) record {
 	for _, field := range ownFields[version] {
 		if accepts(accepted, field.path) {
@@ -144,7 +142,7 @@ func (r record) without(version string, accepted []string) record {
 	return r
 }
 
-// accepts reports whether a field, or what it is in, is among acceptedLosses.
+// accepts reports whether acceptedLosses has a field, or a parent of it.
 func accepts(accepted []string, path string) bool {
 	return slices.ContainsFunc(accepted, func(one string) bool { return path == one || strings.HasPrefix(path, one+".") })
 }
@@ -156,7 +154,6 @@ func put[T comparable](spec map[string]any, field string, value T) {
 	}
 }
 
-// list is texts as JSON has them.
 func list(texts []string) []any {
 	all := make([]any, len(texts))
 	for i, text := range texts {

@@ -18,10 +18,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// TestRecordsAreWhatTheRulesMake: the model of objects is written without the
-// operator's code, and comes to the same as its converter by the policy of the
-// run, over the writes of a long sequence.
-func TestRecordsAreWhatTheRulesMake(t *testing.T) {
+// TestRecordsMatchRules: over a long sequence of writes, the model of objects, which does not use
+// the operator's code, equals what the converter makes by the policy of the run.
+func TestRecordsMatchRules(t *testing.T) {
 	converter := converterOfTheRun(t)
 	objects, subjects, compared := map[string][]byte{}, map[string]*subject{"a": {}, "b": {}}, 0
 	for _, s := range stepsOf(3, 400) {
@@ -45,7 +44,7 @@ func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 				if diff := cmp.Diff(want.spec(version), specOf(t, converted)); diff != "" {
 					t.Fatalf("step %d, %s, written at %s, is not at %s what it should be (-want +got):\n%s", s.Number, key, w.Version, version, diff)
 				}
-				if wrong := preservedDiffers(storedAs(t, is, w.Name, version, converted), seen{}); len(wrong) > 0 {
+				if wrong := preservedDiffers(storedAs(t, is, w.Name, version, converted), observation{}); len(wrong) > 0 {
 					t.Fatalf("step %d, %s, written at %s: %q", s.Number, key, w.Version, wrong)
 				}
 			}
@@ -56,15 +55,15 @@ func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 	}
 }
 
-// storedAs observes an object that is stored at a version.
-func storedAs(t *testing.T, is *subject, name, version string, text []byte) seen {
+// storedAs returns an observation with an object that is stored at a version.
+func storedAs(t *testing.T, is *subject, name, version string, text []byte) observation {
 	t.Helper()
 	object := unstructured.Unstructured{Object: decoded(t, text)}
 	held, err := preservedIn(object.GetAnnotations(), crdOf("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seen{
+	return observation{
 		Subject: *is, Objects: map[string]entry{name: {Record: is.Records[name]}}, Stored: map[string]string{name: version},
 		Preserved: map[string]map[string]map[string]any{name: held}}
 }
@@ -94,8 +93,7 @@ func converterOfTheRun(t *testing.T) *conversion.Converter {
 	return converter
 }
 
-// replaced is an object after a client has read it at a version and put another
-// spec in its place.
+// replaced returns an object after a client read it at a version and replaced its spec.
 func replaced(t *testing.T, converter *conversion.Converter, stored []byte, version string, by record) []byte {
 	t.Helper()
 	object := map[string]any{"apiVersion": groupOf("a") + "/" + version, "kind": "CronTab", "metadata": map[string]any{"name": "x"}}

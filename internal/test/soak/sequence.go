@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// hurriesAtMost is how many steps may follow each other without waiting.
+	// hurriesAtMost is the number of consecutive steps without waiting.
 	hurriesAtMost = 3
-	// clientsAtMost write at the same time.
+	// clientsAtMost is the number of concurrent clients.
 	clientsAtMost = 4
-	// objectNames is how many objects a subject can have.
+	// objectNames is the number of objects that a subject can have.
 	objectNames = 24
 )
 
-// sequence makes steps, the same ones for the same seed.
+// sequence generates the steps of a seed.
 type sequence struct {
 	random  *rand.Rand
 	world   *world
@@ -28,17 +28,17 @@ type sequence struct {
 }
 
 func newSequence(seed uint64) *sequence {
-	return &sequence{random: rand.New(rand.NewPCG(seed, seed)), world: newWorld()} //nolint:gosec // it is to be foreseen
+	return &sequence{random: rand.New(rand.NewPCG(seed, seed)), world: newWorld()} //nolint:gosec // it must be reproducible
 }
 
-// choice is a step that is possible.
+// choice is a possible step.
 type choice struct {
 	kind    kind
 	subject *subject
 	details []string
 }
 
-// next makes the step that follows.
+// next returns the next step.
 func (q *sequence) next() step {
 	chosen := q.choose()
 	s := q.begin(chosen.kind.name)
@@ -49,37 +49,36 @@ func (q *sequence) next() step {
 	}
 	if chosen.subject != nil {
 		s.Subject = chosen.subject.Name
-		if chosen.kind.then != nil {
-			chosen.kind.then(chosen.subject, s.Detail)
+		if chosen.kind.apply != nil {
+			chosen.kind.apply(chosen.subject, s.Detail)
 		}
 	}
-	if chosen.kind.lasts {
+	if chosen.kind.timed {
 		s.Seconds = 2 + q.random.IntN(8)
 	}
-	s.Writes = q.writes(before, chosen.kind.alone)
+	s.Writes = q.writes(before, chosen.kind.noWrites)
 	for _, w := range s.Writes {
 		q.world.subject(w.Subject).write(w)
 	}
-	s.Waits = chosen.kind.toRest || q.hurries >= hurriesAtMost || q.random.IntN(100) < 60
+	s.Waits = chosen.kind.waits || q.hurries >= hurriesAtMost || q.random.IntN(100) < 60
 	q.hurries++
 	if s.Waits {
 		q.hurries = 0
 	}
-	q.world.Rests = false
+	q.world.Idle = false
 	if s.Waits {
-		q.world.rest()
+		q.world.becomeIdle()
 	}
 	s.After = q.world.subjects()
 	return s
 }
 
-// begin numbers a step.
 func (q *sequence) begin(kind string) step {
 	q.number++
 	return step{Number: q.number, Kind: kind, Text: fmt.Sprintf("step %d", q.number)}
 }
 
-// finish are the steps after which nothing is left.
+// finish returns steps that remove every subject.
 func (q *sequence) finish() []step {
 	var steps []step
 	for _, subject := range q.world.Subjects {
@@ -93,7 +92,7 @@ func (q *sequence) finish() []step {
 		}
 		for _, name := range names {
 			s := q.begin(name)
-			kindNamed(name).then(subject, "")
+			kindNamed(name).apply(subject, "")
 			s.Subject, s.Waits, s.After = subject.Name, true, q.world.subjects()
 			steps = append(steps, s)
 		}
@@ -101,12 +100,12 @@ func (q *sequence) finish() []step {
 	return steps
 }
 
-// choose draws by the weights of what is possible.
+// choose picks one of the possible steps at random, by weight.
 func (q *sequence) choose() choice {
 	var possible []choice
 	sum := 0
 	for _, k := range kinds {
-		if k.fromRest && !q.world.Rests {
+		if k.whenIdle && !q.world.Idle {
 			continue
 		}
 		for _, s := range q.affected(k) {
@@ -125,7 +124,7 @@ func (q *sequence) choose() choice {
 	return possible[len(possible)-1]
 }
 
-// affected are the subjects that a kind can happen to.
+// affected returns the subjects that a kind can apply to.
 func (q *sequence) affected(k kind) []*subject {
 	if k.cluster {
 		return []*subject{nil}
@@ -133,10 +132,10 @@ func (q *sequence) affected(k kind) []*subject {
 	return q.world.Subjects
 }
 
-// writes draws what clients do meanwhile, in versions that are served before and
-// after the step. An object has one client that puts or deletes it at most, and any
-// number that give it labels unless it is deleted. One that keeps a version has labels
-// only, so that the version stays until the policy says otherwise.
+// writes picks random writes of clients, at versions that are served before and after the step. At
+// most one client puts or deletes an object, and any number of clients label it, unless it is
+// deleted. An object that keeps a version from being removed is only labelled, so that the version
+// stays until the policy changes.
 func (q *sequence) writes(before map[string]*subject, nobody bool) []write {
 	if nobody {
 		return nil
@@ -148,7 +147,7 @@ func (q *sequence) writes(before map[string]*subject, nobody bool) []write {
 			w, possible := q.write(client, before)
 			object := w.Subject + "/" + w.Name
 			switch {
-			case !possible, w.Do != labelObject && q.world.subject(w.Subject).keeps(w.Name):
+			case !possible, w.Do != labelObject && q.world.subject(w.Subject).blocksRemoval(w.Name):
 				continue
 			case w.Do == labelObject && owned[object+" deleted"], w.Do != labelObject && owned[object], w.Do == deleteObject && named[object]:
 				continue
@@ -184,10 +183,10 @@ func (q *sequence) write(client int, before map[string]*subject) (write, bool) {
 	return w, true
 }
 
-// doings are what clients do, by how often.
+// doings are the operations of clients, by frequency.
 var doings = []writeKind{putObject, putObject, putObject, putObject, labelObject, labelObject, labelObject, deleteObject}
 
-// record draws what an object is to say.
+// record returns a random record.
 func (q *sequence) record(version string) record {
 	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", q.random.IntN(100), 1+q.random.IntN(65535))}
 	if version == joined && q.random.IntN(5) == 0 {
@@ -208,5 +207,5 @@ func (q *sequence) record(version string) record {
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-// sortedKeys are the keys of a map, in a fixed order.
+// sortedKeys returns the sorted keys of a map.
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

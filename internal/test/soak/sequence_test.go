@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// stepsOf are the first steps of a seed.
+// stepsOf returns the first steps of a seed.
 func stepsOf(seed uint64, count int) []step {
 	sequence := newSequence(seed)
 	var steps []step
@@ -25,7 +25,7 @@ func stepsOf(seed uint64, count int) []step {
 	return append(steps, sequence.finish()...)
 }
 
-func TestASeedGivesTheSameStepsEachTime(t *testing.T) {
+func TestSeedIsReproducible(t *testing.T) {
 	if diff := cmp.Diff(stepsOf(7, 500), stepsOf(7, 500)); diff != "" {
 		t.Errorf("the steps of seed 7 differ:\n%s", diff)
 	}
@@ -34,9 +34,8 @@ func TestASeedGivesTheSameStepsEachTime(t *testing.T) {
 	}
 }
 
-// TestEverythingComes: no kind is shut out by the conditions of another, and
-// neither is anything that it can do.
-func TestEverythingComes(t *testing.T) {
+// TestAllVariantsOccur: no kind, and no variant of one, is impossible because of the preconditions.
+func TestAllVariantsOccur(t *testing.T) {
 	came := map[string]bool{}
 	for seed := range uint64(10) {
 		for _, s := range stepsOf(seed, 1000) {
@@ -81,8 +80,8 @@ func prefixed(prefix string, texts []string) []string {
 	return all
 }
 
-// TestKindsComeByTheirWeights compares those that are always possible.
-func TestKindsComeByTheirWeights(t *testing.T) {
+// TestFrequencyOfKinds compares kinds that are always possible.
+func TestFrequencyOfKinds(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range stepsOf(1, 20000) {
 		count[s.Kind]++
@@ -96,13 +95,13 @@ func TestKindsComeByTheirWeights(t *testing.T) {
 	}
 }
 
-// TestStepsAreWithinReason looks at what an API server would refuse, and what
-// users are told not to do.
-func TestStepsAreWithinReason(t *testing.T) {
+// TestStepsAreAllowed: no step is something that an API server rejects, or that the documentation
+// tells users not to do.
+func TestStepsAreAllowed(t *testing.T) {
 	for seed := range uint64(10) {
 		before, rests := newWorld().subjects(), true
 		for _, s := range stepsOf(seed, 1000) {
-			if kindNamed(s.Kind).fromRest && !rests {
+			if kindNamed(s.Kind).whenIdle && !rests {
 				t.Fatalf("seed %d, step %v: the step before is not waited for", seed, s)
 			}
 			for i, is := range s.After {
@@ -130,10 +129,10 @@ func checkSubject(t *testing.T, seed uint64, s step, is subject) {
 	if is.Wanted != "" && is.Wanted != is.Storage || goes(is, is.Storage) {
 		t.Fatalf("seed %d, step %v: %+v stores what the policy does not want to be stored", seed, s, is)
 	}
-	for version, keeper := range is.Kept {
+	for version, blocker := range is.Blocked {
 		if is.Retires[version] != v1alpha1.RetirementRemove || !slices.Contains(is.Versions, version) ||
-			len(is.Records[keeper].wouldLose(version, is.Accepts[version])) == 0 {
-			t.Fatalf("seed %d, step %v: %s keeps %s of %+v, and has nothing that would be lost", seed, s, keeper, version, is)
+			len(is.Records[blocker].wouldLose(version, is.Accepts[version])) == 0 {
+			t.Fatalf("seed %d, step %v: %s keeps %s of %+v, and has nothing that would be lost", seed, s, blocker, version, is)
 		}
 	}
 	if !is.Policy && (is.Paused || is.Suspended || is.Wanted != "" || len(is.Retires) > 0) {
@@ -145,8 +144,8 @@ func goes(is subject, version string) bool {
 	return is.Retires[version] != "" && is.Retires[version] != v1alpha1.RetirementReport
 }
 
-// checkAuthors: what a policy sees to its user lets alone, and what takes the
-// operator is not asked of a policy that is suspended, paused or half done.
+// checkAuthors: the author of a CRD does not change the versions of a policy, and a suspended,
+// paused or busy policy gets no step that it could not perform.
 func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	t.Helper()
 	if s.Subject != is.Name || !before.Exists || s.Kind == "end" {
@@ -175,9 +174,8 @@ func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	}
 }
 
-// TestWhatRestLeaves: who waits knows what the operator has done, unless it was told
-// to do nothing.
-func TestWhatRestLeaves(t *testing.T) {
+// TestRest: after a wait, the operator has finished, unless it is suspended or paused.
+func TestRest(t *testing.T) {
 	cases := map[string]struct {
 		is     subject
 		behind bool
@@ -191,16 +189,17 @@ func TestWhatRestLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.is.Behind, c.is.Unsettled = true, true
 			w := world{Subjects: []*subject{&c.is}}
-			w.rest()
-			if c.is.Unsettled || c.is.Behind != c.behind || !w.Rests {
+			w.becomeIdle()
+			if c.is.Unsettled || c.is.Behind != c.behind || !w.Idle {
 				t.Errorf("the rest is %+v, want it behind: %t, and at rest", c.is, c.behind)
 			}
 		})
 	}
 }
 
-// TestRetiringGoesBothWays: each action says all of what is to be seen of a version.
-func TestRetiringGoesBothWays(t *testing.T) {
+// TestRetirementActions: each action determines the whole state of a version, whatever the previous
+// action was.
+func TestRetirementActions(t *testing.T) {
 	want := map[v1alpha1.RetirementAction]subject{
 		v1alpha1.RetirementReport:    {Versions: []string{hub, joined}, Served: []string{hub, joined}},
 		v1alpha1.RetirementDeprecate: {Versions: []string{hub, joined}, Served: []string{hub, joined}, Deprecated: []string{joined}},
@@ -222,8 +221,8 @@ func TestRetiringGoesBothWays(t *testing.T) {
 	}
 }
 
-// checkWrites: clients write what is served all the while, and no two of them write
-// the same object, but for labels.
+// checkWrites: clients write at versions that are served throughout the step, and no two of them
+// write the same object, except for labels.
 func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 	t.Helper()
 	written, labelled := map[string]int{}, map[string]bool{}
@@ -239,7 +238,7 @@ func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 		} else {
 			written[w.Name]++
 		}
-		if w.Do != labelObject && after.keeps(w.Name) && before.keeps(w.Name) {
+		if w.Do != labelObject && after.blocksRemoval(w.Name) && before.blocksRemoval(w.Name) {
 			t.Fatalf("seed %d, step %v: %s keeps a version, and is written", seed, s, w.Name)
 		}
 		if written[w.Name] > 1 {
@@ -253,9 +252,9 @@ func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 	}
 }
 
-// TestRemovalsEndBothWays: versions go with values that are accepted to be lost, and
-// stay with others, whatever was accepted.
-func TestRemovalsEndBothWays(t *testing.T) {
+// TestRemovalResults: with accepted losses or without, some removals succeed, and some are blocked
+// by values.
+func TestRemovalResults(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(20) {
 		before := newWorld().subjects()
@@ -263,9 +262,9 @@ func TestRemovalsEndBothWays(t *testing.T) {
 			version, action, accepted := readRetirement(s.Detail)
 			i := slices.IndexFunc(s.After, func(is subject) bool { return is.Name == s.Subject })
 			if s.Kind == retirement && action == v1alpha1.RetirementRemove {
-				_, keeper := s.kept()
-				would, _ := before[i].keeper(version, nil)
-				ends[fmt.Sprintf("accepted: %t, some are lost: %t, stays: %t", len(accepted) > 0, would != "" && keeper == "", keeper != "")]++
+				_, blocker := s.blockedRemoval()
+				would, _ := before[i].blocker(version, nil)
+				ends[fmt.Sprintf("accepted: %t, some are lost: %t, stays: %t", len(accepted) > 0, would != "" && blocker == "", blocker != "")]++
 			}
 			before = s.After
 		}
@@ -279,13 +278,13 @@ func TestRemovalsEndBothWays(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsAVersion, and what goes with it.
-func TestWhatKeepsAVersion(t *testing.T) {
+// TestBlockedRemoval: which object blocks a removal, and which values a removal discards.
+func TestBlockedRemoval(t *testing.T) {
 	noted, lone := record{HostPort: "host:80", Note: "note", Timeout: 3}, record{HostPort: "host", Timeout: 3}
 	begin := subject{Versions: versions, Served: versions, Records: map[string]record{"job-1": noted, "job-2": lone}}
 	for detail, c := range map[string]struct {
-		keeper string
-		left   []record
+		blocker string
+		left    []record
 	}{
 		"v1 to Remove":                                         {"job-1", []record{noted, lone}},
 		"v1 to Remove accepting .spec.note":                    {"job-2", []record{noted, lone}},
@@ -297,8 +296,8 @@ func TestWhatKeepsAVersion(t *testing.T) {
 			is := begin.clone()
 			retired(is, detail)
 			version, _, _ := readRetirement(detail)
-			if is.Kept[version] != c.keeper || slices.Contains(is.Versions, version) != (c.keeper != "") || slices.Contains(is.Served, version) != (c.keeper != "") {
-				t.Errorf("%q keeps %s of %+v, want %q", is.Kept[version], version, is, c.keeper)
+			if is.Blocked[version] != c.blocker || slices.Contains(is.Versions, version) != (c.blocker != "") || slices.Contains(is.Served, version) != (c.blocker != "") {
+				t.Errorf("%q keeps %s of %+v, want %q", is.Blocked[version], version, is, c.blocker)
 			}
 			if diff := cmp.Diff(c.left, []record{is.Records["job-1"], is.Records["job-2"]}); diff != "" {
 				t.Errorf("the rest (-want +got):\n%s", diff)
@@ -306,7 +305,7 @@ func TestWhatKeepsAVersion(t *testing.T) {
 			ledger := newLedger()
 			ledger.put("a", "job-1", joined, noted)
 			ledger.put("b", "job-1", joined, noted)
-			if c.keeper == "" {
+			if c.blocker == "" {
 				ledger.discard("a", version, is.Accepts[version])
 			}
 			for subject, want := range map[string]record{"a": c.left[0], "b": noted} {
@@ -324,14 +323,14 @@ func TestWhatKeepsAVersion(t *testing.T) {
 	}
 }
 
-// TestStaleHostsAreNotCertain: whether an annotation still has a host that was
-// overwritten, the model cannot tell, and so it does not say what a removal comes to.
-func TestStaleHostsAreNotCertain(t *testing.T) {
+// TestStaleHosts: the model cannot tell whether an annotation still has an overwritten host, and
+// then does not predict the result of a removal.
+func TestStaleHosts(t *testing.T) {
 	is := &subject{Versions: versions, Served: versions}
 	certain := func(want bool, accepted ...string) {
 		t.Helper()
-		if keeper, got := is.keeper(joined, accepted); got != want || keeper != "" {
-			t.Errorf("%q keeps v1 of %+v, certainly: %t; want %t", keeper, is, got, want)
+		if blocker, got := is.blocker(joined, accepted); got != want || blocker != "" {
+			t.Errorf("%q keeps v1 of %+v, certainly: %t; want %t", blocker, is, got, want)
 		}
 	}
 	put := func(version, host string) {
@@ -340,14 +339,14 @@ func TestStaleHostsAreNotCertain(t *testing.T) {
 	put(joined, "host")
 	put(hub, "host:80")
 	certain(false)
-	certain(true, loneHost)
+	certain(true, hostOnlyPath)
 	put(hub, "host:81")
 	certain(false)
 	put(joined, "host:82")
 	certain(true)
 	put(joined, "host")
 	put(nested, "host:83")
-	retired(is, removalOf(joined, []string{".spec.note", loneHost}))
+	retired(is, removalOf(joined, []string{".spec.note", hostOnlyPath}))
 	certain(true)
 	put(joined, "host")
 	is.write(write{Do: deleteObject, Name: "job"})
@@ -355,7 +354,7 @@ func TestStaleHostsAreNotCertain(t *testing.T) {
 	certain(true)
 }
 
-func TestNothingIsLeftInTheEnd(t *testing.T) {
+func TestFinishRemovesAll(t *testing.T) {
 	for seed := range uint64(50) {
 		steps := stepsOf(seed, 40)
 		last := steps[len(steps)-1]
@@ -365,7 +364,7 @@ func TestNothingIsLeftInTheEnd(t *testing.T) {
 	}
 }
 
-func TestAStepReadsLikeASentence(t *testing.T) {
+func TestStepString(t *testing.T) {
 	s := step{Number: 3, Kind: "stop", Detail: "etcd", Seconds: 4, Writes: []write{
 		{Client: 0, Do: putObject, Subject: "a", Name: "job-01", Version: "v1"},
 		{Client: 2, Do: labelObject, Subject: "b", Name: "job-02", Version: "v2"},

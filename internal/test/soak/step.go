@@ -9,34 +9,34 @@ import (
 	"strings"
 )
 
-// step is one thing that happens, and what clients write meanwhile.
+// step is one action or failure, and the writes of clients during it.
 type step struct {
 	Number int
 	Kind   string
-	// Subject is what it happens to; empty for the cluster as a whole.
+	// Subject is the affected subject; empty for the whole cluster.
 	Subject string
-	// Detail says what exactly, in the words of its kind.
+	// Detail is the variant of the kind.
 	Detail string
-	// Text is new in every step, for fields of which any change counts.
+	// Text is unique per step, for fields such as triggers.
 	Text string
-	// Seconds that it lasts, where it lasts.
+	// Seconds is the duration, for kinds that have one.
 	Seconds int
 	Writes  []write
-	// After is what the subjects should be then.
+	// After is the state of the model after the step.
 	After []subject
-	// Waits tells that the next step comes once the cluster has come to rest.
+	// Waits is set if the next step waits until nothing changes any more.
 	Waits bool
 }
 
-// write is what one client does with one object.
+// write is one operation of a client on an object.
 type write struct {
 	Client        int
 	Subject, Name string
 	Version       string
 	Do            writeKind
-	// Record is put in place of the object's own.
+	// Record replaces the record of the object.
 	Record record
-	// Label is given to the object under the client's name.
+	// Label is the key of the label, named after the client.
 	Label string
 }
 
@@ -45,13 +45,13 @@ type writeKind string
 const (
 	// putObject creates an object, or reads it and writes another record in its place.
 	putObject writeKind = "put"
-	// labelObject patches a label. Several clients may do it at once.
+	// labelObject patches a label. Several clients may do that at the same time.
 	labelObject writeKind = "label"
-	// deleteObject deletes an object that may not exist.
+	// deleteObject deletes an object, which may not exist.
 	deleteObject writeKind = "delete"
 )
 
-// String is the step in one line.
+// String returns the step in one line.
 func (s step) String() string {
 	words := []string{fmt.Sprintf("%3d  %s", s.Number, s.Kind)}
 	for _, word := range []string{s.Subject, s.Detail} {
@@ -66,8 +66,8 @@ func (s step) String() string {
 	if len(s.Writes) > 0 {
 		line += "; meanwhile " + s.clients()
 	}
-	if version, keeper := s.kept(); keeper != "" {
-		line += "; " + version + " stays, as " + keeper + " has values of it"
+	if version, blocker := s.blockedRemoval(); blocker != "" {
+		line += "; " + version + " stays, as " + blocker + " has values of it"
 	}
 	if !s.Waits {
 		line += "; without waiting"
@@ -75,17 +75,17 @@ func (s step) String() string {
 	return line
 }
 
-// kept is a version that is to be removed by this step, and the object that keeps it;
-// no object where it goes.
-func (s step) kept() (version, keeper string) {
+// blockedRemoval returns the version that this step is to remove, and the object that blocks the removal, if
+// any.
+func (s step) blockedRemoval() (version, blocker string) {
 	if s.Kind != retirement {
 		return "", ""
 	}
 	version, _, _ = readRetirement(s.Detail)
-	return version, s.subject().Kept[version]
+	return version, s.subject().Blocked[version]
 }
 
-// clients says who writes what: "client 0 puts a/x at v1".
+// clients describes the writes: "client 0 puts a/x at v1".
 func (s step) clients() string {
 	var says []string
 	for _, w := range s.Writes {
@@ -94,7 +94,7 @@ func (s step) clients() string {
 	return strings.Join(says, ", ")
 }
 
-// subject is what the step's subject should be after it.
+// subject returns the subject of the step as it should be afterwards.
 func (s step) subject() subject {
 	return s.After[slices.IndexFunc(s.After, func(each subject) bool { return each.Name == s.Subject })]
 }

@@ -10,79 +10,73 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// world is what the cluster should look like after the steps so far. It is known
-// from the steps alone.
+// world is the expected state of the cluster, computed from the steps alone.
 type world struct {
 	Subjects []*subject
-	// Rests tells that the step before was waited for: nothing goes on any more.
-	Rests bool
+	// Idle is set if the previous step was waited for, so that nothing changes any more.
+	Idle bool
 }
 
 // subject is one CustomResourceDefinition and its policy.
 type subject struct {
 	// Name is the first part of its group.
 	Name string
-	// Exists tells whether there is a CustomResourceDefinition, and Policy whether a
-	// policy.
+	// Exists is set if the CRD exists, Policy if the policy exists.
 	Exists, Policy bool
-	// Versions are those of the CustomResourceDefinition; among them those that are
-	// served, those that API servers warn of, and the one that is stored.
+	// Versions are the versions of the CRD, Served and Deprecated subsets of them.
 	Versions, Served, Deprecated []string
 	Storage                      string
-	// Wanted is spec.storageVersion of the policy, and Retires its spec.retirement.
+	// Wanted is spec.storageVersion of the policy, Retires its spec.retirement.
 	Wanted  string
 	Retires map[string]v1alpha1.RetirementAction
-	// Accepts are the acceptedLosses in it, and Kept the versions that are to be removed
-	// and stay: by the object that has a value which would be lost with them.
+	// Accepts are the acceptedLosses by version. Blocked are the versions whose removal is blocked,
+	// with the object whose value would be lost.
 	Accepts map[string][]string
-	Kept    map[string]string
-	// Records are what clients have written, by object. Stale are the objects that had a
-	// host alone, which was overwritten at another version than v1: a write to a stored
-	// object at its own version converts nothing, so that the annotation may still have it.
+	Blocked map[string]string
+	// Records are the writes of clients, by object. Stale are objects with a host but no port that
+	// was overwritten at a version other than v1: the API server does not convert a write at the
+	// stored version, so that the annotation may still have the host.
 	Records map[string]record
 	Stale   map[string]bool
-	// Paused are the migrations, and Suspended all of the policy.
+	// Paused is set if migrations are paused, Suspended if the policy is suspended.
 	Paused, Suspended bool
-	// Unsettled tells that the operator has yet to do what it would not do suspended,
-	// and without which the model would not know what the cluster looks like.
+	// Unsettled is set if the operator has pending work that a suspended policy would stop, and
+	// without which the model cannot predict the cluster.
 	Unsettled bool
-	// Behind tells that objects may be stored in a version that is not the storage version.
+	// Behind is set if objects may be stored at another version than the storage version.
 	Behind bool
-	// Overwrites of spec.conversion since the policy was changed last: the operator
-	// undoes no more than five within ten minutes.
+	// Overwrites counts overwrites of spec.conversion since the last change of the policy: the
+	// operator reverts at most five in ten minutes.
 	Overwrites int
 }
 
-// subjectNames are the CustomResourceDefinitions of a run.
 var subjectNames = []string{"a", "b"}
 
 func newWorld() *world {
-	w := &world{Rests: true}
+	w := &world{Idle: true}
 	for _, name := range subjectNames {
 		w.Subjects = append(w.Subjects, &subject{Name: name})
 	}
 	return w
 }
 
-// subject with a name.
 func (w *world) subject(name string) *subject {
 	return w.Subjects[slices.IndexFunc(w.Subjects, func(s *subject) bool { return s.Name == name })]
 }
 
-// keeps reports whether an object keeps a version.
-func (s *subject) keeps(name string) bool {
-	return slices.Contains(slices.Collect(maps.Values(s.Kept)), name)
+// blocksRemoval reports whether an object blocks the removal of a version.
+func (s *subject) blocksRemoval(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(s.Blocked)), name)
 }
 
-// group of the CustomResourceDefinition.
 func (s *subject) group() string { return groupOf(s.Name) }
 
 func groupOf(name string) string { return name + ".soak.example.com" }
 
-// crdOf is the name of the CustomResourceDefinition, and of the policy.
+// crdOf returns the name of the CRD, which is also the name of the policy.
 func crdOf(name string) string { return "crontabs." + groupOf(name) }
 
-// subjects are copies of all.
+// subjects returns copies of all subjects.
 func (w *world) subjects() []subject {
 	var all []subject
 	for _, s := range w.Subjects {
@@ -91,23 +85,22 @@ func (w *world) subjects() []subject {
 	return all
 }
 
-// clone keeps what a subject is now.
 func (s *subject) clone() *subject {
 	copied := *s
 	copied.Versions, copied.Served, copied.Deprecated = slices.Clone(s.Versions), slices.Clone(s.Served), slices.Clone(s.Deprecated)
-	copied.Retires, copied.Accepts, copied.Kept = maps.Clone(s.Retires), maps.Clone(s.Accepts), maps.Clone(s.Kept)
+	copied.Retires, copied.Accepts, copied.Blocked = maps.Clone(s.Retires), maps.Clone(s.Accepts), maps.Clone(s.Blocked)
 	copied.Records, copied.Stale = maps.Clone(s.Records), maps.Clone(s.Stale)
 	return &copied
 }
 
-// write is what a client has done to an object.
+// write applies a client's write.
 func (s *subject) write(w write) {
 	before := s.Records[w.Name]
 	switch w.Do {
 	case putObject:
 		after := before.overwritten(w.Version, w.Record)
 		s.Records = set(s.Records, w.Name, after)
-		s.Stale = set(s.Stale, w.Name, w.Version != joined && (s.Stale[w.Name] || before.lone() != ""))
+		s.Stale = set(s.Stale, w.Name, w.Version != joined && (s.Stale[w.Name] || before.hostOnly() != ""))
 	case deleteObject:
 		delete(s.Records, w.Name)
 		delete(s.Stale, w.Name)
@@ -115,9 +108,9 @@ func (s *subject) write(w write) {
 	}
 }
 
-// keeper is an object that keeps a version: it has a value that would be lost with it.
-// It is not certain where there is none but perhaps a stale one.
-func (s *subject) keeper(version string, accepted []string) (name string, certain bool) {
+// blocker returns an object with a value that would be lost with the version. If the only such value
+// may be stale, certain is false.
+func (s *subject) blocker(version string, accepted []string) (name string, certain bool) {
 	stale := false
 	for _, name := range sortedKeys(s.Records) {
 		if len(s.Records[name].wouldLose(version, accepted)) > 0 {
@@ -125,20 +118,20 @@ func (s *subject) keeper(version string, accepted []string) (name string, certai
 		}
 		stale = stale || s.Stale[name]
 	}
-	return "", version != joined || !stale || accepts(accepted, loneHost)
+	return "", version != joined || !stale || accepts(accepted, hostOnlyPath)
 }
 
-// discard is what the removal of a version leaves of the objects.
+// discard applies the removal of a version to the objects.
 func (s *subject) discard(version string) {
 	for name, is := range s.Records {
 		s.Records[name] = is.without(version, s.Accepts[version])
 	}
-	if version == joined && accepts(s.Accepts[version], loneHost) {
+	if version == joined && accepts(s.Accepts[version], hostOnlyPath) {
 		s.Stale = nil
 	}
 }
 
-// set adds to a map that may be nil.
+// set adds an entry to a map, which may be nil.
 func set[V any](all map[string]V, key string, value V) map[string]V {
 	if all == nil {
 		all = map[string]V{}
@@ -147,27 +140,26 @@ func set[V any](all map[string]V, key string, value V) map[string]V {
 	return all
 }
 
-// active reports whether there is a policy that changes things.
+// active reports whether the policy exists and is not suspended.
 func (s *subject) active() bool { return s.Policy && !s.Suspended }
 
-// rest is what a step leaves that is waited for.
-func (w *world) rest() {
-	w.Rests = true
+// becomeIdle applies a wait until nothing changes any more.
+func (w *world) becomeIdle() {
+	w.Idle = true
 	for _, s := range w.Subjects {
 		s.Unsettled = false
 		s.Behind = s.Behind && (!s.active() || s.Paused)
 	}
 }
 
-// with is a set of versions and one more, and none of them twice.
+// with adds a version to a set of versions.
 func with(set []string, version string) []string { return ordered(append(slices.Clone(set), version)) }
 
-// without are the texts but one.
 func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(each string) bool { return each == one })
 }
 
-// ordered are the versions of a set, as the CustomResourceDefinition lists them.
+// ordered sorts versions like the CRD.
 func ordered(set []string) []string {
 	return slices.DeleteFunc(slices.Clone(versions), func(version string) bool { return !slices.Contains(set, version) })
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestArgoCDHealth runs the health script on every combination of what it reads.
-// That the conditions themselves are right is checked where the operator makes them.
+// TestArgoCDHealth runs the health script on every combination of its inputs. Other tests check the
+// conditions themselves.
 func TestArgoCDHealth(t *testing.T) {
 	script := healthScript(t)
 	for ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Suspended") {
@@ -54,12 +54,12 @@ func TestArgoCDHealthOfNew(t *testing.T) {
 
 const notProcessed = "the operator has not processed this policy yet"
 
-// condition is one of a policy; it does not exist if its kind is empty.
+// condition is a condition of a policy; it is missing if kind is empty.
 type condition struct{ kind, status, reason string }
 
 func (c condition) message() string { return c.kind + " is " + c.status + ": " + c.reason }
 
-// conditions are the forms that a condition can have.
+// conditions returns the possible forms of a condition.
 func conditions(kind string, reasons ...string) func(func(condition) bool) {
 	return func(yield func(condition) bool) {
 		if !yield(condition{}) {
@@ -107,7 +107,7 @@ func wanted(ready, stalled, blocked condition, deleting bool) (health, message s
 	return "Progressing", ready.message()
 }
 
-// healthScript is the script of the documentation.
+// healthScript returns the documented script.
 func healthScript(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../api/docs/gitops.md")
@@ -129,7 +129,7 @@ func healthScript(t *testing.T) string {
 	return script
 }
 
-// run returns what Argo CD reads, with the interpreter that it uses.
+// run runs the script with Argo CD's interpreter, and returns its result.
 func run(t *testing.T, script string, object map[string]any) (health, message string) {
 	t.Helper()
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
@@ -147,7 +147,7 @@ func run(t *testing.T, script string, object map[string]any) (health, message st
 	return lua.LVAsString(answer.RawGetString("status")), lua.LVAsString(answer.RawGetString("message"))
 }
 
-// luaValue is a value of an object as Argo CD hands it to scripts.
+// luaValue converts a value like Argo CD does for scripts.
 func luaValue(state *lua.LState, value any) lua.LValue {
 	switch value := value.(type) {
 	case map[string]any:

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standards tests what other projects read and require of what the operator
-// writes, with their own code: Argo CD's interpreter runs the health script of
-// api/docs/gitops.md, and Kubernetes' Pod Security admission judges every pod.
+// Package standards checks the operator's output with the code of other projects: Argo CD's
+// interpreter runs the health script of api/docs/gitops.md on statuses, and Kubernetes' Pod
+// Security admission checks every pod.
 package standards

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPodsAreRestricted: every pod satisfies the restricted Pod Security Standard, as
-// Kubernetes itself judges it. The pods are those that the planner's tests record.
+// TestPodsAreRestricted: every pod that the planner's tests record satisfies the restricted Pod
+// Security Standard, by Kubernetes' own check.
 func TestPodsAreRestricted(t *testing.T) {
 	text, err := os.ReadFile("../../plan/testdata/pods.yaml")
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// Pod says where a pod runs.
+// Pod is the name and the place of a pod.
 type Pod struct {
 	Name, IP string
-	// Node is empty where deleted pods are to be gone at once: no kubelet ends them.
+	// Node is empty if a deletion removes the pod immediately, as no kubelet terminates it.
 	Node string
 }
 
-// RunPod plays Deployment controller and kubelet: it creates a pod of a Deployment, which
-// runs and is ready, unless there is one of that name.
+// RunPod acts as Deployment controller and kubelet: it creates a running and ready pod of a
+// Deployment, unless the pod exists.
 func RunPod(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, as Pod) {
 	tb.Helper()
 	template := deployment.Spec.Template.DeepCopy()
@@ -44,7 +44,7 @@ func RunPod(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, 
 	expect.NoError(tb, writer.Status().Update(tb.Context(), pod))
 }
 
-// RolledOut says of a Deployment that it has that many pods, all of them as it asks for.
+// RolledOut sets the status of a Deployment to replicas pods, all up to date.
 func RolledOut(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, replicas int32) {
 	tb.Helper()
 	base := deployment.DeepCopy()
@@ -53,8 +53,8 @@ func RolledOut(tb testing.TB, writer client.Client, deployment *appsv1.Deploymen
 	expect.NoError(tb, writer.Status().Patch(tb.Context(), deployment, client.MergeFrom(base)))
 }
 
-// Expose puts an address, and the ports by which API servers call it, behind a Service.
-// The EndpointSlice has these labels besides.
+// Expose adds an address, and the ports that API servers call, to a Service. labels are additional
+// labels of the EndpointSlice.
 func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, labels map[string]string, address string, ports map[string]int32) {
 	tb.Helper()
 	labels = maps.Clone(labels)

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testenv starts the API servers of integration tests: a real kube-apiserver and
-// the etcd behind it, and no controllers, so that only the test acts.
+// Package testenv starts API servers for integration tests: a real kube-apiserver with etcd, and
+// without controllers, so that only the test acts.
 package testenv
 
 import (
@@ -23,36 +23,35 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// Options say how an API server is started. The zero value is an empty one.
+// Options configure an API server. The zero value starts an empty one.
 type Options struct {
-	// CRDs are files and folders with CustomResourceDefinitions that are created. Those
-	// of the operator are in OperatorCRDs. Relative paths start at the root of the
-	// repository.
+	// CRDs are files and folders with CustomResourceDefinitions to create. Relative paths start at
+	// the root of the repository. OperatorCRDs has those of the operator.
 	CRDs []string
-	// NoWatchCache has every read come from etcd, and convert when a client asks.
+	// NoWatchCache makes the API server read from etcd, and convert, for every request.
 	NoWatchCache bool
-	// StorageMigrations has Kubernetes before 1.37 serve its own migrations, which it does
-	// not by default.
+	// StorageMigrations enables StorageVersionMigration, which Kubernetes before 1.37 disables by
+	// default.
 	StorageMigrations bool
-	// Arguments are further ones of kube-apiserver.
+	// Arguments are additional flags of kube-apiserver.
 	Arguments map[string]string
 }
 
-// OperatorCRDs is the folder with the CustomResourceDefinition of policies.
+// OperatorCRDs is the folder with the CustomResourceDefinition of ConversionPolicy.
 const OperatorCRDs = "config/crd/bases"
 
-// Server is an API server that runs.
+// Server is a running API server.
 type Server struct {
 	*envtest.Environment
-	// Kubeconfig is an administrator's. Its client waits for no quota and logs no warnings.
+	// Kubeconfig has administrator rights, no client-side rate limit, and ignores warnings.
 	Kubeconfig *rest.Config
-	// Client is the administrator's, past all caches.
+	// Client uses Kubeconfig, without a cache.
 	Client client.WithWatch
-	// Etcd holds what the API server stores.
+	// Etcd reads and writes the stored objects.
 	Etcd etcd.Client
 }
 
-// Start starts an API server. Its caller stops it with Stop.
+// Start starts an API server. The caller stops it with Stop.
 func Start(options Options) (*Server, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run make integration")
@@ -98,7 +97,7 @@ func (o Options) environment() (*envtest.Environment, error) {
 	return environment, nil
 }
 
-// Root is the root of the repository.
+// Root returns the root of the repository.
 func Root() (string, error) {
 	folder, err := os.Getwd()
 	for ; err == nil; folder = filepath.Dir(folder) {
@@ -112,7 +111,7 @@ func Root() (string, error) {
 	return "", err
 }
 
-// For starts an API server for one test, which ends with it.
+// For starts an API server for one test, and stops it when the test ends.
 func For(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s, err := Start(options)
@@ -125,7 +124,7 @@ func For(tb testing.TB, options Options) *Server {
 	return s
 }
 
-// KubeconfigFile writes a kubeconfig for programs: the administrator's, or a user's.
+// KubeconfigFile writes a kubeconfig file for the administrator, or for the given user.
 func (s *Server) KubeconfigFile(tb testing.TB, user ...envtest.User) string {
 	tb.Helper()
 	text := s.KubeConfig
@@ -140,9 +139,9 @@ func (s *Server) KubeconfigFile(tb testing.TB, user ...envtest.User) string {
 	return file
 }
 
-// Main runs the tests of a package on one API server, atOnce of them at once, which is
-// more than there are processors where they wait more than they work; with 0 as many as
-// go test says. prepare makes what the tests have in common, and returns what ends it.
+// Main runs the tests of a package on one API server, atOnce of them in parallel: more than there
+// are processors if they mostly wait, or 0 for the default of go test. prepare sets up what the
+// tests share, and returns a function that ends it.
 func Main(m *testing.M, atOnce int, options Options, prepare func(*Server) (end func() error, err error)) {
 	Parallel(atOnce)
 	os.Exit(run(m, options, prepare))
@@ -170,7 +169,7 @@ func failed(err error) int {
 	return 1
 }
 
-// Parallel sets how many tests of this package run at once, for a TestMain.
+// Parallel sets how many tests of this package run in parallel. TestMain calls it.
 func Parallel(atOnce int) {
 	flag.Parse()
 	if atOnce == 0 {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installed are the objects of config/default.
+// installed returns the objects of config/default.
 func installed(t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	objects, err := renderObjects(filepath.Join(root, "config", "default"), defaultImage)
@@ -27,7 +27,7 @@ func installed(t *testing.T) []unstructured.Unstructured {
 	return objects
 }
 
-// bundle/ is what config/ makes now.
+// TestBundleIsUpToDate: bundle/ matches config/.
 func TestBundleIsUpToDate(t *testing.T) {
 	want, err := options{root: root}.render()
 	if err != nil {
@@ -52,7 +52,7 @@ func TestBundleIsUpToDate(t *testing.T) {
 	}
 }
 
-// OLM gives the manager the Deployment and the rights that config/default gives it.
+// TestInstallsWhatConfigInstalls: OLM creates the same Deployment and rights as config/default.
 func TestInstallsWhatConfigInstalls(t *testing.T) {
 	strategy := load(t).CSV.Spec.InstallStrategy.StrategySpec
 	deployments := map[string]appsv1.DeploymentSpec{}
@@ -83,7 +83,7 @@ func TestInstallsWhatConfigInstalls(t *testing.T) {
 	}
 }
 
-// boundRules are the rules of each account in config/default, by bindings of the kind.
+// boundRules returns the rules of each account in config/default, by bindings of a kind.
 func boundRules(t *testing.T, kind string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	rules := map[string][]rbacv1.PolicyRule{}
@@ -105,8 +105,8 @@ func boundRules(t *testing.T, kind string) map[string][]rbacv1.PolicyRule {
 	return result
 }
 
-// Every other object of config/default is in the bundle unchanged, or of a kind of
-// which notCarried says what is without it.
+// TestCarriesTheRest: every other object of config/default is in the bundle unchanged, or
+// notCarried explains its absence.
 func TestCarriesTheRest(t *testing.T) {
 	carriedObjects := map[string]map[string]any{}
 	for _, object := range load(t).Objects {
@@ -124,7 +124,8 @@ func TestCarriesTheRest(t *testing.T) {
 	}
 }
 
-// saidByCSV are the Deployment, its ServiceAccount, what binds that, and the roles.
+// saidByCSV returns the objects in the ClusterServiceVersion: the Deployment, its ServiceAccount,
+// the bindings of that, and their roles.
 func saidByCSV(t *testing.T) map[string]bool {
 	t.Helper()
 	result := map[string]bool{"Deployment/conversion-operator": true, "ServiceAccount/conversion-operator": true}
@@ -141,7 +142,7 @@ func saidByCSV(t *testing.T) map[string]bool {
 	return result
 }
 
-// What a bundle cannot carry, and what there is to apply beside it, are the same.
+// TestBesidesOLM: config/overlays/olm has exactly the objects that a bundle cannot have.
 func TestBesidesOLM(t *testing.T) {
 	var want, got []string
 	for _, object := range installed(t) {
@@ -163,8 +164,8 @@ func TestBesidesOLM(t *testing.T) {
 	}
 }
 
-// The client that mirrors the bundle into a network of its own mirrors every image that
-// runs, because relatedImages has them all.
+// TestRelatedImages: relatedImages has every image that runs, so that mirroring the bundle mirrors
+// them all.
 func TestRelatedImages(t *testing.T) {
 	csv := load(t).CSV
 	related := map[string]bool{}
@@ -188,7 +189,7 @@ func TestRelatedImages(t *testing.T) {
 	}
 }
 
-// A release passes its version and its image's digest, and they are everywhere.
+// TestRelease: the version and image digest of a release replace the defaults everywhere.
 func TestRelease(t *testing.T) {
 	const image = "registry.example.com/conversion-operator@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	rendered, err := options{root: root, image: image, version: "1.2.3", replaces: "1.2.2"}.render()
@@ -210,8 +211,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// PROJECT, which command lines read, names the kinds that the bundle owns, but for
-// those that are the operator's own.
+// TestProject: PROJECT, which command-line tools read, names the kinds of the bundle, except the
+// operator's internal ones.
 func TestProject(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "PROJECT"))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// name gives the ClusterServiceVersion its version, and what follows from that.
+// name sets the version of the ClusterServiceVersion, and what depends on it.
 func (o options) name(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	if o.version != "" {
 		version, err := semver.Parse(o.version)
@@ -30,7 +30,7 @@ func (o options) name(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	return nil
 }
 
-// describe fills in what consoles show of the kinds: their fields, and examples.
+// describe adds what consoles show of the kinds: descriptors of fields, and examples.
 func (s *source) describe(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	definitions := map[string]apiextensionsv1.CustomResourceDefinition{}
 	for _, object := range newPile(s.objects).takeAll("CustomResourceDefinition") {
@@ -56,7 +56,7 @@ func (s *source) describe(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	return nil
 }
 
-// describeKind describes the fields of the version that is stored.
+// describeKind describes the fields of the storage version.
 func describeKind(kind *operatorsv1alpha1.CRDDescription, definition apiextensionsv1.CustomResourceDefinition) {
 	for _, version := range definition.Spec.Versions {
 		if !version.Storage {
@@ -75,7 +75,7 @@ func describeKind(kind *operatorsv1alpha1.CRDDescription, definition apiextensio
 	}
 }
 
-// encodeCSV writes the ClusterServiceVersion without what only the cluster knows.
+// encodeCSV encodes the ClusterServiceVersion without its status.
 func encodeCSV(csv *operatorsv1alpha1.ClusterServiceVersion) ([]byte, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {
@@ -85,7 +85,7 @@ func encodeCSV(csv *operatorsv1alpha1.ClusterServiceVersion) ([]byte, error) {
 	return encode(withoutNulls(object))
 }
 
-// withoutNulls removes the timestamps that Go's types write where there is none.
+// withoutNulls removes null timestamps, which Go's types encode.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

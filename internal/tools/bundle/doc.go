@@ -1,26 +1,24 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bundle writes bundle/, from which the Operator Lifecycle Manager
-// installs the operator. `make bundle` runs it.
+// Command bundle writes bundle/, from which the Operator Lifecycle Manager installs the operator.
+// `make bundle` runs it.
 //
-// Everything in a bundle comes from somewhere else, and is written nowhere twice:
+// The content of a bundle is generated from other files:
 //
-//   - what is installed, from config/manifests, which is config/default;
-//   - what only catalogues want to know, from the ClusterServiceVersion in
-//     config/manifests/bases and the icon beside it;
+//   - the installation, from config/manifests, which is config/default;
+//   - data for catalogues, from the ClusterServiceVersion in config/manifests/bases and the icon beside it;
 //   - the descriptors of fields, from the schema of ConversionPolicy;
 //   - the examples, from config/samples;
 //   - the tests of the Operator SDK, from config/scorecard.
 //
-// OLM makes Deployments, ServiceAccounts and roles itself, as the
-// ClusterServiceVersion says (install.go). Objects of other kinds are files beside
-// it, where OLM knows the kind (objects.go). What a bundle cannot carry is named
-// there too: a new kind in config/ is an error until a client decides.
+// OLM creates Deployments, ServiceAccounts and roles from the ClusterServiceVersion (install.go).
+// Objects of other kinds are separate files, if OLM supports the kind (objects.go), which also
+// lists what a bundle cannot have. A new kind in config/ is an error until it is in one of the
+// lists.
 //
-// The tests hold bundle/ against the Operator Framework's own validators, against
-// what its scorecard looks at, and against config/.
+// The tests compare bundle/ with the Operator Framework's validators, its scorecard, and config/.
 //
-// It is a module of its own, so that the libraries of the Operator Framework are
-// not among those of the operator.
+// The command is a module of its own, so that the libraries of the Operator Framework are no
+// dependencies of the operator.
 package main

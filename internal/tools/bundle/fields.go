@@ -13,11 +13,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// field is what consoles show of one field.
+// field is the console's description of one field.
 type field struct {
 	path, title, description string
-	// widgets are x-descriptors: how a console lets people edit or see it. From
-	// openshift/console, frontend/packages/operator-lifecycle-manager/src/components/descriptors/types.ts.
+	// widgets are x-descriptors: how a console shows or edits the field. From openshift/console,
+	// frontend/packages/operator-lifecycle-manager/src/components/descriptors/types.ts.
 	widgets []string
 }
 
@@ -26,7 +26,7 @@ const (
 	resource = "urn:alm:descriptor:io.kubernetes:"
 )
 
-// setting and state are how fields of a spec and of a status are shown.
+// setting and state return the widgets of fields of a spec and of a status.
 func setting(name string, schema apiextensionsv1.JSONSchemaProps) []string {
 	if special, ok := settings[name]; ok {
 		return []string{special}
@@ -54,7 +54,7 @@ func state(name string, schema apiextensionsv1.JSONSchemaProps) []string {
 	return []string{widget + "text"}
 }
 
-// settings are fields that are more than their type tells.
+// settings are fields whose type does not imply the widget.
 var settings = map[string]string{
 	"resources":          widget + "resourceRequirements",
 	"replicas":           widget + "podCount",
@@ -65,8 +65,7 @@ var settings = map[string]string{
 	"namespace":          resource + "Namespace",
 }
 
-// kubernetes are fields whose types are Kubernetes' own, which has documented the
-// fields in them.
+// kubernetes are fields with types of Kubernetes, whose fields need no description.
 var kubernetes = map[string]bool{
 	"affinity": true, "env": true, "nodeSelector": true, "resources": true, "tolerations": true, "topologySpreadConstraints": true,
 }
@@ -82,7 +81,7 @@ func choices(enum []apiextensionsv1.JSON) []string {
 	return result
 }
 
-// describeFields describes every field, those in a list as of its first element.
+// describeFields describes every field. A field in a list is described for its first element.
 func describeFields(schema apiextensionsv1.JSONSchemaProps, show func(string, apiextensionsv1.JSONSchemaProps) []string) []field {
 	var result []field
 	var walk func(path string, schema apiextensionsv1.JSONSchemaProps)
@@ -105,7 +104,7 @@ func describeFields(schema apiextensionsv1.JSONSchemaProps, show func(string, ap
 	return result
 }
 
-// title makes Max Writes Per Second of maxWritesPerSecond.
+// title returns Max Writes Per Second for maxWritesPerSecond.
 func title(name string) string {
 	var words []string
 	letters, start := []rune(name), 0
@@ -125,7 +124,7 @@ func startsWord(letters []rune, i int) bool {
 	return !unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])
 }
 
-// capital writes a word with a capital letter, and what is short for something in capitals.
+// capital capitalises a word, and writes abbreviations in upper case.
 func capital(word string) string {
 	switch word {
 	case "api", "ca", "crd", "uid", "url":

@@ -13,8 +13,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// install has OLM make the Deployments, the ServiceAccounts that they run as, and
-// the roles that are bound to those. It returns the objects that are left.
+// install adds the Deployments, their ServiceAccounts and the roles that are bound to those to the
+// ClusterServiceVersion. It returns the remaining objects.
 func (s *source) install(csv *operatorsv1alpha1.ClusterServiceVersion) []unstructured.Unstructured {
 	left := newPile(s.objects)
 	spec := operatorsv1alpha1.StrategyDetailsDeployment{}
@@ -41,14 +41,13 @@ func permissions(account string, rules []rbacv1.PolicyRule) []operatorsv1alpha1.
 	return []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules}}
 }
 
-// pile is a list of objects to take from.
 type pile struct{ objects []unstructured.Unstructured }
 
 func newPile(objects []unstructured.Unstructured) *pile {
 	return &pile{objects: append([]unstructured.Unstructured(nil), objects...)}
 }
 
-// takeIf takes the objects that are wanted out of the pile.
+// takeIf removes and returns the wanted objects.
 func (p *pile) takeIf(wanted func(unstructured.Unstructured) bool) []unstructured.Unstructured {
 	var taken, left []unstructured.Unstructured
 	for _, object := range p.objects {
@@ -72,7 +71,7 @@ func (p *pile) take(kind string, name types.NamespacedName) []unstructured.Unstr
 	})
 }
 
-// clusterRules takes the account's ClusterRoleBindings and what they lead to.
+// clusterRules takes the account's ClusterRoleBindings and their roles.
 func (p *pile) clusterRules(namespace, account string) []rbacv1.PolicyRule {
 	var result []rbacv1.PolicyRule
 	for _, object := range p.takeBindings("ClusterRoleBinding", namespace, account) {
@@ -84,7 +83,7 @@ func (p *pile) clusterRules(namespace, account string) []rbacv1.PolicyRule {
 	return result
 }
 
-// rules takes the account's RoleBindings in its own namespace and what they lead to.
+// rules takes the account's RoleBindings in its own namespace and their roles.
 func (p *pile) rules(namespace, account string) []rbacv1.PolicyRule {
 	var result []rbacv1.PolicyRule
 	for _, object := range p.takeBindings("RoleBinding", namespace, account) {
@@ -96,7 +95,7 @@ func (p *pile) rules(namespace, account string) []rbacv1.PolicyRule {
 	return result
 }
 
-// takeBindings takes those that bind the account alone.
+// takeBindings takes bindings whose only subject is the account.
 func (p *pile) takeBindings(kind, namespace, account string) []unstructured.Unstructured {
 	return p.takeIf(func(object unstructured.Unstructured) bool {
 		if object.GetKind() != kind || kind == "RoleBinding" && object.GetNamespace() != namespace {
@@ -108,8 +107,7 @@ func (p *pile) takeBindings(kind, namespace, account string) []unstructured.Unst
 	})
 }
 
-// convert reads an object of config/ as its type. It was rendered from YAML that
-// API servers accept, so that it fits.
+// convert decodes an object of config/, which is valid, as its type.
 func convert[T any](object unstructured.Unstructured) T {
 	var result T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &result); err != nil {

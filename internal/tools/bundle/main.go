@@ -23,7 +23,6 @@ func main() {
 	}
 }
 
-// options are the flags.
 type options struct {
 	root, output             string
 	image, version, replaces string
@@ -37,7 +36,7 @@ func (o options) run() error {
 	return files.write(o.output)
 }
 
-// render makes the bundle's files.
+// render returns the bundle's files.
 func (o options) render() (files, error) {
 	source, err := readSource(o.root, o.image)
 	if err != nil {

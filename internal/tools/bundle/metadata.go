@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// packageName is what catalogues call the operator.
+// packageName is the operator's name in catalogues.
 const packageName = "conversion-operator"
 
-// annotation is one of the bundle, which its image has as a label too.
+// annotation is an annotation of the bundle, and a label of its image.
 type annotation struct{ key, value string }
 
-// annotations say what is where in the bundle, and in which channel it is offered.
+// annotations describe the layout of the bundle, and its channel.
 var annotations = []annotation{
 	{"operators.operatorframework.io.bundle.mediatype.v1", "registry+v1"},
 	{"operators.operatorframework.io.bundle.manifests.v1", "manifests/"},
@@ -37,7 +37,7 @@ func annotationsFile() []byte {
 	return []byte(text.String())
 }
 
-// dockerfile makes the bundle's image, with the bundle's directory as its context.
+// dockerfile returns the Dockerfile of the bundle's image. Its context is the bundle's directory.
 func dockerfile() []byte {
 	text := strings.Builder{}
 	text.WriteString(generated + "FROM scratch\n")

@@ -41,8 +41,8 @@ func examples(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) []unst
 	return result
 }
 
-// What the tests basic-check-spec and olm-crds-have-validation of the scorecard ask:
-// each example has a spec, each kind a schema, and the schema has what the example has.
+// TestExamplesFitTheirSchemas is basic-check-spec and olm-crds-have-validation of the scorecard:
+// each example has a spec, each kind a schema, and the schema has all fields of the example.
 func TestExamplesFitTheirSchemas(t *testing.T) {
 	bundle := load(t)
 	for _, example := range examples(t, bundle.CSV) {
@@ -59,7 +59,7 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// olm-crds-have-resources: each kind says of what objects it consists.
+// TestKindsHaveResources is olm-crds-have-resources: each kind lists its resources.
 func TestKindsHaveResources(t *testing.T) {
 	bundle := load(t)
 	for _, kind := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
@@ -69,8 +69,9 @@ func TestKindsHaveResources(t *testing.T) {
 	}
 }
 
-// olm-spec-descriptors and olm-status-descriptors ask for the fields of examples;
-// here every field of the schemas has a descriptor, with a text, and no other has.
+// TestEveryFieldHasADescriptor is stricter than olm-spec-descriptors and olm-status-descriptors,
+// which check the fields of examples: every field of the schemas has a descriptor with a text, and
+// there are no others.
 func TestEveryFieldHasADescriptor(t *testing.T) {
 	bundle := load(t)
 	for _, kind := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
@@ -97,7 +98,7 @@ func TestEveryFieldHasADescriptor(t *testing.T) {
 	}
 }
 
-// paths are those of all fields, each before the fields in it.
+// paths returns the paths of all fields, parents first.
 func paths(schema apiextensionsv1.JSONSchemaProps) []string {
 	var result []string
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -134,8 +135,8 @@ func storedSchema(t *testing.T, bundle *apimanifests.Bundle, kind string) *apiex
 	return nil
 }
 
-// What `opm` and OLM take for a bundle: no file but manifests of one object each,
-// of kinds that they know, and an image that says of itself what annotations.yaml says.
+// TestFormat checks the format that `opm` and OLM accept: manifests with one object each, of
+// supported kinds, and an image whose labels equal annotations.yaml.
 func TestFormat(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(bundleDir, "manifests"))
 	if err != nil {
@@ -170,7 +171,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// labels are those of the bundle's image.
+// labels returns the labels of the bundle's image.
 func labels(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(bundleDir, "bundle.Dockerfile"))

@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// defaultImage is what config/manager calls the image.
+// defaultImage is the image's name in config/manager.
 const defaultImage = "localhost/conversion-operator:dev"
 
-// source is what a bundle is made of.
+// source is the input of a bundle.
 type source struct {
-	// objects are those of config/manifests, in its order.
+	// objects are the objects of config/manifests, in its order.
 	objects []unstructured.Unstructured
-	// base is what only catalogues want to know.
+	// base has the data for catalogues.
 	base      *operatorsv1alpha1.ClusterServiceVersion
 	icon      []byte
 	examples  []unstructured.Unstructured
@@ -32,7 +32,7 @@ type source struct {
 	image     string
 }
 
-// samples are the examples, which consoles offer as a start for a policy of one's own.
+// samples are the examples that consoles offer for a new policy.
 var samples = []string{
 	"crontab-hostport/2-policy.yaml",
 	"crontab-cronspec/2-policy.yaml",
@@ -69,8 +69,7 @@ func readSource(root, image string) (*source, error) {
 	return result, nil
 }
 
-// renderObjects renders a kustomization with the image in place of the default
-// one, wherever that is named.
+// renderObjects renders a kustomization with the image in place of the default one.
 func renderObjects(dir, image string) ([]unstructured.Unstructured, error) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
@@ -115,7 +114,7 @@ func readObject(file string) (unstructured.Unstructured, error) {
 	return result, nil
 }
 
-// decode reads one object as API servers do, integers as integers.
+// decode decodes one object like API servers, with integers.
 func decode(text []byte) (unstructured.Unstructured, error) {
 	result := unstructured.Unstructured{}
 	object, err := yaml.YAMLToJSON(text)
@@ -125,10 +124,10 @@ func decode(text []byte) (unstructured.Unstructured, error) {
 	return result, result.UnmarshalJSON(object)
 }
 
-// files are the bundle's files by their path.
+// files are the bundle's files by path.
 type files map[string][]byte
 
-// write replaces what is in the directory by the files.
+// write replaces the content of the directory by the files.
 func (f files) write(dir string) error {
 	if dir == "" {
 		return errors.New("--output is empty: set it to the directory of the bundle")

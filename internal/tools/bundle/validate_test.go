@@ -22,8 +22,7 @@ const (
 	bundleDir = root + "/bundle"
 )
 
-// validators are those that `operator-sdk bundle validate` knows, by the names
-// that it gives them.
+// validators are those of `operator-sdk bundle validate`, by its names.
 var validators = map[string]interfaces.Validators{
 	"default":               {validation.ClusterServiceVersionValidator, validation.CustomResourceDefinitionValidator, validation.BundleValidator},
 	"operatorhub/v2":        {validation.OperatorHubV2Validator},
@@ -37,15 +36,14 @@ var validators = map[string]interfaces.Validators{
 	"multiarch":             {validation.MultipleArchitecturesValidator},
 }
 
-// excuse is a warning that stays, and why.
+// excuse is an accepted warning, and the reason.
 type excuse struct {
 	Validator string `json:"validator"`
 	Warning   string `json:"warning"`
 	Why       string `json:"why"`
 }
 
-// No validator finds an error, and the warnings are exactly those that
-// warnings.yaml explains.
+// TestValidators: no validator finds an error, and the warnings are exactly those in warnings.yaml.
 func TestValidators(t *testing.T) {
 	withImageTool(t)
 	bundle, err := apimanifests.GetBundleFromDir(bundleDir)
@@ -92,8 +90,8 @@ func excused(t *testing.T) []string {
 	return result
 }
 
-// withImageTool stands in for podman, which the validator of architectures asks
-// about an image in a registry: it tells what `make image` builds.
+// withImageTool installs a fake podman, which the validator of architectures asks about an image in
+// a registry: it describes what `make image` builds.
 func withImageTool(t *testing.T) {
 	t.Helper()
 	const platform = `{"platform": {"os": "linux", "architecture": %q}}`

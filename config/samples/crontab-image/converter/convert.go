@@ -12,8 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/config/samples/crontab-image/converter/v1beta1"
 )
 
-// Fields that one version lacks are kept in annotations, so that nothing is lost
-// on the way there and back.
+// Annotations preserve fields that the other version lacks.
 const (
 	keptNote    = "crontabs.example.com/note"
 	keptTimeout = "crontabs.example.com/timeout-seconds"
@@ -24,7 +23,7 @@ func toHub(_ context.Context, spoke *v1beta1.CronTab, hub *v1.CronTab) error {
 	hub.ObjectMeta, hub.Replicas = spoke.ObjectMeta, spoke.Replicas
 	hub.Host, hub.Port, _ = strings.Cut(spoke.HostPort, ":")
 	if text, ok := take(hub.Annotations, keptTimeout); ok {
-		// It is an annotation, in which anybody may write anything.
+		// Anybody may write anything into an annotation.
 		if timeout, err := strconv.ParseInt(text, 10, 64); err == nil {
 			hub.TimeoutSeconds = &timeout
 		}

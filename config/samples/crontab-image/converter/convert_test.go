@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/config/samples/crontab-image/converter/v1beta1"
 )
 
-// TestThereAndBack: whatever an object has comes back from the other version.
-func TestThereAndBack(t *testing.T) {
+// TestRoundTrip: converting to the other version and back restores every field.
+func TestRoundTrip(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "one", Annotations: map[string]string{"a": "b"}}
 	for name, spoke := range map[string]v1beta1.CronTab{
 		"empty":       {},

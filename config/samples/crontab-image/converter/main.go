@@ -1,9 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command converter is a conversion webhook as authors of operators write it: Go
-// types, functions between them, and controller-runtime around that. It has no
-// access to the API, and needs none.
+// Command converter is a conversion webhook as authors of operators write it: Go types, conversion
+// functions, and controller-runtime. It needs no access to the API.
 package main
 
 import (
@@ -31,8 +30,8 @@ func main() {
 	}
 }
 
-// serve listens at port 9443, with the certificate that it finds, and finds again
-// when it changes, in /tmp/k8s-webhook-server/serving-certs.
+// serve listens at port 9443, with the certificate in /tmp/k8s-webhook-server/serving-certs, which
+// it reloads after changes.
 func serve(group string) error {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.CronTab{})

@@ -23,7 +23,7 @@ type Task struct {
 	Status TaskStatus `json:"status,omitzero"`
 }
 
-// TaskSpec says what to run, and when.
+// TaskSpec is the program and its schedule.
 type TaskSpec struct {
 	Cron              string                  `json:"cron,omitempty"`
 	Endpoint          string                  `json:"endpoint,omitempty"`
@@ -38,14 +38,14 @@ type TaskSpec struct {
 	Template          *corev1.PodTemplateSpec `json:"template,omitempty"`
 }
 
-// Port is where the program listens.
+// Port is a port of the program.
 type Port struct {
 	Name     string `json:"name"`
 	Number   int32  `json:"number"`
 	Protocol string `json:"protocol,omitempty"`
 }
 
-// TaskStatus is what became of it.
+// TaskStatus is the state of the task.
 type TaskStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -23,7 +23,7 @@ type Task struct {
 	Status TaskStatus `json:"status,omitzero"`
 }
 
-// TaskSpec says what to run, and when.
+// TaskSpec is the program and its schedule.
 type TaskSpec struct {
 	Schedule    Schedule                `json:"schedule,omitzero"`
 	Host        string                  `json:"host,omitempty"`
@@ -38,7 +38,7 @@ type TaskSpec struct {
 	Template    *corev1.PodTemplateSpec `json:"template,omitempty"`
 }
 
-// Schedule is when the program runs.
+// Schedule has the fields of a cron expression.
 type Schedule struct {
 	Minute     string `json:"minute,omitempty"`
 	Hour       string `json:"hour,omitempty"`
@@ -47,19 +47,19 @@ type Schedule struct {
 	DayOfWeek  string `json:"dayOfWeek,omitempty"`
 }
 
-// Runtime is what runs it.
+// Runtime is the image of the program.
 type Runtime struct {
 	Image string `json:"image,omitempty"`
 }
 
-// Port is where the program listens.
+// Port is a port of the program.
 type Port struct {
 	Name          string `json:"name"`
 	ContainerPort int32  `json:"containerPort"`
 	Protocol      string `json:"protocol,omitempty"`
 }
 
-// TaskStatus is what became of it.
+// TaskStatus is the state of the task.
 type TaskStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -18,8 +18,8 @@ import (
 
 var root = filepath.Join("..", "..", "..", "..")
 
-// TestCompatible holds the CustomResourceDefinitions of now against those of earlier
-// versions and of the revision before.
+// TestCompatible compares the current CRDs with those of earlier versions and of the previous
+// revision.
 func TestCompatible(t *testing.T) {
 	earlier, err := filepath.Glob(filepath.Join("..", "testdata", "*", "crds"))
 	if err != nil || len(earlier) == 0 {
@@ -41,7 +41,6 @@ func TestCompatible(t *testing.T) {
 	}
 }
 
-// read reads the CustomResourceDefinitions of a folder.
 func read(t *testing.T, folder string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
@@ -63,8 +62,8 @@ func read(t *testing.T, folder string) []*apiextensionsv1.CustomResourceDefiniti
 	return crds
 }
 
-// rules are crdify's own, but that an enumeration may get values: no policy has them
-// yet. What it has no rule for is told by breaks, and fails nothing.
+// rules are crdify's defaults, except that an enum may get new values, which no stored policy has.
+// breaks reports changes without a rule, but does not fail for them.
 func rules() *config.Config {
 	return &config.Config{
 		Validations: []config.ValidationConfig{
@@ -76,7 +75,7 @@ func rules() *config.Config {
 	}
 }
 
-// breaks are the changes from old to now that some previous policy may not survive, sorted.
+// breaks returns the sorted changes that can break an earlier policy.
 func breaks(t *testing.T, old, now *apiextensionsv1.CustomResourceDefinition) []string {
 	t.Helper()
 	configuration := rules()
@@ -110,7 +109,7 @@ func breaks(t *testing.T, old, now *apiextensionsv1.CustomResourceDefinition) []
 	return found
 }
 
-// TestBreaks: changes that break previous policies are found, and others are not.
+// TestBreaks: breaking changes are found, and others are not.
 func TestBreaks(t *testing.T) {
 	crd := func(properties, required string) *apiextensionsv1.CustomResourceDefinition {
 		text := `metadata: {name: things.example.com}

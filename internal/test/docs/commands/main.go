@@ -1,8 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command commands prints the page of the documentation that has every command
-// and its flags.
+// Command commands prints the documentation page of all commands and flags.
 package main
 
 import (
@@ -30,7 +29,7 @@ One program, ` + "`conversion-operator`" + `, is all parts of the operator, and 
 const shared = "Flags for the cluster"
 
 func main() {
-	// Not the home of the client that ran this.
+	// Defaults in help texts must not name this user's home directory.
 	if err := os.Setenv("HOME", "$HOME"); err != nil {
 		panic(err) // the name is not empty
 	}
@@ -49,7 +48,7 @@ func main() {
 	fmt.Fprintln(os.Stdout, strings.TrimSpace(page.String()))
 }
 
-// visible is a command with all below it, in the order of their names.
+// visible returns a command and its subcommands, sorted by name.
 func visible(command *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{command}
 	for _, child := range command.Commands() {
@@ -94,8 +93,8 @@ func describe(out io.Writer, command *cobra.Command) {
 	}
 }
 
-// typed says whether a test types the examples of a command: those of status
-// follow a policy until it is ready, and one of them without an end.
+// typed returns the mark that says whether a test runs the examples of a command. Those of status
+// follow a policy until it is ready, and one of them forever.
 func typed(command *cobra.Command) string {
 	if command.Name() == "status" {
 		return "untyped=follows"
@@ -109,7 +108,7 @@ func clusterFlags() *pflag.FlagSet {
 	return flags
 }
 
-// block writes a code block, of which no line ends in blanks.
+// block writes a code block without trailing blanks.
 func block(out io.Writer, info, text string) {
 	fmt.Fprintf(out, "```%s\n", info)
 	for line := range strings.Lines(strings.Trim(text, "\n")) {

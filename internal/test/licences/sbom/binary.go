@@ -17,24 +17,24 @@ import (
 	"strings"
 )
 
-// standardLibrary is what cyclonedx-gomod calls it.
+// standardLibrary is the name of the standard library in the output of cyclonedx-gomod.
 const standardLibrary = "std"
 
-// binary is what a binary knows of itself.
+// binary describes a Go binary, as recorded in it.
 type binary struct {
-	// Module is the path of its own, and Version and Licence are what it says of itself.
+	// Module is the path of the main module. Version and Licence are what the program prints.
 	Module, Version, Licence string
 	// Sum is the SHA-256 of the file.
 	Sum string
-	// Modules are those that it is made of, its own not among them: path@version, and
-	// the hash of their sources, which is empty for the standard library.
+	// Modules are the linked modules without the main one: from path@version to the hash of the
+	// sources, which is empty for the standard library.
 	Modules map[string]string
 }
 
-// name is that of its own module, as of the others.
+// name returns the main module as path@version.
 func (b *binary) name() string { return b.Module + "@" + b.Version }
 
-// inspect reads what Go has written into a binary, and asks it for the rest.
+// inspect reads the build information of a binary, and runs it for version and licence.
 func inspect(ctx context.Context, path string) (*binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func inspect(ctx context.Context, path string) (*binary, error) {
 	return made, ask(ctx, made, path)
 }
 
-// ask has the binary itself say what it is.
+// ask runs the binary to get its version and licence.
 func ask(ctx context.Context, made *binary, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

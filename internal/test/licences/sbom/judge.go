@@ -15,13 +15,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/licences"
 )
 
-// licenceOfGo is that of the standard library, whose text not every installation has.
+// licenceOfGo is the licence of the standard library, whose text is missing from some
+// installations.
 const licenceOfGo = "BSD-3-Clause"
 
-// notOfSPDX are licences that SPDX has no identifier for.
+// notOfSPDX are licences without an SPDX identifier.
 var notOfSPDX = map[string]bool{"GooglePatentsFile": true}
 
-// addLicences writes into each component the licences that are in its directory.
+// addLicences adds to each component the licences in its folder.
 func addLicences(bom *cyclonedx.BOM, directories map[string]string) error {
 	for _, component := range components(bom) {
 		found := []string{licenceOfGo}
@@ -47,7 +48,7 @@ func addLicences(bom *cyclonedx.BOM, directories map[string]string) error {
 	return nil
 }
 
-// judge compares what is written with what the binary knows of itself.
+// judge compares a bill of materials with the binary, and returns every difference.
 func judge(bom *cyclonedx.BOM, made *binary) error {
 	if bom.BOMFormat != cyclonedx.BOMFormat || bom.Metadata == nil || bom.Metadata.Component == nil {
 		return errors.New("it is no bill of materials of CycloneDX with a main component")
@@ -85,7 +86,7 @@ func judge(bom *cyclonedx.BOM, made *binary) error {
 	return errors.Join(wrong...)
 }
 
-// components are all of them, the main one first.
+// components returns all components, the main one first.
 func components(bom *cyclonedx.BOM) []*cyclonedx.Component {
 	all := []*cyclonedx.Component{}
 	if bom.Metadata != nil && bom.Metadata.Component != nil {
@@ -99,7 +100,6 @@ func components(bom *cyclonedx.BOM) []*cyclonedx.Component {
 	return all
 }
 
-// name is that of a module, with its version.
 func name(component *cyclonedx.Component) string { return component.Name + "@" + component.Version }
 
 func licenceOf(component *cyclonedx.Component) string {

@@ -31,7 +31,7 @@ func theBill() *cyclonedx.BOM {
 	return bom
 }
 
-// sources are directories with the licences of the modules.
+// sources returns folders with the licences of the modules.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	const isc = "Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted, " +
@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestUnknownModule: a binary of another checkout has modules whose sources are not here.
+// TestUnknownModule: the sources of a module of another checkout cannot be found.
 func TestUnknownModule(t *testing.T) {
 	directories := sources(t)
 	delete(directories, "example.com/other@v0.1.0")

@@ -1,9 +1,9 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sbom reads a software bill of materials that cyclonedx-gomod has made of a
-// binary of this checkout, writes the licences into it, and holds it against the
-// binary. What is wrong in any way is not written.
+// Command sbom reads the software bill of materials that cyclonedx-gomod made for a binary of this
+// checkout, adds licences, and compares it with the binary. It writes the result only if they
+// agree.
 //
 //	go run -C internal/test/licences ./sbom BINARY FROM TO
 package main
@@ -22,7 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/licences"
 )
 
-// root is that of the checkout, from the module of this command.
+// root is the root of the checkout, relative to the module of this command.
 const root = "../../.."
 
 func main() {
