@@ -31,3 +31,15 @@ func TestEveryKindOfRule(t *testing.T) {
 		}
 	}
 }
+
+// TestKind: a rule has the name of its member, and one of a newer version has none.
+func TestKind(t *testing.T) {
+	if got := new(Rule).Kind(); got != "" {
+		t.Errorf("a rule without a member is of the kind %q", got)
+	}
+	for rule, want := range map[*Rule]string{{Move: &MoveRule{}}: "move", {CEL: &CELRule{}}: "cel"} {
+		if got := rule.Kind(); got != want {
+			t.Errorf("the kind is %q, want %q", got, want)
+		}
+	}
+}

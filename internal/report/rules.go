@@ -69,25 +69,13 @@ func rulesOf(policy *v1alpha1.ConversionPolicy) []spokeRules {
 		of := spokeRules{Spoke: string(spoke.Version)}
 		for j := range spoke.Rules {
 			of.Rules = append(of.Rules, &rule{
-				Kind: kinds[kindOf(&spoke.Rules[j])], Spoke: of.Spoke, number: j + 1,
+				Kind: kinds[spoke.Rules[j].Kind()], Spoke: of.Spoke, number: j + 1,
 				Place: fmt.Sprintf("spec.converter.declarative.spokes[%d].rules[%d]", i, j), Text: textOf(&spoke.Rules[j]),
 			})
 		}
 		all = append(all, of)
 	}
 	return all
-}
-
-func kindOf(rule *v1alpha1.Rule) string {
-	for name, is := range map[string]bool{
-		"move": rule.Move != nil, "format": rule.Format != nil, "default": rule.Default != nil, "values": rule.Values != nil,
-		"drop": rule.Drop != nil, "wrap": rule.Wrap != nil, "cast": rule.Cast != nil, "index": rule.Index != nil, "cel": rule.CEL != nil,
-	} {
-		if is {
-			return name
-		}
-	}
-	return ""
 }
 
 func textOf(rule *v1alpha1.Rule) string {
