@@ -57,7 +57,7 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) er
 
 func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, s step.DeleteRights) error {
 	objects := []client.Object{&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}}
-	if !s.Kept {
+	if !s.KeepClusterRole {
 		objects = append(objects,
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: s.Name}},
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Name}})

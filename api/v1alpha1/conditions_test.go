@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,5 +48,18 @@ func TestConditionsAreDocumented(t *testing.T) {
 	})
 	if found < 80 {
 		t.Errorf("found %d constants only", found)
+	}
+}
+
+// TestGatesAreListed: the README of the project has the conditions of the gates, in their order.
+func TestGatesAreListed(t *testing.T) {
+	_, table, _ := strings.Cut(contentOf(t, filepath.Join("..", "..", "README.md")), "| condition | True means |\n| --- | --- |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []string
+	for row := range strings.Lines(table) {
+		listed = append(listed, strings.Split(row, "`")[1])
+	}
+	if !slices.Equal(listed, Gates) {
+		t.Errorf("README.md lists %v, want %v", listed, Gates)
 	}
 }

@@ -4,6 +4,9 @@
 package v1alpha1
 
 import (
+	"reflect"
+	"strings"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -47,6 +50,19 @@ type Rule struct {
 	// cel computes fields by two expressions, one for each direction.
 	// +optional
 	CEL *CELRule `json:"cel,omitempty"`
+}
+
+// Kind returns the name of the member that is set, such as move. It is empty if this version
+// of the operator does not know the rule.
+func (r *Rule) Kind() string {
+	rule := reflect.ValueOf(r).Elem()
+	for member := range rule.Type().Fields() {
+		if !rule.FieldByIndex(member.Index).IsNil() {
+			kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+			return kind
+		}
+	}
+	return ""
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every

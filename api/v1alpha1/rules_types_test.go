@@ -11,23 +11,49 @@ import (
 	"testing"
 )
 
-// TestEveryKindOfRule: the CEL rule of Rule counts it, and it is documented.
+// TestEveryKindOfRule checks for each kind that the API server counts it and names it in its message,
+// that a test shows an accepted rule of it, and that users find it in the documentation.
 func TestEveryKindOfRule(t *testing.T) {
-	pages := map[string]string{
-		"rules_types.go": "has(self.%)",
-		filepath.Join("..", "docs", "writing-rules.md"): "| [`%`](#",
-		filepath.Join("..", "..", "README.md"):          "`%`",
+	var kinds, counted []string
+	for member := range reflect.TypeFor[Rule]().Fields() {
+		kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		kinds, counted = append(kinds, kind), append(counted, "has(self."+kind+")")
 	}
-	for path, as := range pages {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for member := range reflect.TypeFor[Rule]().Fields() {
-			kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-			if want := strings.ReplaceAll(as, "%", kind); !strings.Contains(string(text), want) {
+	marker := `rule="[` + strings.Join(counted, ", ") + `].filter(x, x).size() == 1",message="set exactly one of ` + strings.Join(kinds, ", ") + `"`
+	if text := contentOf(t, "rules_types.go"); !strings.Contains(text, marker) {
+		t.Errorf("rules_types.go does not have, above Rule,\n%s", marker)
+	}
+	for path, as := range map[string]string{
+		filepath.Join("..", "..", "controllers", "validation_test.go"): "rules: [{%: {",
+		filepath.Join("..", "docs", "writing-rules.md"):                "| [`%`](#",
+		filepath.Join("..", "..", "README.md"):                         "`%`",
+	} {
+		text := contentOf(t, path)
+		for _, kind := range kinds {
+			if want := strings.ReplaceAll(as, "%", kind); !strings.Contains(text, want) {
 				t.Errorf("%s does not have %s", path, want)
 			}
+		}
+	}
+}
+
+func contentOf(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestKind: a rule has the name of its member, and one of a newer version has none.
+func TestKind(t *testing.T) {
+	if got := new(Rule).Kind(); got != "" {
+		t.Errorf("a rule without a member is of the kind %q", got)
+	}
+	for rule, want := range map[*Rule]string{{Move: &MoveRule{}}: "move", {CEL: &CELRule{}}: "cel"} {
+		if got := rule.Kind(); got != want {
+			t.Errorf("the kind is %q, want %q", got, want)
 		}
 	}
 }

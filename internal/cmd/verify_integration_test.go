@@ -57,11 +57,11 @@ func TestLive(t *testing.T) {
 			t.Errorf("report is %+v", report)
 		}
 		// A third has a note, and another third no colon.
-		want := []verify.Kept{
+		want := []verify.PreservedField{
 			{From: "v1beta1", To: "v1", Path: ".hostPort", Objects: 106, MaxBytes: 8},
 			{From: "v1beta1", To: "v1", Path: ".note", Objects: 108, MaxBytes: 6},
 		}
-		if diff := cmp.Diff(want, report.Kept); diff != "" {
+		if diff := cmp.Diff(want, report.PreservedFields); diff != "" {
 			t.Errorf("kept (-want +got):\n%s", diff)
 		}
 	})

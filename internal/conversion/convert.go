@@ -174,7 +174,7 @@ func (c *Converter) convertVersions(s *step, root *node, from, to *version) (*no
 	if s.lenient = false; !s.misfitRestored || err == nil && s.fitsSchema(result, to.shape) {
 		return result, err
 	}
-	s.outcome.KeptBytes, s.outcome.DroppedValues = 0, 0
+	s.outcome.PreservedBytes, s.outcome.DroppedValues = 0, 0
 	if root, err = s.parse(text, c.projection); err != nil {
 		return root, err
 	}

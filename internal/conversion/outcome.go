@@ -15,8 +15,8 @@ type Outcome struct {
 	Read int
 	// From is the version of the object, empty if unknown.
 	From string
-	// KeptBytes is the size of the preserved data, in bytes of the annotation's text.
-	KeptBytes int
+	// PreservedBytes is the size of the preserved data, in bytes of the annotation's text.
+	PreservedBytes int
 	// DroppedValues is the number of values for which the annotations had no room.
 	DroppedValues int
 	// Omitted is what a truncated form lacks, nil if the object is complete.
@@ -91,14 +91,14 @@ func (e *TooLargeError) Error() string {
 type OverflowError struct {
 	// Version is the source version.
 	Version string
-	// Kept is the size of its preserved values, and Others that of all other annotations, in
+	// Preserved is the size of its preserved values, and Others that of all other annotations, in
 	// bytes.
-	Kept, Others int
+	Preserved, Others int
 }
 
 func (e *OverflowError) Error() string {
 	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together may take %d: truncate the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
-		e.Version, e.Kept, MaxAnnotations, e.Others)
+		e.Version, e.Preserved, MaxAnnotations, e.Others)
 }
 
 // Cause is the reason why an object cannot be converted, for status and metrics.

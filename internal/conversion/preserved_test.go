@@ -202,10 +202,10 @@ func TestOverflow(t *testing.T) {
 	object := named("v1", "", `"a":"`+large+`","b":"`+larger+`","c":"1"`)
 	_, err := converting(v1alpha1.OverflowFail).Convert(nil, []byte(object), "v2")
 	var overflow *conversion.OverflowError
-	if !errors.As(err, &overflow) || overflow.Version != "v1" || overflow.Kept <= conversion.MaxAnnotations || overflow.Kept >= len(object) || overflow.Others != 0 {
+	if !errors.As(err, &overflow) || overflow.Version != "v1" || overflow.Preserved <= conversion.MaxAnnotations || overflow.Preserved >= len(object) || overflow.Others != 0 {
 		t.Fatalf("got %v, want that v1 has more than fits, compressed", err)
 	}
-	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Kept)
+	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Preserved)
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -220,7 +220,7 @@ func TestOverflow(t *testing.T) {
 	if got := inflated(t, text); !reference.Equal(preserved, got) {
 		t.Errorf("there: got %.200s, want %.200s", generate.Plain(got), generate.Plain(preserved))
 	}
-	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1", KeptBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
+	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1", PreservedBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(named("v1", "", `"a":"`+large+`","c":"1"`), convert(t, c, string(there), "v1")); diff != "" {

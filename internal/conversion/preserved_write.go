@@ -46,10 +46,10 @@ func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
 			text = s.dropLargest(annotations, v, p)
 		}
 		if !s.dropsOverflow || !s.hasRoom(annotations, v, text) {
-			return &OverflowError{Version: v.name, Kept: len(text), Others: sizeOf(annotations)}
+			return &OverflowError{Version: v.name, Preserved: len(text), Others: sizeOf(annotations)}
 		}
 	}
-	s.outcome.KeptBytes += len(text)
+	s.outcome.PreservedBytes += len(text)
 	annotations.set(&v.annotation, s.quote(text))
 	return nil
 }

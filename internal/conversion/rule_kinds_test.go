@@ -6,6 +6,7 @@ package conversion_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -28,16 +29,23 @@ const (
 )
 
 // TestEveryKindOfRule checks that a canary object is converted by every rule, so that probes detect
-// a pod which cannot apply it, and that compile_test.go has a refused rule of each kind.
+// a pod which cannot apply it, and that the other tests of rules have each kind.
 func TestEveryKindOfRule(t *testing.T) {
-	refused, err := os.ReadFile("compile_test.go")
-	if err != nil {
-		t.Fatal(err)
+	// Which rules are refused, what each of them cannot express, and how their work grows.
+	tests := map[string]string{"kindsRules": kindsRules}
+	for _, file := range []string{"compile_test.go", filepath.Join("compile", "roundtrip_test.go"), "growth_test.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests[file] = string(text)
 	}
 	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
 		kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-		if rule := "{" + kind + ": {"; !strings.Contains(kindsRules, rule) || !strings.Contains(string(refused), rule) {
-			t.Errorf("kindsRules has no rule %s, or compile_test.go none that is refused", kind)
+		for name, text := range tests {
+			if rule := "{" + kind + ": {"; !strings.Contains(text, rule) {
+				t.Errorf("%s has no rule %s}", name, rule)
+			}
 		}
 	}
 	// v3 has none of the fields, so it preserves all of them.

@@ -101,7 +101,7 @@ func (c *Converter) truncate(s *step, root *node, from, to *version) {
 	t.takeParts(c.versions, from)
 	t.makeRoom()
 	t.choose()
-	s.outcome.KeptBytes, s.outcome.Omitted = 0, &Omitted{Version: t.parts[0].name, At: to.name}
+	s.outcome.PreservedBytes, s.outcome.Omitted = 0, &Omitted{Version: t.parts[0].name, At: to.name}
 	for i := range t.parts {
 		t.put(&t.parts[i], to)
 	}
@@ -212,7 +212,7 @@ func (t *truncating) put(part *truncated, to *version) {
 	if part.omitsText || len(omitted)+len(part.others) > 0 {
 		text = t.addMarker(text, part, omitted, to)
 	}
-	t.outcome.KeptBytes += len(text)
+	t.outcome.PreservedBytes += len(text)
 	t.annotations.set(&part.annotation, t.quote(text))
 }
 

@@ -52,8 +52,8 @@ func (e *Explainer) overflow(object any, version string) []string {
 }
 
 // kept returns what is preserved of the version that the object was converted from.
-func (s *step) kept() []Kept {
-	kept := []Kept{}
+func (s *step) kept() []Preserved {
+	kept := []Preserved{}
 	before := s.entries(s.before, s.from)
 	for _, e := range s.entries(s.after, s.from) {
 		one := e.kept(s.from)
@@ -68,8 +68,8 @@ func (s *step) kept() []Kept {
 }
 
 // carried returns what stays in the annotation of the version that the object was converted to.
-func (s *step) carried() []Kept {
-	var carried []Kept
+func (s *step) carried() []Preserved {
+	var carried []Preserved
 	for _, e := range s.entries(s.after, s.to) {
 		one := e.kept(s.to)
 		one.Why = s.obstacle(e, s.to, s.after)
@@ -83,8 +83,8 @@ func (s *step) obstacle(e entry, version string, object any) string {
 	return preserved.Obstacle(s.result.Ruleset, version, e.Entry, object)
 }
 
-func (e entry) kept(version string) Kept {
-	kept := Kept{Version: version, Path: e.exactPath}
+func (e entry) kept(version string) Preserved {
+	kept := Preserved{Version: version, Path: e.exactPath}
 	if !e.absent {
 		kept.Value = preserved.Encode(e.value)
 	}

@@ -46,12 +46,12 @@ type Step struct {
 	To   string `json:"to"`
 	// Fields of the object at To, by their paths.
 	Fields []Field `json:"fields"`
-	// Kept are the values of From that are preserved while the object is at To.
-	Kept []Kept `json:"kept"`
+	// Preserved are the values of From that are preserved while the object is at To.
+	Preserved []Preserved `json:"preserved"`
 	// Carried are values of To that stay in the annotation.
-	Carried []Kept `json:"carried,omitempty"`
+	Carried []Preserved `json:"carried,omitempty"`
 	// Dropped are the values of From that are lost.
-	Dropped []Kept `json:"dropped"`
+	Dropped []Preserved `json:"dropped"`
 }
 
 // Origin of a field.
@@ -93,8 +93,8 @@ type Source struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Kept is a value that the other version cannot express.
-type Kept struct {
+// Preserved is a value that the other version cannot express.
+type Preserved struct {
 	// Version has the field, at Path; elements have their index or keys.
 	Version string          `json:"version"`
 	Path    string          `json:"path"`
@@ -167,7 +167,7 @@ func (e *Explainer) step(from, to string, before, after any, all bool) Step {
 		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
 		restorable: e.entries(before, to),
 	}
-	explained := Step{From: from, To: to, Fields: s.fields(), Kept: s.kept(), Carried: s.carried(), Dropped: s.dropped()}
+	explained := Step{From: from, To: to, Fields: s.fields(), Preserved: s.kept(), Carried: s.carried(), Dropped: s.dropped()}
 	if all {
 		explained.Fields = append(explained.Fields, s.absent()...)
 	}

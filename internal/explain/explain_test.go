@@ -143,7 +143,7 @@ func TestOverflow(t *testing.T) {
 			conversion.AnnotationName("jobs.example.com", "v1"): `{"format":2,"fields":{"/spec/size":"big"},"dropped":["/spec/note"]}`,
 		}}},
 	}
-	want := []Kept{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}
+	want := []Preserved{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}
 	if diff := cmp.Diff(want, s.dropped()); diff != "" {
 		t.Errorf("dropped (-want +got):\n%s", diff)
 	}

@@ -117,18 +117,18 @@ func (s *step) isRestored(p path, value []byte) bool {
 }
 
 // dropped returns the values of the object that are lost.
-func (s *step) dropped() []Kept {
-	dropped := []Kept{}
+func (s *step) dropped() []Preserved {
+	dropped := []Preserved{}
 	for _, found := range s.leavesBefore.fieldsOf(s.before) {
 		if found.leaf == nil || found.leaf.Owner != compile.OwnerDropped {
 			continue
 		}
-		dropped = append(dropped, Kept{
+		dropped = append(dropped, Preserved{
 			Version: s.from, Path: found.path.String(), Value: preserved.Encode(found.value), Rule: found.leaf.Rule, Why: "a rule drops it",
 		})
 	}
 	for _, path := range s.overflow(s.after, s.from) {
-		dropped = append(dropped, Kept{
+		dropped = append(dropped, Preserved{
 			Version: s.from, Path: path, Why: "there was no room for it in the annotation, and overflow is " + string(v1alpha1.OverflowDrop),
 		})
 	}

@@ -11,14 +11,24 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestEveryKindOfRule checks that each kind of rule has its name.
+// TestEveryKindOfRule checks that each kind of rule has its name, and that the policy of the tests has
+// a rule of it.
 func TestEveryKindOfRule(t *testing.T) {
+	policy := &v1alpha1.ConversionPolicy{}
+	load(t, policy, "rules", "policy.yaml")
+	explained := map[string]bool{}
+	for _, rule := range rulesOf(policy.Spec.Converter.Declarative) {
+		explained[rule.kind] = true
+	}
 	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
 		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
 		of := &v1alpha1.Rule{}
 		reflect.ValueOf(of).Elem().FieldByIndex(member.Index).Set(reflect.New(member.Type.Elem()))
 		if got := ruleOf(of).kind; got != want {
 			t.Errorf("a rule %s is called %s", want, got)
+		}
+		if !explained[want] {
+			t.Errorf("testdata/rules/policy.yaml has no rule %s", want)
 		}
 	}
 }

@@ -56,16 +56,16 @@ func (t Table) write(w io.Writer, step Step, resource string) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
 	}
-	if err := t.writeKept(w, step.Kept, "Preserved in the annotation "+conversion.AnnotationName(resource, step.From), step.From); err != nil {
+	if err := t.writePreserved(w, step.Preserved, "Preserved in the annotation "+conversion.AnnotationName(resource, step.From), step.From); err != nil {
 		return err
 	}
-	if err := t.writeKept(w, step.Carried, "Stays in the annotation "+conversion.AnnotationName(resource, step.To), step.To); err != nil {
+	if err := t.writePreserved(w, step.Carried, "Stays in the annotation "+conversion.AnnotationName(resource, step.To), step.To); err != nil {
 		return err
 	}
-	return t.writeKept(w, step.Dropped, "Dropped", step.From)
+	return t.writePreserved(w, step.Dropped, "Dropped", step.From)
 }
 
-func (t Table) writeKept(w io.Writer, all []Kept, title, version string) error {
+func (t Table) writePreserved(w io.Writer, all []Preserved, title, version string) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -147,10 +147,10 @@ func (r *Report) Only(text string) bool {
 			step.Fields = slices.DeleteFunc(step.Fields, func(field Field) bool {
 				return !matches(field.Path) && !slices.ContainsFunc(field.Sources, func(source Source) bool { return matches(source.Path) })
 			})
-			step.Kept = slices.DeleteFunc(step.Kept, func(kept Kept) bool { return !matches(kept.Path) })
-			step.Carried = slices.DeleteFunc(step.Carried, func(kept Kept) bool { return !matches(kept.Path) })
-			step.Dropped = slices.DeleteFunc(step.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
-			found = found || len(step.Fields)+len(step.Kept)+len(step.Carried)+len(step.Dropped) > 0
+			step.Preserved = slices.DeleteFunc(step.Preserved, func(kept Preserved) bool { return !matches(kept.Path) })
+			step.Carried = slices.DeleteFunc(step.Carried, func(kept Preserved) bool { return !matches(kept.Path) })
+			step.Dropped = slices.DeleteFunc(step.Dropped, func(kept Preserved) bool { return !matches(kept.Path) })
+			found = found || len(step.Fields)+len(step.Preserved)+len(step.Carried)+len(step.Dropped) > 0
 		}
 	}
 	return found

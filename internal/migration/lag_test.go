@@ -36,7 +36,7 @@ type lateServer struct {
 }
 
 func testLag(t *testing.T, c *cluster) {
-	release.Only(t, "TestAuditCatchesAServerThatLags", "TestBarrierIsReadAfterSettling")
+	release.Only(t, "TestAuditDetectsALaggingServer", "TestBarrierIsReadAfterPropagation")
 	late := c.startLateServer(t)
 	t.Run("the barrier waits for it", func(t *testing.T) { testBarrierWaits(t, c.newStored(t, "waiteds", 40), late) })
 	t.Run("the audit catches it", func(t *testing.T) { testAuditCatches(t, c.newStored(t, "auditeds", 40), late) })

@@ -5,8 +5,8 @@
 // observed cluster, its output are steps and a status. It has no client, no context and
 // no clock, so that each decision can be read and tested here.
 //
-// Each subject that users know has a room: a package that reads the observed cluster and
-// the decisions of the rooms above it in this list.
+// Each area that users name has a package. It reads the observed cluster and the decisions of
+// the packages above it in this list.
 //
 //	converter      the revision that converts objects, and its pods
 //	deletion       what happens when a policy is deleted
@@ -16,10 +16,9 @@
 //	migration      when stored objects are rewritten, and which evidence that produces
 //	retirement     the storage version, and when a version can be removed
 //
-// A room is gathered once: it reads the observed cluster and the rooms above it. Its
-// methods return decisions as values: a gate.Decision has the outcome of a gate, the steps
+// Each of them gathers the state of its area once. Its methods return decisions as values: a gate.Decision has the outcome of a gate, the steps
 // (package step) that follow, and when to reconcile again. Its Status is its part of the
-// status. It never writes to another room. Package observed has the observed cluster, names
+// status. It never writes to another package's values. Package observed has the observed cluster, names
 // the names and labels of what the operator creates, rights its roles.
 //
 // Make composes them (plan.go). It passes a policy through its gates in order:
@@ -38,7 +37,7 @@
 //
 // The first gate that does not pass stops the later ones. Upkeep does not wait for gates
 // and comes first: it stops runs that must not continue, renews certificates, keeps pods
-// running and repairs drift. report.go composes the status from the parts of all rooms,
+// running and repairs drift. report.go composes the status from the parts of all packages,
 // events.go the events, and cleanup.go deletes what nothing uses. trust.go has the one
 // decision that comes before Make: how converter pods are probed.
 package plan

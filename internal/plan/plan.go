@@ -54,7 +54,7 @@ var gates = []struct {
 
 // Make decides what to do about a policy:
 //
-//  1. gather: each room determines the state of its subject
+//  1. gather: each package determines the state of its area
 //  2. upkeep: the work that waits for no gate
 //  3. the gates in order; or the next step of a deletion; or nothing, if the policy is suspended
 //  4. problems after the activation, and cleaning up
@@ -75,8 +75,8 @@ func Make(cluster observed.Cluster) Plan {
 	return p.plan()
 }
 
-// planner collects what the rooms decide: steps in order, and their parts of the status.
-// Each room reads the rooms that were gathered before it, and writes into none.
+// planner collects what the packages decide: steps in order, and their parts of the status.
+// Each package reads the values that were gathered before its own, and writes into none.
 type planner struct {
 	observed.Cluster
 	gate.Work
@@ -91,7 +91,7 @@ type planner struct {
 	retirement   *retirement.Retirement
 }
 
-// gather has each room determine the state of its subject.
+// gather has each package determine the state of its area.
 func gather(cluster observed.Cluster) *planner {
 	converts := converter.Gather(cluster)
 	cluster = converts.Cluster

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// plan returns all steps, and the status with the parts of all rooms.
+// plan returns all steps, and the status with the parts of all packages.
 func (p *planner) plan() Plan {
 	status := &p.status
 	if !p.IsDeleted() {

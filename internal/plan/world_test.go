@@ -358,7 +358,7 @@ func (w *world) do(s step.Step) {
 			}
 		}
 	case step.DeleteRights:
-		if s.Kept != (w.observed.Granted != nil) {
+		if s.KeepClusterRole != (w.observed.Granted != nil) {
 			w.t.Fatalf("it does not keep to what is its own: %+v", s)
 		}
 		*w.rights(s.Name) = false

@@ -103,7 +103,7 @@ func isSame(n, other *node) bool {
 
 func draw(m *mapping) drawing {
 	spoke, hub := &node{}, &node{}
-	for _, l := range slices.Concat(m.Ruled, m.Kept) {
+	for _, l := range slices.Concat(m.Ruled, m.Preserved) {
 		addEnds(spoke, l, l.Spoke)
 		addEnds(hub, l, l.Hub)
 	}
@@ -119,7 +119,7 @@ func draw(m *mapping) drawing {
 	hub.sum()
 	d := drawing{Spoke: rowsOf(spoke, hub, 0, nil), Hub: rowsOf(hub, spoke, 0, nil)}
 	d.Height = max(len(d.Spoke), len(d.Hub))
-	d.curves(slices.Concat(m.Ruled, m.Kept))
+	d.curves(slices.Concat(m.Ruled, m.Preserved))
 	return d
 }
 

@@ -14,8 +14,8 @@ type mapping struct {
 	Spoke, Hub string
 	// Ruled are the links of rules, by their position, including drops and defaults.
 	Ruled []*link
-	// Kept are the fields that are preserved without a rule.
-	Kept []*link
+	// Preserved are the fields that are preserved without a rule.
+	Preserved []*link
 	// Same are the fields that both versions have, grouped by the field that contains
 	// them.
 	Same  []sameFields
@@ -87,12 +87,12 @@ func (m *mapping) link(links map[string]*link, leaf compile.FieldVerdict, rules 
 	if known := links[key]; known != nil {
 		return known
 	}
-	l := &link{key: key, Kind: kinds["kept"]}
+	l := &link{key: key, Kind: kinds["preserved"]}
 	if r := rules[leaf.Rule]; r != nil {
 		l.Kind, l.Rule = r.Kind, r
 		m.Ruled = append(m.Ruled, l)
 	} else {
-		m.Kept = append(m.Kept, l)
+		m.Preserved = append(m.Preserved, l)
 	}
 	links[key] = l
 	return l

@@ -109,7 +109,7 @@ func (p *page) figures(found *verify.Report) {
 		rules += len(of.Rules)
 	}
 	for _, e := range p.Graph {
-		kept += len(e.To.KeptPaths) + len(e.From.KeptPaths)
+		kept += len(e.To.PreservedPaths) + len(e.From.PreservedPaths)
 		dropped += len(e.To.DroppedPaths) + len(e.From.DroppedPaths)
 	}
 	for _, f := range []struct {

@@ -21,18 +21,18 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"":        {"unknown", "computed", "A newer version of conversion-operator has this rule.", ""},
-	"move":    {"move", "copied", "The same value at another path.", "a value that cannot stand at the other path, such as a null"},
-	"format":  {"format", "translated", "One string of the spoke is several fields of the hub, by a template.", "a string that the template does not parse, or would print differently"},
-	"values":  {"values", "translated", "A table maps one word to another.", "a word that would come back as another one"},
-	"wrap":    {"wrap", "translated", "One value is a list with one element.", "a list with no element, or with more than one"},
-	"cast":    {"cast", "translated", "An integer is a string.", "a string that is not an integer, or has another format"},
-	"index":   {"index", "translated", "A list of objects is a map, keyed by one of their fields.", "the order of the list, and a list with duplicate keys"},
-	"cel":     {"cel", "computed", "An expression computes the fields in each direction.", "every value that would not come back unchanged"},
-	"default": {"default", "kept", "The rule fills in a field that the other version lacks.", "any other value than the default"},
-	"drop":    {"drop", "dropped", "Given up: the field does not come back.", ""},
-	"kept":    {"preserved", "kept", "The other version lacks the field: an annotation preserves it until the object comes back.", ""},
-	"same":    {"same", "same", "The same field in both versions.", ""},
+	"":          {"unknown", "computed", "A newer version of conversion-operator has this rule.", ""},
+	"move":      {"move", "copied", "The same value at another path.", "a value that cannot stand at the other path, such as a null"},
+	"format":    {"format", "translated", "One string of the spoke is several fields of the hub, by a template.", "a string that the template does not parse, or would print differently"},
+	"values":    {"values", "translated", "A table maps one word to another.", "a word that would come back as another one"},
+	"wrap":      {"wrap", "translated", "One value is a list with one element.", "a list with no element, or with more than one"},
+	"cast":      {"cast", "translated", "An integer is a string.", "a string that is not an integer, or has another format"},
+	"index":     {"index", "translated", "A list of objects is a map, keyed by one of their fields.", "the order of the list, and a list with duplicate keys"},
+	"cel":       {"cel", "computed", "An expression computes the fields in each direction.", "every value that would not come back unchanged"},
+	"default":   {"default", "preserved", "The rule fills in a field that the other version lacks.", "any other value than the default"},
+	"drop":      {"drop", "dropped", "Given up: the field does not come back.", ""},
+	"preserved": {"preserved", "preserved", "The other version lacks the field: an annotation preserves it until the object comes back.", ""},
+	"same":      {"same", "same", "The same field in both versions.", ""},
 }
 
 // rule is a rule of the policy.
@@ -69,25 +69,13 @@ func rulesOf(policy *v1alpha1.ConversionPolicy) []spokeRules {
 		of := spokeRules{Spoke: string(spoke.Version)}
 		for j := range spoke.Rules {
 			of.Rules = append(of.Rules, &rule{
-				Kind: kinds[kindOf(&spoke.Rules[j])], Spoke: of.Spoke, number: j + 1,
+				Kind: kinds[spoke.Rules[j].Kind()], Spoke: of.Spoke, number: j + 1,
 				Place: fmt.Sprintf("spec.converter.declarative.spokes[%d].rules[%d]", i, j), Text: textOf(&spoke.Rules[j]),
 			})
 		}
 		all = append(all, of)
 	}
 	return all
-}
-
-func kindOf(rule *v1alpha1.Rule) string {
-	for name, is := range map[string]bool{
-		"move": rule.Move != nil, "format": rule.Format != nil, "default": rule.Default != nil, "values": rule.Values != nil,
-		"drop": rule.Drop != nil, "wrap": rule.Wrap != nil, "cast": rule.Cast != nil, "index": rule.Index != nil, "cel": rule.CEL != nil,
-	} {
-		if is {
-			return name
-		}
-	}
-	return ""
 }
 
 func textOf(rule *v1alpha1.Rule) string {

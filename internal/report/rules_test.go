@@ -11,14 +11,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// TestEveryKindOfRule checks that each kind of rule has a name and a description.
+// TestEveryKindOfRule checks that the report describes each kind of rule under its name.
 func TestEveryKindOfRule(t *testing.T) {
 	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
 		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-		of := &v1alpha1.Rule{}
-		reflect.ValueOf(of).Elem().FieldByIndex(member.Index).Set(reflect.New(member.Type.Elem()))
-		if got := kindOf(of); got != want || kinds[got].Does == "" {
-			t.Errorf("a rule %s is called %q, which does %q", want, got, kinds[got].Does)
+		if got := kinds[want]; got.Name != want || got.Does == "" {
+			t.Errorf("rules.go describes a rule %s as %q: %q", want, got.Name, got.Does)
 		}
 	}
 }

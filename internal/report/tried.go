@@ -46,10 +46,10 @@ func triedOf(found *verify.Report, hideValues bool) *tried {
 // Bad reports whether a direction lost something, or has objects that cannot be converted.
 func (t *tried) Bad(d verify.Direction) bool { return d.Lost+d.Failed+d.Invalid > 0 }
 
-// MostKept is the size of the largest annotation, in bytes.
-func (t *tried) MostKept() int {
+// MostPreserved is the size of the largest annotation, in bytes.
+func (t *tried) MostPreserved() int {
 	if len(t.Directions) == 0 {
 		return 0
 	}
-	return slices.MaxFunc(t.Directions, func(a, b verify.Direction) int { return a.MaxKeptBytes - b.MaxKeptBytes }).MaxKeptBytes
+	return slices.MaxFunc(t.Directions, func(a, b verify.Direction) int { return a.MaxPreservedBytes - b.MaxPreservedBytes }).MaxPreservedBytes
 }

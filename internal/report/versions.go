@@ -36,10 +36,10 @@ type direction struct {
 	From, To string
 	// Fidelity is empty if there are no rules.
 	Fidelity v1alpha1.Fidelity
-	// Exact, Kept and Dropped count the fields.
-	Exact, Kept, Dropped int
-	// KeptPaths and DroppedPaths are preserved or dropped as a whole.
-	KeptPaths, DroppedPaths []string
+	// Exact, Preserved and Dropped count the fields.
+	Exact, Preserved, Dropped int
+	// PreservedPaths and DroppedPaths are preserved or dropped as a whole.
+	PreservedPaths, DroppedPaths []string
 }
 
 func (p *page) versions(in Input) {
@@ -98,8 +98,8 @@ func (d *direction) add(leaf compile.FieldVerdict) {
 	case compile.OwnerExact:
 		d.Exact++
 	case compile.OwnerPreserved:
-		d.Kept++
-		d.KeptPaths = addOnce(d.KeptPaths, leaf.Root)
+		d.Preserved++
+		d.PreservedPaths = addOnce(d.PreservedPaths, leaf.Root)
 	case compile.OwnerDropped:
 		d.Dropped++
 		d.DroppedPaths = addOnce(d.DroppedPaths, leaf.Root)

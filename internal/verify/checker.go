@@ -202,7 +202,7 @@ func (c *Checker) Report(objectsFrom string) *Report {
 	slices.SortFunc(report.Directions, func(a, b Direction) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
-	report.Findings, report.MoreFindings, report.Kept = c.tally.sortedFindings(), c.tally.more, c.tally.sortedKept()
+	report.Findings, report.MoreFindings, report.PreservedFields = c.tally.sortedFindings(), c.tally.more, c.tally.sortedPreservedFields()
 	report.Preserved = c.tally.sortedPreserved()
 	if report.Timing.Conversions > 0 {
 		report.Timing.MeanNanoseconds = c.elapsed.Nanoseconds() / int64(report.Timing.Conversions)

@@ -99,21 +99,21 @@ func TestLost(t *testing.T) {
 // TestReportDoesNotGrow has more findings than a report holds.
 func TestReportDoesNotGrow(t *testing.T) {
 	c := crontabs(t)
-	for i := range maxKept + 50 {
+	for i := range maxPreserved + 50 {
 		c.Check(t.Context(), crontab("v1beta1", fmt.Sprint("o", i), fmt.Sprintf(`},"field%d":1,"note":"n"`, i)))
 	}
 	report := c.Report("f")
-	if len(report.Findings) != maxFindings || report.MoreFindings != maxKept+50-maxFindings {
+	if len(report.Findings) != maxFindings || report.MoreFindings != maxPreserved+50-maxFindings {
 		t.Errorf("%d findings and %d more", len(report.Findings), report.MoreFindings)
 	}
-	want := []Kept{{From: "v1beta1", To: "v1", Path: ".note", Objects: maxKept + 50, MaxBytes: 3}}
-	if diff := cmp.Diff(want, report.Kept); diff != "" {
+	want := []PreservedField{{From: "v1beta1", To: "v1", Path: ".note", Objects: maxPreserved + 50, MaxBytes: 3}}
+	if diff := cmp.Diff(want, report.PreservedFields); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	for i := range maxKept + 50 {
-		c.tally.addKept("v1", "v1beta1", []keptPart{{fmt.Sprint(".map.", i), 1}})
+	for i := range maxPreserved + 50 {
+		c.tally.addPreservedFields("v1", "v1beta1", []preservedPart{{fmt.Sprint(".map.", i), 1}})
 	}
-	if got := len(c.Report("f").Kept); got != maxKept {
+	if got := len(c.Report("f").PreservedFields); got != maxPreserved {
 		t.Errorf("%d kept fields", got)
 	}
 }
@@ -126,7 +126,7 @@ func TestNoRules(t *testing.T) {
 	}
 }
 
-func TestKeptIn(t *testing.T) {
+func TestPreservedParts(t *testing.T) {
 	tree, err := preserved.Decode([]byte(`{"metadata":{"annotations":{"other":"x",` +
 		`"conversion-operator.io/v1.ts.example.com":"{\"format\":2,\"fields\":{\"/spec/a~1b\":1,\"/spec/l/[n=\\\"x\\\"]/w\":22,\"/spec/m/0\":[]},\"absent\":[\"/spec/no\"]}",` +
 		`"conversion-operator.io/v1":"{\"/spec/old\":\"x\"}","conversion-operator.io/v2.ts.example.com":"not JSON","conversion-operator.io/v3.others.example.com":"{}"}}}`))
@@ -134,8 +134,8 @@ func TestKeptIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := preserved.Resource{Name: "ts.example.com", Versions: []string{"v1", "v2", "v3"}}
-	parts, size := keptIn(tree, of, of.Versions)
-	want := []keptPart{{`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}, {".spec.no", 4}, {".spec.old", 3}}
+	parts, size := preservedParts(tree, of, of.Versions)
+	want := []preservedPart{{`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}, {".spec.no", 4}, {".spec.old", 3}}
 	if diff := cmp.Diff(want, parts); diff != "" || size != 230 {
 		t.Errorf("parts (-want +got), %d bytes:\n%s", size, diff)
 	}

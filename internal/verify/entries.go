@@ -20,21 +20,21 @@ func (c *Checker) resource() preserved.Resource {
 	return preserved.Resource{Name: c.ruleset.CRD, Versions: c.ruleset.Versions}
 }
 
-// keptPart is a value that an annotation preserves for another version.
-type keptPart struct {
+// preservedPart is a value that an annotation preserves for another version.
+type preservedPart struct {
 	// Path is that of a policy, with [*] for elements.
 	Path string
 	// Bytes is the size of its value, and 4 for an absent field.
 	Bytes int
 }
 
-// keptIn returns what the annotations of an object preserve for the versions, and the
+// preservedParts returns what the annotations of an object preserve for the versions, and the
 // size of those annotations in bytes: names and values, as the API server counts.
-func keptIn(tree any, of preserved.Resource, versions []string) (parts []keptPart, size int) {
+func preservedParts(tree any, of preserved.Resource, versions []string) (parts []preservedPart, size int) {
 	const absentBytes = 4
 	for _, version := range versions {
 		for _, e := range of.Entries(tree, version) {
-			part := keptPart{preserved.Path(e.Pointer), len(e.Value)}
+			part := preservedPart{preserved.Path(e.Pointer), len(e.Value)}
 			if e.Kind == conversion.EntryAbsence {
 				part.Bytes = absentBytes
 			}

@@ -58,8 +58,8 @@ type Report struct {
 	Canaries int `json:"canaries"`
 	// Directions are all ordered pairs of versions, with the results for objects.
 	Directions []Direction `json:"directions"`
-	// Kept are the fields that were preserved.
-	Kept []Kept `json:"kept"`
+	// PreservedFields are the fields that were preserved.
+	PreservedFields []PreservedField `json:"preservedFields"`
 	// Preserving are the objects that had preserved data at the start, and Preserved
 	// is what happens to it when a client or a migration rewrites them.
 	Preserving int         `json:"preserving,omitempty"`
@@ -80,7 +80,7 @@ type RuleError struct {
 }
 
 // Direction is a conversion from one version to another, and back. Every object is
-// counted in exactly one of Exact, Kept, Dropped, Lost and Failed.
+// counted in exactly one of Exact, Preserved, Dropped, Lost and Failed.
 type Direction struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -90,8 +90,8 @@ type Direction struct {
 	Objects int `json:"objects"`
 	// Exact objects came back unchanged, and nothing was preserved.
 	Exact int `json:"exact"`
-	// Kept objects came back unchanged, because something was preserved.
-	Kept int `json:"kept"`
+	// Preserved objects came back unchanged, because something was preserved.
+	Preserved int `json:"preserved"`
 	// Dropped objects lack what a drop rule gives up, and nothing else.
 	Dropped int `json:"dropped"`
 	// Lost objects came back changed, or were pruned on the way.
@@ -100,15 +100,15 @@ type Direction struct {
 	Failed int `json:"failed"`
 	// Invalid objects do not fit the schema of To. They are also counted above.
 	Invalid int `json:"invalid"`
-	// KeptBytes is the size of the annotations that preserved values of all objects,
-	// names and values; MaxKeptBytes that of the object with the most. An API
+	// PreservedBytes is the size of the annotations that preserved values of all objects,
+	// names and values; MaxPreservedBytes that of the object with the most. An API
 	// server allows 262144 bytes for all annotations of an object together.
-	KeptBytes    int64 `json:"keptBytes"`
-	MaxKeptBytes int   `json:"maxKeptBytes"`
+	PreservedBytes    int64 `json:"preservedBytes"`
+	MaxPreservedBytes int   `json:"maxPreservedBytes"`
 }
 
-// Kept is a field that was preserved.
-type Kept struct {
+// PreservedField is a field that was preserved.
+type PreservedField struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Path has the format of a policy; elements of lists are [*].

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxFindings and maxKept limit a report, for any number of objects.
-	maxFindings = 100
-	maxKept     = 200
+	// maxFindings and maxPreserved limit a report, for any number of objects.
+	maxFindings  = 100
+	maxPreserved = 200
 	// maxValue limits the text of a value, in bytes.
 	maxValue = 200
 )
@@ -22,7 +22,7 @@ const (
 type tally struct {
 	findings map[findingKey]*Finding
 	more     int
-	kept     map[keptKey]*Kept
+	fields   map[fieldKey]*PreservedField
 	// preserved are by version and path.
 	preserved map[[2]string]*Preserved
 }
@@ -36,10 +36,10 @@ type findingKey struct {
 	preserved string
 }
 
-type keptKey struct{ from, to, path string }
+type fieldKey struct{ from, to, path string }
 
 func newTally() tally {
-	return tally{findings: map[findingKey]*Finding{}, kept: map[keptKey]*Kept{}, preserved: map[[2]string]*Preserved{}}
+	return tally{findings: map[findingKey]*Finding{}, fields: map[fieldKey]*PreservedField{}, preserved: map[[2]string]*Preserved{}}
 }
 
 // record counts a finding. Findings that differ only in the indexes of their paths are
@@ -62,18 +62,18 @@ func (t *tally) record(kind Kind, from, to string, example Example) {
 	}
 }
 
-// addKept counts what annotations preserve of one object.
-func (t *tally) addKept(from, to string, parts []keptPart) {
+// addPreservedFields counts what annotations preserve of one object.
+func (t *tally) addPreservedFields(from, to string, parts []preservedPart) {
 	for _, part := range parts {
-		key := keptKey{from, to, part.Path}
-		if t.kept[key] == nil {
-			if len(t.kept) >= maxKept {
+		key := fieldKey{from, to, part.Path}
+		if t.fields[key] == nil {
+			if len(t.fields) >= maxPreserved {
 				continue
 			}
-			t.kept[key] = &Kept{From: from, To: to, Path: part.Path}
+			t.fields[key] = &PreservedField{From: from, To: to, Path: part.Path}
 		}
-		t.kept[key].Objects++
-		t.kept[key].MaxBytes = max(t.kept[key].MaxBytes, part.Bytes)
+		t.fields[key].Objects++
+		t.fields[key].MaxBytes = max(t.fields[key].MaxBytes, part.Bytes)
 	}
 }
 
@@ -81,7 +81,7 @@ func (t *tally) addKept(from, to string, parts []keptPart) {
 func (t *tally) addFate(version, path string, fate preserved.Fate) {
 	key := [2]string{version, path}
 	if t.preserved[key] == nil {
-		if len(t.preserved) >= maxKept {
+		if len(t.preserved) >= maxPreserved {
 			return
 		}
 		t.preserved[key] = &Preserved{Version: version, Path: path}
@@ -115,12 +115,12 @@ func (t *tally) sortedFindings() []Finding {
 	return sorted
 }
 
-func (t *tally) sortedKept() []Kept {
-	sorted := []Kept{}
-	for _, kept := range t.kept {
+func (t *tally) sortedPreservedFields() []PreservedField {
+	sorted := []PreservedField{}
+	for _, kept := range t.fields {
 		sorted = append(sorted, *kept)
 	}
-	slices.SortFunc(sorted, func(a, b Kept) int {
+	slices.SortFunc(sorted, func(a, b PreservedField) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Path, b.Path))
 	})
 	return sorted

@@ -26,7 +26,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		r.writeFindings(&out, SeverityWarning, "Stays in annotations")
 		r.writeDirections(&out)
 		r.writeLeaves(&out)
-		r.writeKept(&out)
+		r.writePreservedFields(&out)
 		r.writePreserved(&out)
 		r.writeFindings(&out, SeverityNote, "Notes")
 	}
@@ -75,8 +75,8 @@ func (r *Report) writeDirections(out *strings.Builder) {
 	rows := [][]string{{"from", "to", "rules", "objects", "exact", "preserved", "dropped", "lost", "failed", "invalid at target", "most bytes preserved"}}
 	for _, d := range r.Directions {
 		rows = append(rows, []string{
-			d.From, d.To, string(d.Rules), number(d.Objects), number(d.Exact), number(d.Kept), number(d.Dropped),
-			number(d.Lost), number(d.Failed), number(d.Invalid), number(d.MaxKeptBytes),
+			d.From, d.To, string(d.Rules), number(d.Objects), number(d.Exact), number(d.Preserved), number(d.Dropped),
+			number(d.Lost), number(d.Failed), number(d.Invalid), number(d.MaxPreservedBytes),
 		})
 	}
 	writeTable(out, rows, 3)
@@ -110,13 +110,13 @@ func (r *Report) writeLeaves(out *strings.Builder) {
 	fmt.Fprintf(out, "\nThe other %d fields have one.\n", matched)
 }
 
-func (r *Report) writeKept(out *strings.Builder) {
-	if len(r.Kept) == 0 {
+func (r *Report) writePreservedFields(out *strings.Builder) {
+	if len(r.PreservedFields) == 0 {
 		return
 	}
 	out.WriteString("\n## Values preserved in conversions\n\n")
 	rows := [][]string{{"field", "from", "to", "objects", "most bytes"}}
-	for _, kept := range r.Kept {
+	for _, kept := range r.PreservedFields {
 		rows = append(rows, []string{code(kept.Path), kept.From, kept.To, number(kept.Objects), number(kept.MaxBytes)})
 	}
 	writeTable(out, rows, 3)

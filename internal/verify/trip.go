@@ -54,9 +54,9 @@ func (c *Checker) roundTrip(ctx context.Context, t testObject, from, to string) 
 		c.tally.record(NotConverted, from, to, Example{Object: t.name, Message: err.Error()})
 		return
 	}
-	parts, size := c.countKept(t, from, to, converted)
-	direction.KeptBytes += int64(size)
-	direction.MaxKeptBytes = max(direction.MaxKeptBytes, size)
+	parts, size := c.countPreservedFields(t, from, to, converted)
+	direction.PreservedBytes += int64(size)
+	direction.MaxPreservedBytes = max(direction.MaxPreservedBytes, size)
 	if c.invalid(ctx, t, from, to, converted) {
 		direction.Invalid++
 	}
@@ -77,7 +77,7 @@ func (c *Checker) roundTrip(ctx context.Context, t testObject, from, to string) 
 	case c.dropped(t, from, to, returned):
 		direction.Dropped++
 	case parts > 0:
-		direction.Kept++
+		direction.Preserved++
 	default:
 		direction.Exact++
 	}
@@ -101,16 +101,16 @@ func (c *Checker) convert(t testObject, x value, to string) (value, []difference
 	return c.versions[to].accept(text)
 }
 
-// countKept counts what annotations preserve while an object is at another version. In a
+// countPreservedFields counts what annotations preserve while an object is at another version. In a
 // conversion through the hub, the hub may preserve values, too.
-func (c *Checker) countKept(t testObject, from, to string, converted value) (parts, size int) {
+func (c *Checker) countPreservedFields(t testObject, from, to string, converted value) (parts, size int) {
 	origins := []string{from}
 	if from != c.ruleset.Hub && to != c.ruleset.Hub {
 		origins = append(origins, c.ruleset.Hub)
 	}
-	kept, size := keptIn(converted.tree, c.resource(), origins)
+	kept, size := preservedParts(converted.tree, c.resource(), origins)
 	if !t.canary {
-		c.tally.addKept(from, to, kept)
+		c.tally.addPreservedFields(from, to, kept)
 	}
 	return len(kept), size
 }

@@ -70,7 +70,7 @@ type admissionResult string
 
 const (
 	admitted         admissionResult = "admitted"
-	refusedTruncated admissionResult = "refused_shortened"
+	refusedTruncated admissionResult = "refused_truncated"
 	refusedTooLarge  admissionResult = "refused_too_large"
 	refusedOther     admissionResult = "refused_other"
 	admissionFailed  admissionResult = "failed"

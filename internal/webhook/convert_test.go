@@ -53,7 +53,7 @@ func rename(dst, object []byte, toVersion string) ([]byte, error) {
 		panic("secret value")
 	}
 	if bytes.Contains(object, []byte("overflow")) {
-		return dst, &conversion.OverflowError{Version: "v1beta1", Kept: 300000, Others: 100}
+		return dst, &conversion.OverflowError{Version: "v1beta1", Preserved: 300000, Others: 100}
 	}
 	for _, version := range []string{"v1beta1", "v1", "v2"} {
 		old := []byte(`"apiVersion":"example.com/` + version + `"`)

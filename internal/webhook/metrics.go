@@ -132,8 +132,8 @@ func (t *target) pair(from string) *pair {
 
 // countPreserved counts the data that a conversion preserved.
 func (p *pair) countPreserved(outcome *conversion.Outcome) {
-	if outcome.KeptBytes > 0 {
-		p.size.Observe(float64(outcome.KeptBytes))
+	if outcome.PreservedBytes > 0 {
+		p.size.Observe(float64(outcome.PreservedBytes))
 	}
 	if outcome.DroppedValues > 0 {
 		p.dropped.Add(float64(outcome.DroppedValues))
@@ -193,9 +193,9 @@ func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[st
 	crd := prometheus.Labels{"crd": options.CRD}
 	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
-	size := m.histogram("kept_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, crd, "from", "to")
-	dropped := m.counter("kept_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
-	truncated := m.counter("shortened_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
+	size := m.histogram("preserved_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, crd, "from", "to")
+	dropped := m.counter("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
+	truncated := m.counter("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
 	newPair := func(from, to string) pair {
 		p := pair{
 			from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to),

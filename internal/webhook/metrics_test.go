@@ -44,7 +44,7 @@ func newMeasured() *Handler {
 		outcome := conversion.Outcome{From: "v1beta1"}
 		switch {
 		case strings.Contains(object, "kept"):
-			outcome.KeptBytes, outcome.DroppedValues = 1000, 3
+			outcome.PreservedBytes, outcome.DroppedValues = 1000, 3
 		case strings.Contains(object, "overflow"):
 			return outcome, fmt.Errorf("too much: %w", &conversion.OverflowError{Version: "v1beta1"})
 		case strings.Contains(object, "large"):
@@ -91,9 +91,9 @@ func TestMetricsCount(t *testing.T) {
 			body: review("v1", object("kept"), object("a"), object("kept")),
 			want: []string{
 				`conversion_duration_seconds_count` + fromTo + `} 3`,
-				`kept_bytes_sum` + fromTo + `} 2000`,
-				`kept_bytes_count` + fromTo + `} 2`,
-				`kept_values_dropped_total` + fromTo + `} 6`,
+				`preserved_bytes_sum` + fromTo + `} 2000`,
+				`preserved_bytes_count` + fromTo + `} 2`,
+				`preserved_values_dropped_total` + fromTo + `} 6`,
 				`request_conversion_duration_seconds_count` + crd + `} 1`,
 				`request_duration_seconds_count` + crd + `,result="success"} 1`,
 				`requests_total` + crd + `,failure_type="",result="success"} 1`,
@@ -124,7 +124,7 @@ func TestMetricsCount(t *testing.T) {
 				`request_conversion_duration_seconds_count` + crd + `} 1`,
 				`request_duration_seconds_count` + crd + `,result="success"} 1`,
 				`requests_total` + crd + `,failure_type="",result="success"} 1`,
-				`shortened_objects_total` + fromTo + `} 1`,
+				`truncated_objects_total` + fromTo + `} 1`,
 			},
 		},
 		"truncated": {

@@ -78,7 +78,7 @@ func BenchmarkCount(b *testing.B) {
 	handler := newSample(b)
 	x := handler.newExchange()
 	x.converted, x.target = 1, handler.targets["stable.example.com/v2"]
-	outcome := conversion.Outcome{From: "v1", KeptBytes: 10}
+	outcome := conversion.Outcome{From: "v1", PreservedBytes: 10}
 	b.ReportAllocs()
 	for b.Loop() {
 		handler.metrics.inFlight.Inc()

@@ -34,6 +34,8 @@ func TestPartlyPreserved(t *testing.T) {
 		"a template":              {"a: {type: string}", "b: {type: string}", `{format: {from: .a, template: "<{b}>", to: {b: .b}}}`, both},
 		"a list to a map":         {"a: {type: array, items: {type: object, properties: {k: {type: string}}}}", "b: {type: object, additionalProperties: {type: object, properties: {}}}", "{index: {from: .a, to: .b, key: k}}", "spoke"},
 		"a map to a list":         {"a: {type: object, additionalProperties: {type: object, properties: {}}}", "b: {type: array, items: {type: object, properties: {k: {type: integer}}}}", "{index: {from: .a, to: .b, key: k}}", both},
+		"a default":               {"a: {type: string}", "a: {type: string}, b: {type: string}", "{default: {to: .b, value: x}}", ""},
+		"an expression":           {"a: {type: string}", "b: {type: string}", "{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}}}", both},
 		"a drop":                  {"a: {type: string}", "b: {type: string}", "{drop: {from: .a}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

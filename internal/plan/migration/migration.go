@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Input is the observed cluster, with decisions of other rooms.
+// Input is the observed cluster, with decisions of other packages.
 type Input struct {
 	observed.Cluster
 	// InForce tells that the CustomResourceDefinition converts as the policy wants or wanted,

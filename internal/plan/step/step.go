@@ -146,8 +146,8 @@ type DeleteJob struct {
 // DeleteRights deletes the account, roles and bindings of a name.
 type DeleteRights struct {
 	Name string
-	// Kept leaves the ClusterRole and its binding, because an administrator granted them.
-	Kept bool
+	// KeepClusterRole leaves the ClusterRole and its binding, because an administrator granted them.
+	KeepClusterRole bool
 }
 
 // DeleteRuleset deletes the ConfigMap of a ruleset that no pod serves any more.

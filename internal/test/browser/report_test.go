@@ -70,7 +70,7 @@ func TestColours(t *testing.T) {
 	}
 	// Readers who cannot see colours distinguish lines by dashes, width, and the words beside them.
 	b := open(t, "cluster", window(1400))
-	for _, kind := range []string{"copied", "translated", "computed", "kept", "dropped", "same"} {
+	for _, kind := range []string{"copied", "translated", "computed", "preserved", "dropped", "same"} {
 		look := fmt.Sprintf(`[...document.querySelectorAll('.map .line')].map(e => getComputedStyle(e)).map(s => s.strokeDasharray + ' ' + s.strokeWidth)[
 			[...document.querySelectorAll('.map .line')].findIndex(e => e.classList.contains(%q))]`, kind)
 		others := fmt.Sprintf(`[...document.querySelectorAll('.map .line:not(.%s)')].map(e => getComputedStyle(e)).map(s => s.strokeDasharray + ' ' + s.strokeWidth)`, kind)
