@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controllers is the manager's control flow. One controller reconciles
-// ConversionPolicies, and every reconciliation is the same four steps:
+// ConversionPolicies, and every reconciliation is the same five steps (reconcile.go):
 //
-//	observe  observe*.go, probe.go  reads the cluster once, and adds results of background work
-//	plan     internal/plan          decides the steps and the status; pure
-//	apply    apply*.go              carries out the steps in order; stops at the first error
-//	report   report.go              writes the status once, and all events
+//	observe  observe*.go    reads the cluster once, and the results of background checks
+//	verify   probe*.go      adds the answers of converter pods to probes
+//	plan     internal/plan  decides the steps and the status; pure
+//	apply    apply*.go      carries out the steps in order; stops at the first error
+//	report   report.go      writes the status once, and all events
 //
 // Objects whose policy was deleted take the same path, without a status: orphan.go.
 //

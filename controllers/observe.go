@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,25 +19,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// observe reads everything that a decision depends on. While a converter pod is probed for the
-// first time, pending is the time to wait for its answer.
-func (r *ConversionPolicyReconciler) observe(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy,
-) (state observed.Cluster, pending time.Duration, err error) {
+// observe reads everything that a decision depends on, and the results of background checks.
+func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (state observed.Cluster, err error) {
 	err = tracing.Span(ctx, "observe", func(ctx context.Context) error {
 		if state, err = r.gather(ctx, policy); err == nil {
-			pending = r.observeProofs(&state)
+			r.Checks.observe(&state)
 		}
 		return err
 	})
 	traceObserved(ctx, state)
-	return state, pending, err
+	return state, err
 }
 
 // gather reads the cluster.
@@ -54,19 +49,6 @@ func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha
 		}
 	}
 	return state, nil
-}
-
-// observeProofs adds the results of background work.
-func (r *ConversionPolicyReconciler) observeProofs(state *observed.Cluster) (pending time.Duration) {
-	r.Checks.observe(state)
-	// A foreign write is repaired without a proof, so do not wait for one.
-	if !state.Policy.Spec.Suspend {
-		if trust := plan.TrustOf(*state); !trust.Drifted {
-			pending = r.Prober.observe(state, trust)
-		}
-	}
-	r.Prober.fillReports(state)
-	return pending
 }
 
 // observeCRD reads the CustomResourceDefinition live: every write to it is pinned to the

@@ -56,11 +56,12 @@ type ConversionPolicyReconciler struct {
 
 // Reconcile takes one policy to its next state:
 //
-//  1. observe everything that a decision depends on; if a converter pod is probed for the first
-//     time, return and requeue, so that its answer is part of the decision
-//  2. plan: decide the steps and the status
-//  3. apply the steps in order
-//  4. report: write the status once, then events for its changes and for completed steps
+//  1. observe everything that a decision depends on
+//  2. verify: decide how converter pods must be probed, and add the answers; if a pod is probed for
+//     the first time, return and requeue, so that its answer is part of the decision
+//  3. plan: decide the steps and the status
+//  4. apply the steps in order
+//  5. report: write the status once, then events for its changes and for completed steps
 //
 // If the policy does not exist, Reconcile takes care of the objects that it left (orphan.go).
 func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
@@ -82,15 +83,32 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 		return ctrl.Result{}, err
 	}
 	r.orphans.put(policy.Name, orphan{})
-	state, pending, err := r.observe(ctx, policy)
-	if err != nil || pending > 0 {
-		return ctrl.Result{RequeueAfter: pending}, err
+	state, err := r.observe(ctx, policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if pending := r.verify(&state); pending > 0 {
+		return ctrl.Result{RequeueAfter: pending}, nil
 	}
 	before := policy.Status.DeepCopy()
 	decided := decide(ctx, state)
 	done, applyErr := r.apply(ctx, policy, decided)
 	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
 	return resultOf(decided, applyErr, reportErr)
+}
+
+// verify adds the answers of converter pods to probes, and what they report. Pods that have no
+// answer are probed in the background. While a pod is probed for the first time, pending is the time
+// to wait for its answer.
+func (r *ConversionPolicyReconciler) verify(state *observed.Cluster) (pending time.Duration) {
+	// A foreign write is repaired without a proof, so do not wait for one.
+	if !state.Policy.Spec.Suspend {
+		if trust := plan.TrustOf(*state); !trust.Drifted {
+			pending = r.Prober.observe(state, trust)
+		}
+	}
+	r.Prober.fillReports(state)
+	return pending
 }
 
 // forget drops the state of a deleted policy and cancels its background work.

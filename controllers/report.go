@@ -59,14 +59,19 @@ func (r *ConversionPolicyReconciler) report(
 	})
 }
 
-// writeStatus writes the status if it differs from the one that was read.
+// writeStatus writes the status if it differs from the one that was read. After an error, the policy
+// has the status that was read.
 func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus) error {
 	if equality.Semantic.DeepEqual(policy.Status, status) {
 		return nil
 	}
 	base := policy.DeepCopy()
 	policy.Status = status
-	return r.Client.Status().Patch(ctx, policy, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Status().Patch(ctx, policy, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		policy.Status = base.Status
+	}
+	return err
 }
 
 // emit records events on the policy, and on the CustomResourceDefinition if they concern its

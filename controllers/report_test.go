@@ -14,10 +14,12 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,10 +48,11 @@ func TestApplyError(t *testing.T) {
 }
 
 // statusWrites is an API server of one policy that refuses all writes except those of status, and
-// counts these.
+// counts these. If it has an error, it refuses those, too.
 type statusWrites struct {
 	client.Client
 	count int
+	err   error
 }
 
 func (w *statusWrites) Status() client.SubResourceWriter { return statusWriter{writes: w} }
@@ -65,7 +68,7 @@ type statusWriter struct {
 
 func (w statusWriter) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 	w.writes.count++
-	return nil
+	return w.writes.err
 }
 
 // TestOneStatusWrite: each reconciliation writes the status once. If it reverts a foreign write,
@@ -120,6 +123,32 @@ func TestOneStatusWrite(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestStatusWriteConflict: if drift cannot be recorded because the policy changed, the status is not
+// taken for written, and no event is emitted for it.
+func TestStatusWriteConflict(t *testing.T) {
+	drift := v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired}
+	decided := plan.Plan{
+		Status: v1alpha1.ConversionPolicyStatus{Drift: &drift,
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConversionVerifiedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified}}},
+		Steps: []step.Step{step.RecordDrift{CRD: "uid", Drift: drift, Note: "a client wrote"}},
+	}
+	writes := &statusWrites{err: apierrors.NewConflict(schema.GroupResource{Resource: "conversionpolicies"}, "crontabs.example.com", errors.New("it changed"))}
+	recorder := events.NewFakeRecorder(100)
+	r := &ConversionPolicyReconciler{Client: writes, Live: writes, Recorder: recorder, Now: time.Now}
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"}}
+	done, applyErr := r.apply(t.Context(), policy, decided)
+	if !apierrors.IsConflict(applyErr) {
+		t.Fatalf("apply returned %v, want a conflict", applyErr)
+	}
+	if err := r.report(t.Context(), policy, v1alpha1.ConversionPolicyStatus{}, decided, done, applyErr); !apierrors.IsConflict(err) {
+		t.Errorf("report returned %v, want a conflict", err)
+	}
+	close(recorder.Events)
+	for event := range recorder.Events {
+		t.Errorf("event %q of a status that was not written", event)
 	}
 }
 
