@@ -255,7 +255,7 @@ func (c *managedFieldsCleaner) replaceEntries(ctx context.Context, object *metav
 
 // remainingEntries returns the entries of other versions. If there are none, it returns one entry
 // of the operator that owns nothing. Without any entry, the next server-side apply would assign
-// all fields to a manager that does not exist, and nobody could remove a field any more.
+// all fields to a manager that does not exist, and no client could remove a field any more.
 func (c *managedFieldsCleaner) remainingEntries(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	remaining := slices.DeleteFunc(slices.Clone(entries), c.isOld)
 	if len(remaining) > 0 {

@@ -100,7 +100,7 @@ func recordIn(configMap *corev1.ConfigMap) *contract.Record {
 }
 
 func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, state *observed.Cluster) error {
-	// The ServiceAccount is created first and deleted last, whoever grants the rights.
+	// The ServiceAccount is created first and deleted last, no matter which client grants the rights.
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.MigrationRights(state.Policy.Name)}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	state.Rights = err == nil

@@ -49,7 +49,7 @@ type Prober struct {
 	proven map[types.UID]proven
 	// reports are what pods reported about failed conversions (live_failures.go).
 	reports map[types.UID]podReport
-	// canaries are the canary objects of rulesets, by ruleset hash.
+	// Canary objects of rulesets, by ruleset hash.
 	canaries map[string][]probe.Canary
 	// answers are the latest probes of pods without a cached proof (probe_answers.go).
 	answers map[probeKey]*podProbe

@@ -142,7 +142,7 @@ func FuzzSpelling(f *testing.F) {
 	})
 }
 
-// FuzzCompile checks that every leaf has one owner, and that conversions match its verdict.
+// FuzzCompile checks that every leaf field has one owner, and that conversions match its verdict.
 func FuzzCompile(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		checkOwners(t, w.compiled, w.schemas)

@@ -149,7 +149,7 @@ func (n *node) remove(name *name) *node {
 	return old
 }
 
-// link makes next the successor of before, or the first child if before is nil.
+// link makes next the successor of a child, or the first child if that is nil.
 func (n *node) link(before, next *node) {
 	if before == nil {
 		n.first = next

@@ -18,7 +18,7 @@ import (
 )
 
 // checkOwners walks every schema independently, down to its scalars. Each of these must belong to
-// exactly one leaf.
+// exactly one leaf field.
 func checkOwners(t *testing.T, result compile.Result, schemas map[string]*schema.Structural) {
 	t.Helper()
 	leaves := map[[2]string]map[string]int{}

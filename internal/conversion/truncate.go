@@ -16,8 +16,8 @@ import (
 // An object can have more to preserve than its annotations have room for. If its conversion
 // failed, lists and watches of all objects would fail with it. So readers get a truncated form,
 // which is marked as such. It must never be stored. A converter does not know whether it converts
-// for a reader or for etcd, so it refuses to convert a truncated form. Where no conversion
-// happens, admission refuses the write (admit.go).
+// for a reader or for etcd, so it refuses to convert a truncated form. Admission
+// refuses writes that need no conversion (admit.go).
 
 const (
 	// preservedOfLarge limits the preserved data of a truncated form, in bytes: small values are

@@ -5,7 +5,7 @@
 // CustomResourceDefinition: which fields get another owner or another rule, and whether
 // data is lost that was not lost before. It is pure: both sides are its input.
 //
-// Compare (compare.go) compiles both sides like the operator, and compares their leaf
-// fields (leaf.go) and what happens to preserved data (preserved.go). A Report is written
+// Compare (compare.go) compiles both sides like the operator, and compares their leaf fields
+// (leaf.go) and what happens to preserved data (preserved.go). A Report is written
 // as text (text.go), or as JSON.
 package diff

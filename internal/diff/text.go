@@ -66,7 +66,7 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 	rows := [][]string{{"FIELD", "IN", "BEFORE", "AFTER", "CONSEQUENCE"}}
 	for _, field := range p.Fields {
 		rows = append(rows, []string{
-			field.Version + ":" + field.Path, field.Other, t.leaf(field.Before), t.leaf(field.After),
+			field.Version + ":" + field.Path, field.Other, t.leafField(field.Before), t.leafField(field.After),
 			t.redIf(field.Worse, field.Why),
 		})
 	}
@@ -111,8 +111,8 @@ func (t Table) redIf(worse bool, text string) string {
 	return t.Colors.In(terminal.Red, text)
 }
 
-// leaf writes the owner of a leaf field, and its rule.
-func (t Table) leaf(leaf *Leaf) string {
+// leafField formats the owner of a leaf field, and its rule.
+func (t Table) leafField(leaf *Leaf) string {
 	if leaf == nil {
 		return "-"
 	}

@@ -171,7 +171,7 @@ func parseYAML(source string, text []byte) ([]Document, error) {
 }
 
 // clarify replaces an error of encoding/json or yaml about the depth of a document: that of
-// encoding/json begins with "invalid character". Neither package has a type for it.
+// encoding/json begins with "invalid character". Both packages lack a type for it.
 func clarify(err error) error {
 	if strings.Contains(err.Error(), "exceeded max depth") {
 		return errTooDeep

@@ -270,7 +270,7 @@ func (j *journal) now() *metav1.Time {
 }
 
 // checkRecordRun returns an error if the record belongs to another run, or to another state of the
-// CustomResourceDefinition. The record of another run may be its only evidence and must not be
+// CustomResourceDefinition. The record of another run may be its only migration evidence and must not be
 // overwritten; the record of another state proves nothing about this one.
 func checkRecordRun(r contract.Record, spec *contract.Spec) error {
 	switch {

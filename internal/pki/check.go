@@ -173,8 +173,8 @@ func RenewalTime(certificate *x509.Certificate, lifetime, before time.Duration) 
 	return certificate.NotBefore.Add(end.Sub(certificate.NotBefore) * 2 / 3)
 }
 
-// Urgent reports whether less than a sixth of a certificate's lifetime is left, which is half of
-// what is left at the default renewal time.
+// Urgent reports whether less than a sixth of a certificate's lifetime remains, half of the
+// time that remains at the default renewal.
 func Urgent(certificate *x509.Certificate, now time.Time) bool {
 	return certificate.NotAfter.Sub(now) < certificate.NotAfter.Sub(certificate.NotBefore)/6
 }

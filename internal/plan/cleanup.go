@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// cleanUp deletes rights that nothing uses, and what is left of the previous converter and
+// cleanUp deletes rights that nothing uses, and objects of the previous converter and of
 // the previous source of certificates.
 func (p *planner) cleanUp() {
 	if !p.deletion.EndsRuns() {

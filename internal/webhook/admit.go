@@ -20,7 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// AdmitPath, followed by the hash of a ruleset as one more segment, answers a POST of an
+// AdmitPath is a path prefix. Followed by the hash of a ruleset, it answers a POST of an
 // AdmissionReview by that ruleset. It denies objects that could not be read completely at another
 // version.
 const AdmitPath = "/admit"

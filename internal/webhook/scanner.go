@@ -197,8 +197,8 @@ func (s *scanner) expect(c byte) bool {
 	return true
 }
 
-// skipString skips the string at the current position. A quote ends it unless an odd number of
-// backslashes precedes it.
+// skipString skips the string at the current position. A quote ends it unless the number of
+// backslashes before it is not even.
 func (s *scanner) skipString() {
 	for i := s.pos + 1; ; i++ {
 		quote := bytes.IndexByte(s.data[i:], '"')

@@ -160,7 +160,7 @@ func unionOf(a, b map[string]schema.Structural) []string {
 	return slices.Compact(names)
 }
 
-// leafWalker visits the leaf fields of a schema. It descends into a field that would be one leaf if
+// leafWalker visits the leaf fields of a schema. It descends into a field that would be one leaf field if
 // a part of the field has its own owner.
 type leafWalker struct {
 	owned []conversion.Path
@@ -179,7 +179,7 @@ func (w leafWalker) value(s *schema.Structural, at conversion.Path) {
 	}
 }
 
-// object visits the fields of an object, and one leaf for everything that its schema does not name.
+// object visits the fields of an object, and one leaf field for everything that its schema does not name.
 func (w leafWalker) object(s *schema.Structural, at conversion.Path) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if len(at) == 0 && conversion.IsEnvelope(name) {

@@ -131,7 +131,7 @@ func (d *direction) take(x any, y map[string]any, keep *preserved, at string) {
 	}
 }
 
-// fields returns the fields of x that a leaf stands for.
+// fields returns the fields of x that a leaf field stands for.
 func (l *leaf) fields(x any) []path {
 	switch {
 	case l.Shell:

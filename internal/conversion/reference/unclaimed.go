@@ -174,7 +174,7 @@ func (d *direction) looksUp(key entryKey, value any) bool {
 	return fills || exchanges || isShared || isMissing || found
 }
 
-// standsFor reports whether a leaf covers the field at a pointer.
+// standsFor reports whether a leaf field covers the field at a pointer.
 func (l *leaf) standsFor(pointer string) bool {
 	if l.Known == nil {
 		return l.Path.pointer() == pointer

@@ -74,7 +74,7 @@ func (m *Migration) wantedRun() string {
 	return names.RunID(m.CRD, storage, trigger)
 }
 
-// giveUp ends a run that is not the wanted one. It produces no evidence.
+// giveUp ends a run that is not the wanted one. It produces no migration evidence.
 func (m *Migration) giveUp(wanted string) {
 	last := m.UnderWay()
 	if last == nil || last.Run == wanted {

@@ -27,8 +27,8 @@ type failing struct {
 	objects map[string]string
 	// change changes the policy before it is created.
 	change func(*v1alpha1.ConversionPolicy)
-	// mend fixes what does not recover by itself once the converter behaves.
-	mend func(t *testing.T, policy string)
+	// repair fixes what does not recover by itself once the converter behaves.
+	repair func(t *testing.T, policy string)
 
 	condition, reason string
 	message           []string
@@ -53,19 +53,19 @@ var gates = map[string]failing{
 	},
 	"a live object does not come back": {
 		toManager: behaviour{answer: replacing(`"host":"odd`, `"host":"even`)},
-		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, mend: mendRules,
+		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
 		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"},
 	},
 	"a live object is not converted": {
 		toManager: behaviour{answer: refusing("odd.example.com")},
-		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, mend: mendRules,
+		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
 		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd cannot be converted from v1beta1 to v1: conversion webhook for ", "I will not"},
 	},
 	"a live object comes back without its labels": {
 		toManager: behaviour{answer: replacing(`"labels":{"odd"`, `"label":{"odd"`)},
-		objects:   map[string]string{"odd": "odd.example.com:2"}, mend: mendRules,
+		objects:   map[string]string{"odd": "odd.example.com:2"}, repair: mendRules,
 		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd: .metadata.labels does not come back"},
 	},
@@ -119,8 +119,8 @@ func TestGates(t *testing.T) {
 			if after.ResourceVersion != before.ResourceVersion || after.Generation != 1 {
 				t.Errorf("the CustomResourceDefinition was written: generation %d, conversion %+v", after.Generation, after.Spec.Conversion)
 			}
-			if gate.mend != nil {
-				gate.mend(t, policy)
+			if gate.repair != nil {
+				gate.repair(t, policy)
 			}
 			pod.behave(t, behaviour{}, behaviour{})
 			waitReadyThrough(t, pod)

@@ -35,7 +35,7 @@ import (
 type behaviour struct {
 	// answer replaces the converter's handler.
 	answer func(converter http.Handler, w http.ResponseWriter, r *http.Request)
-	// untrusted uses a certificate of an authority that nobody trusts.
+	// untrusted uses a certificate of an authority that no client trusts.
 	untrusted bool
 	// refuses refuses connections.
 	refuses bool

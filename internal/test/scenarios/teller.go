@@ -32,6 +32,7 @@ func NewTeller(out io.Writer, dir string) *Teller {
 // Claims returns the number of verified claims.
 func (t *Teller) Claims() int { return t.claims }
 
+// Elapsed is the time since the story began.
 func (t *Teller) Elapsed() time.Duration { return time.Since(t.start) }
 
 // Title begins a story.

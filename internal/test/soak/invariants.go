@@ -105,7 +105,7 @@ func bytesUnlisted(now, _ observation) []string {
 	return wrong
 }
 
-// prunedWithoutEvidence: a version must not disappear from storedVersions without evidence, unless
+// prunedWithoutEvidence: a version must not disappear from storedVersions without migration evidence, unless
 // the storage version changed or another client pruned it.
 func prunedWithoutEvidence(now, before observation) []string {
 	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// Invariants of versions, whoever their author is.
+// Invariants of versions, no matter who their author is.
 
 // unlisted returns the objects that are stored at a version that status.storedVersions lists
 // neither before nor after the read of etcd.
