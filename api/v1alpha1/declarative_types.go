@@ -24,9 +24,10 @@ type DeclarativeConverter struct {
 	Require Fidelity `json:"require,omitempty"`
 
 	// overflow tells what happens if the preserved data of an object exceeds the 256 KiB
-	// that the API server allows for its annotations. Fail refuses the conversion, and
-	// nothing is lost. Drop deletes the largest preserved values until the rest fits, and
-	// lists them in the annotation.
+	// that the API server allows for its annotations. With Fail, API servers refuse to store
+	// such an object, and clients read an existing one in a truncated form; if the operator
+	// runs with --size-admission=false, conversions of it fail. With Drop, the converter drops
+	// the largest preserved values until the rest fits, and lists them in the annotation.
 	// +optional
 	// +kubebuilder:default=Fail
 	Overflow OverflowAction `json:"overflow,omitempty"`
@@ -57,9 +58,9 @@ type DeclarativeConverter struct {
 type OverflowAction string
 
 const (
-	// OverflowFail refuses to convert the object.
+	// OverflowFail refuses to store the object.
 	OverflowFail OverflowAction = "Fail"
-	// OverflowDrop deletes the largest preserved values.
+	// OverflowDrop drops the largest preserved values.
 	OverflowDrop OverflowAction = "Drop"
 )
 
