@@ -16,10 +16,14 @@
 //	migration      when stored objects are rewritten, and which evidence that produces
 //	retirement     the storage version, and when a version can be removed
 //
-// Each of them gathers the state of its area once. Its methods return decisions as values: a gate.Decision has the outcome of a gate, the steps
-// (package step) that follow, and when to reconcile again. Its Status is its part of the
-// status. It never writes to another package's values. Package observed has the observed cluster, names
-// the names and labels of what the operator creates, rights its roles.
+// Each of them gathers the state of its area once. Its methods return decisions as values: a
+// gate.Decision has the outcome of a gate, the steps (package step) that follow, and when to
+// reconcile again. Its Status is its part of the status. It never changes the values of another
+// package. Package observed has the observed cluster, names has the names and labels of what the
+// operator creates, and rights has its roles.
+//
+// After the gate RulesValid, a CustomResourceDefinition exists. A gate that stops does not stop
+// upkeep, nor a migration that is under way: migration/guard.go decides about those.
 //
 // Make composes them (plan.go). It passes a policy through its gates in order:
 //
