@@ -186,19 +186,13 @@ func (i image) available() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%d of %d converter pods of image %s are ready", ready, desired, i.spec.Image)+i.troubles()+i.Meanwhile())
 	case ready == 0:
-		return gate.Waiting(v1alpha1.ReasonNoPodsReady, fmt.Sprintf(
-			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
-			i.Settings.Namespace, names.Image(i.Policy.Name, i.Wanted))+i.troubles())
+		return i.noPodReady(names.Image(i.Policy.Name, i.Wanted))
 	case i.PortEndpoints[imagePortName(i.Wanted)] == 0:
 		i.work.Recheck(endpointLag)
 		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet for port %d", i.Settings.Namespace, names.Child(i.Policy.Name), i.endpoint.Port)+i.Meanwhile())
 	}
-	if ready < desired {
-		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
-			"%d of %d converter pods are ready: conversions work with reduced redundancy", ready, desired)+i.troubles())
-	}
-	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+i.troubles())
+	return i.podsReady(ready, desired)
 }
 
 func (c *Converter) readyWith(identity string) int32 {

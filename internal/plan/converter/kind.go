@@ -103,6 +103,22 @@ func (p pods) answered(pods int) string {
 	return fmt.Sprintf("%d converter pods answered over TLS", pods)
 }
 
+// noPodReady is the outcome if no pod of a Deployment is ready.
+func (p pods) noPodReady(deployment string) gate.Outcome {
+	return gate.Waiting(v1alpha1.ReasonNoPodsReady, fmt.Sprintf(
+		"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
+		p.Settings.Namespace, deployment)+p.troubles())
+}
+
+// podsReady is the outcome if enough pods are ready for conversions to work.
+func (p pods) podsReady(ready, desired int32) gate.Outcome {
+	says := fmt.Sprintf("%d of %d converter pods are ready", ready, desired)
+	if ready < desired {
+		return gate.Passed(v1alpha1.ReasonSomePodsReady, says+": conversions work with reduced redundancy"+p.troubles())
+	}
+	return gate.Passed(v1alpha1.ReasonAllPodsReady, says+p.troubles())
+}
+
 func (p pods) howToReplace() (hint string, evicts bool) {
 	return fmt.Sprintf("see the log of the pods, and restart them with kubectl -n %s rollout restart deployment %s",
 		p.Settings.Namespace, names.Child(p.Policy.Name)), true

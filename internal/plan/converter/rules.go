@@ -151,20 +151,14 @@ func (r rules) available() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%d of %d converter pods are ready with the current ruleset", count.current, count.desired)+count.waits()+r.troubles()+r.Meanwhile())
 	case count.current == 0:
-		return gate.Waiting(v1alpha1.ReasonNoPodsReady, fmt.Sprintf(
-			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
-			r.Settings.Namespace, names.Child(r.Policy.Name))+r.troubles())
+		return r.noPodReady(names.Child(r.Policy.Name))
 	case r.Endpoints == 0:
 		r.work.Recheck(endpointLag)
 		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet", r.Settings.Namespace, names.Child(r.Policy.Name)))
 	}
 	r.work.Add(r.DropUnused())
-	if count.current < count.desired {
-		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
-			"%d of %d converter pods are ready: conversions work with reduced redundancy", count.current, count.desired)+r.troubles())
-	}
-	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
+	return r.podsReady(count.current, count.desired)
 }
 
 // fromElsewhere reports that no API server calls the pods with rules yet: no converter is
