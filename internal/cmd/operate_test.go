@@ -121,7 +121,7 @@ func TestForeignFieldManagers(t *testing.T) {
 		err   string
 		says  []string
 	}{
-		"nobody":           {by("argocd", "Apply", other), false, "", nil},
+		"no owner":         {by("argocd", "Apply", other), false, "", nil},
 		"ourselves":        {by(fieldManager, "Apply", mine), false, "", nil},
 		"kubectl edit":     {by("kubectl-edit", "Update", mine), false, "", nil},
 		"kubectl apply":    {by("kubectl-client-side-apply", "Update", mine), false, "", []string{"the manifest that kubectl-client-side-apply applied has another value: change spec.migration.paused there, too"}},

@@ -84,7 +84,7 @@ func TestServeLogsNoSecrets(t *testing.T) {
 	for _, body := range secretReviews() {
 		call(t, address, webhook.ConvertPath+"/"+hash, body)
 	}
-	call(t, address, webhook.ConvertPath+"/of-nobody", secretReviews()[0])
+	call(t, address, webhook.ConvertPath+"/unknown-ruleset", secretReviews()[0])
 	sendPlaintext(t, address)
 	second := issued(t)
 	mountCertificate(t, certificates, pki.KeyPair{Certificate: second.Key, Key: second.Key})

@@ -96,7 +96,7 @@ func TestStoredVersionsWriter(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		want    string
 	}{
-		"nobody":          {nil, ""},
+		"no entry":        {nil, ""},
 		"others' fields":  {[]metav1.ManagedFieldsEntry{entry("kube-apiserver", conditions, 1), {Manager: "kubectl"}}, ""},
 		"one":             {[]metav1.ManagedFieldsEntry{entry("kubectl", stored, 1), entry("kube-apiserver", conditions, 2)}, "kubectl"},
 		"the last of two": {[]metav1.ManagedFieldsEntry{entry("helm", stored, 3), entry("kubectl", stored, 1)}, "helm"},

@@ -45,7 +45,7 @@ func TestVersionsWriter(t *testing.T) {
 		ours    bool
 		writer  string
 	}{
-		"nobody":               {},
+		"no entry":             {},
 		"us":                   {[]metav1.ManagedFieldsEntry{entry(ours, "", list, 1)}, true, ""},
 		"them":                 {[]metav1.ManagedFieldsEntry{entry("argocd", "", list, 1)}, false, "argocd"},
 		"us and them":          {[]metav1.ManagedFieldsEntry{entry(ours, "", list, 2), entry("argocd", "", list, 1)}, true, "argocd"},

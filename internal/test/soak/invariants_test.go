@@ -218,7 +218,7 @@ func TestAllowedObservations(t *testing.T) {
 			now.Pruned = pruning{Revision: 101, Versions: []string{joined}}
 			stopMigrations(now)
 		},
-		"somebody else prunes while the policy is suspended": func(now, before *observation) {
+		"another client prunes while the policy is suspended": func(now, before *observation) {
 			suspend(now)
 			suspend(before)
 			before.ListedAfter, now.Pruned = []string{hub, joined}, pruning{Revision: 101, Versions: []string{joined}}
