@@ -44,8 +44,8 @@ const (
 const (
 	// admissionSuffix is the end of all names.
 	admissionSuffix = ".conversion-operator.io"
-	// shortenedSuffix names the webhook that refuses writes of truncated objects.
-	shortenedSuffix = ".truncated" + admissionSuffix
+	// truncatedSuffix names the webhook that refuses writes of truncated objects.
+	truncatedSuffix = ".truncated" + admissionSuffix
 	// sizeSuffix names the webhook that refuses large objects at versions that are converted
 	// before they are stored, and storedSizeSuffix the one for the storage version.
 	sizeSuffix       = ".size" + admissionSuffix
@@ -95,7 +95,7 @@ func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDe
 		}
 	}
 	for _, client := range clients {
-		add(admissionWebhook(&client, shortenedSuffix, compile.MarkedCondition, admissionregistrationv1.Fail,
+		add(admissionWebhook(&client, truncatedSuffix, compile.MarkedCondition, admissionregistrationv1.Fail,
 			admissionRule(crd, all, append(written, admissionregistrationv1.Delete))))
 		add(admissionWebhook(&client, sizeSuffix, client.Condition, admissionregistrationv1.Fail, admissionRule(crd, converted, written)))
 		add(admissionWebhook(&client, storedSizeSuffix, client.Condition, admissionregistrationv1.Ignore, admissionRule(crd, stored, written)))
@@ -301,7 +301,7 @@ func (a *Activation) RefusesTruncated() bool {
 	}
 	wanted := a.admission([]string{a.converter.Named()}).Webhooks
 	return a.covered(slices.DeleteFunc(wanted, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
-		return !strings.HasSuffix(webhook.Name, shortenedSuffix)
+		return !strings.HasSuffix(webhook.Name, truncatedSuffix)
 	}))
 }
 

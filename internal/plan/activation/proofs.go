@@ -113,7 +113,7 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	case rights.MissingToRead(a.Cluster) != "":
 		a.work.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
-	case check == nil || check.Subject != known.Subject || !check.Running && check.Reason != "" && a.work.Due(check.Due(a.Now)):
+	case a.work.DueCheck(check, known.Subject, a.Now):
 		a.work.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
 	case check.Running:
 	case check.Lost:
@@ -147,7 +147,7 @@ func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensions
 func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
 	check := a.APIServer
 	switch {
-	case check == nil || check.Subject != known.Subject || !check.Running && check.Reason != "" && a.work.Due(check.Due(a.Now)):
+	case a.work.DueCheck(check, known.Subject, a.Now):
 		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
 			ask.RulesetHash = a.converter.Wanted

@@ -82,7 +82,7 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	switch {
 	case rights.MissingToRead(a.Cluster) != "":
 		a.work.Recheck(rights.Pause)
-	case check == nil || check.Subject != subject || !check.Running && check.Reason != "" && a.work.Due(check.Due(a.Now)):
+	case a.work.DueCheck(check, subject, a.Now):
 		a.work.Do(rights.ToRead(a.Cluster)...)
 		a.work.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
 			Since: window.Since.Time, Until: window.Until.Time, Storage: a.storedThroughout()})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
@@ -98,6 +99,13 @@ func (w *Work) Due(left time.Duration) bool {
 		w.Recheck(left)
 	}
 	return left <= 0
+}
+
+// DueCheck reports that a background check of a subject must be started: none has run for the
+// subject, or the last one failed and its wait is over. If the wait is not over, DueCheck asks for a
+// reconciliation at its end.
+func (w *Work) DueCheck(check *observed.BackgroundCheck, subject string, now time.Time) bool {
+	return check == nil || check.Subject != subject || !check.Running && check.Reason != "" && w.Due(check.Due(now))
 }
 
 // Take empties the work and returns what was in it.

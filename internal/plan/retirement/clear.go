@@ -36,7 +36,7 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	case rights.MissingToClear(r.Cluster) != "":
 		r.work.Recheck(rights.Pause)
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
-	case check == nil || check.Subject != subject || !check.Running && r.work.Due(check.Due(r.Now)):
+	case r.work.DueCheck(check, subject, r.Now):
 		r.work.Do(rights.ToClear(r.Cluster)...)
 		r.work.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Cleaner(r.Policy.Name, r.Settings.Namespace)})
