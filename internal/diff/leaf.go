@@ -58,7 +58,7 @@ func (c compiled) rules() map[string]json.RawMessage {
 	for i, spoke := range c.Policy.Spec.Converter.Declarative.Spokes {
 		for j := range spoke.Rules {
 			text, _ := json.Marshal(&spoke.Rules[j]) // it was JSON
-			found[fmt.Sprintf("spec.converter.declarative.spokes[%d].rules[%d]", i, j)] = text
+			found[compile.RulePath(i, j)] = text
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -126,12 +127,9 @@ func (t Table) leafField(leaf *Leaf) string {
 	return owner + ", " + strings.TrimPrefix(leaf.RuleAt, "spec.converter.declarative.") + " " + kindOf(leaf.Rule)
 }
 
-// kindOf returns the kind of a rule: the name of its only member.
-func kindOf(rule json.RawMessage) string {
-	members := map[string]json.RawMessage{}
-	_ = json.Unmarshal(rule, &members) // it was made here
-	for kind := range members {
-		return kind
-	}
-	return ""
+// kindOf returns the kind of a rule.
+func kindOf(text json.RawMessage) string {
+	rule := &v1alpha1.Rule{}
+	_ = json.Unmarshal(text, rule) // rules (leaf.go) wrote it
+	return rule.Kind()
 }

@@ -51,27 +51,27 @@ func (e *Explainer) overflow(object any, version string) []string {
 	return paths
 }
 
-// kept returns what is preserved of the version that the object was converted from.
-func (s *step) kept() []Preserved {
-	kept := []Preserved{}
+// preservedValues returns what is preserved of the version that the object was converted from.
+func (s *step) preservedValues() []Preserved {
+	values := []Preserved{}
 	before := s.entries(s.before, s.from)
 	for _, e := range s.entries(s.after, s.from) {
-		one := e.kept(s.from)
+		one := e.describe(s.from)
 		if slices.ContainsFunc(before, func(other entry) bool { return other.Pointer == e.Pointer && other.Kind == e.Kind }) {
 			one.Why = s.obstacle(e, s.from, s.before)
 		} else {
 			one.Why, one.Rule = s.why(e)
 		}
-		kept = append(kept, one)
+		values = append(values, one)
 	}
-	return kept
+	return values
 }
 
 // carried returns what stays in the annotation of the version that the object was converted to.
 func (s *step) carried() []Preserved {
 	var carried []Preserved
 	for _, e := range s.entries(s.after, s.to) {
-		one := e.kept(s.to)
+		one := e.describe(s.to)
 		one.Why = s.obstacle(e, s.to, s.after)
 		carried = append(carried, one)
 	}
@@ -83,12 +83,12 @@ func (s *step) obstacle(e entry, version string, object any) string {
 	return preserved.Obstacle(s.result.Ruleset, version, e.Entry, object)
 }
 
-func (e entry) kept(version string) Preserved {
-	kept := Preserved{Version: version, Path: e.exactPath}
+func (e entry) describe(version string) Preserved {
+	one := Preserved{Version: version, Path: e.exactPath}
 	if !e.absent {
-		kept.Value = preserved.Encode(e.value)
+		one.Value = preserved.Encode(e.value)
 	}
-	return kept
+	return one
 }
 
 // why says why a value is preserved, and by which rule.

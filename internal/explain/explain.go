@@ -167,7 +167,7 @@ func (e *Explainer) step(from, to string, before, after any, all bool) Step {
 		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
 		restorable: e.entries(before, to),
 	}
-	explained := Step{From: from, To: to, Fields: s.fields(), Preserved: s.kept(), Carried: s.carried(), Dropped: s.dropped()}
+	explained := Step{From: from, To: to, Fields: s.fields(), Preserved: s.preservedValues(), Carried: s.carried(), Dropped: s.dropped()}
 	if all {
 		explained.Fields = append(explained.Fields, s.absent()...)
 	}

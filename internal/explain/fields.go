@@ -111,8 +111,8 @@ func (s *step) isRestored(p path, value []byte) bool {
 		if e.absent || !p.matches(e.path) {
 			return false
 		}
-		kept, ok := preserved.Find(e.value, p[len(e.path):])
-		return ok && bytes.Equal(preserved.Encode(kept), value)
+		inside, ok := preserved.Find(e.value, p[len(e.path):])
+		return ok && bytes.Equal(preserved.Encode(inside), value)
 	})
 }
 

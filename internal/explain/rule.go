@@ -4,12 +4,12 @@
 package explain
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // rule is a rule of a policy.
@@ -28,7 +28,7 @@ func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 	rules := map[string]rule{}
 	for i, spoke := range converter.Spokes {
 		for j := range spoke.Rules {
-			rules[fmt.Sprintf("spec.converter.declarative.spokes[%d].rules[%d]", i, j)] = ruleOf(&spoke.Rules[j])
+			rules[compile.RulePath(i, j)] = ruleOf(&spoke.Rules[j])
 		}
 	}
 	return rules

@@ -71,8 +71,8 @@ func (t Table) writePreserved(w io.Writer, all []Preserved, title, version strin
 	}
 	fmt.Fprintf(w, "\n%s\n", title)
 	rows := [][]string{{"FIELD OF " + version, "VALUE", "WHY", "RULE"}}
-	for _, kept := range all {
-		rows = append(rows, []string{kept.Path, t.value(kept.Value), kept.Why, t.rule(kept.Rule, "")})
+	for _, one := range all {
+		rows = append(rows, []string{one.Path, t.value(one.Value), one.Why, t.rule(one.Rule, "")})
 	}
 	return terminal.WriteTable(w, rows)
 }
@@ -147,9 +147,9 @@ func (r *Report) Only(text string) bool {
 			step.Fields = slices.DeleteFunc(step.Fields, func(field Field) bool {
 				return !matches(field.Path) && !slices.ContainsFunc(field.Sources, func(source Source) bool { return matches(source.Path) })
 			})
-			step.Preserved = slices.DeleteFunc(step.Preserved, func(kept Preserved) bool { return !matches(kept.Path) })
-			step.Carried = slices.DeleteFunc(step.Carried, func(kept Preserved) bool { return !matches(kept.Path) })
-			step.Dropped = slices.DeleteFunc(step.Dropped, func(kept Preserved) bool { return !matches(kept.Path) })
+			step.Preserved = slices.DeleteFunc(step.Preserved, func(one Preserved) bool { return !matches(one.Path) })
+			step.Carried = slices.DeleteFunc(step.Carried, func(one Preserved) bool { return !matches(one.Path) })
+			step.Dropped = slices.DeleteFunc(step.Dropped, func(one Preserved) bool { return !matches(one.Path) })
 			found = found || len(step.Fields)+len(step.Preserved)+len(step.Carried)+len(step.Dropped) > 0
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // kind of a link: the kind of its rule, or the result for a field without one.
@@ -70,7 +71,7 @@ func rulesOf(policy *v1alpha1.ConversionPolicy) []spokeRules {
 		for j := range spoke.Rules {
 			of.Rules = append(of.Rules, &rule{
 				Kind: kinds[spoke.Rules[j].Kind()], Spoke: of.Spoke, number: j + 1,
-				Place: fmt.Sprintf("spec.converter.declarative.spokes[%d].rules[%d]", i, j), Text: textOf(&spoke.Rules[j]),
+				Place: compile.RulePath(i, j), Text: textOf(&spoke.Rules[j]),
 			})
 		}
 		all = append(all, of)

@@ -45,6 +45,14 @@ type Result struct {
 // declarativePath is the path of the rules in a policy.
 var declarativePath = field.NewPath("spec", "converter", "declarative")
 
+// RulePath returns the path of a rule in a policy, as FieldVerdict.Rule has it, by the indexes of its
+// spoke and of the rule there.
+func RulePath(spoke, rule int) string { return rulesPath(spoke).Index(rule).String() }
+
+func rulesPath(spoke int) *field.Path {
+	return declarativePath.Child("spokes").Index(spoke).Child("rules")
+}
+
 // Compile checks the rules against the schemas of the CustomResourceDefinition's versions.
 //
 // Versions that the CustomResourceDefinition lacks are Missing. There is still a Ruleset if it
@@ -166,7 +174,7 @@ func compileSpoke(
 	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, spoke: schemas[version], hub: schemas[ruleset.Hub]}
 	for i, spoke := range rules.Spokes {
 		if string(spoke.Version) == version {
-			c.addRules(spoke.Rules, declarativePath.Child("spokes").Index(i).Child("rules"))
+			c.addRules(spoke.Rules, rulesPath(i))
 		}
 	}
 	c.checkCollisions()
