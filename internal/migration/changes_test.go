@@ -62,7 +62,13 @@ func (r *resource) recreate(ctx context.Context) error {
 // convertBy converts objects by a server that changes them.
 func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructured) error) {
 	t.Helper()
-	server := httptest.NewTLSServer(converter(change))
+	r.switchConversion(t, converter(change))
+}
+
+// switchConversion points the definition at a server, and pins further runs to that.
+func (r *resource) switchConversion(t *testing.T, handler http.Handler) {
+	t.Helper()
+	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	conversion, err := json.Marshal(apiextensionsv1.CustomResourceConversion{

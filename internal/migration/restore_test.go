@@ -8,9 +8,7 @@ package migration
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"net/http"
-	"net/http/httptest"
 	"path"
 	"strings"
 	"sync/atomic"
@@ -161,19 +159,7 @@ func testRestore(t *testing.T, r *resource) {
 // convertThrough makes the API server convert by a server, and waits until it does.
 func (r *resource) convertThrough(t *testing.T, handler http.Handler) {
 	t.Helper()
-	server := httptest.NewTLSServer(handler)
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	text, err := json.Marshal(apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &server.URL, CABundle: ca},
-		},
-	})
-	expect.NoError(t, err)
-	expect.NoError(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(text)+`}]`))
-	r.repin(t)
+	r.switchConversion(t, handler)
 	probe := r.object("v1beta1", 9999)
 	probe.Object["spec"] = map[string]any{"note": "precious"}
 	waitFor(t, "the API server converts", func(ctx context.Context) (bool, error) {
