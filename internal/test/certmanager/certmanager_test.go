@@ -33,7 +33,7 @@ func TestCertManagerIssues(t *testing.T) {
 	c.create(policy(name))
 	expect.Eventually(c.T, "the condition says whom it waits for", func() (bool, string) {
 		condition := c.condition(v1alpha1.CertificatesReadyCondition)
-		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "by Issuer company: "), condition.Message
+		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "from Issuer company: "), condition.Message
 	})
 
 	first := c.authority()
