@@ -305,7 +305,7 @@ func TestMigrationWaitsForAdmission(t *testing.T) {
 	if !ptr.Deref(suspended(), false) {
 		t.Error("it goes on while API servers refuse nothing")
 	}
-	expectCondition(t, decided.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonAdmissionDrifted, "somebody deleted")
+	expectCondition(t, decided.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonAdmissionDrifted, "another client deleted")
 	w.converge()
 	if ptr.Deref(suspended(), false) {
 		t.Error("it does not go on")

@@ -59,7 +59,7 @@ func (h *history) drift(field string, drift *v1alpha1.DriftStatus) {
 	if drift == nil {
 		return
 	}
-	writer := "Somebody"
+	writer := "Another client"
 	if drift.LastManager != "" {
 		writer = "`" + drift.LastManager + "`"
 	}

@@ -198,7 +198,7 @@ func (a *Activation) whatAdmissionDrifted() string {
 	if a.Admission == nil {
 		did = "deleted"
 	}
-	return "somebody " + did + " ValidatingWebhookConfiguration " + names.Admission(a.Policy.Name) +
+	return "another client " + did + " ValidatingWebhookConfiguration " + names.Admission(a.Policy.Name) +
 		", which makes API servers refuse objects that are too large to convert"
 }
 

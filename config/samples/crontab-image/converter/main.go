@@ -25,7 +25,7 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
 	if err := serve(*group); err != nil {
-		ctrl.Log.Error(err, "The converter cannot go on")
+		ctrl.Log.Error(err, "The converter ends with an error")
 		os.Exit(1)
 	}
 }
