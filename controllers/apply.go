@@ -95,7 +95,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return nil
 	case step.Warn:
 		return nil // report.go emits the event after the status write
-	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRuleset, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission, step.DeleteChildren:
+	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRulesets, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission, step.DeleteChildren:
 		return r.delete(ctx, s)
 	}
 	return fmt.Errorf("unknown step %T", s)

@@ -27,7 +27,7 @@ import (
 // delete deletes the objects that a step names. Missing objects are not an error.
 func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) error {
 	switch s := s.(type) {
-	case step.DeleteRuleset:
+	case step.DeleteRulesets:
 		return r.deleteAll(ctx, &corev1.ConfigMap{ObjectMeta: r.named(s.Name)})
 	case step.DeleteDeployment:
 		return r.deleteAll(ctx, &appsv1.Deployment{ObjectMeta: r.named(s.Name)})

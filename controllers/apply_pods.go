@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
@@ -39,7 +38,7 @@ func (r *ConversionPolicyReconciler) evict(ctx context.Context, s step.EvictPod)
 // refreshPod changes an annotation of a pod, which makes its kubelet update mounted volumes.
 func (r *ConversionPolicyReconciler) refreshPod(ctx context.Context, s step.RefreshPod) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{names.CertificateAnnotation: s.Certificate}},
+		"metadata": map[string]any{"annotations": map[string]string{s.Annotation: s.Value}},
 	})
 	if err != nil {
 		return err

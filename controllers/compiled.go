@@ -4,6 +4,9 @@
 package controllers
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // compiledRules caches compiled rules: they are compiled once for each generation of a policy and
@@ -65,56 +69,68 @@ func (c *compiledRules) forget(policy string) {
 	delete(c.byPolicy, policy)
 }
 
-// storedRulesets caches which ConfigMaps hold a ruleset that this version of the operator can
-// read. Each resourceVersion is loaded once.
+// storedRulesets caches the rulesets in ConfigMaps, and which of them this version of the operator
+// can read. Each resourceVersion is loaded once.
 type storedRulesets struct {
 	mu sync.Mutex
-	// byPolicy holds the answers for each policy, by name.
-	byPolicy map[string]map[storedRuleset]bool
+	// byPolicy holds the rulesets of each policy, by name.
+	byPolicy map[string]map[configMapVersion][]observed.StoredRevision
 }
 
-// storedRuleset identifies the content of a ConfigMap.
-type storedRuleset struct {
+// configMapVersion identifies the content of a ConfigMap.
+type configMapVersion struct {
 	name            string
 	uid             types.UID
 	resourceVersion string
+	deleted         bool
 }
 
-// readable reports for each ConfigMap of a policy whether pods can start with it. It forgets
-// ConfigMaps that no longer exist.
-func (s *storedRulesets) readable(policy string, configMaps []corev1.ConfigMap) []bool {
+// read returns the rulesets in the ConfigMaps of a policy. It forgets ConfigMaps that no longer
+// exist.
+func (s *storedRulesets) read(policy string, configMaps []corev1.ConfigMap) (all []observed.StoredRevision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.byPolicy[policy]
-	present, answers := map[storedRuleset]bool{}, make([]bool, len(configMaps))
+	present := map[configMapVersion][]observed.StoredRevision{}
 	for i := range configMaps {
 		configMap := &configMaps[i]
-		key := storedRuleset{configMap.Name, configMap.UID, configMap.ResourceVersion}
-		answer, found := known[key]
+		key := configMapVersion{configMap.Name, configMap.UID, configMap.ResourceVersion, !configMap.DeletionTimestamp.IsZero()}
+		rulesets, found := known[key]
 		if !found {
-			answer = isReadable(configMap)
+			rulesets = readRulesets(configMap)
 		}
-		present[key], answers[i] = answer, answer
+		present[key], all = rulesets, append(all, rulesets...)
 	}
 	if s.byPolicy == nil {
-		s.byPolicy = map[string]map[storedRuleset]bool{}
+		s.byPolicy = map[string]map[configMapVersion][]observed.StoredRevision{}
 	}
 	s.byPolicy[policy] = present
-	return answers
+	return all
 }
 
-// isReadable reports whether a ConfigMap is not being deleted, matches the hash in its label, and
-// can be loaded.
-func isReadable(configMap *corev1.ConfigMap) bool {
-	text := []byte(configMap.Data[converter.RulesetKey])
-	if !configMap.DeletionTimestamp.IsZero() || conversion.HashOf(text) != configMap.Labels[names.RevisionLabel] {
-		return false
+// readRulesets returns the rulesets in a ConfigMap. None of them is readable if the ConfigMap is
+// being deleted.
+func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
+	stored := maps.Clone(configMap.BinaryData)
+	if text, old := configMap.Data[oldRulesetKey]; old {
+		stored = map[string][]byte{converter.RulesetKey(configMap.Labels[names.RevisionLabel]): conversion.Store([]byte(text))}
 	}
-	_, err := conversion.Load(text)
-	return err == nil
+	for _, key := range slices.Sorted(maps.Keys(stored)) {
+		hash, is := strings.CutSuffix(key, conversion.StoredSuffix)
+		if !is {
+			continue
+		}
+		_, err := conversion.LoadStored(hash, stored[key])
+		all = append(all, observed.StoredRevision{Hash: hash, Readable: err == nil && configMap.DeletionTimestamp.IsZero(), Stored: stored[key]})
+	}
+	return all
 }
 
-// forget drops the answers for a deleted policy.
+// oldRulesetKey is the key of a ruleset in the ConfigMap of its own that earlier versions of the
+// operator wrote.
+const oldRulesetKey = "ruleset.json"
+
+// forget drops the rulesets of a deleted policy.
 func (s *storedRulesets) forget(policy string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

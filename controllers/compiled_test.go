@@ -63,14 +63,18 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1",
-		Labels: map[string]string{names.RevisionLabel: conversion.HashOf(text)}}, Data: map[string]string{converter.RulesetKey: string(text)}}
+	hash := conversion.HashOf(text)
+	stored := map[string][]byte{converter.RulesetKey(hash): conversion.Store(text)}
+	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1"}, BinaryData: stored}
 	var rulesets storedRulesets
-	is := func() bool { return rulesets.readable("policy", []corev1.ConfigMap{configMap})[0] }
+	is := func() bool {
+		read := rulesets.read("policy", []corev1.ConfigMap{configMap})
+		return len(read) == 1 && read[0].Hash == hash && read[0].Readable
+	}
 	if !is() {
 		t.Fatal("it cannot be read")
 	}
-	configMap.Data = map[string]string{converter.RulesetKey: "damaged"}
+	configMap.BinaryData = map[string][]byte{converter.RulesetKey(hash): []byte("damaged")}
 	if !is() {
 		t.Error("it was loaded again")
 	}
@@ -78,7 +82,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if is() {
 		t.Error("what was changed was not loaded again")
 	}
-	configMap.Data, configMap.UID = map[string]string{converter.RulesetKey: string(text)}, "d"
+	configMap.BinaryData, configMap.UID = stored, "d"
 	if !is() {
 		t.Error("another ConfigMap of the name was not loaded")
 	}
@@ -90,5 +94,20 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	*configMap.DeletionTimestamp = metav1.Unix(1, 0)
 	if is() {
 		t.Error("one that is being deleted is readable")
+	}
+}
+
+// TestRulesetsOfEarlierVersions: the earlier versions of the operator stored each ruleset as text in a ConfigMap of
+// its own.
+func TestRulesetsOfEarlierVersions(t *testing.T) {
+	text := []byte(`{"format":1}`)
+	hash := conversion.HashOf(text)
+	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: map[string]string{names.RevisionLabel: hash}}, Data: map[string]string{oldRulesetKey: string(text)}}
+	read := readRulesets(&configMap)
+	if len(read) != 1 || read[0].Hash != hash {
+		t.Fatalf("read %+v", read)
+	}
+	if got, err := conversion.Expand(read[0].Stored); err != nil || string(got) != string(text) {
+		t.Errorf("stored %s, %v", got, err)
 	}
 }

@@ -89,9 +89,7 @@ func checkGuardAllowsOperator(t *testing.T, active *apiextensionsv1.CustomResour
 	before := getCRD(t, active.Name)
 	before.Spec.Versions = before.Spec.Versions[1:]
 	expect.NoError(t, cluster.Update(t.Context(), before))
-	waitFor(t, active.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
-	pods.run(t, active.Name)
-	expect.Eventually(t, "the new plan is in the path", func() (bool, string) {
+	expect.Eventually(t, "the new ruleset is in the path", func() (bool, string) {
 		path := *getCRD(t, active.Name).Spec.Conversion.Webhook.ClientConfig.Service.Path
 		return path != *active.Spec.Conversion.Webhook.ClientConfig.Service.Path, path
 	})

@@ -71,14 +71,17 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, state *obse
 // cannot read, or whose hash does not match its name, is not readable by converter pods either.
 // Rulesets may be large, so they are not copied from the cache.
 func (r *ConversionPolicyReconciler) observeRulesets(ctx context.Context, state *observed.Cluster) error {
-	rulesets := &corev1.ConfigMapList{}
-	err := r.Client.List(ctx, rulesets, r.childrenOf(state.Policy), client.HasLabels{names.RevisionLabel}, client.UnsafeDisableDeepCopy)
+	list := &corev1.ConfigMapList{}
+	err := r.Client.List(ctx, list, r.childrenOf(state.Policy), client.MatchingLabels{names.ComponentLabel: names.ConverterComponent}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
-	for i, readable := range r.rulesets.readable(state.Policy.Name, rulesets.Items) {
-		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: rulesets.Items[i].Labels[names.RevisionLabel], Readable: readable})
+	for i := range list.Items {
+		if name := list.Items[i].Name; name != names.Rulesets(state.Policy.Name) {
+			state.OldRulesets = append(state.OldRulesets, name)
+		}
 	}
+	state.Revisions = append(state.Revisions, r.rulesets.read(state.Policy.Name, list.Items)...)
 	return nil
 }
 

@@ -50,16 +50,19 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *obs
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		revisions, image := names.SplitRevisions(pod.Annotations[names.RevisionsAnnotation]), pod.Labels[names.RevisionLabel] != ""
+		var revisions []string
+		if image := pod.Labels[names.RevisionLabel]; image != "" {
+			revisions = []string{image}
+		}
 		switch {
 		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		case !pod.DeletionTimestamp.IsZero():
-			state.Ending = append(state.Ending, observed.EndingPod{Revisions: revisions, Image: image, Until: pod.DeletionTimestamp.Time})
+			state.Ending = append(state.Ending, observed.EndingPod{Until: pod.DeletionTimestamp.Time})
 		default:
 			state.Pods = append(state.Pods, observed.Pod{
 				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: converter.PortOf(&pod.Spec),
-				Revisions: revisions, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
-				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[names.CertificateAnnotation]})
+				Revisions: revisions, Image: revisions != nil, Ready: podReady(pod), Trouble: trouble(pod),
+				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[names.CertificateAnnotation], Ruleset: pod.Annotations[names.RulesetAnnotation]})
 		}
 	}
 	return nil

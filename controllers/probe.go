@@ -47,6 +47,8 @@ type Prober struct {
 
 	mu     sync.Mutex
 	proven map[types.UID]proven
+	// rulesets are the hashes of the rulesets that pods serve, as they reported last.
+	rulesets map[types.UID]podRulesets
 	// reports are what pods reported about failed conversions (live_failures.go).
 	reports map[types.UID]podReport
 	// Canary objects of rulesets, by ruleset hash.
@@ -61,6 +63,14 @@ type proven struct {
 	warning string
 	// since is the time of the latest successful probe.
 	since time.Time
+}
+
+// podRulesets are the rulesets that a pod of a policy serves.
+type podRulesets struct {
+	policy string
+	hashes []string
+	// failed is why it cannot serve others, by hash.
+	failed map[string]string
 }
 
 // fingerprint is a hash of everything that a proof depends on.
@@ -88,14 +98,36 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 	for i := range state.Pods {
 		pod := &state.Pods[i]
 		switch {
-		case !pod.Ready || !slices.Contains(pod.Revisions, trust.RulesetHash):
+		case !pod.Ready || pod.Image:
 		case err != nil:
 			pod.Proof = &observed.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
 			pending = max(pending, p.proofOf(pod, trust, p.rulesetRequests(*pod, target, scope)))
 		}
 	}
+	p.fillRulesets(state)
 	return pending
+}
+
+// fillRulesets adds which rulesets pods serve.
+func (p *Prober) fillRulesets(state *observed.Cluster) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range state.Pods {
+		if pod := &state.Pods[i]; !pod.Image {
+			pod.Revisions, pod.FailedRulesets = p.rulesets[pod.UID].hashes, p.rulesets[pod.UID].failed
+		}
+	}
+}
+
+// recordRulesets records which rulesets a pod serves.
+func (p *Prober) recordRulesets(pod types.UID, rulesets podRulesets) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rulesets == nil {
+		p.rulesets = map[types.UID]podRulesets{}
+	}
+	p.rulesets[pod] = rulesets
 }
 
 // target returns what every converter pod of a policy has to answer to: the current or next
@@ -159,6 +191,9 @@ func (p *Prober) rulesetRequests(pod observed.Pod, target probe.Target, scope pr
 		to.CABundle = caBundle
 		return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
 			result, err := p.Probe(ctx, to)
+			if result.RulesetHashes != nil {
+				p.recordRulesets(pod.UID, podRulesets{scope.policy, result.RulesetHashes, result.RulesetFailures})
+			}
 			if err == nil {
 				p.recordReport(scope.policy, pod.UID, result.Failures, time.Now())
 			}
@@ -203,7 +238,7 @@ func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, requ
 		}
 	}
 	proof := p.prove(ctx, requestFor(trust.CABundle))
-	if proof != nil && proof.Reason != "" {
+	if proof != nil && proof.Reason != "" && proof.Reason != string(probe.ReasonWrongRuleset) {
 		ctrl.LoggerFrom(ctx).Info("Converter failed its probe", "endpoint", name, "reason", proof.Message)
 	}
 	return proof

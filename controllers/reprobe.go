@@ -132,5 +132,6 @@ func (p *Prober) forgetPods(policy string, gone func(types.UID) bool) {
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.proven, func(uid types.UID, of proven) bool { return of.policy == policy && gone(uid) })
 	maps.DeleteFunc(p.reports, func(uid types.UID, of podReport) bool { return of.policy == policy && gone(uid) })
+	maps.DeleteFunc(p.rulesets, func(uid types.UID, of podRulesets) bool { return of.policy == policy && gone(uid) })
 	maps.DeleteFunc(p.answers, func(key probeKey, of *podProbe) bool { return of.policy == policy && gone(key.pod) })
 }

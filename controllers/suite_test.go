@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -173,6 +174,9 @@ func written(err error) error {
 // them to the Service.
 type kubelet struct {
 	client client.Client
+	// rulesets are those that pods have loaded, by server name.
+	mu       sync.Mutex
+	rulesets map[string][]string
 	// refuse is the error of probes; nil for success.
 	refuse atomic.Pointer[probe.Error]
 	// hang is the name of the server whose pods do not answer; nil if all do.
@@ -196,8 +200,9 @@ func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result,
 		<-ctx.Done()
 		return probe.Result{}, &probe.Error{Reason: probe.ReasonTimeout, Message: "no answer"}
 	}
+	loaded := probe.Result{RulesetHashes: k.load(target.ServerName, target.RulesetHash)}
 	if refused := k.refuse.Load(); refused != nil {
-		return probe.Result{}, refused
+		return loaded, refused
 	}
 	if leaf, known := k.serves.Load(target.ServerName); known {
 		trusted, err := pki.ParseBundle(target.CABundle)
@@ -208,7 +213,20 @@ func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result,
 			return probe.Result{}, &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: err.Error()}
 		}
 	}
-	return probe.Result{RulesetHashes: []string{target.RulesetHash}}, nil
+	return loaded, nil
+}
+
+// load makes pods load a ruleset, and returns all that they have.
+func (k *kubelet) load(server, hash string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.rulesets == nil {
+		k.rulesets = map[string][]string{}
+	}
+	if !slices.Contains(k.rulesets[server], hash) {
+		k.rulesets[server] = append(k.rulesets[server], hash)
+	}
+	return slices.Clone(k.rulesets[server])
 }
 
 // mount makes a policy's pods load the mounted certificate.

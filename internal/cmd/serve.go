@@ -4,11 +4,8 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,10 +38,11 @@ func newServeCommand() *cobra.Command {
 
 The manager starts this command in converter pods. It needs two mounted
 directories, the rulesets and a serving certificate, and no access to the API. It
-reloads the certificate when that changes.
+follows changes of both.
 
 Each ruleset has its own path. A pod has more than one ruleset while rules change:
-API servers use the previous one until they see the change.
+API servers use the previous one until they see the change. A ruleset that is removed
+from the directory is served until no API server has requested it for ten minutes.
 
 On a stop signal, the command reports that it is not ready, continues to answer for
 the drain period, finishes the calls in flight, and ends.`,
@@ -57,7 +55,7 @@ the drain period, finishes the calls in flight, and ends.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the rulesets, *.json, all of which the command serves")
+	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the rulesets, HASH"+conversion.StoredSuffix+", all of which the command serves")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
@@ -90,13 +88,15 @@ func (o *serveOptions) validate() error {
 func (o *serveOptions) run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
 	limitMemory()
-	handler, log, err := o.newHandler(log)
+	rulesets, err := webhook.OpenRulesets(o.rulesets, log)
 	if err != nil {
 		return err
 	}
-	server, err := webhook.NewServer(handler, webhook.ServerOptions{
+	log = log.WithValues("policy", rulesets.CRD)
+	server, err := webhook.NewServer(o.newHandler(rulesets, log), webhook.ServerOptions{
 		Port:                 o.port,
 		CertificateDirectory: o.certificates,
+		Rulesets:             rulesets,
 		MetricsAddress:       o.metrics,
 		DrainPeriod:          o.drain,
 		Log:                  log,
@@ -110,50 +110,13 @@ func (o *serveOptions) run(ctx context.Context) error {
 // newHandler compiles the rulesets. It does so before the server listens, so a pod
 // that answers at all is ready for each of them. The log includes the name of the
 // CustomResourceDefinition.
-func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logger, error) {
-	files, err := filepath.Glob(filepath.Join(o.rulesets, "*.json"))
-	if err != nil {
-		return nil, log, fmt.Errorf("find rulesets in %s: %w", o.rulesets, err)
-	}
-	if len(files) == 0 {
-		return nil, log, fmt.Errorf("no ruleset (*.json) found in %s: mount the rulesets there, or correct --rulesets", o.rulesets)
-	}
-	var first *conversion.Ruleset
-	var served []webhook.Ruleset
-	for _, file := range files {
-		ruleset, one, err := loadRuleset(file)
-		if err != nil {
-			return nil, log, err
-		}
-		if first = cmp.Or(first, ruleset); ruleset.CRD != first.CRD {
-			return nil, log, fmt.Errorf("ruleset %s is for %s, and another one in %s is for %s: a pod converts for one CustomResourceDefinition",
-				file, ruleset.CRD, o.rulesets, first.CRD)
-		}
-		served = append(served, one)
-	}
-	log = log.WithValues("policy", first.CRD)
-	return webhook.NewHandler(served, webhook.HandlerOptions{
-		CRD:              first.CRD,
-		Group:            first.Group,
+func (o *serveOptions) newHandler(rulesets *webhook.RulesetDirectory, log logr.Logger) *webhook.Handler {
+	return webhook.NewHandler(rulesets.Rulesets(), webhook.HandlerOptions{
+		CRD:              rulesets.CRD,
+		Group:            rulesets.Group,
 		BuildVersion:     versionText(),
 		MaxBodyBytes:     o.maxBody,
 		MaxBytesInFlight: o.maxInFlight,
-		Log:              log.WithValues("kind", first.Kind),
-	}), log, nil
-}
-
-func loadRuleset(file string) (*conversion.Ruleset, webhook.Ruleset, error) {
-	document, err := os.ReadFile(file)
-	if err != nil {
-		return nil, webhook.Ruleset{}, fmt.Errorf("read the ruleset: %w", err)
-	}
-	ruleset, err := conversion.Load(document)
-	if err != nil {
-		return nil, webhook.Ruleset{}, fmt.Errorf("load the ruleset %s: %w", file, err)
-	}
-	converter, err := conversion.NewConverter(ruleset)
-	if err != nil {
-		return nil, webhook.Ruleset{}, fmt.Errorf("compile the ruleset %s: %w", file, err)
-	}
-	return ruleset, webhook.Ruleset{Hash: conversion.HashOf(document), Pairs: ruleset.Pairs(), Converter: converter}, nil
+		Log:              log.WithValues("kind", rulesets.Kind),
+	})
 }

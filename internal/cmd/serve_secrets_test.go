@@ -144,7 +144,7 @@ func mountSample(t *testing.T) (directory, hash string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mountRulesets(t, map[string][]byte{"ruleset.json": text}), conversion.HashOf(text)
+	return mountRulesets(t, text), conversion.HashOf(text)
 }
 
 func issued(t *testing.T) pki.KeyPair {

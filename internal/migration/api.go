@@ -69,7 +69,7 @@ type Servers interface {
 
 // Rulesets reads the ruleset of a ConfigMap, or nil if the ConfigMap does not exist.
 type Rulesets interface {
-	Ruleset(ctx context.Context, name string) ([]byte, error)
+	Ruleset(ctx context.Context, configMap, hash string) ([]byte, error)
 }
 
 // Checkpoints stores the data of the run by key. Load returns an empty map before the first Save.

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
@@ -176,11 +177,8 @@ func (c *Cluster) PreviousRun(name string) Checkpoints {
 	return &other
 }
 
-// rulesetKey is the key of compiled rules in their ConfigMap.
-const rulesetKey = "ruleset.json"
-
 // Ruleset implements Rulesets.
-func (c *Cluster) Ruleset(ctx context.Context, name string) ([]byte, error) {
+func (c *Cluster) Ruleset(ctx context.Context, name, hash string) ([]byte, error) {
 	configMap, err := c.configMaps.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -188,7 +186,11 @@ func (c *Cluster) Ruleset(ctx context.Context, name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	return []byte(configMap.Data[rulesetKey]), nil
+	stored := configMap.BinaryData[hash+conversion.StoredSuffix]
+	if stored == nil {
+		return nil, nil
+	}
+	return conversion.Expand(stored)
 }
 
 // Load implements Checkpoints.

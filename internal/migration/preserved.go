@@ -46,18 +46,18 @@ func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 
 // ReadInventory reads the ruleset of a ConfigMap. If the ruleset is gone or unusable,
 // it returns nil and logs why: the run continues and does not count preserved values.
-func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string, clock Clock) (*Inventory, error) {
+func ReadInventory(ctx context.Context, rulesets Rulesets, spec *contract.Spec, clock Clock) (*Inventory, error) {
 	var text []byte
 	err := retry(ctx, clock, func() (err error) {
-		text, err = rulesets.Ruleset(ctx, name)
+		text, err = rulesets.Ruleset(ctx, spec.RulesetConfigMap, spec.Ruleset)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the rules in ConfigMap %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the rules in ConfigMap %s: %w", spec.RulesetConfigMap, err)
 	}
-	inventory, err := NewInventory(text, storage)
+	inventory, err := NewInventory(text, spec.Resource.Version)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("Preserved values are not counted: the ruleset cannot be read", "configMap", name, "cause", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("Preserved values are not counted: the ruleset cannot be read", "configMap", spec.RulesetConfigMap, "rulesetHash", spec.Ruleset, "cause", err.Error())
 		return nil, nil
 	}
 	return inventory, nil

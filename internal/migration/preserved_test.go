@@ -269,14 +269,15 @@ func TestCountOfRetry(t *testing.T) {
 
 type rulesets map[string]string
 
-func (r rulesets) Ruleset(_ context.Context, name string) ([]byte, error) {
-	return []byte(r[name]), nil
+func (r rulesets) Ruleset(_ context.Context, configMap, hash string) ([]byte, error) {
+	return []byte(r[configMap+"/"+hash]), nil
 }
 
 func TestReadInventory(t *testing.T) {
-	stored := rulesets{"good": testRuleset, "bad": "{"}
+	stored := rulesets{"rulesets/good": testRuleset, "rulesets/bad": "{"}
 	for name, want := range map[string]bool{"good": true, "bad": false, "gone": false} {
-		got, err := ReadInventory(t.Context(), stored, name, "v1", newFakeClock())
+		spec := &contract.Spec{Ruleset: name, RulesetConfigMap: "rulesets", Resource: metav1.GroupVersionResource{Version: "v1"}}
+		got, err := ReadInventory(t.Context(), stored, spec, newFakeClock())
 		if err != nil || (got != nil) != want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

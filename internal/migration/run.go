@@ -72,7 +72,7 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 		Servers: servers, Checkpoints: metrics.Checkpoints(cluster), Clock: SystemClock{}, Tracer: tracer, Metrics: metrics,
 	}
 	if spec.RulesetConfigMap != "" {
-		if e.Inventory, err = ReadInventory(ctx, cluster, spec.RulesetConfigMap, spec.Resource.Version, e.Clock); err != nil {
+		if e.Inventory, err = ReadInventory(ctx, cluster, spec, e.Clock); err != nil {
 			return nil, err
 		}
 	}

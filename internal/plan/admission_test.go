@@ -160,8 +160,9 @@ func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 	t.Helper()
 	for _, s := range decided.Steps {
 		if apply, is := s.(step.Apply); is {
-			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && stored.Data[converter.RulesetKey] != "" {
-				rules, err := conversion.Load([]byte(stored.Data[converter.RulesetKey]))
+			wanted := decided.Status.Converter.Revision
+			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && len(stored.BinaryData) > 0 {
+				rules, err := conversion.LoadStored(wanted, stored.BinaryData[converter.RulesetKey(wanted)])
 				if err != nil {
 					t.Fatal(err)
 				}

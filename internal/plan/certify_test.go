@@ -48,11 +48,7 @@ func (w *world) certify(s step.Step) {
 			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, observed.CAKey: s.CABundle,
 		}, map[string]string{certificates.TrustedAnnotation: s.Trusted})
 	case step.RefreshPod:
-		for i := range w.observed.Pods {
-			if pod := &w.observed.Pods[i]; pod.Name == s.Name {
-				pod.Certificate = s.Certificate
-			}
-		}
+		w.refresh(s)
 	}
 }
 

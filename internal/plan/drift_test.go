@@ -292,6 +292,7 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 			w.observed.Policy.Spec.Drift = action
 			before := w.observed.CRD.Spec.Conversion.DeepCopy()
 			w.holdBack = false
+			w.observed.Now = w.observed.Now.Add(10 * time.Second) // pods are refreshed again
 			w.converge()
 			plans := map[string]string{old: "old", w.wanted: "new"}
 			w.write("argocd-controller", before)

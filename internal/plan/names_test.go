@@ -31,7 +31,7 @@ func TestNames(t *testing.T) {
 		if errs := validation.IsDNS1035Label(child); errs != nil {
 			t.Errorf("%s cannot name a Service: %v", child, errs)
 		}
-		for _, name := range []string{names.Run(policy, "0a1b2c3d"), names.Ruleset(policy, "0123456789abcdef")} {
+		for _, name := range []string{names.Run(policy, "0a1b2c3d"), names.Rulesets(policy)} {
 			if errs := validation.IsDNS1123Subdomain(name); errs != nil {
 				t.Errorf("%s: %v", name, errs)
 			}

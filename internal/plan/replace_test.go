@@ -69,7 +69,7 @@ func TestReplacing(t *testing.T) {
 		}, "once all other pods are ready", nil},
 		"another one ends": {policyYAML, func(w *world) {
 			w.lie(0)
-			w.observed.Ending = []observed.EndingPod{{Revisions: w.observed.Pods[0].Revisions, Until: w.observed.Now.Add(time.Minute)}}
+			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Minute)}}
 		}, "once all other pods are ready", nil},
 		"a young one": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
 			"the operator evicts it once it is 10m0s old", nil},

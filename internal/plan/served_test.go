@@ -51,20 +51,15 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 	}{
 		"all pods have it": {func(*world, []string, []string) {}, true},
 		"one pod has not":  {func(w *world, before, _ []string) { w.observed.Pods[0].Revisions = before }, false},
+		// It is asked before it is called, and API servers retry where it refuses.
 		"one that is not ready has not": {func(w *world, before, _ []string) {
 			w.observed.Pods[0].Revisions, w.observed.Pods[0].Ready = before, false
-		}, false},
-		"one that is ending has not": {func(w *world, before, _ []string) {
-			w.observed.Ending = []observed.EndingPod{{Revisions: before, Until: w.observed.Now.Add(time.Second)}}
-		}, false},
-		"one that is ending has it": {func(w *world, _, both []string) {
-			w.observed.Ending = []observed.EndingPod{{Revisions: both, Until: w.observed.Now.Add(time.Second)}}
 		}, true},
-		"one that was killed has not": {func(w *world, before, _ []string) {
-			w.observed.Ending = []observed.EndingPod{{Revisions: before, Until: w.observed.Now}}
+		"one that is terminating": {func(w *world, _, _ []string) {
+			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Second)}}
 		}, true},
-		"the Deployment may make others": {func(w *world, _, _ []string) { w.observed.RolledOut = false }, false},
-		"one has not proven it":          {func(w *world, _, _ []string) { w.observed.Pods[0].Proof = nil }, false},
+		"one has not proven it": {func(w *world, _, _ []string) { w.observed.Pods[0].Proof = nil }, false},
+		"one has said nothing":  {func(w *world, _, _ []string) { w.observed.Pods[0].Proof, w.observed.Pods[0].Revisions = nil, nil }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +87,7 @@ func TestALostPlanStaysInMemory(t *testing.T) {
 	w.holdBack = false
 	w.converge()
 	condition := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.WebhookAvailableCondition)
-	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, names.Ruleset(crontabs, before)) {
+	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, names.Rulesets(crontabs)) {
 		t.Errorf("WebhookAvailable is %s: %s; want RulesetLost and the name of the ConfigMap", condition.Reason, condition.Message)
 	}
 	if !slices.Equal(w.observed.Pods[0].Revisions, []string{before}) {
@@ -136,4 +131,57 @@ func TestReactivationInTheMiddle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefusedRuleset: the condition says why a pod does not load a ruleset.
+func TestRefusedRuleset(t *testing.T) {
+	w, before := changing(t)
+	w.observed.Pods[0].FailedRulesets = map[string]string{w.wanted: "decompress the ruleset: unexpected EOF"}
+	expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "False", v1alpha1.ReasonRollingOut,
+		"0 of 2 converter pods are ready with the current ruleset; converter pod converter-0 cannot load it: decompress the ruleset: unexpected EOF; still uses the previous ruleset "+before)
+}
+
+// TestPodsAreRefreshed again after some seconds, and not in between.
+func TestPodsAreRefreshed(t *testing.T) {
+	w, _ := changing(t)
+	refreshed := func() int {
+		count := 0
+		for _, s := range w.plan().Steps {
+			if refresh, is := s.(step.RefreshPod); is && refresh.Annotation == names.RulesetAnnotation {
+				count++
+			}
+		}
+		return count
+	}
+	if got := refreshed(); got != 0 {
+		t.Errorf("%d pods are refreshed again at once", got)
+	}
+	w.observed.Now = w.observed.Now.Add(6 * time.Second)
+	if got := refreshed(); got != 2 {
+		t.Errorf("%d pods are refreshed after some seconds, want 2", got)
+	}
+	w.observed.Pods[0].Revisions = []string{w.wanted}
+	w.observed.Pods[1].Ready = false
+	if got := refreshed(); got != 0 {
+		t.Errorf("%d pods are refreshed that have it or are not ready", got)
+	}
+}
+
+// TestTooManyRules: rulesets that do not fit into a ConfigMap are refused with what to do.
+func TestTooManyRules(t *testing.T) {
+	w, before := changing(t)
+	for i := range w.observed.Revisions {
+		if stored := &w.observed.Revisions[i]; stored.Hash == before {
+			stored.Stored = make([]byte, 700<<10)
+		}
+	}
+	expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "False", v1alpha1.ReasonRollingOut,
+		"waiting until API servers stop requesting the previous ones")
+
+	alone := active(t)
+	for i := range alone.observed.Revisions {
+		alone.observed.Revisions[i].Stored = make([]byte, 701<<10)
+	}
+	expectCondition(t, alone.plan().Status, v1alpha1.RulesValidCondition, "False", v1alpha1.ReasonInvalidRules,
+		"use fewer rules, or spec.converter.image")
 }

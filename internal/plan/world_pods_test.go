@@ -6,6 +6,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -18,8 +19,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // called says where API servers call a converter: by its plan, where it is one of ours.
@@ -77,7 +81,7 @@ func (w *world) deleteDeployment(name string) {
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return ofDeployment(stored.Hash) })
 }
 
-// applied lets a Deployment's pods start with the plans that its template names.
+// applied lets a Deployment's pods start with the stored rulesets.
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
 	case *appsv1apply.DeploymentApplyConfiguration:
@@ -89,12 +93,13 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		if w.holdBack {
 			return
 		}
-		plans := names.SplitRevisions(object.Spec.Template.Annotations[names.RevisionsAnnotation])
-		before := slices.IndexFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
-		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Revisions) {
-			w.tell("  pods are replaced: %s", w.inOrder(plans))
+		before := map[string]observed.Pod{}
+		for _, pod := range w.observed.Pods {
+			if !pod.Image {
+				before[pod.Name] = pod
+			}
 		}
-		if w.lies && before >= 0 {
+		if w.lies && len(before) > 0 {
 			return // pods stay unchanged
 		}
 		proof := observed.Proof{}
@@ -104,16 +109,21 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
-			w.observed.Pods = append(w.observed.Pods, observed.Pod{
-				Name: fmt.Sprintf("converter-%d", i), Revisions: plans, Ready: true, Scheduled: true, Proof: &proof})
+			pod := observed.Pod{Name: fmt.Sprintf("converter-%d", i), Revisions: w.storedRulesets()}
+			if known, runs := before[pod.Name]; runs {
+				pod = known
+			}
+			pod.Ready, pod.Scheduled, pod.Proof = true, true, &proof
+			w.observed.Pods = append(w.observed.Pods, pod)
 		}
 	case *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration:
 		w.admit(object)
 	case *corev1apply.ServiceApplyConfiguration:
 		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
-		w.wanted = object.Labels[names.RevisionLabel]
-		w.store(w.wanted)
+		if *object.Name == names.Rulesets(crontabs) {
+			w.store(object.BinaryData)
+		}
 	case *corev1apply.ServiceAccountApplyConfiguration:
 		w.observed.Rights = true
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
@@ -124,25 +134,56 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 	}
 }
 
-// inOrder lists plans as they came.
-func (w *world) inOrder(hashes []string) string {
-	var ordered []string
-	for _, stored := range w.observed.Revisions {
-		if slices.Contains(hashes, stored.Hash) {
-			ordered = append(ordered, stored.Hash)
+// store replaces the stored rulesets.
+func (w *world) store(rulesets map[string][]byte) {
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool {
+		return stored.Image == nil && rulesets[converter.RulesetKey(stored.Hash)] == nil
+	})
+	for _, key := range slices.Sorted(maps.Keys(rulesets)) {
+		hash := strings.TrimSuffix(key, conversion.StoredSuffix)
+		if !slices.ContainsFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == hash }) {
+			w.observed.Revisions = append(w.observed.Revisions, observed.StoredRevision{Hash: hash, Readable: true, Stored: rulesets[key]})
 		}
 	}
+}
+
+// storedRulesets are the hashes of the stored rulesets, in the order in which they came.
+func (w *world) storedRulesets() []string {
+	hashes := []string{}
+	for _, stored := range w.observed.Revisions {
+		if stored.Image == nil {
+			hashes = append(hashes, stored.Hash)
+		}
+	}
+	return hashes
+}
+
+// refresh lets a pod load the stored rulesets.
+func (w *world) refresh(s step.RefreshPod) {
+	for i := range w.observed.Pods {
+		pod := &w.observed.Pods[i]
+		if pod.Name != s.Name {
+			continue
+		}
+		if s.Annotation == names.CertificateAnnotation {
+			pod.Certificate = s.Value
+			continue
+		}
+		pod.Ruleset = s.Value
+		if !w.holdBack && !w.lies {
+			pod.Revisions = w.storedRulesets()
+			w.tell("  it loads %s", strings.Join(pod.Revisions, " and "))
+		}
+	}
+}
+
+// inOrder lists revisions as they came.
+func (w *world) inOrder(hashes []string) string {
+	ordered := slices.DeleteFunc(w.storedRulesets(), func(hash string) bool { return !slices.Contains(hashes, hash) })
 	for _, hash := range hashes {
 		if !slices.Contains(ordered, hash) {
 			ordered = append(ordered, hash)
 		}
 	}
 	return strings.Join(ordered, " and ")
-}
-
-func (w *world) store(hash string) {
-	stored := observed.StoredRevision{Hash: hash, Readable: true}
-	if hash != "" && !slices.ContainsFunc(w.observed.Revisions, func(there observed.StoredRevision) bool { return there.Hash == hash }) {
-		w.observed.Revisions = append(w.observed.Revisions, stored)
-	}
 }

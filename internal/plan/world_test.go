@@ -75,7 +75,7 @@ type world struct {
 	rotation v1alpha1.RotationState
 	// shuffles counts the orders in which things were observed.
 	shuffles uint64
-	// wanted is the hash of the rules that were stored last.
+	// wanted is the revision that was decided for last.
 	wanted string
 	// chapter is what was said last, and rests the policy as it came to rest in each.
 	chapter string
@@ -188,6 +188,9 @@ func (w *world) converge() {
 // carryOut does what was decided, without a word.
 func (w *world) carryOut(decided plan.Plan) {
 	w.t.Helper()
+	if status := decided.Status.Converter; status != nil {
+		w.wanted = status.Revision
+	}
 	for _, s := range decided.Steps {
 		w.do(s)
 	}
@@ -289,7 +292,7 @@ func (w *world) name(s step.Step) string {
 		return kind + " to " + called(s.Conversion.Webhook.ClientConfig)
 	case step.DeleteDeployment:
 		return kind + " " + s.Name
-	case step.DeleteRuleset:
+	case step.DeleteRulesets:
 		return kind + " " + s.Name[strings.LastIndex(s.Name, "-")+1:]
 	case step.DeleteRights:
 		if which := rightsOf[s.Name]; which != "" {
@@ -391,10 +394,8 @@ func (w *world) do(s step.Step) {
 	case step.Warn:
 	case step.DeleteAdmission:
 		state.Admission = nil
-	case step.DeleteRuleset:
-		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool {
-			return names.Ruleset(crontabs, stored.Hash) == s.Name
-		})
+	case step.DeleteRulesets:
+		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil })
 	case step.DeleteChildren:
 		*state = observed.Cluster{Settings: state.Settings, Now: state.Now, Policy: state.Policy, CRD: state.CRD, External: state.External}
 	case step.SuspendRun:

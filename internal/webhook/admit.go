@@ -94,6 +94,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
 }
 
 func (x *exchange) admit(r *http.Request, hash string) (answer *admissionv1.AdmissionReview, result admissionResult, refused *refusal) {
+	x.agent = r.UserAgent()
 	if refused := x.selectRuleset(hash); refused != nil {
 		return nil, admissionFailed, refused
 	}

@@ -16,7 +16,7 @@ func TestNoMemoryPerObject(t *testing.T) {
 		body := sampleReview(count)
 		x := handler.newExchange()
 		allocations := testing.AllocsPerRun(200, func() {
-			*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
+			*x = exchange{handler: handler, served: x.served, converter: x.served.rulesets["abc"].Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.converted != count {
 				t.Fatalf("%d objects: %v, %v", x.converted, refused, x.cause)
 			}

@@ -37,6 +37,8 @@ var errStopped = errors.New("stopped")
 // exchange is the state of one call, and its buffers.
 type exchange struct {
 	handler *Handler
+	// served are the rulesets at the start of the call.
+	served *served
 	// ruleset is the hash in the path, and converter that of the ruleset.
 	ruleset   string
 	converter Converter
@@ -88,7 +90,7 @@ var programBegan = time.Now()
 
 func (h *Handler) newExchange() *exchange {
 	x := exchanges.Get().(*exchange)
-	x.handler, x.began = h, clock()
+	x.handler, x.served, x.began = h, h.served.Load(), clock()
 	return x
 }
 
@@ -135,14 +137,17 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 // selectRuleset selects the ruleset in the path. A pod that is about to end or to be replaced may
 // lack a ruleset that other pods have, so the API server is told to retry.
 func (x *exchange) selectRuleset(hash string) *refusal {
-	var found bool
 	x.ruleset = hash
-	if x.converter, found = x.handler.converters[hash]; found {
+	if ruleset := x.served.rulesets[hash]; ruleset != nil {
+		x.converter = ruleset.Converter
+		if !strings.HasPrefix(x.agent, ProbeAgent) {
+			ruleset.requested.Store(int64(x.began))
+		}
 		return nil
 	}
 	return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
 		"this converter pod does not have the rules %q, it has %s: see the conditions of the ConversionPolicy %s",
-		hash, strings.Join(x.handler.hashes, " and "), x.handler.options.CRD)}
+		hash, strings.Join(x.served.hashes, " and "), x.handler.options.CRD)}
 }
 
 // respond parses the review in x.in and writes the answer to x.out. It also answers after a panic,
@@ -171,7 +176,7 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 func (x *exchange) beginAnswer() bool {
 	x.headWritten = true
 	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/headroomDivisor), &x.review)
-	x.target = x.handler.targets[string(x.review.desired)]
+	x.target = x.served.targets[string(x.review.desired)]
 	if x.target != nil {
 		return true
 	}

@@ -3,8 +3,9 @@
 
 // Package webhook implements the server that answers the ConversionReviews of API servers.
 //
-// A converter pod runs it. The pod depends on nothing at run time: its rules are compiled before
-// the server listens, its certificate is a mounted file, and it has no access to the API.
+// A converter pod runs it. The pod depends on nothing at run time: its rules and its certificate
+// are mounted files, which it follows, and it has no access to the API. It listens once all its
+// rulesets are compiled.
 // Conversions therefore continue when the operator is down.
 //
 // The files, in the order of a call:
@@ -17,6 +18,7 @@
 //	review.go    parses the body in one pass, on the scanner of scanner.go
 //	objects.go   passes each object to the Converter where it is found
 //	answer.go    completes the answer, or replaces it by a failure
+//	rulesets.go  follows the directory of the rulesets
 //	metrics.go   counts calls, for Prometheus on a separate port
 //	failures.go  remembers which objects failed, for the manager
 //

@@ -74,6 +74,8 @@ type Ruleset struct {
 type Rulesets struct {
 	// Hashes identify the rulesets that the pod serves, sorted.
 	Hashes []string `json:"hashes"`
+	// Failed is why the pod cannot serve other rulesets, by hash.
+	Failed map[string]string `json:"failed,omitempty"`
 }
 
 // HandlerOptions configures a Handler.
@@ -99,14 +101,11 @@ type HandlerOptions struct {
 // Handler answers ConversionReviews and AdmissionReviews, and the requests of kubelet and operator
 // about the pod. A new Handler is ready.
 type Handler struct {
-	// converters are the converters of the rulesets by hash. hashes are the same hashes, sorted.
-	converters map[string]Converter
-	hashes     []string
+	// served are the current rulesets.
+	served     atomic.Pointer[served]
 	options    HandlerOptions
 	limiters   *limiters
 	metrics    *metrics
-	// targets are the versions of all rulesets, by group and version.
-	targets    map[string]*target
 	mux        *http.ServeMux
 	draining   atomic.Bool
 	logSampler logSampler
@@ -115,28 +114,66 @@ type Handler struct {
 	certificate func() (*tls.Certificate, error)
 }
 
+// served are the rulesets of a Handler at one time. A call uses the same ones from start to end.
+type served struct {
+	// rulesets are by hash. hashes are the same hashes, sorted.
+	rulesets map[string]*servedRuleset
+	hashes   []string
+	// failed is why other rulesets are not served, by hash.
+	failed map[string]string
+	// targets are the versions of all rulesets, by group and version.
+	targets map[string]*target
+}
+
+// servedRuleset is a ruleset, and when an API server last requested it, by clock.
+type servedRuleset struct {
+	Ruleset
+	requested atomic.Int64
+}
+
 // NewHandler returns a Handler that converts by the ruleset in the path of the call.
 func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{converters: map[string]Converter{}, options: options, limiters: newLimiters(options.MaxBytesInFlight), mux: http.NewServeMux(),
+	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight), mux: http.NewServeMux(),
 		failures: newFailureLog(time.Now)}
-	for _, ruleset := range rulesets {
-		h.converters[ruleset.Hash] = ruleset.Converter
-	}
-	h.hashes = slices.Sorted(maps.Keys(h.converters))
-	h.metrics = newMetrics(&h.options, h.limiters, h.hashes)
-	h.targets = h.metrics.newTargets(&h.options, rulesets)
+	h.metrics = newMetrics(&h.options, h.limiters)
+	h.serve(rulesets, nil)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("ruleset")) })
 	h.mux.HandleFunc("POST "+AdmitPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.admit(w, r, r.PathValue("ruleset")) })
 	h.mux.HandleFunc("GET "+RulesetsPath, func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, Rulesets{Hashes: h.hashes})
+		now := h.served.Load()
+		writeJSON(w, http.StatusOK, Rulesets{Hashes: now.hashes, Failed: now.failed})
 	})
 	h.mux.HandleFunc("GET "+FailuresPath, h.listFailures)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)
 	return h
 }
+
+// serve makes the handler serve these rulesets and no others. Calls in flight continue with the
+// rulesets that they began with. failed is why other rulesets are not served.
+func (h *Handler) serve(rulesets []Ruleset, failed map[string]string) {
+	next := &served{rulesets: map[string]*servedRuleset{}, failed: failed, targets: h.metrics.targetsOf(h.options.Group, rulesets)}
+	for _, ruleset := range rulesets {
+		next.rulesets[ruleset.Hash] = &servedRuleset{Ruleset: ruleset}
+		next.rulesets[ruleset.Hash].requested.Store(int64(h.requestedAt(ruleset.Hash)))
+	}
+	next.hashes = slices.Sorted(maps.Keys(next.rulesets))
+	h.metrics.serving(next.hashes)
+	h.served.Store(next)
+}
+
+// requestedAt is when an API server last requested a ruleset, by clock.
+func (h *Handler) requestedAt(hash string) time.Duration {
+	if now := h.served.Load(); now != nil && now.rulesets[hash] != nil {
+		return time.Duration(now.rulesets[hash].requested.Load())
+	}
+	return 0
+}
+
+// lastRequest is when an API server last requested a ruleset, or when the program began.
+func (h *Handler) lastRequest(hash string) time.Time { return programBegan.Add(h.requestedAt(hash)) }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +183,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	// Fast path: nearly every call is a conversion.
-	if hash, found := strings.CutPrefix(r.URL.Path, ConvertPath+"/"); found && r.Method == http.MethodPost && h.converters[hash] != nil {
+	if hash, found := strings.CutPrefix(r.URL.Path, ConvertPath+"/"); found && r.Method == http.MethodPost && h.served.Load().rulesets[hash] != nil {
 		h.convert(w, r, hash)
 		return
 	}

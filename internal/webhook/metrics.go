@@ -88,8 +88,8 @@ var (
 	sizeBuckets = []float64{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10}
 )
 
-// metrics are the metrics of a converter pod. All series exist from the start and are used by
-// pointer, so counting needs no lookup and no memory.
+// metrics are the metrics of a converter pod. All series exist before a ruleset is served, and are
+// used by pointer, so counting needs no lookup and no memory.
 type metrics struct {
 	registry   *prometheus.Registry
 	requests   [failures]prometheus.Counter
@@ -97,7 +97,11 @@ type metrics struct {
 	converting prometheus.Observer
 	inFlight   prometheus.Gauge
 	admissions map[admissionResult]prometheus.Counter
-	// unknown is for all pairs of versions that no ruleset has.
+	// rulesets has a series for each served ruleset.
+	rulesets *prometheus.GaugeVec
+	// newPair returns the metrics of a pair of versions, and unknown has those of all pairs that no
+	// ruleset has.
+	newPair func(from, to string) pair
 	unknown pair
 	// certificateExpiry is set by the Server.
 	certificateExpiry func() float64
@@ -158,7 +162,7 @@ func (m *metrics) unknownTarget(version string) *target {
 }
 
 // newMetrics registers the metrics of a handler.
-func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metrics {
+func newMetrics(options *HandlerOptions, bytes *limiters) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	crd := prometheus.Labels{"crd": options.CRD}
@@ -180,23 +184,22 @@ func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metr
 	m.registry.MustRegister(m.inFlight)
 	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used()) })
 	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit()) })
-	for _, hash := range hashes {
-		m.gauge("ruleset_info", "The compiled rules that are served: one series each. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": hash}, one)
-	}
+	m.rulesets = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "ruleset_info", Help: "The compiled rules that are served: one series each. Always 1.", ConstLabels: crd}, []string{"hash"})
+	m.registry.MustRegister(m.rulesets)
 	m.gauge("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.", crd, func() float64 { return m.certificateExpiry() })
+	m.pairMetrics(crd)
 	m.gauge("build_info", "What is running. Always 1.", prometheus.Labels{"version": options.BuildVersion, "goversion": runtime.Version()}, one)
 	return m
 }
 
-// newTargets registers the metrics of all pairs of versions, and returns them by group and version.
-func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[string]*target {
-	crd := prometheus.Labels{"crd": options.CRD}
+// pairMetrics registers the metrics of pairs of versions.
+func (m *metrics) pairMetrics(crd prometheus.Labels) {
 	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
 	size := m.histogram("preserved_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, crd, "from", "to")
 	dropped := m.counter("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
 	truncated := m.counter("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
-	newPair := func(from, to string) pair {
+	m.newPair = func(from, to string) pair {
 		p := pair{
 			from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to),
 			dropped: dropped.WithLabelValues(from, to), truncated: truncated.WithLabelValues(from, to),
@@ -206,17 +209,29 @@ func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[st
 		}
 		return p
 	}
-	m.unknown = newPair(otherVersion, otherVersion)
+	m.unknown = m.newPair(otherVersion, otherVersion)
+}
+
+// targetsOf returns the versions of rulesets, by group and version.
+func (m *metrics) targetsOf(group string, rulesets []Ruleset) map[string]*target {
 	targets := map[string]*target{}
 	for _, versions := range pairsOf(rulesets) {
 		from, to := versions[0], versions[1]
-		key := options.Group + "/" + to
+		key := group + "/" + to
 		if targets[key] == nil {
 			targets[key] = m.unknownTarget(to)
 		}
-		targets[key].pairs = append(targets[key].pairs, newPair(from, to))
+		targets[key].pairs = append(targets[key].pairs, m.newPair(from, to))
 	}
 	return targets
+}
+
+// serving shows which rulesets are served.
+func (m *metrics) serving(hashes []string) {
+	m.rulesets.Reset()
+	for _, hash := range hashes {
+		m.rulesets.WithLabelValues(hash).Set(1)
+	}
 }
 
 // pairsOf returns the distinct pairs of versions of all rulesets.

@@ -65,7 +65,7 @@ func BenchmarkRespond(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
+		*x = exchange{handler: handler, served: x.served, converter: x.served.rulesets["abc"].Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
 			b.Fatal(refused, x.cause)
 		}
@@ -77,7 +77,7 @@ func BenchmarkRespond(b *testing.B) {
 func BenchmarkCount(b *testing.B) {
 	handler := newSample(b)
 	x := handler.newExchange()
-	x.converted, x.target = 1, handler.targets["stable.example.com/v2"]
+	x.converted, x.target = 1, x.served.targets["stable.example.com/v2"]
 	outcome := conversion.Outcome{From: "v1", PreservedBytes: 10}
 	b.ReportAllocs()
 	for b.Loop() {

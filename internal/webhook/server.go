@@ -53,6 +53,8 @@ type ServerOptions struct {
 	Port int
 	// CertificateDirectory contains tls.crt and tls.key, like a mounted Secret.
 	CertificateDirectory string
+	// Rulesets is the directory that the handler serves; nil if its rulesets never change.
+	Rulesets *RulesetDirectory
 	// MetricsAddress is the address that serves Prometheus, without TLS, such as ":8080". "0" or an
 	// empty string disables metrics. The TLS port serves none.
 	MetricsAddress string
@@ -149,6 +151,9 @@ func (s *Server) serve(ctx context.Context, listener, metrics net.Listener) erro
 	defer stop()
 	group, running := errgroup.WithContext(running)
 	group.Go(func() error { return s.watchCertificates(running) })
+	if s.options.Rulesets != nil {
+		group.Go(func() error { return s.options.Rulesets.follow(running, s.handler) })
+	}
 	group.Go(func() error { return s.accept(listener) })
 	if metrics != nil {
 		group.Go(func() error { return s.acceptMetrics(metrics) })
@@ -168,7 +173,7 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 }
 
 func (s *Server) accept(listener net.Listener) error {
-	s.options.Log.Info("Serving conversions", "address", listener.Addr().String(), "rulesetHashes", s.handler.hashes)
+	s.options.Log.Info("Serving conversions", "address", listener.Addr().String(), "rulesetHashes", s.handler.served.Load().hashes)
 	if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving conversion requests: %w", err)
 	}

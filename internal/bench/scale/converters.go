@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +24,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -86,14 +87,12 @@ func (c *converters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // handler returns a handler of all current rulesets of a policy, like a pod that starts now.
 func (c *converters) handler(ctx context.Context, name string) (http.Handler, error) {
-	list := &corev1.ConfigMapList{}
-	if err := c.client.List(ctx, list, client.InNamespace(system),
-		client.MatchingLabels{names.InstanceLabel: name}, client.HasLabels{names.RevisionLabel}); err != nil {
+	configMap := &corev1.ConfigMap{}
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: system, Name: name + "-rulesets"}, configMap); err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		name += " " + list.Items[i].Labels[names.RevisionLabel]
-	}
+	keys := slices.Sorted(maps.Keys(configMap.BinaryData))
+	name += " " + strings.Join(keys, " ")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if made := c.handlers[name]; made != nil {
@@ -101,9 +100,9 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 	}
 	var plans []webhook.Ruleset
 	options := webhook.HandlerOptions{}
-	for i := range list.Items {
-		text := []byte(list.Items[i].Data[converter.RulesetKey])
-		rules, err := conversion.Load(text)
+	for _, key := range keys {
+		hash := strings.TrimSuffix(key, conversion.StoredSuffix)
+		rules, err := conversion.LoadStored(hash, configMap.BinaryData[key])
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +111,7 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 			return nil, err
 		}
 		options.CRD, options.Group = rules.CRD, rules.Group
-		plans = append(plans, webhook.Ruleset{Hash: conversion.HashOf(text), Pairs: rules.Pairs(), Converter: conv})
+		plans = append(plans, webhook.Ruleset{Hash: hash, Pairs: rules.Pairs(), Converter: conv})
 	}
 	c.handlers[name] = webhook.NewHandler(plans, options)
 	return c.handlers[name], nil

@@ -59,8 +59,10 @@ type Spec struct {
 	// failed objects. If the CustomResourceDefinition has changed since, the run migrates every
 	// object. Empty for none.
 	RetryConfigMap string `json:"retryConfigMap,omitempty"`
-	// RulesetConfigMap has the ruleset by which objects convert. With it, the run counts the values
-	// that annotations preserve, and restores those that have a field now.
+	// Ruleset is the hash of the ruleset by which objects convert, and RulesetConfigMap has it. With
+	// it, the run counts the values that annotations preserve, and restores those that have a field
+	// now.
+	Ruleset          string `json:"ruleset,omitempty"`
 	RulesetConfigMap string `json:"rulesetConfigMap,omitempty"`
 
 	// PropagationDelay is how long API servers may still write at the old version.

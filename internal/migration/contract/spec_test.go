@@ -20,7 +20,7 @@ func fullSpec() Spec {
 		FormatVersion: SpecFormat, Run: "r1",
 		Pin:       Pin{Name: "crontabs.example.com", UID: "u1", Generation: 3},
 		Resource:  metav1.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"},
-		Namespace: "conversion-system", RecordConfigMap: "crontabs-r1", RetryConfigMap: "crontabs-r0", RulesetConfigMap: "crontabs-rules",
+		Namespace: "conversion-system", RecordConfigMap: "crontabs-r1", RetryConfigMap: "crontabs-r0", Ruleset: "0123456789abcdef", RulesetConfigMap: "crontabs-rules",
 		PropagationDelay: metav1.Duration{Duration: 2 * time.Minute}, Preflight: 20, PageSize: 500, Concurrency: 32,
 		Pace: v1alpha1.MigrationFast, MaxWritesPerSecond: 50, Verify: v1alpha1.MigrationVerifyFull,
 		Fallback:        []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion},

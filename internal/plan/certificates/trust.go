@@ -10,6 +10,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -78,7 +79,7 @@ func (c *Certificates) refreshPods() {
 	for _, pod := range c.Pods {
 		if pod.Ready && pod.Certificate != wanted && pod.Proof != nil &&
 			(late && !pod.Proof.Successor || pod.Proof.Reason == v1alpha1.ReasonTLSVerificationFailed) {
-			c.work.Do(step.RefreshPod{Name: pod.Name, Certificate: wanted})
+			c.work.Do(step.RefreshPod{Name: pod.Name, Annotation: names.CertificateAnnotation, Value: wanted})
 		}
 	}
 }

@@ -270,19 +270,25 @@ func (c *Converter) Convertible() bool {
 func (c *Converter) DropUnused() gate.Work {
 	var work gate.Work
 	rules := c.Rulesets()
+	stores := false
 	for _, stored := range c.Revisions {
 		served := slices.Contains(c.Served, stored.Hash)
-		used := slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, stored.Hash) })
-		switch {
-		case stored.Image != nil && !served:
+		if stored.Image != nil && !served {
 			work.Do(step.DeleteDeployment{Name: names.Image(c.Policy.Name, stored.Hash)})
-		case stored.Image == nil && !served && !used:
-			work.Do(step.DeleteRuleset{Name: names.Ruleset(c.Policy.Name, stored.Hash)})
 		}
+		stores = stores || stored.Image == nil
 		rules = rules || stored.Image == nil && served
 	}
 	if c.Deployed && !rules {
 		work.Do(step.DeleteDeployment{Name: names.Child(c.Policy.Name)})
+	}
+	if stores && !rules {
+		work.Do(step.DeleteRulesets{Name: names.Rulesets(c.Policy.Name)})
+	}
+	if c.RolledOut || !rules {
+		for _, name := range c.OldRulesets {
+			work.Do(step.DeleteRulesets{Name: name})
+		}
 	}
 	if c.Exposed && !c.Deploys() && !slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool { return slices.Contains(c.Served, stored.Hash) }) {
 		work.Do(step.DeleteService{Name: names.Child(c.Policy.Name)})

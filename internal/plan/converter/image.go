@@ -84,7 +84,7 @@ func (i image) identify(deployment *appsv1apply.DeploymentApplyConfiguration) st
 	deployment.WithName(names.Image(i.Policy.Name, identity)).WithLabels(mark).
 		WithAnnotations(map[string]string{names.EndpointAnnotation: string(endpoint)})
 	deployment.Spec.Selector = metav1apply.LabelSelector().WithMatchLabels(i.selector()).WithMatchLabels(mark)
-	deployment.Spec.Template.WithLabels(mark).WithAnnotations(map[string]string{names.RevisionsAnnotation: identity})
+	deployment.Spec.Template.WithLabels(mark)
 	containerOf(deployment).Ports[0].WithName(imagePortName(identity))
 	return identity
 }
@@ -209,7 +209,7 @@ func (c *Converter) readyWith(identity string) int32 {
 func (c *Converter) troubles() string {
 	// The pods usually have the same trouble, so the message names one of them.
 	i := slices.IndexFunc(c.Pods, func(pod observed.Pod) bool {
-		return pod.Trouble.Message != "" && !pod.Ready && slices.Contains(pod.Revisions, c.Wanted)
+		return pod.Trouble.Message != "" && !pod.Ready && c.kind.serves(pod)
 	})
 	if i < 0 {
 		return c.podFailure()

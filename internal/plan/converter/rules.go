@@ -55,6 +55,10 @@ func (r rules) valid(removed []string) gate.Outcome {
 		return r.invalidPatch()
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
+	case len(r.stored(r.Wanted)) > maxStoredBytes:
+		return gate.Stalled(v1alpha1.ReasonInvalidRules, fmt.Sprintf(
+			"spec.converter.declarative: Too long: the compiled rules take %d bytes, compressed, and may take %d: use fewer rules, or spec.converter.image",
+			len(r.stored(r.Wanted)), maxStoredBytes))
 	}
 	r.Status.Rules = (&v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}).DeepCopy()
 	missing, _ := r.missingVersions(removed)
@@ -131,26 +135,21 @@ func (c *Converter) invalidPatch() gate.Outcome {
 	return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
 
-// podCount counts the converter pods by the rulesets that they serve.
-type podCount struct {
-	desired, current, old int32
-}
-
-// available passes if converter pods are ready with the desired ruleset: all of them before
-// the CustomResourceDefinition depends on them, and one of them afterwards. Pods without that
-// ruleset must be gone, because they refuse requests for it.
+// available passes if ready converter pods have the desired ruleset: all of them before the
+// CustomResourceDefinition names it, and one of them afterwards.
 func (r rules) available() gate.Outcome {
 	r.applyWorkload()
-	count := r.countPods()
-	r.reportPods(count.desired, count.current)
-	if missing := r.missing(); missing != nil && count.old > 0 {
+	r.refreshPods()
+	desired, current, others := r.countPods()
+	r.reportPods(desired, current)
+	if missing := r.missing(); missing != nil && (others > 0 || current == 0 || r.storedBytes() > maxStoredBytes) {
 		return *missing
 	}
 	switch {
-	case count.old > 0 || r.fromElsewhere() && count.current < count.desired || r.replacing() && !r.RolledOut:
+	case !r.InCharge() && others > 0 || r.fromElsewhere() && current < desired:
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d of %d converter pods are ready with the current ruleset", count.current, count.desired)+count.waits()+r.troubles()+r.Meanwhile())
-	case count.current == 0:
+			"%d of %d converter pods are ready with the current ruleset", current, desired)+r.refused()+r.troubles()+r.Meanwhile())
+	case current == 0:
 		return r.noPodReady(names.Child(r.Policy.Name))
 	case r.Endpoints == 0:
 		r.work.Recheck(endpointLag)
@@ -158,7 +157,7 @@ func (r rules) available() gate.Outcome {
 			"Service %s/%s has no ready endpoint yet", r.Settings.Namespace, names.Child(r.Policy.Name)))
 	}
 	r.work.Add(r.DropUnused())
-	return r.podsReady(count.current, count.desired)
+	return r.podsReady(current, desired)
 }
 
 // fromElsewhere reports that no API server calls the pods with rules yet: no converter is
@@ -166,14 +165,6 @@ func (r rules) available() gate.Outcome {
 func (c *Converter) fromElsewhere() bool {
 	named := c.Named()
 	return !c.EverActive || c.replacing() && !slices.Contains(c.ServedRules(), named) && (c.Answers(named) || !c.PointsHere())
-}
-
-// waits says that previous pods must terminate, once enough pods have the desired ruleset.
-func (p podCount) waits() string {
-	if p.old == 0 || p.current < p.desired {
-		return ""
-	}
-	return fmt.Sprintf("; waiting for %d pods without it to terminate", p.old)
 }
 
 // podFailure says what prevents pods from being created, such as a quota.
@@ -198,27 +189,34 @@ func (c *Converter) hostNetworkHint(trouble observed.PodTrouble) string {
 	return strings.ReplaceAll(hostNetworkHints[trouble.Cause], "NAMESPACE", c.Settings.Namespace)
 }
 
-// countPods counts ready pods with the desired ruleset, and all pods without it that may be
-// called, including those that are terminating.
-func (c *Converter) countPods() podCount {
-	count := podCount{desired: replicas(c.Policy)}
-	for _, pod := range c.Pods {
-		switch {
-		case pod.Image: // has a port of its own
-		case !slices.Contains(pod.Revisions, c.Wanted):
-			count.old++
-		case pod.Ready:
-			count.current++
+// refused says why a pod cannot serve the desired ruleset. Pods usually have the same reason, so
+// the message names one of them.
+func (r rules) refused() string {
+	for _, pod := range r.Pods {
+		if reason := pod.FailedRulesets[r.Wanted]; reason != "" {
+			return "; " + r.name(pod) + " cannot load it: " + gate.Cut(reason)
 		}
 	}
-	for _, pod := range c.Ending {
-		if left := pod.Until.Sub(c.Now); left > 0 && !pod.Image && !slices.Contains(pod.Revisions, c.Wanted) {
-			count.old++
-			c.work.Recheck(left)
-		}
-	}
-	return count
+	return ""
 }
+
+// countPods counts the wanted pods, and the ready ones: those that have the desired ruleset, or
+// may have it, and the others.
+func (r rules) countPods() (desired, current, others int32) {
+	for _, pod := range r.Pods {
+		switch {
+		case pod.Image || !pod.Ready: // an image has a port of its own
+		case r.lacks(pod):
+			others++
+		default:
+			current++
+		}
+	}
+	return replicas(r.Policy), current, others
+}
+
+// serves reports that a pod serves rules. It loads the desired ruleset while it runs.
+func (r rules) serves(pod observed.Pod) bool { return !pod.Image }
 
 func replicas(policy *v1alpha1.ConversionPolicy) int32 {
 	if policy.Spec.Workload.Replicas == nil {

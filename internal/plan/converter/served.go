@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // Converter pods serve several rulesets while rules change: the desired one; the one that the
@@ -22,18 +26,30 @@ import (
 // that have not seen the change yet. Every request is answered by the ruleset that it names.
 // The order of a change:
 //
-//  1. pods are replaced by pods that serve the new ruleset and the previous ones
-//  2. all pods without the new ruleset have terminated
+//  1. the new ruleset is written beside the previous ones, into the ConfigMap that pods mount
+//  2. every ready pod has loaded it; kubelets are asked to update the mounted files
 //  3. every pod has been verified with the new ruleset
 //  4. the CustomResourceDefinition is changed, once, to name the new ruleset
-//  5. after the propagation delay, pods are replaced by pods that serve only the new ruleset
+//  5. after the propagation delay, the previous rulesets are removed from the ConfigMap
+//
+// No pod is replaced. A pod that lacks a ruleset refuses requests for it, and API servers retry.
 //
 // Each step is decided from the observed cluster and status.activeRevisions. Another manager
 // can therefore continue at any step, and a rollback is a change like any other.
 
-// maxRevisions limits the rulesets of a pod. If rules change more often within the propagation
-// delay, the next change waits.
-const maxRevisions = 4
+const (
+	// maxRevisions limits the rulesets of a pod. If rules change more often within the propagation
+	// delay, the next change waits.
+	maxRevisions = 4
+	// maxStoredBytes limits the compressed rulesets of a policy. API servers refuse a ConfigMap of
+	// more than 1 MiB, in which binary data take a third more.
+	maxStoredBytes = 700 << 10
+	// refreshAgain is the time after which a kubelet is asked again to update mounted files: it
+	// may not have seen the change of the ConfigMap when it was asked first.
+	refreshAgain = 5 * time.Second
+	// loadAgain is the time until pods are asked again whether they have loaded a ruleset.
+	loadAgain = 500 * time.Millisecond
+)
 
 // rememberActive updates status.activeRevisions: the active revision, and previous ones for as
 // long as API servers may request them.
@@ -112,15 +128,19 @@ func (c *Converter) missing() *gate.Outcome {
 		if active.Revision == c.Wanted || !slices.Contains(c.Served, active.Revision) || c.exists(active.Revision) {
 			continue
 		}
-		configMap := c.Settings.Namespace + "/" + names.Ruleset(c.Policy.Name, active.Revision)
+		configMap := c.Settings.Namespace + "/" + names.Rulesets(c.Policy.Name)
 		if active.ReplacedTime != nil {
 			return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-				"ConfigMap %s with the previous ruleset is gone: waiting until API servers stop requesting it", configMap)))
+				"ConfigMap %s lacks the previous ruleset %s: waiting until API servers stop requesting it", configMap, active.Revision)))
 		}
 		return new(gate.Stalled(v1alpha1.ReasonRulesetLost, fmt.Sprintf(
-			"ConfigMap %s with the active ruleset is missing or unreadable. Running pods still have it and convert. "+
+			"ConfigMap %s lacks the active ruleset %s, or has it in an unreadable form. Running pods still have it and convert. "+
 				"To change rules without a failed conversion, put the previous rules back into the policy until it is Ready, and then change them; "+
-				"or delete the converter pods: conversions fail until new pods run", configMap)))
+				"or delete the converter pods: conversions fail until new pods run", configMap, active.Revision)))
+	}
+	if bytes := c.storedBytes(); bytes > maxStoredBytes {
+		return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"the current and previous rulesets take %d bytes together, and may take %d: waiting until API servers stop requesting the previous ones", bytes, maxStoredBytes)))
 	}
 	if len(c.Served) > maxRevisions {
 		return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
@@ -162,12 +182,80 @@ func (c *Converter) Answerable() string {
 
 // Answers reports that a ready pod or endpoint serves a revision.
 func (c *Converter) Answers(identity string) bool {
-	return identity == c.Wanted && len(c.ReadyEndpoints()) > 0 || c.podHas(identity)
+	return identity == c.Wanted && slices.ContainsFunc(c.ReadyEndpoints(), func(endpoint observed.Pod) bool { return mayServe(endpoint, identity) }) ||
+		c.podHas(identity)
 }
 
-// podHas reports that a ready pod of the operator serves a revision.
+// podHas reports that a ready pod of the operator serves a revision, or could have loaded it.
 func (c *Converter) podHas(identity string) bool {
-	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return pod.Ready && slices.Contains(pod.Revisions, identity) })
+	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool {
+		return pod.Ready && (slices.Contains(pod.Revisions, identity) || mayServe(pod, identity) && c.exists(identity))
+	})
+}
+
+// mayServe reports that a pod serves a revision, or that it is unknown what the pod serves.
+func mayServe(pod observed.Pod, identity string) bool {
+	return pod.Revisions == nil || slices.Contains(pod.Revisions, identity)
+}
+
+// rulesets is the ConfigMap that pods mount: the desired ruleset and previous ones.
+func (c *Converter) rulesets() *corev1apply.ConfigMapApplyConfiguration {
+	stored := map[string][]byte{}
+	for _, hash := range c.ServedRules() {
+		if text := c.stored(hash); text != nil {
+			stored[RulesetKey(hash)] = text
+		}
+	}
+	return corev1apply.ConfigMap(names.Rulesets(c.Policy.Name), c.Settings.Namespace).
+		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()).
+		WithBinaryData(stored)
+}
+
+// RulesetKey is the key of a ruleset in a ConfigMap, and the name of its file in pods.
+func RulesetKey(hash string) string { return hash + conversion.StoredSuffix }
+
+// stored is a compressed ruleset; nil if it is unknown.
+func (c *Converter) stored(hash string) []byte {
+	for _, stored := range c.Revisions {
+		if stored.Hash == hash && stored.Readable && stored.Image == nil {
+			return stored.Stored
+		}
+	}
+	if hash == c.Wanted && c.ruleset != "" {
+		return conversion.Store([]byte(c.ruleset))
+	}
+	return nil
+}
+
+// storedBytes is the size of all served rulesets, compressed.
+func (c *Converter) storedBytes() int {
+	bytes := 0
+	for _, hash := range c.ServedRules() {
+		bytes += len(c.stored(hash))
+	}
+	return bytes
+}
+
+// lacks reports that a pod with rules is known to lack the desired ruleset.
+func (c *Converter) lacks(pod observed.Pod) bool { return !pod.Image && !mayServe(pod, c.Wanted) }
+
+// refreshPods asks the kubelets of pods that lack the desired ruleset to update mounted files. By
+// itself, a kubelet takes a minute or two.
+func (c *Converter) refreshPods() {
+	if !c.exists(c.Wanted) {
+		return // it is not written yet, or this was not observed yet
+	}
+	for _, pod := range c.Pods {
+		if !pod.Ready || !c.lacks(pod) {
+			continue
+		}
+		c.work.Recheck(loadAgain)
+		hash, text, _ := strings.Cut(pod.Ruleset, " ")
+		if last, err := time.Parse(time.RFC3339, text); err == nil && hash == c.Wanted && c.Now.Sub(last) < refreshAgain {
+			continue
+		}
+		c.work.Do(step.RefreshPod{Name: pod.Name, Annotation: names.RulesetAnnotation, Value: c.Wanted + " " + c.Now.UTC().Format(time.RFC3339)})
+	}
 }
 
 // exists reports that pods can be started with a ruleset, or that an image has a Deployment.

@@ -31,10 +31,7 @@ const (
 	// before and after a change of spec.workload.port.
 	portName = "https"
 	// ContainerPort is the port of converter pods without spec.workload.port.
-	ContainerPort = 9443
-	// RulesetKey is the key of a ruleset in its ConfigMap.
-	RulesetKey = "ruleset.json"
-
+	ContainerPort    = 9443
 	rulesetsMount    = "/etc/conversion-operator/rulesets"
 	certificateMount = "/etc/conversion-operator/tls"
 	// DefaultConverterAccount is the ServiceAccount of converter pods. It has no rights.
@@ -45,8 +42,7 @@ const (
 	terminationSeconds = 45
 )
 
-// applyWorkload applies the desired ruleset, and the pods that serve it and previous ones
-// (served.go). The objects have no owner reference: garbage collection has no order, and the
+// applyWorkload applies the rulesets, and the pods that serve them (served.go). The objects have no owner reference: garbage collection has no order, and the
 // conversion must be removed from the CustomResourceDefinition before the pods go. If a patch
 // cannot be applied, the existing objects stay unchanged.
 func (c *Converter) applyWorkload() {
@@ -54,21 +50,15 @@ func (c *Converter) applyWorkload() {
 		c.work.Do(step.Apply{Object: c.rendered.service})
 		c.work.Do(step.Apply{Object: c.rendered.budget})
 	}
-	if c.ruleset != "" {
-		c.work.Do(step.Apply{Object: c.rulesetConfigMap()})
+	if c.missing() != nil {
+		return
 	}
-	if c.renderErr == nil && c.missing() == nil {
+	if c.ruleset != "" {
+		c.work.Do(step.Apply{Object: c.rulesets()})
+	}
+	if c.renderErr == nil {
 		c.work.Do(step.Apply{Object: c.rendered.deployment})
 	}
-}
-
-func (c *Converter) rulesetConfigMap() *corev1apply.ConfigMapApplyConfiguration {
-	labels := c.Labels(names.ConverterComponent)
-	labels[names.RevisionLabel] = c.Wanted
-	return corev1apply.ConfigMap(names.Ruleset(c.Policy.Name, c.Wanted), c.Settings.Namespace).
-		WithLabels(labels).WithAnnotations(c.Annotations()).
-		WithData(map[string]string{RulesetKey: c.ruleset}).
-		WithImmutable(true)
 }
 
 func (c *Converter) service() *corev1apply.ServiceApplyConfiguration {
@@ -131,10 +121,8 @@ func (r rules) deployment() *appsv1apply.DeploymentApplyConfiguration {
 }
 
 func (c *Converter) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
-	annotations := c.Annotations()
-	annotations[names.RevisionsAnnotation] = names.JoinRevisions(c.ServedRules())
 	return corev1apply.PodTemplateSpec().
-		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(annotations).
+		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()).
 		WithSpec(c.shape(corev1apply.PodSpec()).
 			WithServiceAccountName(c.converterAccount()).
 			WithAutomountServiceAccountToken(false).
@@ -143,20 +131,10 @@ func (c *Converter) converterPod() *corev1apply.PodTemplateSpecApplyConfiguratio
 			WithSecurityContext(podspec.Restricted()).
 			WithContainers(c.container()).
 			WithVolumes(
-				corev1apply.Volume().WithName("rulesets").WithProjected(c.rulesetsVolume()),
+				corev1apply.Volume().WithName("rulesets").WithConfigMap(corev1apply.ConfigMapVolumeSource().
+					WithName(names.Rulesets(c.Policy.Name))),
 				corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
 					WithSecretName(names.CertificateSecret(c.Policy.Name)))))
-}
-
-// rulesetsVolume has one file for each ruleset, named by its hash.
-func (c *Converter) rulesetsVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
-	volume := corev1apply.ProjectedVolumeSource()
-	for _, hash := range c.ServedRules() {
-		volume.WithSources(corev1apply.VolumeProjection().WithConfigMap(corev1apply.ConfigMapProjection().
-			WithName(names.Ruleset(c.Policy.Name, hash)).
-			WithItems(corev1apply.KeyToPath().WithKey(RulesetKey).WithPath(hash + ".json"))))
-	}
-	return volume
 }
 
 func (c *Converter) container() *corev1apply.ContainerApplyConfiguration {

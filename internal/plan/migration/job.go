@@ -106,9 +106,9 @@ func (m *Migration) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguratio
 	if retried := m.Status.Migration.RetryOf; retried != "" {
 		role.WithRules(configMap(retried).WithVerbs("get"))
 	}
-	if ruleset := m.Status.Migration.Ruleset; ruleset != "" {
+	if m.Status.Migration.Ruleset != "" {
 		role.WithRules(rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").
-			WithResourceNames(names.Ruleset(m.Policy.Name, ruleset)).WithVerbs("get"))
+			WithResourceNames(names.Rulesets(m.Policy.Name)).WithVerbs("get"))
 	}
 	return role
 }
@@ -193,7 +193,7 @@ func (m *Migration) runSpec(id, storage string) *contract.Spec {
 		spec.RetryConfigMap = names.Run(m.Policy.Name, status.RetryOf)
 	}
 	if status.Ruleset != "" {
-		spec.RulesetConfigMap = names.Ruleset(m.Policy.Name, status.Ruleset)
+		spec.RulesetConfigMap, spec.Ruleset = names.Rulesets(m.Policy.Name), status.Ruleset
 	}
 	return spec
 }

@@ -24,15 +24,16 @@ const (
 	InstanceLabel = "app.kubernetes.io/instance"
 	// ComponentLabel distinguishes objects of the converter, of migrations and of verification.
 	ComponentLabel = "app.kubernetes.io/component"
-	// RevisionLabel is the hash of a ruleset, on its ConfigMap.
+	// RevisionLabel is the identity of an image, on its Deployment and its pods.
 	RevisionLabel = "conversion-operator.io/revision"
-	// RevisionsAnnotation has the hashes of the rulesets that a converter pod serves, on the pod.
-	RevisionsAnnotation = "conversion-operator.io/revisions"
 	// EndpointAnnotation has the port and the path of an image, on its Deployment.
 	EndpointAnnotation = "conversion-operator.io/endpoint"
 	// CertificateAnnotation has the CertificateHash for which a converter pod was refreshed,
 	// on the pod.
 	CertificateAnnotation = "conversion-operator.io/certificate"
+	// RulesetAnnotation has the hash of the ruleset for which a converter pod was refreshed, and
+	// the time of it, on the pod.
+	RulesetAnnotation = "conversion-operator.io/ruleset"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"
 	// PolicyAnnotation is the policy's name, which may be too long for a label.
@@ -74,8 +75,8 @@ func CertificateSecret(policy string) string { return Child(policy) + "-tls" }
 // IssuedSecret names the Certificate that cert-manager is asked for, and its Secret.
 func IssuedSecret(policy string) string { return Child(policy) + "-issued" }
 
-// Ruleset names the ConfigMap of one ruleset of a policy.
-func Ruleset(policy, rulesetHash string) string { return Child(policy) + "-ruleset-" + rulesetHash }
+// Rulesets names the ConfigMap of the rulesets of a policy.
+func Rulesets(policy string) string { return Child(policy) + "-rulesets" }
 
 // Image names the Deployment of the pods of one image.
 func Image(policy, identity string) string { return Child(policy) + "-image-" + identity }
@@ -84,14 +85,6 @@ func Image(policy, identity string) string { return Child(policy) + "-image-" + 
 // converter that users run. The operator's own pods have another one, which they still need
 // for a while after the policy has changed to such a converter.
 func ExternalCertificateSecret(policy string) string { return Child(policy) + "-external-tls" }
-
-// JoinRevisions formats the value of RevisionsAnnotation.
-func JoinRevisions(hashes []string) string { return strings.Join(hashes, ",") }
-
-// SplitRevisions parses the value of RevisionsAnnotation.
-func SplitRevisions(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
-}
 
 // Run names the Job and the ConfigMap of a migration run.
 func Run(policy, run string) string { return Child(policy) + "-migrate-" + run }

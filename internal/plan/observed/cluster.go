@@ -112,8 +112,11 @@ type Cluster struct {
 	// ForeignMigration is a migration of the same objects by another client, named as
 	// kubectl names it. Empty if there is none, or if it does not matter (MayMigrate).
 	ForeignMigration string
-	// Revisions are the rulesets that have a ConfigMap, and the images that have a Deployment.
+	// Revisions are the rulesets in ConfigMaps, and the images that have a Deployment.
 	Revisions []StoredRevision
+	// OldRulesets are the names of ConfigMaps in which an earlier version of the operator stored
+	// one ruleset each.
+	OldRulesets []string
 	// Rights tells that migration rights for this policy exist.
 	Rights bool
 	// Granted has the grants of an administrator, if the operator may grant none itself. It
@@ -168,9 +171,12 @@ type Pod struct {
 	IP      string
 	// Port at which its converter listens.
 	Port int32
-	// Revisions that the pod was started with.
+	// Revisions that the pod serves: its image, or the rulesets that it reported with its last
+	// probe. It is nil if they are unknown.
 	Revisions []string
-	Ready     bool
+	// FailedRulesets is why the pod cannot serve rulesets, by hash.
+	FailedRulesets map[string]string
+	Ready          bool
 	// Image tells that the pod runs an image of the user. API servers call such a pod at a
 	// Service port of its own.
 	Image bool
@@ -180,6 +186,8 @@ type Pod struct {
 	Scheduled bool
 	// Certificate is the CertificateHash for which the pod was refreshed; empty if it was not.
 	Certificate string
+	// Ruleset is the value of names.RulesetAnnotation.
+	Ruleset string
 	// Proof is the answer to the probe; nil if the pod was not probed.
 	Proof *Proof
 	// Failures are the failed conversions that the pod reported with its last probe.
@@ -198,8 +206,6 @@ type Request struct {
 
 // EndingPod is a converter pod that is being deleted.
 type EndingPod struct {
-	Revisions []string
-	Image     bool
 	// Until is the end of its grace period.
 	Until time.Time
 }
@@ -211,6 +217,8 @@ type StoredRevision struct {
 	Readable bool
 	// Image has the address of an image's pods; nil for a ruleset.
 	Image *ImageEndpoint
+	// Stored is the ruleset as conversion.Store compressed it.
+	Stored []byte
 }
 
 // Proof is the result of a probe of a converter pod.

@@ -66,12 +66,13 @@ type WriteCertificate struct {
 	Trusted string
 }
 
-// RefreshPod makes the kubelet of a pod read the Secret that the pod mounts, by a change of
-// an annotation of the pod.
+// RefreshPod makes the kubelet of a pod read the Secret and the ConfigMap that the pod mounts,
+// by a change of an annotation of the pod.
 type RefreshPod struct {
 	Name string
-	// Certificate is the CertificateHash of the certificate that the pod must serve.
-	Certificate string
+	// Annotation is names.CertificateAnnotation or names.RulesetAnnotation, and Value says what
+	// the pod must serve.
+	Annotation, Value string
 }
 
 // SwitchCRD points the CustomResourceDefinition at the converter, in one patch,
@@ -150,8 +151,8 @@ type DeleteRights struct {
 	KeepClusterRole bool
 }
 
-// DeleteRuleset deletes the ConfigMap of a ruleset that no pod serves any more.
-type DeleteRuleset struct{ Name string }
+// DeleteRulesets deletes a ConfigMap of rulesets that no pod serves any more.
+type DeleteRulesets struct{ Name string }
 
 // DeleteDeployment deletes converter pods that no API server calls any more.
 type DeleteDeployment struct{ Name string }
@@ -283,7 +284,7 @@ func (SuspendRun) step()          {}
 func (DeleteRun) step()           {}
 func (DeleteJob) step()           {}
 func (DeleteRights) step()        {}
-func (DeleteRuleset) step()       {}
+func (DeleteRulesets) step()      {}
 func (DeleteDeployment) step()    {}
 func (DeleteSecret) step()        {}
 func (DeleteService) step()       {}

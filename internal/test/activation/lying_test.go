@@ -90,7 +90,7 @@ func (c *testConverter) another(t *testing.T, name string) companion {
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(c.policy)}, deployment))
 	n, answered := pods.Add(1), &atomic.Int32{}
 	second := &testConverter{policy: c.policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
-	second.load(t, deployment)
+	second.load(t)
 	behaves := &atomic.Pointer[behaviour]{}
 	behaves.Store(&behaviour{answer: counting(answered)})
 	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(converter.ContainerPort)), behaves)

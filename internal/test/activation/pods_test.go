@@ -12,6 +12,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,7 +77,7 @@ func (c *testConverter) roll(t *testing.T) {
 		err := cluster.Get(t.Context(), key, deployment)
 		return err == nil, fmt.Sprint(err)
 	})
-	c.load(t, deployment)
+	c.load(t)
 	c.started.Do(func() {
 		if !c.toManager.Load().refuses {
 			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(converter.ContainerPort)), &c.toManager)
@@ -88,15 +89,17 @@ func (c *testConverter) roll(t *testing.T) {
 	testenv.RolledOut(t, cluster, deployment, 1)
 }
 
-// load loads the rulesets and the certificate that the pod mounts.
-func (c *testConverter) load(t *testing.T, deployment *appsv1.Deployment) {
+// load loads the rulesets and the certificate that the pod mounts, as a kubelet updates them when
+// the pod changes.
+func (c *testConverter) load(t *testing.T) {
 	t.Helper()
 	var plans []webhook.Ruleset
 	group := ""
-	for _, hash := range names.SplitRevisions(deployment.Spec.Template.Annotations[names.RevisionsAnnotation]) {
-		configMap := &corev1.ConfigMap{}
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Ruleset(c.policy, hash)}, configMap))
-		loaded, err := conversion.Load([]byte(configMap.Data[converter.RulesetKey]))
+	configMap := &corev1.ConfigMap{}
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Rulesets(c.policy)}, configMap))
+	for key, stored := range configMap.BinaryData {
+		hash := strings.TrimSuffix(key, conversion.StoredSuffix)
+		loaded, err := conversion.LoadStored(hash, stored)
 		expect.NoError(t, err)
 		converts, err := conversion.NewConverter(loaded)
 		expect.NoError(t, err)

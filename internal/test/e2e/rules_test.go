@@ -8,6 +8,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,15 +49,15 @@ func TestChangingRules(t *testing.T) {
 		}
 		return nil
 	})
-	first := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision
+	first, started := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision, uids(ctx, t, crontab)
 	splitAt(ctx, t, crontab, "|")
 	waitCached(ctx, t, crontab, objects, "|")
 	splitAt(ctx, t, crontab, ":")
 	waitCached(ctx, t, crontab, objects, ":")
-	expect.Eventually(t, "pods serve the ruleset that are left, and no others", func() (bool, string) {
-		return serveOnly(pods(ctx, t, client.MatchingLabels{
-			names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())}), first)
-	})
+	storeOnly(ctx, t, crontab, first)
+	if diff := cmp.Diff(started, uids(ctx, t, crontab)); diff != "" {
+		t.Errorf("pods were replaced (-before +after):\n%s", diff)
+	}
 	all()
 	reads, err := reader.Stop()
 	if err != nil {
@@ -102,12 +105,13 @@ func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, co
 	})
 }
 
-// serveOnly reports whether all pods serve only one revision, and are not terminating.
-func serveOnly(found []corev1.Pod, hash string) (bool, string) {
-	for _, pod := range found {
-		if served := pod.Annotations[names.RevisionsAnnotation]; served != hash || !pod.DeletionTimestamp.IsZero() {
-			return false, pod.Name + " serves " + served
-		}
-	}
-	return len(found) > 0, fmt.Sprintf("%d pods", len(found))
+// storeOnly waits until converter pods mount one ruleset.
+func storeOnly(ctx context.Context, t *testing.T, crontab scenarios.CronTab, hash string) {
+	t.Helper()
+	expect.Eventually(t, "pods mount the ruleset "+hash+", and no others", func() (bool, string) {
+		rulesets := &corev1.ConfigMap{}
+		expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Rulesets(crontab.CRD())}, rulesets))
+		keys := slices.Sorted(maps.Keys(rulesets.BinaryData))
+		return slices.Equal(keys, []string{converter.RulesetKey(hash)}), strings.Join(keys, " and ")
+	})
 }

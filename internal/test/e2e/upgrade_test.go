@@ -62,10 +62,7 @@ func TestUpgrade(t *testing.T) {
 // continued for a second or two after the change: failures that it counts, and that no client sees.
 func waitForgotten(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision
-	expect.Eventually(t, "converters have the rules for both versions, and no others", func() (bool, string) {
-		return serveOnly(converters(ctx, t, crontab), hash)
-	})
+	storeOnly(ctx, t, crontab, getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision)
 }
 
 // installations returns the folder of a kustomization of the previous version and one of the

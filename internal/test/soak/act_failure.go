@@ -63,17 +63,12 @@ var childNames = []string{"Deployment", "Service", "serving certificate", "autho
 func (p *player) deleteChild(ctx context.Context, s step) error {
 	name := crdOf(s.Subject)
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
-	if s.Detail == "compiled rules" {
-		return p.eventually(ctx, "compiled rules are deleted", func(ctx context.Context) error {
-			return p.cluster.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(system),
-				client.MatchingLabels{names.InstanceLabel: names.Child(name)}, client.HasLabels{names.RevisionLabel})
-		})
-	}
 	victim := map[string]client.Object{
 		"Deployment":          &appsv1.Deployment{ObjectMeta: named(names.Child(name))},
 		"Service":             &corev1.Service{ObjectMeta: named(names.Child(name))},
 		"serving certificate": &corev1.Secret{ObjectMeta: named(names.CertificateSecret(name))},
 		"authority":           &corev1.Secret{ObjectMeta: named(names.AuthoritySecret(name))},
+		"compiled rules":      &corev1.ConfigMap{ObjectMeta: named(names.Rulesets(name))},
 	}[s.Detail]
 	return p.eventually(ctx, "the "+s.Detail+" is deleted", func(ctx context.Context) error {
 		return client.IgnoreNotFound(p.cluster.Delete(ctx, victim))

@@ -53,8 +53,10 @@ type Canary struct {
 type Result struct {
 	// NotAfter is when the serving certificate expires.
 	NotAfter time.Time
-	// RulesetHashes are the rulesets that the pod serves.
-	RulesetHashes []string
+	// RulesetHashes are the rulesets that the pod serves, and RulesetFailures is why it cannot serve
+	// others, by hash.
+	RulesetHashes   []string
+	RulesetFailures map[string]string
 	// Failures are the failed conversions of the pod; nil if it did not report them.
 	Failures *webhook.Failures
 }
@@ -69,8 +71,13 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	defer connection.close()
 	result.NotAfter = connection.notAfter
 
-	if result.RulesetHashes, err = connection.rulesets(ctx); err != nil {
+	rulesets, err := connection.rulesets(ctx)
+	if err != nil {
 		return result, err
+	}
+	result.RulesetHashes, result.RulesetFailures = rulesets.Hashes, rulesets.Failed
+	if reason, failed := rulesets.Failed[target.RulesetHash]; failed {
+		return result, failf(ReasonWrongRuleset, "the pod cannot serve ruleset %s: %s", quote(target.RulesetHash), bounded(reason))
 	}
 	if !slices.Contains(result.RulesetHashes, target.RulesetHash) {
 		return result, failf(ReasonWrongRuleset, "the pod serves ruleset %s, not %s", quote(strings.Join(result.RulesetHashes, ", ")), quote(target.RulesetHash))
@@ -82,16 +89,15 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	return result, ctx.Err()
 }
 
-func (c *connection) rulesets(ctx context.Context) ([]string, error) {
+func (c *connection) rulesets(ctx context.Context) (rulesets webhook.Rulesets, err error) {
 	body, err := c.call(ctx, http.MethodGet, webhook.RulesetsPath, nil)
 	if err != nil {
-		return nil, err
+		return rulesets, err
 	}
-	var rulesets webhook.Rulesets
 	if err := json.Unmarshal(body, &rulesets); err != nil || len(rulesets.Hashes) == 0 {
-		return nil, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the rulesets that the pod serves", webhook.RulesetsPath, quote(string(body)))
+		return rulesets, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the rulesets that the pod serves", webhook.RulesetsPath, quote(string(body)))
 	}
-	return rulesets.Hashes, nil
+	return rulesets, nil
 }
 
 func (c *connection) convertAll(ctx context.Context, target *Target) error {

@@ -1,0 +1,59 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+)
+
+// A ruleset is stored as JSON, compressed by gzip, under a name that begins with its hash. All
+// rulesets of a converter share one ConfigMap, which must be smaller than 1 MiB.
+
+// StoredSuffix follows the hash in the name of a stored ruleset.
+const StoredSuffix = ".json.gz"
+
+// maxTextBytes bounds the size of a ruleset in JSON. A compressed text of 1 MiB could expand to
+// 1 GiB.
+const maxTextBytes = 64 << 20
+
+// Store compresses the text of a ruleset.
+func Store(text []byte) []byte {
+	var stored bytes.Buffer
+	writer := gzip.NewWriter(&stored)
+	_, _ = writer.Write(text) // a buffer returns no errors
+	_ = writer.Close()
+	return stored.Bytes()
+}
+
+// LoadStored reads a stored ruleset. The error says what is wrong with it, for example that its
+// hash is another one.
+func LoadStored(hash string, stored []byte) (*Ruleset, error) {
+	text, err := Expand(stored)
+	if err != nil {
+		return nil, err
+	}
+	if got := HashOf(text); got != hash {
+		return nil, fmt.Errorf("the ruleset has the hash %s, not %s", got, hash)
+	}
+	return Load(text)
+}
+
+// Expand returns the text of a stored ruleset.
+func Expand(stored []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(stored))
+	if err != nil {
+		return nil, fmt.Errorf("decompress the ruleset: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(reader, maxTextBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("decompress the ruleset: %w", err)
+	}
+	if len(text) > maxTextBytes {
+		return nil, fmt.Errorf("the ruleset is larger than %d bytes", maxTextBytes)
+	}
+	return text, nil
+}
