@@ -133,7 +133,7 @@ func TestDriftReport(t *testing.T) {
 // is restored.
 func TestDriftStopsMigration(t *testing.T) {
 	active := activate(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
-		policy.Spec.Drift, policy.Spec.Migration.Mode = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic
+		policy.Spec.Drift, policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic, "once"
 	})
 	before := waitForRun(t, active.Name)
 	drop(t, active.Name)

@@ -348,7 +348,7 @@ type MigrationFailure struct {
 }
 
 // EvidenceSource tells how the evidence was obtained.
-// +kubebuilder:validation:Enum=Migration;SingleVersion
+// +kubebuilder:validation:Enum=Migration;SingleVersion;DefinitionUnchanged
 type EvidenceSource string
 
 const (
@@ -356,6 +356,9 @@ const (
 	EvidenceMigration EvidenceSource = "Migration"
 	// EvidenceSingleVersion means that the CustomResourceDefinition had only this version.
 	EvidenceSingleVersion EvidenceSource = "SingleVersion"
+	// EvidenceUnchanged means that the spec of the CustomResourceDefinition had never changed
+	// when the operator first observed it, so that it never had another storage version.
+	EvidenceUnchanged EvidenceSource = "DefinitionUnchanged"
 )
 
 // MigrationEvidence is the proof that every object is stored at one version. It holds as

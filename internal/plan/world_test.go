@@ -136,7 +136,7 @@ func (w *world) applyCRD(text string) {
 	w.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	read(w.t, text, crd)
-	crd.Generation = 1
+	crd.Generation = int64(min(len(crd.Spec.Versions), 2)) // another version was added
 	crd.UID = types.UID("uid-of-the-crd")
 	if old := w.observed.CRD; old != nil {
 		crd.Generation = old.Generation + 1

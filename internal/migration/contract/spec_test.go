@@ -44,7 +44,7 @@ func textOf(t *testing.T, s Spec) string {
 func TestSpecFormat1(t *testing.T) {
 	const want = `{"formatVersion":1,"run":"r1","customResourceDefinition":{"name":"crontabs.example.com","uid":"u1","generation":3},` +
 		`"resource":{"group":"example.com","version":"v1","resource":"crontabs"},` +
-		`"namespace":"conversion-system","recordConfigMap":"crontabs-r1","retryConfigMap":"crontabs-r0","rulesetConfigMap":"crontabs-rules",` +
+		`"namespace":"conversion-system","recordConfigMap":"crontabs-r1","retryConfigMap":"crontabs-r0","ruleset":"0123456789abcdef","rulesetConfigMap":"crontabs-rules",` +
 		`"propagationDelay":"2m0s","preflight":20,"pageSize":500,"concurrency":32,"pace":"Fast","maxWritesPerSecond":50,"verify":"Full",` +
 		`"fallback":["Status","OldVersion"],"oldVersions":["v1beta1"],"tracingEndpoint":"http://collector:4317"}`
 	text := textOf(t, fullSpec())

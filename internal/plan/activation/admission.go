@@ -144,9 +144,9 @@ func (a *Activation) limitsSize() bool {
 }
 
 // refuseTooLarge makes API servers refuse objects that are too large for the desired ruleset,
-// and for those that they may still convert by. spec.conversion and the storage version may
-// change when all API servers have seen the webhook configuration; until then, refuseTooLarge
-// returns an outcome that stops.
+// and for those that they may still convert by. The storage version may change when all API
+// servers have seen the webhook configuration, and so may spec.conversion, unless no truncated
+// object can be stored; until then, refuseTooLarge returns an outcome that stops.
 func (a *Activation) refuseTooLarge() gate.Outcome {
 	if !a.limitsSize() {
 		return gate.Outcome{}
@@ -158,7 +158,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 	switch {
 	case a.covered(wanted.Webhooks) && !since.IsZero():
 		a.leaveOut(wanted, sum, since)
-		if left <= 0 {
+		if left <= 0 || a.storesOneVersion() {
 			return gate.Outcome{}
 		}
 		a.work.Recheck(left)
@@ -174,6 +174,16 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 	a.applyAdmission(wanted, sum, a.Now)
 	a.work.Recheck(admissionDelay)
 	return says
+}
+
+// storesOneVersion reports that every object is stored at the storage version, which the policy
+// does not change. Then a client that reads an object at that version gets it as it is stored, and
+// a write at another version is converted on its way to etcd, where the converter refuses a
+// truncated object. So no truncated object can be stored, whether API servers have seen the
+// webhook configuration or not.
+func (a *Activation) storesOneVersion() bool {
+	promoted := string(a.Policy.Spec.StorageVersion)
+	return a.evidence != nil && (promoted == "" || promoted == crds.StorageVersion(a.CRD))
 }
 
 // admittedRulesets are the rulesets that every ready converter pod serves, or that is active.

@@ -27,11 +27,15 @@ func Evidence(cluster observed.Cluster) *v1alpha1.MigrationEvidence {
 			return evidence
 		}
 	}
-	// In a definition that never changed, with one version, no other version was ever stored.
-	if crd.Generation == 1 && len(crd.Spec.Versions) == 1 && crds.StoredOnlyIn(crd, storage) {
+	// The storage version of a definition whose spec never changed is the only one that was ever
+	// stored.
+	switch {
+	case crd.Generation != 1 || !crds.StoredOnlyIn(crd, storage):
+		return nil
+	case len(crd.Spec.Versions) == 1:
 		return newEvidence(cluster, v1alpha1.EvidenceSingleVersion)
 	}
-	return nil
+	return newEvidence(cluster, v1alpha1.EvidenceUnchanged)
 }
 
 // newEvidence is evidence for the current CustomResourceDefinition.

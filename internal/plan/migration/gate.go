@@ -110,7 +110,7 @@ func (m *Migration) triggered() bool {
 // proven is the outcome if there is migration evidence.
 func (m *Migration) proven(storage string) gate.Outcome {
 	evidence := m.Status.MigrationEvidence
-	if evidence.Source == v1alpha1.EvidenceSingleVersion {
+	if evidence.Source != v1alpha1.EvidenceMigration {
 		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage+m.notYetPlaced())
 	}
 	return gate.Passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d%s", storage, evidence.Run, evidence.Objects, m.notYetPlaced()))
