@@ -41,7 +41,7 @@ func TestPodConvertsWrongly(t *testing.T) {
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
 	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
 		policy.Spec.Workload.Replicas = new(int32(2))
-		policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
+		policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = v1alpha1.MigrationAutomatic, "once"
 	})
 	first := startConverter(t, policy, behaviour{}, behaviour{})
 	second := first.another(t, "second")
