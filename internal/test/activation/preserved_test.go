@@ -197,7 +197,6 @@ func TestManagerDiesDuringCleanup(t *testing.T) {
 		k.pod.roll(t)
 		return died(), fmt.Sprint(getPolicy(t, k.policy).Status.Conditions)
 	})
-	taps.Delete(k.group)
 	if left := len(k.annotations(t, "v1beta1")); left != held-some {
 		t.Fatalf("%d objects hold values still", left)
 	}
@@ -206,6 +205,7 @@ func TestManagerDiesDuringCleanup(t *testing.T) {
 	}
 	revision := k.revision(t)
 	removed := k.watchRemoval(t, "v1beta1")
+	taps.Delete(k.group)
 	restart(t)
 	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 1 })
 	if left := removed(); left != 0 {
