@@ -36,7 +36,9 @@ type Workload struct {
 	// +kubebuilder:validation:MaxProperties=64
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations are the taints of nodes that converter pods tolerate.
+	// tolerations are the taints of nodes that converter pods tolerate. Without one for
+	// node.kubernetes.io/unreachable or node.kubernetes.io/not-ready, pods leave a lost node
+	// after 30 seconds.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -4,12 +4,14 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
@@ -82,7 +84,10 @@ port: 10250
 	read(t, `
 priorityClassName: system-cluster-critical
 nodeSelector: {pool: system, kubernetes.io/os: linux}
-tolerations: [{key: dedicated, operator: Equal, value: system, effect: NoSchedule}]
+tolerations:
+- {key: dedicated, operator: Equal, value: system, effect: NoSchedule}
+- {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
+- {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: arch, operator: In, values: [amd64]}]}]}}}
 topologySpreadConstraints:
 - {maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app.kubernetes.io/component: converter, app.kubernetes.io/instance: crontabs-example-com-d884ab8c}}}
@@ -106,6 +111,37 @@ hostNetwork: true
 	}
 	if *d.Spec.Replicas != 3 || d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal != 1 || container.Resources.Requests.Cpu().String() != "1" {
 		t.Errorf("replicas, strategy or resources are not as they should be: %v", d.Spec)
+	}
+}
+
+// TestLostNodes: pods leave a lost node after 30 seconds, or when the policy says.
+func TestLostNodes(t *testing.T) {
+	cases := map[string]struct {
+		tolerations string
+		want        []int64
+	}{
+		"by default":       {"[]", []int64{30, 30}},
+		"of another taint": {"[{key: dedicated, operator: Exists}]", []int64{0, 30, 30}},
+		"one of them": {"[{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]",
+			[]int64{5, 30}},
+		"without an effect":         {"[{key: node.kubernetes.io/unreachable, operator: Exists, tolerationSeconds: 5}]", []int64{5, 30}},
+		"not for running pods":      {"[{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoSchedule}]", []int64{0, 30, 30}},
+		"every taint":               {"[{operator: Exists}]", []int64{0}},
+		"every taint for a while":   {"[{operator: Exists, effect: NoExecute, tolerationSeconds: 7}]", []int64{7}},
+		"every taint when starting": {"[{operator: Exists, effect: NoSchedule}]", []int64{0, 30, 30}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := active(t)
+			read(t, "tolerations: "+tc.tolerations, &w.observed.Policy.Spec.Workload)
+			var got []int64
+			for _, toleration := range podsOf(t, w).Spec.Tolerations {
+				got = append(got, ptr.Deref(toleration.TolerationSeconds, 0))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("pods tolerate for %v seconds, want %v", got, tc.want)
+			}
+		})
 	}
 }
 

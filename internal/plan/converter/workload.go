@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,6 +41,12 @@ const (
 	// drainSeconds is the time for endpoints and keep-alive connections to end before a pod does.
 	drainSeconds       = 10
 	terminationSeconds = 45
+
+	// lostNodeSeconds is how long pods stay on a node that the control plane has lost. By default,
+	// API servers let pods stay for 300 s: plugin/pkg/admission/defaulttolerationseconds of
+	// k8s.io/kubernetes. Another converter pod starts within seconds and has no state, so that a
+	// node which comes back a little later has cost nothing.
+	lostNodeSeconds = 30
 )
 
 // applyWorkload applies the rulesets, and the pods that serve them (served.go). The objects have no owner reference: garbage collection has no order, and the
@@ -225,6 +232,7 @@ func (c *Converter) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1app
 	for i := range workload.Tolerations {
 		pod.WithTolerations(configOf[corev1apply.TolerationApplyConfiguration](&workload.Tolerations[i]))
 	}
+	pod.WithTolerations(lostNodes(workload.Tolerations)...)
 	if workload.Affinity != nil {
 		pod.WithAffinity(configOf[corev1apply.AffinityApplyConfiguration](workload.Affinity))
 	}
@@ -232,6 +240,20 @@ func (c *Converter) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1app
 		pod.WithHostNetwork(true)
 	}
 	return pod
+}
+
+// lostNodes tolerate lost nodes for some seconds, unless the policy tolerates them for another time.
+func lostNodes(wanted []corev1.Toleration) (tolerations []*corev1apply.TolerationApplyConfiguration) {
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		tolerated := slices.ContainsFunc(wanted, func(toleration corev1.Toleration) bool {
+			return (toleration.Key == taint || toleration.Key == "") && (toleration.Effect == corev1.TaintEffectNoExecute || toleration.Effect == "")
+		})
+		if !tolerated {
+			tolerations = append(tolerations, corev1apply.Toleration().WithKey(taint).WithOperator(corev1.TolerationOpExists).
+				WithEffect(corev1.TaintEffectNoExecute).WithTolerationSeconds(lostNodeSeconds))
+		}
+	}
+	return tolerations
 }
 
 // spreads are those of the policy, or defaults that keep a node or a zone from having all
