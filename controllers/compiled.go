@@ -6,7 +6,6 @@ package controllers
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
@@ -111,12 +109,12 @@ func (s *storedRulesets) read(policy string, configMaps []corev1.ConfigMap) (all
 // readRulesets returns the rulesets in a ConfigMap. None of them is readable if the ConfigMap is
 // being deleted.
 func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
-	stored := maps.Clone(configMap.BinaryData)
+	stored := configMap.BinaryData
 	if text, old := configMap.Data[oldRulesetKey]; old {
-		stored = map[string][]byte{converter.RulesetKey(configMap.Labels[names.RevisionLabel]): conversion.Store([]byte(text))}
+		stored = map[string][]byte{conversion.StoredName(configMap.Labels[names.RevisionLabel]): conversion.Store([]byte(text))}
 	}
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
-		hash, is := strings.CutSuffix(key, conversion.StoredSuffix)
+		hash, is := conversion.StoredHash(key)
 		if !is {
 			continue
 		}

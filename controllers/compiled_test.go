@@ -12,7 +12,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
@@ -64,7 +63,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := conversion.HashOf(text)
-	stored := map[string][]byte{converter.RulesetKey(hash): conversion.Store(text)}
+	stored := map[string][]byte{conversion.StoredName(hash): conversion.Store(text)}
 	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1"}, BinaryData: stored}
 	var rulesets storedRulesets
 	is := func() bool {
@@ -74,7 +73,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if !is() {
 		t.Fatal("it cannot be read")
 	}
-	configMap.BinaryData = map[string][]byte{converter.RulesetKey(hash): []byte("damaged")}
+	configMap.BinaryData = map[string][]byte{conversion.StoredName(hash): []byte("damaged")}
 	if !is() {
 		t.Error("it was loaded again")
 	}
@@ -97,8 +96,8 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	}
 }
 
-// TestRulesetsOfEarlierVersions: the earlier versions of the operator stored each ruleset as text in a ConfigMap of
-// its own.
+// TestRulesetsOfEarlierVersions: earlier versions of the operator stored each ruleset as text in a
+// ConfigMap of its own.
 func TestRulesetsOfEarlierVersions(t *testing.T) {
 	text := []byte(`{"format":1}`)
 	hash := conversion.HashOf(text)

@@ -105,7 +105,6 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 			pending = max(pending, p.proofOf(pod, trust, p.rulesetRequests(*pod, target, scope)))
 		}
 	}
-	p.fillRulesets(state)
 	return pending
 }
 

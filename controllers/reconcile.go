@@ -101,13 +101,13 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 // answer are probed in the background. While a pod is probed for the first time, pending is the time
 // to wait for its answer.
 func (r *ConversionPolicyReconciler) verify(state *observed.Cluster) (pending time.Duration) {
-	r.Prober.fillRulesets(state)
 	// A foreign write is repaired without a proof, so do not wait for one.
 	if !state.Policy.Spec.Suspend {
 		if trust := plan.TrustOf(*state); !trust.Drifted {
 			pending = r.Prober.observe(state, trust)
 		}
 	}
+	r.Prober.fillRulesets(state)
 	r.Prober.fillReports(state)
 	return pending
 }

@@ -91,7 +91,8 @@ func stores(t *testing.T, policy string, right func([]string) bool) {
 		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Rulesets(policy)}, configMap))
 		var hashes []string
 		for key := range configMap.BinaryData {
-			hashes = append(hashes, strings.TrimSuffix(key, conversion.StoredSuffix))
+			hash, _ := conversion.StoredHash(key)
+			hashes = append(hashes, hash)
 		}
 		return right(hashes), strings.Join(hashes, " and ")
 	})

@@ -26,7 +26,7 @@ func mountRulesets(t *testing.T, rulesets ...[]byte) string {
 	t.Helper()
 	directory := t.TempDir()
 	for _, text := range rulesets {
-		name := conversion.HashOf(text) + conversion.StoredSuffix
+		name := conversion.StoredName(conversion.HashOf(text))
 		if err := os.WriteFile(filepath.Join(directory, name), conversion.Store(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

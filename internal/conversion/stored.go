@@ -8,13 +8,20 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // A ruleset is stored as JSON, compressed by gzip, under a name that begins with its hash. All
 // rulesets of a converter share one ConfigMap, which must be smaller than 1 MiB.
 
-// StoredSuffix follows the hash in the name of a stored ruleset.
-const StoredSuffix = ".json.gz"
+// storedSuffix follows the hash in the name of a stored ruleset.
+const storedSuffix = ".json.gz"
+
+// StoredName is the name of a stored ruleset: its key in a ConfigMap, and its file in pods.
+func StoredName(hash string) string { return hash + storedSuffix }
+
+// StoredHash returns the hash in the name of a stored ruleset, and whether it is such a name.
+func StoredHash(name string) (hash string, is bool) { return strings.CutSuffix(name, storedSuffix) }
 
 // maxTextBytes bounds the size of a ruleset in JSON. A compressed text of 1 MiB could expand to
 // 1 GiB.

@@ -186,7 +186,7 @@ func (c *Cluster) Ruleset(ctx context.Context, name, hash string) ([]byte, error
 	case err != nil:
 		return nil, err
 	}
-	stored := configMap.BinaryData[hash+conversion.StoredSuffix]
+	stored := configMap.BinaryData[conversion.StoredName(hash)]
 	if stored == nil {
 		return nil, nil
 	}

@@ -162,7 +162,7 @@ func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 		if apply, is := s.(step.Apply); is {
 			wanted := decided.Status.Converter.Revision
 			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && len(stored.BinaryData) > 0 {
-				rules, err := conversion.LoadStored(wanted, stored.BinaryData[converter.RulesetKey(wanted)])
+				rules, err := conversion.LoadStored(wanted, stored.BinaryData[conversion.StoredName(wanted)])
 				if err != nil {
 					t.Fatal(err)
 				}

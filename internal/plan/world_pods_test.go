@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
@@ -137,10 +136,10 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 // store replaces the stored rulesets.
 func (w *world) store(rulesets map[string][]byte) {
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool {
-		return stored.Image == nil && rulesets[converter.RulesetKey(stored.Hash)] == nil
+		return stored.Image == nil && rulesets[conversion.StoredName(stored.Hash)] == nil
 	})
 	for _, key := range slices.Sorted(maps.Keys(rulesets)) {
-		hash := strings.TrimSuffix(key, conversion.StoredSuffix)
+		hash, _ := conversion.StoredHash(key)
 		if !slices.ContainsFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == hash }) {
 			w.observed.Revisions = append(w.observed.Revisions, observed.StoredRevision{Hash: hash, Readable: true, Stored: rulesets[key]})
 		}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,7 +35,7 @@ const (
 )
 
 // RulesetDirectory is a directory of stored rulesets, such as a mounted ConfigMap. Its files are
-// named by hash and conversion.StoredSuffix.
+// named by conversion.StoredName.
 type RulesetDirectory struct {
 	// CRD is the name of the CustomResourceDefinition that all rulesets are for, and Group and Kind
 	// those of its objects.
@@ -59,14 +58,18 @@ type RulesetDirectory struct {
 // loaded: a pod must not be ready before it has every ruleset that API servers may request.
 func OpenRulesets(path string, log logr.Logger) (*RulesetDirectory, error) {
 	d := &RulesetDirectory{path: path, log: log, now: time.Now, removed: map[string]time.Time{}}
-	if _, err := d.list(); err != nil {
-		return nil, err
+	info, err := os.Stat(path)
+	if err == nil {
+		_, err = d.list(info.ModTime())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find rulesets: %w", err)
 	}
 	for _, hash := range slices.Sorted(maps.Keys(d.failed)) {
 		return nil, fmt.Errorf("ruleset %s in %s: %s", hash, path, d.failed[hash])
 	}
 	if len(d.rulesets) == 0 {
-		return nil, fmt.Errorf("no ruleset (*%s) found in %s: mount the rulesets there, or correct --rulesets", conversion.StoredSuffix, path)
+		return nil, fmt.Errorf("no ruleset (%s) found in %s: mount the rulesets there, or correct --rulesets", conversion.StoredName("*"), path)
 	}
 	return d, nil
 }
@@ -94,7 +97,7 @@ func (d *RulesetDirectory) follow(ctx context.Context, handler *Handler) error {
 func (d *RulesetDirectory) update(handler *Handler) (changed bool) {
 	info, err := os.Stat(d.path)
 	if err == nil && (!info.ModTime().Equal(d.modified) || d.now().Sub(d.listed) >= listEvery) {
-		changed, err = d.list()
+		changed, err = d.list(info.ModTime())
 	}
 	if err != nil {
 		d.log.Error(err, "Rulesets cannot be read; the converter serves those that it has")
@@ -108,19 +111,16 @@ func (d *RulesetDirectory) update(handler *Handler) (changed bool) {
 	return changed
 }
 
-// list loads the rulesets that are new in the directory, and reports whether something changed.
-func (d *RulesetDirectory) list() (changed bool, err error) {
-	info, err := os.Stat(d.path)
-	if err != nil {
-		return false, fmt.Errorf("find rulesets: %w", err)
-	}
+// list loads the rulesets that are new in the directory, and reports whether something changed. The
+// directory was modified at that time, or has been since.
+func (d *RulesetDirectory) list(modified time.Time) (changed bool, err error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
-		return false, fmt.Errorf("find rulesets: %w", err)
+		return false, err
 	}
 	present, failed := map[string]bool{}, map[string]string{}
 	for _, entry := range entries {
-		hash, is := strings.CutSuffix(entry.Name(), conversion.StoredSuffix)
+		hash, is := conversion.StoredHash(entry.Name())
 		if !is {
 			continue
 		}
@@ -142,7 +142,7 @@ func (d *RulesetDirectory) list() (changed bool, err error) {
 		}
 	}
 	changed = changed || !maps.Equal(failed, d.failed)
-	d.failed, d.modified, d.listed = failed, info.ModTime(), d.now()
+	d.failed, d.modified, d.listed = failed, modified, d.now()
 	return changed, nil
 }
 
@@ -152,11 +152,11 @@ func (d *RulesetDirectory) has(hash string) bool {
 
 // load compiles a ruleset of the directory.
 func (d *RulesetDirectory) load(hash string) (Ruleset, error) {
-	stored, err := os.ReadFile(filepath.Join(d.path, hash+conversion.StoredSuffix))
+	stored, err := os.ReadFile(filepath.Join(d.path, conversion.StoredName(hash)))
 	if err != nil {
 		return Ruleset{}, fmt.Errorf("read it: %w", err)
 	}
-	ruleset, err := conversion.LoadStored(hash, stored)
+	ruleset, served, err := LoadRuleset(hash, stored)
 	if err != nil {
 		return Ruleset{}, err
 	}
@@ -166,11 +166,20 @@ func (d *RulesetDirectory) load(hash string) (Ruleset, error) {
 	if ruleset.CRD != d.CRD {
 		return Ruleset{}, fmt.Errorf("it is for %s, and others are for %s: a pod converts for one CustomResourceDefinition", ruleset.CRD, d.CRD)
 	}
+	return served, nil
+}
+
+// LoadRuleset reads and compiles a stored ruleset.
+func LoadRuleset(hash string, stored []byte) (*conversion.Ruleset, Ruleset, error) {
+	ruleset, err := conversion.LoadStored(hash, stored)
+	if err != nil {
+		return nil, Ruleset{}, err
+	}
 	converter, err := conversion.NewConverter(ruleset)
 	if err != nil {
-		return Ruleset{}, fmt.Errorf("compile it: %w", err)
+		return nil, Ruleset{}, fmt.Errorf("compile it: %w", err)
 	}
-	return Ruleset{Hash: hash, Pairs: ruleset.Pairs(), Converter: converter}, nil
+	return ruleset, Ruleset{Hash: hash, Pairs: ruleset.Pairs(), Converter: converter}, nil
 }
 
 // noteRemoved notes which rulesets are no longer in the directory.
@@ -189,7 +198,7 @@ func (d *RulesetDirectory) noteRemoved(present map[string]bool) {
 // unload drops the rulesets that were removed from the directory, once they are no longer
 // requested. If the directory is empty, all of them stay.
 func (d *RulesetDirectory) unload(handler *Handler) (changed bool) {
-	if len(d.removed) == len(d.rulesets) {
+	if len(d.removed) == 0 || len(d.removed) == len(d.rulesets) {
 		return false
 	}
 	d.rulesets = slices.DeleteFunc(slices.Clone(d.rulesets), func(ruleset Ruleset) bool {

@@ -101,17 +101,13 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 	var plans []webhook.Ruleset
 	options := webhook.HandlerOptions{}
 	for _, key := range keys {
-		hash := strings.TrimSuffix(key, conversion.StoredSuffix)
-		rules, err := conversion.LoadStored(hash, configMap.BinaryData[key])
-		if err != nil {
-			return nil, err
-		}
-		conv, err := conversion.NewConverter(rules)
+		hash, _ := conversion.StoredHash(key)
+		rules, served, err := webhook.LoadRuleset(hash, configMap.BinaryData[key])
 		if err != nil {
 			return nil, err
 		}
 		options.CRD, options.Group = rules.CRD, rules.Group
-		plans = append(plans, webhook.Ruleset{Hash: hash, Pairs: rules.Pairs(), Converter: conv})
+		plans = append(plans, served)
 	}
 	c.handlers[name] = webhook.NewHandler(plans, options)
 	return c.handlers[name], nil

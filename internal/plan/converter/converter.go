@@ -58,8 +58,8 @@ type Converter struct {
 	Status Status
 
 	kind kind
-	// ruleset is the desired ruleset as JSON.
-	ruleset string
+	// ruleset is the desired ruleset, compressed.
+	ruleset []byte
 	// rendered are the objects to deploy; renderErr is why they cannot be rendered.
 	rendered  workload
 	renderErr error

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -43,7 +44,10 @@ func (r rules) choose() {
 	if err != nil {
 		return // cannot happen: every part of a ruleset has a JSON form
 	}
-	r.ruleset, r.Wanted = string(text), r.Rules.Ruleset.Hash()
+	r.Wanted = conversion.HashOf(text)
+	if r.ruleset = r.stored(r.Wanted); r.ruleset == nil {
+		r.ruleset = conversion.Store(text)
+	}
 }
 
 // valid passes if the rules compile against the schemas of the CustomResourceDefinition.
@@ -55,10 +59,10 @@ func (r rules) valid(removed []string) gate.Outcome {
 		return r.invalidPatch()
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
-	case len(r.stored(r.Wanted)) > maxStoredBytes:
+	case len(r.ruleset) > maxStoredBytes:
 		return gate.Stalled(v1alpha1.ReasonInvalidRules, fmt.Sprintf(
 			"spec.converter.declarative: Too long: the compiled rules take %d bytes, compressed, and may take %d: use fewer rules, or spec.converter.image",
-			len(r.stored(r.Wanted)), maxStoredBytes))
+			len(r.ruleset), maxStoredBytes))
 	}
 	r.Status.Rules = (&v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}).DeepCopy()
 	missing, _ := r.missingVersions(removed)

@@ -189,7 +189,7 @@ func (c *Converter) Answers(identity string) bool {
 // podHas reports that a ready pod of the operator serves a revision, or could have loaded it.
 func (c *Converter) podHas(identity string) bool {
 	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool {
-		return pod.Ready && (slices.Contains(pod.Revisions, identity) || mayServe(pod, identity) && c.exists(identity))
+		return pod.Ready && (slices.Contains(pod.Revisions, identity) || pod.Revisions == nil && c.exists(identity))
 	})
 }
 
@@ -203,16 +203,13 @@ func (c *Converter) rulesets() *corev1apply.ConfigMapApplyConfiguration {
 	stored := map[string][]byte{}
 	for _, hash := range c.ServedRules() {
 		if text := c.stored(hash); text != nil {
-			stored[RulesetKey(hash)] = text
+			stored[conversion.StoredName(hash)] = text
 		}
 	}
 	return corev1apply.ConfigMap(names.Rulesets(c.Policy.Name), c.Settings.Namespace).
 		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()).
 		WithBinaryData(stored)
 }
-
-// RulesetKey is the key of a ruleset in a ConfigMap, and the name of its file in pods.
-func RulesetKey(hash string) string { return hash + conversion.StoredSuffix }
 
 // stored is a compressed ruleset; nil if it is unknown.
 func (c *Converter) stored(hash string) []byte {
@@ -221,8 +218,8 @@ func (c *Converter) stored(hash string) []byte {
 			return stored.Stored
 		}
 	}
-	if hash == c.Wanted && c.ruleset != "" {
-		return conversion.Store([]byte(c.ruleset))
+	if hash == c.Wanted {
+		return c.ruleset
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ const (
 	// before and after a change of spec.workload.port.
 	portName = "https"
 	// ContainerPort is the port of converter pods without spec.workload.port.
-	ContainerPort    = 9443
+	ContainerPort = 9443
+
 	rulesetsMount    = "/etc/conversion-operator/rulesets"
 	certificateMount = "/etc/conversion-operator/tls"
 	// DefaultConverterAccount is the ServiceAccount of converter pods. It has no rights.
@@ -49,9 +50,10 @@ const (
 	lostNodeSeconds = 30
 )
 
-// applyWorkload applies the rulesets, and the pods that serve them (served.go). The objects have no owner reference: garbage collection has no order, and the
-// conversion must be removed from the CustomResourceDefinition before the pods go. If a patch
-// cannot be applied, the existing objects stay unchanged.
+// applyWorkload applies the rulesets, and the pods that serve them (served.go). The objects have
+// no owner reference: garbage collection has no order, and the conversion must be removed from the
+// CustomResourceDefinition before the pods go. If a patch cannot be applied, the existing objects
+// stay unchanged.
 func (c *Converter) applyWorkload() {
 	if c.renderErr == nil {
 		c.work.Do(step.Apply{Object: c.rendered.service})
@@ -60,7 +62,7 @@ func (c *Converter) applyWorkload() {
 	if c.missing() != nil {
 		return
 	}
-	if c.ruleset != "" {
+	if c.ruleset != nil {
 		c.work.Do(step.Apply{Object: c.rulesets()})
 	}
 	if c.renderErr == nil {

@@ -12,7 +12,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,13 +97,11 @@ func (c *testConverter) load(t *testing.T) {
 	configMap := &corev1.ConfigMap{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Rulesets(c.policy)}, configMap))
 	for key, stored := range configMap.BinaryData {
-		hash := strings.TrimSuffix(key, conversion.StoredSuffix)
-		loaded, err := conversion.LoadStored(hash, stored)
-		expect.NoError(t, err)
-		converts, err := conversion.NewConverter(loaded)
+		hash, _ := conversion.StoredHash(key)
+		loaded, served, err := webhook.LoadRuleset(hash, stored)
 		expect.NoError(t, err)
 		group = loaded.Group
-		plans = append(plans, webhook.Ruleset{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
+		plans = append(plans, served)
 	}
 	handler := webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()})
 	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -112,6 +113,6 @@ func storeOnly(ctx context.Context, t *testing.T, crontab scenarios.CronTab, has
 		rulesets := &corev1.ConfigMap{}
 		expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Rulesets(crontab.CRD())}, rulesets))
 		keys := slices.Sorted(maps.Keys(rulesets.BinaryData))
-		return slices.Equal(keys, []string{converter.RulesetKey(hash)}), strings.Join(keys, " and ")
+		return slices.Equal(keys, []string{conversion.StoredName(hash)}), strings.Join(keys, " and ")
 	})
 }
