@@ -204,8 +204,7 @@ func TestManagerDiesDuringCleanup(t *testing.T) {
 		t.Fatal("v1beta1 is removed while objects hold values of it")
 	}
 	revision := k.revision(t)
-	removed := k.watchRemoval(t, "v1beta1")
-	taps.Delete(k.group)
+	removed := k.watchRemoval(t, "v1beta1") // replaces the tap by which the manager died
 	restart(t)
 	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 1 })
 	if left := removed(); left != 0 {
