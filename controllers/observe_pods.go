@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // observeImages reads which images have a Deployment, and the endpoints of each. A Deployment
@@ -60,7 +60,7 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *obs
 			state.Ending = append(state.Ending, observed.EndingPod{Until: pod.DeletionTimestamp.Time})
 		default:
 			state.Pods = append(state.Pods, observed.Pod{
-				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: converter.PortOf(&pod.Spec),
+				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: workload.PortOf(&pod.Spec),
 				Revisions: revisions, Image: revisions != nil, Ready: podReady(pod), Trouble: trouble(pod),
 				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[names.CertificateAnnotation], Ruleset: pod.Annotations[names.RulesetAnnotation]})
 		}

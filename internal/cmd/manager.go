@@ -24,10 +24,10 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -64,7 +64,7 @@ func newManagerCommand() *cobra.Command {
 		"namespace of the operator, where converter and migration pods run; default $POD_NAMESPACE")
 	flags.StringVar(&options.image, "image", os.Getenv("CONVERSION_OPERATOR_IMAGE"),
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
-	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), converter.DefaultConverterAccount),
+	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), workload.DefaultConverterAccount),
 		"ServiceAccount of converter pods, which has no rights; default $CONVERTER_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), migration.DefaultPriorityLevel),
 		"PriorityLevelConfiguration in which requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -42,9 +42,9 @@ func newConverters(c client.Client) *converters {
 
 // run serves until ctx ends.
 func (c *converters) run(ctx context.Context) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(converter.ContainerPort)))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(workload.ContainerPort)))
 	if err != nil {
-		return fmt.Errorf("converter pods listen at port %d: %w", converter.ContainerPort, err)
+		return fmt.Errorf("converter pods listen at port %d: %w", workload.ContainerPort, err)
 	}
 	server := &http.Server{
 		Handler: c, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(os.Stderr, "", 0),

@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // ConvertPath is the path prefix for ConversionReviews. The hash of a ruleset follows it, and
@@ -61,7 +62,7 @@ type Converter struct {
 	// ruleset is the desired ruleset, compressed.
 	ruleset []byte
 	// rendered are the objects to deploy; renderErr is why they cannot be rendered.
-	rendered  workload
+	rendered  workload.Objects
 	renderErr error
 	// endpoint is the address of the desired image.
 	endpoint observed.ImageEndpoint
@@ -165,7 +166,7 @@ func (c *Converter) Named() string {
 	if !c.PointsHere() {
 		return identityOf(c.CRD.Spec.Conversion.Webhook.ClientConfig)
 	}
-	port := ptr.Deref(observed.WebhookService(c.CRD).Port, servicePort)
+	port := ptr.Deref(observed.WebhookService(c.CRD).Port, workload.ServicePort)
 	for _, stored := range c.Revisions {
 		if stored.Image != nil && stored.Image.Port == port {
 			return stored.Hash
@@ -225,7 +226,7 @@ func (c *Converter) Conversion(identity string) *apiextensionsv1.CustomResourceC
 
 // OwnClient is the client configuration for pods with rules.
 func (c *Converter) OwnClient(path string) *apiextensionsv1.WebhookClientConfig {
-	return c.ownClient(path, servicePort)
+	return c.ownClient(path, workload.ServicePort)
 }
 
 func (c *Converter) ownClient(path string, port int32) *apiextensionsv1.WebhookClientConfig {

@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // externalAgain is the time between two checks of a converter that users run. No event reports
@@ -129,7 +130,7 @@ func reviewVersions(versions []v1alpha1.ReviewVersion) []string {
 func identityOf(client *apiextensionsv1.WebhookClientConfig) string {
 	var where any = ptr.Deref(client.URL, "")
 	if service := client.Service; service != nil {
-		where = []any{service.Namespace, service.Name, ptr.Deref(service.Path, ""), ptr.Deref(service.Port, servicePort)}
+		where = []any{service.Namespace, service.Name, ptr.Deref(service.Path, ""), ptr.Deref(service.Port, workload.ServicePort)}
 	}
 	text, _ := json.Marshal(where) // cannot fail, of strings and a number
 	return names.Hash(string(text))[:identityLength]

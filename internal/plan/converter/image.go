@@ -20,7 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // A converter image does not say which rules it has, and answers at one path. So each image
@@ -56,8 +56,8 @@ func (i image) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 // the identity follows from it.
 func (i image) prepare() {
 	if i.Wanted != "" {
-		reassertService(i.rendered.service, i.service())
-		reassertBudget(i.rendered.budget, i.disruptionBudget())
+		workload.ReassertService(i.rendered.Service, i.service())
+		workload.ReassertBudget(i.rendered.Budget, i.disruptionBudget())
 	}
 }
 
@@ -71,7 +71,7 @@ func (i image) valid([]string) gate.Outcome {
 func (i image) choose() {
 	i.rendered, i.renderErr = i.render()
 	if i.renderErr == nil {
-		i.Wanted = i.identify(i.rendered.deployment)
+		i.Wanted = i.identify(i.rendered.Deployment)
 	}
 }
 
@@ -83,9 +83,9 @@ func (i image) identify(deployment *appsv1apply.DeploymentApplyConfiguration) st
 	mark := map[string]string{names.RevisionLabel: identity}
 	deployment.WithName(names.Image(i.Policy.Name, identity)).WithLabels(mark).
 		WithAnnotations(map[string]string{names.EndpointAnnotation: string(endpoint)})
-	deployment.Spec.Selector = metav1apply.LabelSelector().WithMatchLabels(i.selector()).WithMatchLabels(mark)
+	deployment.Spec.Selector = metav1apply.LabelSelector().WithMatchLabels(i.workload().Selector()).WithMatchLabels(mark)
 	deployment.Spec.Template.WithLabels(mark)
-	containerOf(deployment).Ports[0].WithName(imagePortName(identity))
+	workload.ContainerOf(deployment).Ports[0].WithName(imagePortName(identity))
 	return identity
 }
 
@@ -178,7 +178,7 @@ func (i image) available() gate.Outcome {
 			"the converter pods changed %d times within %s: waiting until API servers stop requesting the oldest revision", maxRevisions, i.Settings.PropagationDelay)+i.Meanwhile())
 	}
 	i.applyWorkload()
-	desired, ready := replicas(i.Policy), i.readyWith(i.Wanted)
+	desired, ready := i.workload().Replicas(), i.readyWith(i.Wanted)
 	i.reportPods(desired, ready)
 	serves := i.Active && i.Named() == i.Wanted
 	switch {
@@ -219,43 +219,31 @@ func (c *Converter) troubles() string {
 }
 
 func (i image) deployment() *appsv1apply.DeploymentApplyConfiguration {
-	return appsv1apply.Deployment(names.Child(i.Policy.Name), i.Settings.Namespace).
-		WithLabels(i.Labels(names.ConverterComponent)).WithAnnotations(i.Annotations()).
-		WithSpec(appsv1apply.DeploymentSpec().
-			WithReplicas(replicas(i.Policy)).
-			WithRevisionHistoryLimit(0). // its template never changes
-			WithSelector(metav1apply.LabelSelector().WithMatchLabels(i.selector())).
-			WithStrategy(i.rollingUpdate()).
-			WithTemplate(corev1apply.PodTemplateSpec().
-				WithLabels(i.Labels(names.ConverterComponent)).WithAnnotations(i.Annotations()).
-				WithSpec(i.pod())))
+	deployment := i.workload().Deployment(i.pod())
+	deployment.Spec.WithRevisionHistoryLimit(0) // its template never changes
+	return deployment
 }
 
-// pod satisfies the restricted Pod Security Standard, which the operator's namespace enforces,
-// with the user of the image.
+// pod runs as the user of the image.
 func (i image) pod() *corev1apply.PodSpecApplyConfiguration {
-	account := cmp.Or(i.spec.ServiceAccountName, i.converterAccount())
-	return i.shape(corev1apply.PodSpec()).
-		WithServiceAccountName(account).
+	w := i.workload()
+	return w.Pod().
+		WithServiceAccountName(cmp.Or(i.spec.ServiceAccountName, w.Account())).
 		WithAutomountServiceAccountToken(i.spec.ServiceAccountName != "").
-		WithEnableServiceLinks(false).
-		WithTerminationGracePeriodSeconds(terminationSeconds).
-		WithSecurityContext(podspec.Restricted()).
 		WithContainers(i.container()).
-		WithVolumes(corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
-			WithSecretName(names.CertificateSecret(i.Policy.Name))))
+		WithVolumes(w.CertificateVolume())
 }
 
 // container is ready when its port is open, because nothing else is known about the image. It
 // continues for a while before it terminates, because API servers keep connections open.
 func (i image) container() *corev1apply.ContainerApplyConfiguration {
 	container := corev1apply.Container().
-		WithName(converterContainer).
+		WithName(workload.Container).
 		WithImage(i.spec.Image).
 		WithCommand(i.spec.Command...).
 		WithArgs(i.spec.Args...).
-		WithPorts(corev1apply.ContainerPort().WithName(portName).WithContainerPort(i.spec.Port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(resources(i.Policy.Spec.Workload.Resources)).
+		WithPorts(corev1apply.ContainerPort().WithName(workload.PortName).WithContainerPort(i.spec.Port).WithProtocol(corev1.ProtocolTCP)).
+		WithResources(workload.Resources(i.Policy.Spec.Workload.Resources)).
 		WithSecurityContext(corev1apply.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithCapabilities(corev1apply.Capabilities().WithDrop("ALL"))).
@@ -263,10 +251,10 @@ func (i image) container() *corev1apply.ContainerApplyConfiguration {
 			WithTCPSocket(corev1apply.TCPSocketAction().WithPort(intstr.FromInt32(i.spec.Port))).
 			WithPeriodSeconds(2).WithFailureThreshold(2)).
 		WithLifecycle(corev1apply.Lifecycle().WithPreStop(
-			corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(drainSeconds)))).
-		WithVolumeMounts(corev1apply.VolumeMount().WithName("tls").WithMountPath(i.spec.CertificateMountPath).WithReadOnly(true))
+			corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(workload.DrainSeconds)))).
+		WithVolumeMounts(corev1apply.VolumeMount().WithName(workload.CertificateVolume).WithMountPath(i.spec.CertificateMountPath).WithReadOnly(true))
 	for at := range i.spec.Env {
-		container.WithEnv(configOf[corev1apply.EnvVarApplyConfiguration](&i.spec.Env[at]))
+		container.WithEnv(workload.ConfigOf[corev1apply.EnvVarApplyConfiguration](&i.spec.Env[at]))
 	}
 	return container
 }

@@ -46,7 +46,7 @@ func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 	switch others := c.othersProven(pod); {
 	case others == 0:
 		return "; no other pod answers correctly, so the operator evicts none, and conversions fail or are incorrect: " + hint, work
-	case others < int(replicas(c.Policy))-1 || len(c.Ending) > 0:
+	case others < int(c.workload().Replicas())-1 || len(c.Ending) > 0:
 		return harm + "the operator evicts it once all other pods are ready and verified", work
 	case c.Now.Sub(pod.Created) < lives*c.Settings.ProofLifetime:
 		work.Recheck(pod.Created.Add(lives * c.Settings.ProofLifetime).Sub(c.Now))

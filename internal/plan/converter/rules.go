@@ -216,18 +216,11 @@ func (r rules) countPods() (desired, current, others int32) {
 			current++
 		}
 	}
-	return replicas(r.Policy), current, others
+	return r.workload().Replicas(), current, others
 }
 
 // serves reports that a pod serves rules. It loads the desired ruleset while it runs.
 func (r rules) serves(pod observed.Pod) bool { return !pod.Image }
-
-func replicas(policy *v1alpha1.ConversionPolicy) int32 {
-	if policy.Spec.Workload.Replicas == nil {
-		return defaultReplicas
-	}
-	return *policy.Spec.Workload.Replicas
-}
 
 // reportPods sets the numbers of pods, or endpoints, in the status.
 func (c *Converter) reportPods(desired, ready int32) {

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -93,7 +93,7 @@ func (c *testConverter) another(t *testing.T, name string) companion {
 	second.load(t)
 	behaves := &atomic.Pointer[behaviour]{}
 	behaves.Store(&behaviour{answer: counting(answered)})
-	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(converter.ContainerPort)), behaves)
+	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(workload.ContainerPort)), behaves)
 	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: second.ip})
 	return companion{name, behaves, answered}
 }

@@ -24,8 +24,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
@@ -79,7 +79,7 @@ func (c *testConverter) roll(t *testing.T) {
 	c.load(t)
 	c.started.Do(func() {
 		if !c.toManager.Load().refuses {
-			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(converter.ContainerPort)), &c.toManager)
+			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(workload.ContainerPort)), &c.toManager)
 		}
 		c.port = c.listen(t, net.JoinHostPort(outside, "0"), &c.toAPIServer)
 	})
@@ -173,7 +173,7 @@ func (c *testConverter) behave(t *testing.T, toManager, toAPIServer behaviour) {
 	c.toManager.Store(&toManager)
 	c.toAPIServer.Store(&toAPIServer)
 	if refused && !toManager.refuses {
-		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(converter.ContainerPort)), &c.toManager)
+		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(workload.ContainerPort)), &c.toManager)
 	}
 	c.roll(t)
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
@@ -44,7 +44,7 @@ func TestWorkload(t *testing.T) {
 	expect.Eventually(t, "all pods are of the new shape, and ready", func() (bool, string) {
 		found := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 		for _, pod := range found {
-			if pod.Labels["team"] != "data" || converter.PortOf(&pod.Spec) != 10260 || pod.Spec.PriorityClassName != "system-cluster-critical" {
+			if pod.Labels["team"] != "data" || workload.PortOf(&pod.Spec) != 10260 || pod.Spec.PriorityClassName != "system-cluster-critical" {
 				return false, pod.Name + " is of the old shape"
 			}
 		}

@@ -21,8 +21,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // system is the operator's namespace.
@@ -154,7 +154,7 @@ func askPod(ctx context.Context, address, serverName string) (*x509.Certificate,
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName, InsecureSkipVerify: true}} //nolint:gosec // it is verified afterwards, against two bundles
-	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(converter.ContainerPort)))
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(workload.ContainerPort)))
 	if err != nil {
 		return nil, err
 	}

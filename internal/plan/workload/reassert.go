@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package converter
+package workload
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 // and replaces converter pods. reassert restores those fields after the patches.
 // api/docs/own-converter.md lists them for users.
 
-// converterContainer is the name of the converter container.
-const converterContainer = "converter"
+// Container is the name of the converter container.
+const Container = "converter"
 
 // PortOf is the port of the converter in a pod; 0 if it has none.
 func PortOf(pod *corev1.PodSpec) int32 {
 	for _, container := range pod.Containers {
-		if container.Name == converterContainer && len(container.Ports) > 0 {
+		if container.Name == Container && len(container.Ports) > 0 {
 			return container.Ports[0].ContainerPort
 		}
 	}
@@ -31,26 +31,26 @@ func PortOf(pod *corev1.PodSpec) int32 {
 }
 
 // usable rejects a patch that removes a whole part into which reassert would restore fields.
-func (w workload) usable() error {
-	switch d := w.deployment; {
+func (o Objects) usable() error {
+	switch d := o.Deployment; {
 	case d.Spec == nil || d.Spec.Template == nil || d.Spec.Template.Spec == nil:
 		return errors.New("it removes spec.template.spec of the Deployment")
-	case containerOf(d) == nil:
-		return errors.New("it removes the container " + converterContainer + " of the Deployment")
-	case w.service.Spec == nil:
+	case ContainerOf(d) == nil:
+		return errors.New("it removes the container " + Container + " of the Deployment")
+	case o.Service.Spec == nil:
 		return errors.New("it removes spec of the Service")
-	case w.service.Spec.Type != nil && *w.service.Spec.Type == corev1.ServiceTypeExternalName:
+	case o.Service.Spec.Type != nil && *o.Service.Spec.Type == corev1.ServiceTypeExternalName:
 		return errors.New("it changes the type of the Service to ExternalName, which selects no pods")
-	case w.budget.Spec == nil:
+	case o.Budget.Spec == nil:
 		return errors.New("it removes spec of the PodDisruptionBudget")
 	}
 	return nil
 }
 
-func containerOf(d *appsv1apply.DeploymentApplyConfiguration) *corev1apply.ContainerApplyConfiguration {
+func ContainerOf(d *appsv1apply.DeploymentApplyConfiguration) *corev1apply.ContainerApplyConfiguration {
 	containers := d.Spec.Template.Spec.Containers
 	i := slices.IndexFunc(containers, func(c corev1apply.ContainerApplyConfiguration) bool {
-		return c.Name != nil && *c.Name == converterContainer
+		return c.Name != nil && *c.Name == Container
 	})
 	if i < 0 {
 		return nil
@@ -60,27 +60,27 @@ func containerOf(d *appsv1apply.DeploymentApplyConfiguration) *corev1apply.Conta
 
 // reassert restores the fields that the operator needs. The operator's own converter also keeps
 // its security context and liveness probe: it has no rights, and is trusted with all objects.
-func (w workload) reassert(ours workload, own bool) {
-	reassertService(w.service, ours.service)
-	reassertBudget(w.budget, ours.budget)
-	reassertDeployment(w.deployment, ours.deployment)
-	reassertPod(w.deployment.Spec.Template.Spec, ours.deployment.Spec.Template.Spec)
-	reassertContainer(containerOf(w.deployment), containerOf(ours.deployment))
+func (o Objects) reassert(ours Objects, own bool) {
+	ReassertService(o.Service, ours.Service)
+	ReassertBudget(o.Budget, ours.Budget)
+	reassertDeployment(o.Deployment, ours.Deployment)
+	reassertPod(o.Deployment.Spec.Template.Spec, ours.Deployment.Spec.Template.Spec)
+	reassertContainer(ContainerOf(o.Deployment), ContainerOf(ours.Deployment))
 	if own {
-		w.deployment.Spec.Template.Spec.SecurityContext = ours.deployment.Spec.Template.Spec.SecurityContext
-		containerOf(w.deployment).SecurityContext = containerOf(ours.deployment).SecurityContext
-		containerOf(w.deployment).LivenessProbe = containerOf(ours.deployment).LivenessProbe
+		o.Deployment.Spec.Template.Spec.SecurityContext = ours.Deployment.Spec.Template.Spec.SecurityContext
+		ContainerOf(o.Deployment).SecurityContext = ContainerOf(ours.Deployment).SecurityContext
+		ContainerOf(o.Deployment).LivenessProbe = ContainerOf(ours.Deployment).LivenessProbe
 	}
 }
 
-func reassertService(s, ours *corev1apply.ServiceApplyConfiguration) {
+func ReassertService(s, ours *corev1apply.ServiceApplyConfiguration) {
 	s.WithName(*ours.Name).WithNamespace(*ours.Namespace).WithLabels(ours.Labels).WithAnnotations(ours.Annotations)
 	s.Spec.Selector = ours.Spec.Selector
 	s.Spec.PublishNotReadyAddresses = nil
 	s.Spec.Ports = replaced(s.Spec.Ports, ours.Spec.Ports, func(p corev1apply.ServicePortApplyConfiguration) *string { return p.Name })
 }
 
-func reassertBudget(b, ours *policyv1apply.PodDisruptionBudgetApplyConfiguration) {
+func ReassertBudget(b, ours *policyv1apply.PodDisruptionBudgetApplyConfiguration) {
 	b.WithName(*ours.Name).WithNamespace(*ours.Namespace).WithLabels(ours.Labels).WithAnnotations(ours.Annotations)
 	b.Spec.Selector = ours.Spec.Selector
 	if b.Spec.MinAvailable != nil {
