@@ -117,10 +117,10 @@ func gather(cluster observed.Cluster) *planner {
 
 // certificatesInput are the certificates of a converter, which a deleted policy may let go.
 func certificatesInput(converts *converter.Converter, letsGo bool) certificates.Input {
-	inUse := converts.EverActive || converts.Certificate != nil && !converts.None()
-	return certificates.Input{
-		Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive,
-		InUse: inUse && !letsGo, ServingEndpoints: converts.ServingEndpoints()}
+	in := certificates.InputOf(converts.Cluster)
+	in.Active, in.EverActive, in.ServingEndpoints = converts.Active, converts.EverActive, converts.ServingEndpoints()
+	in.InUse = (converts.EverActive || converts.Certificate != nil && !converts.None()) && !letsGo
+	return in
 }
 
 // upkeep is the work that waits for no gate: runs that must not continue are stopped, and
@@ -201,10 +201,12 @@ func (p *planner) updateCABundle() {
 	if !p.certificates.InUse || p.converter.Drifted || p.writesCRD() {
 		return
 	}
-	if conversion := p.certificates.Trust(); conversion != nil {
+	if bundle := p.certificates.NextCABundle(); bundle != nil {
 		if p.Migrates() {
 			p.Add(p.migration.SuspendAll())
 		}
+		conversion := p.CRD.Spec.Conversion.DeepCopy()
+		conversion.Webhook.ClientConfig.CABundle = bundle
 		p.Do(step.SwitchCRD{Pin: step.PinOf(p.CRD), Conversion: conversion})
 	}
 }

@@ -5,8 +5,11 @@ package certificates
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
@@ -15,20 +18,54 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Input is what certificates depend on besides what was observed.
+// Input is what certificates depend on: those of a policy, or those of a fleet.
 type Input struct {
-	observed.Cluster
-	// Active tells that the CustomResourceDefinition converts through a converter of this
-	// policy, and EverActive that it does, or did until another client changed it.
+	Settings observed.Settings
+	Now      time.Time
+	// Spec is the source of certificates, and Before the state of the rotation that was reported
+	// last.
+	Spec   v1alpha1.Certificates
+	Before *v1alpha1.RotationStatus
+	// Suspend tells that nothing is issued, requested or rotated.
+	Suspend bool
+	// NotNeeded tells that nothing converts.
+	NotNeeded bool
+	// ServerName is the name in the serving certificate.
+	ServerName string
+	// Secrets are the names of Secrets. Labels and Annotations are on everything that is created.
+	Secrets             Secrets
+	Labels, Annotations map[string]string
+
+	// Authority is the Secret of the certificate authority, Certificate the one that pods mount,
+	// and Source the one of another client. Each is nil if it does not exist.
+	Authority, Certificate, Source *corev1.Secret
+	// Request is the state of the request to cert-manager.
+	Request observed.Request
+	// Pods serve the certificate, if the operator runs them. Ending are being deleted.
+	Pods   []observed.Pod
+	Ending []observed.EndingPod
+	// ServingEndpoints are the pods, or endpoints of a converter that users run.
+	ServingEndpoints []observed.Pod
+
+	// Active tells that a CustomResourceDefinition converts through a converter with these
+	// certificates, and EverActive that one does, or did until another client changed it.
 	Active, EverActive bool
+	// Trusted is caBundle of each CustomResourceDefinition that converts through it.
+	Trusted [][]byte
+	// Migrates tells that a migration runs, which a change of the CustomResourceDefinition ends.
+	Migrates bool
 	// InUse tells that certificates are renewed no matter which gate stops: pods serve one,
 	// or API servers trust one. Before that, they are issued when their gate is reached.
 	InUse bool
-	// ServingEndpoints are the pods, or endpoints, that serve the certificate.
-	ServingEndpoints []observed.Pod
+	// OfFleet tells that a fleet keeps the certificate, and the policy only uses it.
+	OfFleet bool
 }
 
-// Certificates decides about the serving certificate of a policy and caBundle.
+// Secrets are the names of the Secrets of the authority, of the serving certificate, and of the
+// certificate that cert-manager is asked for.
+type Secrets struct{ Authority, Serving, Issued string }
+
+// Certificates decides about the serving certificate of a policy or a fleet, and about caBundle.
 type Certificates struct {
 	Input
 	// work that was decided and not handed out yet.
@@ -36,10 +73,24 @@ type Certificates struct {
 
 	source  source
 	offered offer
-	// serving is the content of the Secret that pods mount, and trusted the caBundle of the
-	// CustomResourceDefinition while the converter is active.
+	// serving is the content of the Secret that pods mount, and trusted are the authorities that
+	// every CustomResourceDefinition trusts while the converter is active.
 	serving serving
 	trusted pki.Bundle
+}
+
+// InputOf are the certificates of a policy whose converter has this state.
+func InputOf(cluster observed.Cluster) Input {
+	policy := cluster.Policy
+	return Input{
+		Settings: cluster.Settings, Now: cluster.Now, Spec: policy.Spec.Certificates, Before: policy.Status.Rotation,
+		Suspend: policy.Spec.Suspend, NotNeeded: cluster.None(), ServerName: cluster.ServerName(),
+		Secrets: Secrets{names.AuthoritySecret(policy.Name), observed.CertificateSecret(policy), names.IssuedSecret(policy.Name)},
+		Labels:  cluster.Labels(names.ConverterComponent), Annotations: cluster.Annotations(),
+		Authority: cluster.Authority, Certificate: cluster.Certificate, Source: cluster.Source, Request: cluster.Request,
+		Pods: cluster.Pods, Ending: cluster.Ending,
+		Trusted: [][]byte{cluster.ActiveCABundle()}, Migrates: cluster.Migrates(),
+	}
 }
 
 // Gather reads the certificates that are served, trusted and offered.
@@ -47,7 +98,7 @@ func Gather(in Input) *Certificates {
 	c := &Certificates{Input: in}
 	c.source = c.newSource()
 	if c.Active {
-		c.trusted, _ = pki.ParseBundle(c.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle) // unreadable is not trusted
+		c.trusted = trustedByAll(c.Trusted)
 	}
 	c.offered = c.source.offer()
 	if c.Certificate == nil {
@@ -74,7 +125,7 @@ func (c *Certificates) Upkeep() gate.Work {
 // Ready is the gate CertificatesReady: the converter pods have a serving certificate that
 // API servers accept.
 func (c *Certificates) Ready() gate.Decision {
-	if c.None() {
+	if c.NotNeeded {
 		return gate.Decision{Outcome: gate.NotNeeded()}
 	}
 	if !c.InUse {
@@ -95,10 +146,10 @@ func (c *Certificates) ready() gate.Outcome {
 			return *wrong
 		}
 	} else if !c.Usable() {
-		return gate.Waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+c.ServerName())
+		return gate.Waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+c.ServerName)
 	}
 	if c.Certificate == nil {
-		return gate.Waiting(v1alpha1.ReasonIssuing, "copying the serving certificate for "+c.ServerName())
+		return gate.Waiting(v1alpha1.ReasonIssuing, "copying the serving certificate for "+c.ServerName)
 	}
 	return gate.Passed(c.rotationReason())
 }
@@ -111,7 +162,10 @@ func (c *Certificates) Usable() bool {
 
 // rotationReason is the progress of the rotation as reason and message.
 func (c *Certificates) rotationReason() (reason, message string) {
-	serves := "the serving certificate is valid for " + c.ServerName()
+	serves := "the serving certificate is valid for " + c.ServerName
+	if c.OfFleet {
+		return v1alpha1.ReasonIssued, serves
+	}
 	if self, ok := c.source.(selfManaged); ok && self.awaitsMigration() {
 		return v1alpha1.ReasonAwaitingMigration, serves + "; the operator replaces its authority after the migration"
 	}
@@ -147,7 +201,7 @@ func (c *Certificates) rotationState() v1alpha1.RotationState {
 
 // Status is the part of the status about the serving certificate and the rotation.
 func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.RotationStatus) {
-	if c.None() && !c.EverActive {
+	if c.NotNeeded && !c.EverActive {
 		return nil, nil
 	}
 	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
@@ -156,8 +210,11 @@ func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.Rotation
 	}
 	certificate := &v1alpha1.CertificateStatus{
 		NotAfter: metav1.NewTime(leaf.NotAfter), CANotAfter: metav1.NewTime(c.serving.bundle.NotAfter())}
+	if c.OfFleet {
+		return certificate, nil
+	}
 	rotation := &v1alpha1.RotationStatus{State: c.rotationState(), Since: metav1.NewTime(c.Now), Next: c.nextRotation()}
-	if before := c.Policy.Status.Rotation; before != nil && before.State == rotation.State {
+	if before := c.Before; before != nil && before.State == rotation.State {
 		rotation.Since = before.Since
 	}
 	return certificate, rotation

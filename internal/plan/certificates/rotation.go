@@ -50,8 +50,11 @@ type serving struct {
 
 // rotate takes the serving certificate and caBundle one state further.
 func (c *Certificates) rotate() {
+	if c.OfFleet {
+		return
+	}
 	c.source.maintain()
-	write := step.WriteCertificate{SecretName: observed.CertificateSecret(c.Policy), DNSName: c.ServerName(),
+	write := step.WriteCertificate{SecretName: c.Secrets.Serving, DNSName: c.ServerName,
 		Pair: c.serving.pair, CABundle: c.nextBundle(), Trusted: c.nextSeen()}
 	write.Lifetime, _ = c.lifetime()
 	if c.Certificate != nil {
@@ -183,7 +186,7 @@ func (c *Certificates) Bundle() []byte {
 	if !c.Active {
 		return c.serving.bundle.Encode()
 	}
-	return c.ActiveCABundle()
+	return c.active()
 }
 
 // nextBundle has the authorities that API servers must trust: those of the current and of the
@@ -209,7 +212,7 @@ func (c *Certificates) nextBundle() []byte {
 
 // valid reports that clients which trust the bundle accept the certificate.
 func (c *Certificates) valid(pair pki.KeyPair, trusted pki.Bundle) bool {
-	return pki.CheckLeaf(pair, trusted, c.ServerName(), c.Now) == nil
+	return pki.CheckLeaf(pair, trusted, c.ServerName, c.Now) == nil
 }
 
 // renewalDue reports that the authority must renew the serving certificate.

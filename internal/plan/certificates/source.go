@@ -32,8 +32,10 @@ type offer struct {
 }
 
 func (c *Certificates) newSource() source {
-	certificates := c.Policy.Spec.Certificates
+	certificates := c.Spec
 	switch {
+	case c.OfFleet:
+		return ofFleet{c}
 	case certificates.CertManager != nil:
 		return certManager{c, *certificates.CertManager}
 	case certificates.Secret != nil:

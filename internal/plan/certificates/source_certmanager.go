@@ -15,7 +15,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -29,7 +28,7 @@ type certManager struct {
 
 func (c certManager) maintain() {
 	c.recheckSource()
-	if !c.Request.NotInstalled && !c.Policy.Spec.Suspend {
+	if !c.Request.NotInstalled && !c.Suspend {
 		c.work.Do(step.Apply{Object: c.request()})
 	}
 }
@@ -41,7 +40,7 @@ func (c certManager) offer() offer {
 	}
 	if c.Source == nil || len(c.Source.Data) == 0 {
 		message := fmt.Sprintf("waiting for cert-manager to issue Certificate %s/%s from %s %s",
-			c.Settings.Namespace, names.IssuedSecret(c.Policy.Name), cmp.Or(c.spec.IssuerRef.Kind, cmv1.IssuerKind), c.spec.IssuerRef.Name)
+			c.Settings.Namespace, c.Secrets.Issued, cmp.Or(c.spec.IssuerRef.Kind, cmv1.IssuerKind), c.spec.IssuerRef.Name)
 		if c.Request.Message != "" {
 			message += ": " + c.Request.Message
 		}
@@ -61,15 +60,15 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 		issuer.WithGroup(c.spec.IssuerRef.Group)
 	}
 	spec := cmv1apply.CertificateSpec().
-		WithSecretName(names.IssuedSecret(c.Policy.Name)).
+		WithSecretName(c.Secrets.Issued).
 		WithUsages(cmv1.UsageDigitalSignature, cmv1.UsageServerAuth).
 		WithPrivateKey(cmv1apply.CertificatePrivateKey().
 			WithAlgorithm(cmv1.ECDSAKeyAlgorithm).WithSize(256).WithRotationPolicy(cmv1.RotationPolicyAlways)).
 		WithIssuerRef(issuer).
 		// The cache watches Secrets with these labels.
 		WithSecretTemplate(cmv1apply.CertificateSecretTemplate().
-			WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()))
-	if name := c.ServerName(); net.ParseIP(name) != nil {
+			WithLabels(c.Labels).WithAnnotations(c.Annotations))
+	if name := c.ServerName; net.ParseIP(name) != nil {
 		spec.WithIPAddresses(name)
 	} else {
 		spec.WithDNSNames(name)
@@ -77,8 +76,8 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 	if c.spec.Duration != nil {
 		spec.WithDuration(*c.spec.Duration)
 	}
-	return cmv1apply.Certificate(names.IssuedSecret(c.Policy.Name), c.Settings.Namespace).
-		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()).
+	return cmv1apply.Certificate(c.Secrets.Issued, c.Settings.Namespace).
+		WithLabels(c.Labels).WithAnnotations(c.Annotations).
 		WithSpec(spec)
 }
 

@@ -36,7 +36,7 @@ func (f foreignSecret) offer() offer {
 	if f.Source == nil {
 		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
 			"Secret %s/%s does not exist: create it with tls.crt and tls.key, valid for %s, and ca.crt; or correct spec.certificates.secret.name",
-			f.Settings.Namespace, f.name, f.ServerName())))}
+			f.Settings.Namespace, f.name, f.ServerName)))}
 	}
 	return f.inspect(f.Source, "put the CA certificate that issued tls.crt into ca.crt")
 }
@@ -53,7 +53,7 @@ func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	}
 	roots = roots.Unexpired(c.Now)
 	pair := observed.KeyPair(secret)
-	if err := pki.CheckLeaf(pair, roots, c.ServerName(), c.Now); err != nil {
+	if err := pki.CheckLeaf(pair, roots, c.ServerName, c.Now); err != nil {
 		problem := pki.ProblemOf(err)
 		return offer{wrong: new(gate.Stalled(string(problem), fmt.Sprintf("%s: %s: %s", name, err, c.cure(problem))))}
 	}
@@ -70,14 +70,14 @@ func (c *Certificates) cure(problem pki.Problem) string {
 	case pki.Expired:
 		return "renew it"
 	case pki.WrongName:
-		if net.ParseIP(c.ServerName()) != nil {
-			return "issue it for the IP address " + c.ServerName()
+		if net.ParseIP(c.ServerName) != nil {
+			return "issue it for the IP address " + c.ServerName
 		}
-		return "issue it for the DNS name " + c.ServerName()
+		return "issue it for the DNS name " + c.ServerName
 	case pki.CAMismatch:
 		return "put the CA certificate that issued tls.crt into ca.crt, and intermediate certificates after the first one in tls.crt"
 	}
-	return "put a certificate for " + c.ServerName() + " into tls.crt and its key into tls.key, both in PEM"
+	return "put a certificate for " + c.ServerName + " into tls.crt and its key into tls.key, both in PEM"
 }
 
 // recheckSource has the Secret of another client read again later.
@@ -101,7 +101,7 @@ func (i injection) offer() offer {
 	if i.Source == nil {
 		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
 			"Secret %s/%s does not exist: create it, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
-			i.Settings.Namespace, i.name, i.ServerName())))}
+			i.Settings.Namespace, i.name, i.ServerName)))}
 	}
 	// The Secret of OpenShift's service-ca has no authority. Until one is injected, pods are
 	// verified by the certificate itself.
@@ -111,7 +111,7 @@ func (i injection) offer() offer {
 	}
 	roots, err := pki.ParseBundle(text)
 	if err == nil {
-		err = pki.CheckLeaf(observed.KeyPair(i.Source), roots, i.ServerName(), i.Now)
+		err = pki.CheckLeaf(observed.KeyPair(i.Source), roots, i.ServerName, i.Now)
 	}
 	if err != nil {
 		problem := pki.ProblemOf(err)
@@ -136,10 +136,10 @@ func (c *Certificates) injectedWrong() *gate.Outcome {
 		return new(gate.Waiting(v1alpha1.ReasonNotInjected, "caBundle of the CustomResourceDefinition is not injected: annotate the CustomResourceDefinition for the injector, "+
 			"with cert-manager.io/inject-ca-from: <namespace>/<Certificate> or service.beta.openshift.io/inject-cabundle: \"true\"; if it is annotated, see the injector's log"))
 	}
-	if err := pki.CheckLeaf(c.serving.pair, c.trusted, c.ServerName(), c.Now); err != nil {
+	if err := pki.CheckLeaf(c.serving.pair, c.trusted, c.ServerName, c.Now); err != nil {
 		return new(gate.Waiting(string(pki.ProblemOf(err)), fmt.Sprintf(
 			"the injected caBundle does not verify the serving certificate: %s: make the injector use the authority that issued %s/%s",
-			err, c.Settings.Namespace, c.Policy.Spec.Certificates.Injected.SecretName)))
+			err, c.Settings.Namespace, c.Spec.Injected.SecretName)))
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
@@ -79,7 +78,7 @@ func (m selfManaged) authority(certificate, key string) *authority {
 func (m selfManaged) maintain() {
 	current, next := m.current(), m.next()
 	switch {
-	case m.Policy.Spec.Suspend:
+	case m.Suspend:
 	case current == nil && next == nil:
 		m.work.Do(m.issue(false))
 	case next != nil && (current == nil || m.released(next)):
@@ -90,7 +89,7 @@ func (m selfManaged) maintain() {
 }
 
 func (m selfManaged) issue(next bool) step.IssueAuthority {
-	issue := step.IssueAuthority{SecretName: names.AuthoritySecret(m.Policy.Name), Next: next,
+	issue := step.IssueAuthority{SecretName: m.Secrets.Authority, Next: next,
 		Lifetime: duration(m.spec.CADuration, DefaultCADuration), Trigger: m.spec.RotationTrigger}
 	if m.Authority != nil {
 		issue.ResourceVersion = m.Authority.ResourceVersion
@@ -118,7 +117,7 @@ func (m selfManaged) replaceAt(current *authority) time.Time {
 // mayReplace postpones a rotation until after a migration, which it would end, unless the
 // authority expires soon.
 func (m selfManaged) mayReplace(current *authority) bool {
-	return !m.EverActive || !m.Migrates() || pki.Urgent(current.roots[0], m.Now)
+	return !m.EverActive || !m.Migrates || pki.Urgent(current.roots[0], m.Now)
 }
 
 // awaitsMigration reports that a due rotation waits for a migration.
@@ -145,7 +144,7 @@ func (m selfManaged) released(next *authority) bool {
 // lifetime is the lifetime of a serving certificate, and the time before its end at which it
 // is renewed; zero for a third of its lifetime.
 func (c *Certificates) lifetime() (lasts, before time.Duration) {
-	spec := c.Policy.Spec.Certificates.SelfManaged
+	spec := c.Spec.SelfManaged
 	if spec == nil {
 		return DefaultDuration, 0
 	}

@@ -5,8 +5,8 @@ package certificates
 
 import (
 	"bytes"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"crypto/x509"
+	"slices"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
@@ -25,7 +25,7 @@ func (c *Certificates) offeredTrusted(bundle pki.Bundle) bool {
 
 // mayWriteBundle reports that caBundle of the CustomResourceDefinition may change now.
 func (c *Certificates) mayWriteBundle() bool {
-	return !c.Policy.Spec.Suspend && (!c.Migrates() || c.urgent())
+	return !c.Suspend && (!c.Migrates || c.urgent())
 }
 
 // urgent reports that certificates cannot wait for the end of a migration.
@@ -71,7 +71,7 @@ func (c *Certificates) Successor() []byte {
 // refreshPods makes the kubelets of pods that serve a previous certificate read the Secret now.
 // By itself a kubelet takes a minute or two.
 func (c *Certificates) refreshPods() {
-	if c.Certificate == nil || c.Policy.Spec.Suspend {
+	if c.Certificate == nil || c.Suspend {
 		return
 	}
 	wanted := CertificateHash(c.serving.pair.Certificate)
@@ -84,25 +84,67 @@ func (c *Certificates) refreshPods() {
 	}
 }
 
-// Trust is spec.conversion with the next caBundle; nil if caBundle need not change. It is used
-// after the gates, because a conversion that they write has the same caBundle.
-func (c *Certificates) Trust() *apiextensionsv1.CustomResourceConversion {
+// NextCABundle is what caBundle must become; nil if it need not change. It is used after the gates,
+// because a conversion that they write has the same caBundle.
+func (c *Certificates) NextCABundle() []byte {
 	if !c.TrustsOther() || c.Injected() || !c.mayWriteBundle() {
 		return nil
 	}
-	conversion := c.CRD.Spec.Conversion.DeepCopy()
-	conversion.Webhook.ClientConfig.CABundle = c.CABundle()
-	return conversion
+	return c.CABundle()
 }
 
-// TrustsOther reports that caBundle is what this policy wrote last, and must change.
+// TrustsOther reports that caBundle is what the operator wrote last, and must change.
 func (c *Certificates) TrustsOther() bool {
 	wanted := c.CABundle()
 	if !c.Active || len(wanted) == 0 || bytes.Equal(c.Bundle(), wanted) {
 		return false
 	}
 	_, left := c.seenSince()
-	return left
+	return left || c.OfFleet
+}
+
+// Injected reports that another client writes caBundle.
+func (c *Certificates) Injected() bool { return c.Spec.Injected != nil }
+
+// CABundle has the authorities that API servers must trust, also during a rotation; empty if there
+// is none yet.
+func (c *Certificates) CABundle() []byte {
+	if active := c.active(); c.Injected() && len(active) > 0 {
+		return active
+	}
+	if c.Certificate == nil {
+		return nil
+	}
+	return c.Certificate.Data[observed.CAKey]
+}
+
+// active is caBundle of all CustomResourceDefinitions; nil if it is not the same in all.
+func (c *Certificates) active() []byte {
+	for _, bundle := range c.Trusted {
+		if !bytes.Equal(bundle, c.Trusted[0]) {
+			return nil
+		}
+	}
+	if len(c.Trusted) == 0 {
+		return nil
+	}
+	return c.Trusted[0]
+}
+
+// trustedByAll has the authorities that are in every bundle. An unreadable bundle has none.
+func trustedByAll(bundles [][]byte) (all pki.Bundle) {
+	for i, text := range bundles {
+		bundle, err := pki.ParseBundle(text)
+		if err != nil {
+			return nil
+		}
+		if i == 0 {
+			all = bundle
+			continue
+		}
+		all = slices.DeleteFunc(all, func(authority *x509.Certificate) bool { return !bundle.Contains(pki.Bundle{authority}) })
+	}
+	return all
 }
 
 // ChangedOver reports that only the certificates of the current source are served and trusted.

@@ -31,8 +31,9 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 	d.endRuns()
 	switch {
 	case d.active && d.Authority != nil:
-		d.work.Add(certificates.Gather(certificates.Input{
-			Cluster: d.Cluster, Active: true, EverActive: converts.EverActive, InUse: true, ServingEndpoints: converts.ServingEndpoints()}).Upkeep())
+		in := certificates.InputOf(d.Cluster)
+		in.Active, in.EverActive, in.InUse, in.ServingEndpoints = true, converts.EverActive, true, converts.ServingEndpoints()
+		d.work.Add(certificates.Gather(in).Upkeep())
 	case d.active: // another client renews its certificates
 	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
 		d.work.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
