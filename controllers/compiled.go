@@ -111,7 +111,7 @@ func (s *storedRulesets) read(policy string, configMaps []corev1.ConfigMap) (all
 func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
 	stored := configMap.BinaryData
 	if text, old := configMap.Data[oldRulesetKey]; old {
-		stored = map[string][]byte{conversion.StoredName(configMap.Labels[names.RevisionLabel]): conversion.Store([]byte(text))}
+		stored = map[string][]byte{conversion.StoredName(configMap.Labels[names.InstanceLabel], configMap.Labels[names.RevisionLabel]): conversion.Store([]byte(text))}
 	}
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
 		hash, is := conversion.StoredHash(key)

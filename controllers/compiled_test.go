@@ -63,7 +63,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := conversion.HashOf(text)
-	stored := map[string][]byte{conversion.StoredName(hash): conversion.Store(text)}
+	stored := map[string][]byte{conversion.StoredName("widgets", hash): conversion.Store(text)}
 	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1"}, BinaryData: stored}
 	var rulesets storedRulesets
 	is := func() bool {
@@ -73,7 +73,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if !is() {
 		t.Fatal("it cannot be read")
 	}
-	configMap.BinaryData = map[string][]byte{conversion.StoredName(hash): []byte("damaged")}
+	configMap.BinaryData = map[string][]byte{conversion.StoredName("widgets", hash): []byte("damaged")}
 	if !is() {
 		t.Error("it was loaded again")
 	}

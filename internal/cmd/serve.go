@@ -55,7 +55,7 @@ the drain period, finishes the calls in flight, and ends.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the rulesets, "+conversion.StoredName("HASH")+", all of which the command serves")
+	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the rulesets, "+conversion.StoredName("OWNER", "HASH")+", all of which the command serves")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,

@@ -26,7 +26,7 @@ func mountRulesets(t *testing.T, rulesets ...[]byte) string {
 	t.Helper()
 	directory := t.TempDir()
 	for _, text := range rulesets {
-		name := conversion.StoredName(conversion.HashOf(text))
+		name := conversion.StoredName("owner", conversion.HashOf(text))
 		if err := os.WriteFile(filepath.Join(directory, name), conversion.Store(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestServeFailsWithoutAllRulesets(t *testing.T) {
 		rulesets [][]byte
 		want     string
 	}{
-		"none":                 {nil, "no ruleset (*.json.gz) found in DIRECTORY: mount the rulesets there, or correct --rulesets"},
+		"none":                 {nil, "no ruleset (*.*.json.gz) found in DIRECTORY: mount the rulesets there, or correct --rulesets"},
 		"one of two is broken": {[][]byte{good, []byte("{")}, "ruleset 021fb596db81e6d0 in DIRECTORY: the ruleset is not readable: "},
 		"of two definitions": {[][]byte{good, rulesetText(t, "jobs.example.com", "v1")},
 			": a pod converts for one CustomResourceDefinition"},

@@ -11,17 +11,39 @@ import (
 	"strings"
 )
 
-// A ruleset is stored as JSON, compressed by gzip, under a name that begins with its hash. All
-// rulesets of a converter share one ConfigMap, which must be smaller than 1 MiB.
+// A ruleset is stored as JSON, compressed by gzip, under a name with its owner and its hash. All
+// rulesets of an owner share one ConfigMap, which must be smaller than 1 MiB.
 
 // storedSuffix follows the hash in the name of a stored ruleset.
 const storedSuffix = ".json.gz"
 
-// StoredName is the name of a stored ruleset: its key in a ConfigMap, and its file in pods.
-func StoredName(hash string) string { return hash + storedSuffix }
+// StoredName is the name of a stored ruleset: its key in a ConfigMap, and its file in pods. The
+// owner, a DNS label, is the policy that the ruleset belongs to: pods may mount those of several.
+func StoredName(owner, hash string) string { return owner + "." + hash + storedSuffix }
 
 // StoredHash returns the hash in the name of a stored ruleset, and whether it is such a name.
-func StoredHash(name string) (hash string, is bool) { return strings.CutSuffix(name, storedSuffix) }
+func StoredHash(name string) (hash string, is bool) {
+	_, hash, is = cutStored(name)
+	return hash, is
+}
+
+// StoredOwner returns the owner in the name of a stored ruleset, and whether it is such a name.
+// Earlier versions of the operator wrote names without an owner.
+func StoredOwner(name string) (owner string, is bool) {
+	owner, _, is = cutStored(name)
+	return owner, is
+}
+
+func cutStored(name string) (owner, hash string, is bool) {
+	name, is = strings.CutSuffix(name, storedSuffix)
+	if !is {
+		return "", "", false
+	}
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		return name[:dot], name[dot+1:], true
+	}
+	return "", name, true
+}
 
 // maxTextBytes bounds the size of a ruleset in JSON. A compressed text of 1 MiB could expand to
 // 1 GiB.

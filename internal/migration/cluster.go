@@ -186,11 +186,12 @@ func (c *Cluster) Ruleset(ctx context.Context, name, hash string) ([]byte, error
 	case err != nil:
 		return nil, err
 	}
-	stored := configMap.BinaryData[conversion.StoredName(hash)]
-	if stored == nil {
-		return nil, nil
+	for key, stored := range configMap.BinaryData {
+		if found, _ := conversion.StoredHash(key); found == hash {
+			return conversion.Expand(stored)
+		}
 	}
-	return conversion.Expand(stored)
+	return nil, nil
 }
 
 // Load implements Checkpoints.

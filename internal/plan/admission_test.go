@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
@@ -162,7 +163,7 @@ func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 		if apply, is := s.(step.Apply); is {
 			wanted := decided.Status.Converter.Revision
 			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && len(stored.BinaryData) > 0 {
-				rules, err := conversion.LoadStored(wanted, stored.BinaryData[conversion.StoredName(wanted)])
+				rules, err := conversion.LoadStored(wanted, stored.BinaryData[conversion.StoredName(names.Child(crontabs), wanted)])
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -136,7 +136,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 // store replaces the stored rulesets.
 func (w *world) store(rulesets map[string][]byte) {
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool {
-		return stored.Image == nil && rulesets[conversion.StoredName(stored.Hash)] == nil
+		return stored.Image == nil && rulesets[conversion.StoredName(names.Child(crontabs), stored.Hash)] == nil
 	})
 	for _, key := range slices.Sorted(maps.Keys(rulesets)) {
 		hash, _ := conversion.StoredHash(key)

@@ -98,7 +98,7 @@ const crontabs = "crontabs.example.com"
 func TestRulesetsAreFollowed(t *testing.T) {
 	before, storedBefore := ruleset(t, crontabs, "v1", "v1beta1")
 	after, storedAfter := ruleset(t, crontabs, "v1", "v1beta1", "v1alpha1")
-	key := conversion.StoredName
+	key := func(hash string) string { return conversion.StoredName("crontabs", hash) }
 	f := newFollower(t, map[string][]byte{key(before): storedBefore, "notes.txt": []byte("no ruleset")})
 	f.serves("at first", before)
 
@@ -128,7 +128,7 @@ func TestDamagedRulesetIsRefused(t *testing.T) {
 	good, stored := ruleset(t, crontabs, "v1", "v1beta1")
 	other, storedOther := ruleset(t, crontabs, "v2", "v1")
 	foreign, storedForeign := ruleset(t, "jobs.example.com", "v1", "v1beta1")
-	key := conversion.StoredName
+	key := func(hash string) string { return conversion.StoredName("crontabs", hash) }
 	f := newFollower(t, map[string][]byte{key(good): stored})
 
 	f.update(map[string][]byte{key(good): stored, key(other): stored, key(foreign): storedForeign, key("0123456789abcdef"): []byte("no gzip")})

@@ -69,7 +69,7 @@ func OpenRulesets(path string, log logr.Logger) (*RulesetDirectory, error) {
 		return nil, fmt.Errorf("ruleset %s in %s: %s", hash, path, d.failed[hash])
 	}
 	if len(d.rulesets) == 0 {
-		return nil, fmt.Errorf("no ruleset (%s) found in %s: mount the rulesets there, or correct --rulesets", conversion.StoredName("*"), path)
+		return nil, fmt.Errorf("no ruleset (%s) found in %s: mount the rulesets there, or correct --rulesets", conversion.StoredName("*", "*"), path)
 	}
 	return d, nil
 }
@@ -128,7 +128,7 @@ func (d *RulesetDirectory) list(modified time.Time) (changed bool, err error) {
 		if d.has(hash) {
 			continue
 		}
-		ruleset, err := d.load(hash)
+		ruleset, err := d.load(entry.Name(), hash)
 		if err != nil {
 			failed[hash] = err.Error()
 			continue
@@ -151,8 +151,8 @@ func (d *RulesetDirectory) has(hash string) bool {
 }
 
 // load compiles a ruleset of the directory.
-func (d *RulesetDirectory) load(hash string) (Ruleset, error) {
-	stored, err := os.ReadFile(filepath.Join(d.path, conversion.StoredName(hash)))
+func (d *RulesetDirectory) load(name, hash string) (Ruleset, error) {
+	stored, err := os.ReadFile(filepath.Join(d.path, name))
 	if err != nil {
 		return Ruleset{}, fmt.Errorf("read it: %w", err)
 	}

@@ -104,7 +104,7 @@ func mount(dir string, plan []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, content := range map[string][]byte{conversion.StoredName(conversion.HashOf(plan)): conversion.Store(plan), "tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+	for name, content := range map[string][]byte{conversion.StoredName("bench", conversion.HashOf(plan)): conversion.Store(plan), "tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return nil, err
 		}

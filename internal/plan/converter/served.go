@@ -203,7 +203,7 @@ func (c *Converter) rulesets() *corev1apply.ConfigMapApplyConfiguration {
 	stored := map[string][]byte{}
 	for _, hash := range c.ServedRules() {
 		if text := c.stored(hash); text != nil {
-			stored[conversion.StoredName(hash)] = text
+			stored[conversion.StoredName(names.Child(c.Policy.Name), hash)] = text
 		}
 	}
 	return corev1apply.ConfigMap(names.Rulesets(c.Policy.Name), c.Settings.Namespace).

@@ -113,6 +113,6 @@ func storeOnly(ctx context.Context, t *testing.T, crontab scenarios.CronTab, has
 		rulesets := &corev1.ConfigMap{}
 		expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Rulesets(crontab.CRD())}, rulesets))
 		keys := slices.Sorted(maps.Keys(rulesets.BinaryData))
-		return slices.Equal(keys, []string{conversion.StoredName(hash)}), strings.Join(keys, " and ")
+		return slices.Equal(keys, []string{conversion.StoredName(names.Child(crontab.CRD()), hash)}), strings.Join(keys, " and ")
 	})
 }
