@@ -21,6 +21,7 @@ const defaultMetricsAddress = ":8080"
 // serveOptions are the flags of the serve subcommand.
 type serveOptions struct {
 	rulesets     string
+	shared       bool
 	certificates string
 	port         int
 	drain        time.Duration
@@ -56,6 +57,8 @@ the drain period, finishes the calls in flight, and ends.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the rulesets, "+conversion.StoredName("OWNER", "HASH")+", all of which the command serves")
+	flags.BoolVar(&options.shared, "shared", false, "serve rulesets of several CustomResourceDefinitions; "+
+		"the command starts without rulesets, and a ruleset that cannot be loaded affects no other")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
@@ -88,11 +91,10 @@ func (o *serveOptions) validate() error {
 func (o *serveOptions) run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
 	limitMemory()
-	rulesets, err := webhook.OpenRulesets(o.rulesets, log)
+	rulesets, err := webhook.OpenRulesets(o.rulesets, log, o.shared)
 	if err != nil {
 		return err
 	}
-	log = log.WithValues("policy", rulesets.CRD)
 	server, err := webhook.NewServer(o.newHandler(rulesets, log), webhook.ServerOptions{
 		Port:                 o.port,
 		CertificateDirectory: o.certificates,
@@ -108,15 +110,12 @@ func (o *serveOptions) run(ctx context.Context) error {
 }
 
 // newHandler compiles the rulesets. It does so before the server listens, so a pod
-// that answers at all is ready for each of them. The log includes the name of the
-// CustomResourceDefinition.
+// that answers at all is ready for each of them.
 func (o *serveOptions) newHandler(rulesets *webhook.RulesetDirectory, log logr.Logger) *webhook.Handler {
 	return webhook.NewHandler(rulesets.Rulesets(), webhook.HandlerOptions{
-		CRD:              rulesets.CRD,
-		Group:            rulesets.Group,
 		BuildVersion:     versionText(),
 		MaxBodyBytes:     o.maxBody,
 		MaxBytesInFlight: o.maxInFlight,
-		Log:              log.WithValues("kind", rulesets.Kind),
+		Log:              log,
 	})
 }

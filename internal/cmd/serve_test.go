@@ -57,3 +57,21 @@ func TestServeFailsWithoutAllRulesets(t *testing.T) {
 		})
 	}
 }
+
+// TestServeShared: with --shared, the command starts without rulesets, with a broken one, and with
+// those of several CustomResourceDefinitions. It then lacks a certificate.
+func TestServeShared(t *testing.T) {
+	for name, rulesets := range map[string][][]byte{
+		"none":   nil,
+		"broken": {[]byte("{")},
+		"of two": {rulesetText(t, "crontabs.example.com", "v1"), rulesetText(t, "jobs.example.com", "v1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := mountRulesets(t, rulesets...)
+			_, _, err := run("serve", "--shared", "--rulesets="+directory, "--certificates="+directory)
+			if err == nil || !strings.Contains(err.Error(), "loading the serving certificate") {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}

@@ -33,7 +33,7 @@ const twoObjects = `{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{
 // and of all that follow.
 func TestCallerDisconnects(t *testing.T) {
 	e := endless{make(chan struct{})}
-	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Log: logr.Discard()})
 	answered := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r)
@@ -56,7 +56,7 @@ func TestCallerDisconnects(t *testing.T) {
 		t.Fatal("a caller that has disconnected got an answer")
 	}
 	<-answered
-	want := namespace + `_conversion_failures_total{crd="",failure_type="canceled",from="v1beta1",to="v1"} 1`
+	want := namespace + `_conversion_failures_total{crd="crontabs.example.com",failure_type="canceled",from="v1beta1",to="v1"} 1`
 	if got := scrape(t, handler); !strings.Contains(got, want) {
 		t.Errorf("no %s in\n%s", want, got)
 	}
@@ -66,8 +66,9 @@ func TestCallerDisconnects(t *testing.T) {
 // even if its connection is open.
 func TestAPIServerHasTimedOut(t *testing.T) {
 	e := endless{make(chan struct{})}
-	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Log: logr.Discard()})
 	x := handler.newExchange()
+	x.selectRuleset("abc", "")
 	x.converter, x.began, x.in = e, x.began-callTimeout, append(x.in[:0], v1Review(twoObjects)...)
 	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.converted != 0 {
 		t.Errorf("%d objects: %v, failure %v", x.converted, refused, failureTypes[x.failure])
@@ -81,7 +82,7 @@ func TestAPIServerHasTimedOut(t *testing.T) {
 func TestOverBudget(t *testing.T) {
 	handler := NewHandler(only(outcomeFunc(func(string) (conversion.Outcome, error) {
 		return conversion.Outcome{From: "v1beta1"}, &conversion.BudgetError{Field: ".spec.share", Cost: 11, Limit: 10}
-	})), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	})), HandlerOptions{Log: logr.Discard()})
 	answer := post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","metadata":{"name":"large"}}]}`))
 	for _, want := range []string{`"Failure"`, "large cannot be converted from v1beta1 to v1: its cel rules cost 11 with that of .spec.share, and all for one object may cost 10"} {
 		if !strings.Contains(answer.Body.String(), want) {

@@ -81,10 +81,9 @@ var admissionResults = []admissionResult{admitted, refusedTruncated, refusedTooL
 // admit answers an AdmissionReview.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
 	x := h.newExchange()
-	h.metrics.inFlight.Inc()
 	defer x.release()
 	answer, result, refused := x.admit(r, hash)
-	h.metrics.admissions[result].Inc()
+	x.kind.metrics.admissions[result].Inc()
 	if refused != nil {
 		x.failure = refused.failure
 		refuse(w, refused)
@@ -94,13 +93,16 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
 }
 
 func (x *exchange) admit(r *http.Request, hash string) (answer *admissionv1.AdmissionReview, result admissionResult, refused *refusal) {
-	x.agent = r.UserAgent()
-	if refused := x.selectRuleset(hash); refused != nil {
+	if refused := x.selectRuleset(hash, r.UserAgent()); refused != nil {
 		return nil, admissionFailed, refused
 	}
 	if refused := x.readBody(r); refused != nil {
 		return nil, admissionFailed, refused
 	}
+	if refused := x.beginWork(r.Context()); refused != nil {
+		return nil, admissionFailed, refused
+	}
+	defer x.endWork()
 	review, err := readAdmission(x.in)
 	if err != nil {
 		return nil, admissionFailed, &refusal{http.StatusBadRequest, failureInvalidReview, fmt.Sprintf("not a usable AdmissionReview: %s", err)}
@@ -130,7 +132,7 @@ func readAdmission(body []byte) (*admissionReview, error) {
 func (x *exchange) decide(ctx context.Context, request *admissionRequest) (result admissionResult, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			x.handler.options.Log.Error(fmt.Errorf("panic: %v", cause), "Admission panicked", "stack", string(debug.Stack()))
+			x.log().Error(fmt.Errorf("panic: %v", cause), "Admission panicked", "stack", string(debug.Stack()))
 			// A converter that panicked may still use the buffers.
 			x.failure, result, err = failurePanic, admissionFailed, errPanic
 		}
@@ -147,7 +149,7 @@ func (x *exchange) decide(ctx context.Context, request *admissionRequest) (resul
 	case errors.Is(err, conversion.ErrStopped) || x.abandoned():
 		return admissionFailed, errAbandoned
 	}
-	x.handler.options.Log.V(1).Info("Write refused", "error", err.Error())
+	x.log().V(1).Info("Write refused", "error", err.Error())
 	if _, truncated := errors.AsType[*conversion.TruncatedError](err); truncated {
 		return refusedTruncated, err
 	}

@@ -50,7 +50,7 @@ func admitting() *Handler {
 			panic("secret value")
 		}
 		return nil
-	})), HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", MaxBodyBytes: 10000, Log: logr.Discard()})
+	})), HandlerOptions{MaxBodyBytes: 10000, Log: logr.Discard()})
 }
 
 func admissionOf(object string) string {

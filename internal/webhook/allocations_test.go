@@ -15,12 +15,13 @@ func TestNoMemoryPerObject(t *testing.T) {
 	for _, count := range []int{1, 50} {
 		body := sampleReview(count)
 		x := handler.newExchange()
+		x.selectRuleset("abc", "")
 		allocations := testing.AllocsPerRun(200, func() {
-			*x = exchange{handler: handler, served: x.served, converter: x.served.rulesets["abc"].Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
+			*x = exchange{handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.converted != count {
 				t.Fatalf("%d objects: %v, %v", x.converted, refused, x.cause)
 			}
-			handler.metrics.request(x)
+			x.kind.metrics.request(x)
 		})
 		if allocations != 0 {
 			t.Errorf("%d objects: %v allocations", count, allocations)

@@ -127,43 +127,44 @@ func TestAPIServerShowsFailures(t *testing.T) {
 	cases := map[string]struct {
 		object  unstructured.Unstructured
 		options HandlerOptions
+		group   string
 		want    string
 	}{
 		"failure": {
-			object:  cronTab("v1beta1", "bad"),
-			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`,
+			object: cronTab("v1beta1", "bad"),
+			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`,
 		},
 		"panic": {
-			object:  cronTab("v1beta1", "panic"),
-			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted from v1beta1 to v1: internal error of the converter, its cause is in the log of the converter pod`,
+			object: cronTab("v1beta1", "panic"),
+			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted from v1beta1 to v1: internal error of the converter, its cause is in the log of the converter pod`,
 		},
 		"another converter's Service": {
-			object:  cronTab("v1beta1", "one"),
-			options: HandlerOptions{Group: "example.org"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
+			object: cronTab("v1beta1", "one"),
+			group:  "example.org",
+			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
 		},
 		"preserved data without room": {
-			object:  cronTab("v1beta1", "overflow"),
-			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
+			object: cronTab("v1beta1", "overflow"),
+			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
 		},
 		"a version that the rules do not have": {
-			object:  cronTab("v3", "one"),
-			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v3, Kind=CronTab failed: default/one cannot be converted from v3 to v1: unknown version`,
+			object: cronTab("v3", "one"),
+			want:   `conversion webhook for example.com/v3, Kind=CronTab failed: default/one cannot be converted from v3 to v1: unknown version`,
 		},
 		"large object": {
 			object:  cronTab("v1beta1", "one"),
-			options: HandlerOptions{Group: "example.com", MaxBodyBytes: 10},
+			options: HandlerOptions{MaxBodyBytes: 10},
 			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: the review is larger than the 10 bytes that the converter accepts`,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.options.Log = logr.Discard()
-			handler := NewHandler(only(convertFunc(rename)), tc.options)
+			rulesets := only(convertFunc(rename))
+			if tc.group != "" {
+				rulesets[0].Group = tc.group
+			}
+			handler := NewHandler(rulesets, tc.options)
 			_, err := apiServer(t, handler, "v1").ConvertToVersion(&tc.object, schema.GroupVersion{Group: "example.com", Version: "v1"})
 			if diff := cmp.Diff(tc.want, text(err)); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
@@ -174,9 +175,10 @@ func TestAPIServerShowsFailures(t *testing.T) {
 
 // TestAPIServerRetriesBusyConverter checks that an API server follows Retry-After.
 func TestAPIServerRetriesBusyConverter(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 1, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 1, Log: logr.Discard()})
 	handler.limiters.first.maxWait = 0
-	held, err := handler.limiters.first.acquire(t.Context(), 1)
+	other := new(share)
+	held, err := handler.limiters.first.acquire(t.Context(), other, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,7 @@ func TestAPIServerRetriesBusyConverter(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, r)
 		if statuses = append(statuses, recorder.Code); len(statuses) == 1 {
-			handler.limiters.first.release(held)
+			handler.limiters.first.release(other, held)
 		}
 		maps.Copy(w.Header(), recorder.Header())
 		w.WriteHeader(recorder.Code)

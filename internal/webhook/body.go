@@ -34,7 +34,7 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 		limit = r.ContentLength
 	}
 	room := min(limit, firstBytes)
-	if refused := x.reserve(r.Context(), x.handler.limiters.first, room); refused != nil {
+	if refused := x.reserve(r.Context(), x.handler.limiters.first, &x.kind.held.first, room); refused != nil {
 		return refused
 	}
 	for {
@@ -50,7 +50,7 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 		case int64(len(x.in)) > limit:
 			return tooLarge(limit)
 		case int64(len(x.in)) > room:
-			if refused := x.reserve(r.Context(), x.handler.limiters.second, limit-room); refused != nil {
+			if refused := x.reserve(r.Context(), x.handler.limiters.second, &x.kind.held.second, limit-room); refused != nil {
 				return refused
 			}
 			room = limit
@@ -76,17 +76,18 @@ func checkHeaders(header http.Header) *refusal {
 
 // reserve waits at a limiter until there is memory for that many bytes of the body, and for as many
 // of the answer.
-func (x *exchange) reserve(ctx context.Context, l *limiter, bytes int64) *refusal {
-	held, err := l.acquire(ctx, memoryPerByte*bytes)
+func (x *exchange) reserve(ctx context.Context, l *limiter, kind *share, bytes int64) *refusal {
+	held, err := l.acquire(ctx, kind, memoryPerByte*bytes)
 	switch {
 	case err == nil:
-		x.reservations = append(x.reservations, reservation{l, held})
+		x.reservations = append(x.reservations, reservation{l, kind, held})
 		return nil
 	case ctx.Err() != nil:
 		return &refusal{http.StatusRequestTimeout, failureCanceled, errAbandoned.Error()}
 	}
+	_, most := x.handler.limiters.bytes(&x.kind.held)
 	return &refusal{http.StatusTooManyRequests, failureOverloaded,
-		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", x.handler.limiters.limit())}
+		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", most)}
 }
 
 func unsupported(format, value string) *refusal {

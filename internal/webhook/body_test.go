@@ -52,7 +52,7 @@ func TestReadBody(t *testing.T) {
 			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
 			for i, limiter := range []*limiter{handler.limiters.first, handler.limiters.second} {
 				limiter.maxWait = 0
-				if _, err := limiter.acquire(t.Context(), tc.others[i]); err != nil {
+				if _, err := limiter.acquire(t.Context(), new(share), tc.others[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -71,20 +71,20 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			others := tc.others[0] + tc.others[1]
-			wantEqual(t, "held", tc.held, handler.limiters.used()-others)
+			wantEqual(t, "held", tc.held, usedBytes(handler)-others)
 			x.release()
-			wantEqual(t, "held in the end", 0, handler.limiters.used()-others)
+			wantEqual(t, "held in the end", 0, usedBytes(handler)-others)
 		})
 	}
 }
 
 func TestBusyConverter(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
 	handler.limiters.first.maxWait = 0
-	if _, err := handler.limiters.first.acquire(t.Context(), 10); err != nil {
+	if _, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10); err != nil {
 		t.Fatal(err)
 	}
-	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd=""} 5`) {
+	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd="crontabs.example.com"} 5`) {
 		t.Errorf("the bytes in flight are not shown: %s", scraped)
 	}
 	recorder := post(handler, v1Review(`{}`))
@@ -95,8 +95,8 @@ func TestBusyConverter(t *testing.T) {
 }
 
 func TestCallerDisconnectsWhileWaiting(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
-	if _, err := handler.limiters.first.acquire(t.Context(), 10); err != nil {
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
+	if _, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +115,7 @@ func TestCallerDisconnectsBetweenObjects(t *testing.T) {
 			cancel()
 		}
 		return rename(dst, object, toVersion)
-	})), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	})), HandlerOptions{Log: logr.Discard()})
 	object := `{"apiVersion":"example.com/v1beta1"}`
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[` + strings.Repeat(object+",", 9) + object + `]}`)
 	recorder := httptest.NewRecorder()

@@ -14,7 +14,7 @@ import (
 // TestConversionProbe checks that a pod converts ConversionProbes besides its own kind, and marks
 // them with the hash of the ruleset.
 func TestConversionProbe(t *testing.T) {
-	handler := NewHandler([]Ruleset{labelled("abc")}, HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
+	handler := NewHandler([]Ruleset{labelled("abc")}, HandlerOptions{Log: logr.Discard()})
 	const (
 		object = `{"apiVersion":"probe.conversion-operator.io/v1","kind":"ConversionProbe","metadata":{"name":"a","uid":"1"},"spec":{"number":9007199254740993}}`
 		failed = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":"%"}}}`

@@ -39,9 +39,13 @@ type exchange struct {
 	handler *Handler
 	// served are the rulesets at the start of the call.
 	served *served
-	// ruleset is the hash in the path, and converter that of the ruleset.
-	ruleset   string
+	// ruleset is the one in the path, or nil if the pod does not have it; kind is its kind, and
+	// converter its converter.
+	ruleset   *servedRuleset
+	kind      *kind
 	converter Converter
+	// working reports whether the call holds a processor.
+	working bool
 	// agent is the User-Agent of the caller.
 	agent string
 	// ctx is the context of the call, and began its start by clock.
@@ -73,6 +77,7 @@ type exchange struct {
 // reservation is memory that a limiter has granted.
 type reservation struct {
 	limiter *limiter
+	kind    *share
 	bytes   int64
 }
 
@@ -91,6 +96,7 @@ var programBegan = time.Now()
 func (h *Handler) newExchange() *exchange {
 	x := exchanges.Get().(*exchange)
 	x.handler, x.served, x.began = h, h.served.Load(), clock()
+	x.kind = x.served.other
 	return x
 }
 
@@ -99,9 +105,9 @@ func (x *exchange) abandoned() bool { return x.ctx.Err() != nil || clock()-x.beg
 
 func (x *exchange) release() {
 	for _, r := range x.reservations {
-		r.limiter.release(r.bytes)
+		r.limiter.release(r.kind, r.bytes)
 	}
-	x.handler.metrics.inFlight.Dec()
+	x.kind.inFlight.Add(-1)
 	// A converter that panicked may still use the buffers.
 	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
 		return
@@ -114,11 +120,9 @@ func (x *exchange) release() {
 // not a review gets an HTTP error.
 func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 	x := h.newExchange()
-	h.metrics.inFlight.Inc()
 	defer x.release()
 
-	x.agent = r.UserAgent()
-	refused := x.selectRuleset(hash)
+	refused := x.selectRuleset(hash, r.UserAgent())
 	if refused == nil {
 		refused = x.readBody(r)
 	}
@@ -131,29 +135,35 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 		x.failure = refused.failure
 		refuse(w, refused)
 	}
-	h.metrics.request(x)
+	x.kind.metrics.request(x)
 }
 
 // selectRuleset selects the ruleset in the path. A pod that is about to end or to be replaced may
 // lack a ruleset that other pods have, so the API server is told to retry.
-func (x *exchange) selectRuleset(hash string) *refusal {
-	x.ruleset = hash
-	if ruleset := x.served.rulesets[hash]; ruleset != nil {
-		x.converter = ruleset.Converter
-		if !strings.HasPrefix(x.agent, ProbeAgent) {
-			ruleset.requested.Store(int64(x.began))
-		}
-		return nil
+func (x *exchange) selectRuleset(hash, agent string) *refusal {
+	x.agent, x.ruleset = agent, x.served.rulesets[hash]
+	if x.ruleset != nil {
+		x.kind, x.converter = x.ruleset.kind, x.ruleset.Converter
 	}
-	return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
-		"this converter pod does not have the rules %q, it has %s: see the conditions of the ConversionPolicy %s",
-		hash, strings.Join(x.served.hashes, " and "), x.handler.options.CRD)}
+	x.kind.inFlight.Add(1)
+	if x.ruleset == nil {
+		return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
+			"this converter pod does not have the rules %q: see the conditions of the ConversionPolicy of this kind", hash)}
+	}
+	if !strings.HasPrefix(agent, ProbeAgent) {
+		x.ruleset.requested.Store(int64(x.began))
+	}
+	return nil
 }
 
 // respond parses the review in x.in and writes the answer to x.out. It also answers after a panic,
 // so that the answer has the uid: without it, the API server would report a mismatch of uids
 // instead of the failure.
 func (x *exchange) respond(ctx context.Context) (refused *refusal) {
+	if refused := x.beginWork(ctx); refused != nil {
+		return refused
+	}
+	defer x.endWork()
 	defer func() {
 		if cause := recover(); cause != nil {
 			refused = x.panicked(cause)
@@ -176,7 +186,7 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 func (x *exchange) beginAnswer() bool {
 	x.headWritten = true
 	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/headroomDivisor), &x.review)
-	x.target = x.served.targets[string(x.review.desired)]
+	x.target = x.ruleset.targets[string(x.review.desired)]
 	if x.target != nil {
 		return true
 	}
@@ -184,13 +194,13 @@ func (x *exchange) beginAnswer() bool {
 		x.answerProbe()
 		return true
 	}
-	version, err := x.review.target(x.handler.options.Group)
+	version, err := x.review.target(x.kind.group)
 	if err != nil {
 		x.fail(failureInvalidReview, err)
 		return false
 	}
 	// The converter reports versions that it does not know.
-	x.target = x.handler.metrics.unknownTarget(version)
+	x.target = x.kind.metrics.unknownTarget(version)
 	return true
 }
 
@@ -201,15 +211,14 @@ func (x *exchange) fail(failure failure, cause error) {
 }
 
 func (x *exchange) answerFailure() {
-	h := x.handler
-	h.options.Log.V(h.logSampler.level(time.Now())).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
+	x.log().V(x.kind.logSampler.level(time.Now())).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
 		"converted", x.converted, "error", x.cause.Error())
 	x.out = appendFailure(appendHead(x.out[:0], &x.review), x.cause.Error())
 }
 
 // panicked turns a panic into a failure, or into a refusal if the review has no uid yet.
 func (x *exchange) panicked(cause any) *refusal {
-	x.handler.options.Log.Error(fmt.Errorf("panic: %v", cause), "Converter panicked",
+	x.log().Error(fmt.Errorf("panic: %v", cause), "Converter panicked",
 		"uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired), "stack", string(debug.Stack()))
 	if x.target == nil {
 		return &refusal{http.StatusInternalServerError, failurePanic, errPanic.Error()}

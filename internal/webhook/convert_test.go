@@ -69,11 +69,11 @@ const testPath = ConvertPath + "/abc"
 
 // only returns the ruleset of tests.
 func only(converter Converter, pairs ...[2]string) []Ruleset {
-	return []Ruleset{{Hash: "abc", Pairs: pairs, Converter: converter}}
+	return []Ruleset{{CRD: crontabs, Group: "example.com", Kind: "CronTab", Hash: "abc", Pairs: pairs, Converter: converter}}
 }
 
 func newTestHandler() *Handler {
-	return NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	return NewHandler(only(convertFunc(rename)), HandlerOptions{Log: logr.Discard()})
 }
 
 // post sends a body to testPath like an API server.
@@ -215,7 +215,7 @@ func TestConvertRefuses(t *testing.T) {
 		"large, of no length":   {body: valid + strings.Repeat(" ", 1000), headers: map[string]string{"Transfer-Encoding": "chunked"}, want: status(413, "the review is larger than the 1000 bytes that the converter accepts")},
 		"shorter than promised": {body: valid, headers: map[string]string{"Content-Length": "999"}, want: status(400, "the body ends before its Content-Length")},
 	}
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBodyBytes: 1000, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 1000, Log: logr.Discard()})
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()
@@ -270,13 +270,13 @@ func status(code int32, message string) metav1.Status {
 func TestFailuresAreLogged(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: log})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: log})
 
 	post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"panic"}}]}`))
 
 	want := []string{
-		`"msg"="Converter panicked" "error"="panic: secret value" "uid"="u" "desiredAPIVersion"="example.com/v1" "stack"=`,
-		`"level"=0 "msg"="Conversion failed" "uid"="u" "desiredAPIVersion"="example.com/v1" "converted"=0 "error"="panic cannot be converted to v1`,
+		`"msg"="Converter panicked" "error"="panic: secret value" "policy"="crontabs.example.com" "kind"="CronTab" "uid"="u" "desiredAPIVersion"="example.com/v1" "stack"=`,
+		`"level"=0 "msg"="Conversion failed" "policy"="crontabs.example.com" "kind"="CronTab" "uid"="u" "desiredAPIVersion"="example.com/v1" "converted"=0 "error"="panic cannot be converted to v1`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("got %d lines, want %d: %q", len(lines), len(want), lines)

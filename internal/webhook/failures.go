@@ -5,6 +5,7 @@ package webhook
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ const (
 )
 
 const (
-	// maxFailures bounds the number of entries. A policy with three versions has 6 pairs, and most
+	// maxFailures bounds the number of entries of a kind. A policy with three versions has 6 pairs, and most
 	// pairs fail for one cause.
 	maxFailures = 64
 	// maxFailureMessage bounds a message, in bytes.
@@ -45,7 +46,7 @@ type Failures struct {
 	Now time.Time `json:"now"`
 	// Since is when the pod started to count.
 	Since time.Time `json:"since"`
-	// Failures are sorted by ruleset, versions and cause.
+	// Failures are sorted by CustomResourceDefinition, ruleset, versions and cause.
 	Failures []Failure `json:"failures"`
 	// Oversized are objects that were returned in a truncated form, sorted.
 	Oversized []Oversized `json:"oversized,omitempty"`
@@ -53,6 +54,8 @@ type Failures struct {
 
 // Failure summarizes the failed conversions of one ruleset, pair of versions, and cause.
 type Failure struct {
+	// CRD is the name of the CustomResourceDefinition of the ruleset.
+	CRD string `json:"crd"`
 	// Ruleset is the hash of the ruleset that the API server requested.
 	Ruleset string `json:"ruleset"`
 	// From and To are versions of the ruleset, or both "other" if either is not: callers cannot
@@ -82,10 +85,10 @@ type failureEntry struct {
 	exampleLast time.Time
 }
 
-// failureLog remembers failed conversions. Successful conversions do not use it.
+// failureLog remembers failed conversions of one kind. Successful conversions do not use it.
 type failureLog struct {
-	now   func() time.Time
-	since time.Time
+	crd string
+	now func() time.Time
 
 	mu      sync.Mutex
 	entries map[failureKey]*failureEntry
@@ -93,8 +96,8 @@ type failureLog struct {
 	oversized map[oversizedKey]Oversized
 }
 
-func newFailureLog(now func() time.Time) *failureLog {
-	return &failureLog{now: now, since: now(), entries: map[failureKey]*failureEntry{}, oversized: map[oversizedKey]Oversized{}}
+func newFailureLog(crd string, now func() time.Time) *failureLog {
+	return &failureLog{crd: crd, now: now, entries: map[failureKey]*failureEntry{}, oversized: map[oversizedKey]Oversized{}}
 }
 
 // add counts the failed conversion of an object.
@@ -105,7 +108,7 @@ func (l *failureLog) add(key failureKey, object, message string) {
 	entry := l.entries[key]
 	if entry == nil {
 		l.evictOldest()
-		entry = &failureEntry{Failure: Failure{Ruleset: key.ruleset, From: key.from, To: key.to, Cause: key.cause, First: now}}
+		entry = &failureEntry{Failure: Failure{CRD: l.crd, Ruleset: key.ruleset, From: key.from, To: key.to, Cause: key.cause, First: now}}
 		l.entries[key] = entry
 	}
 	entry.Count++
@@ -129,18 +132,30 @@ func (l *failureLog) evictOldest() {
 	delete(l.entries, oldest)
 }
 
-// read returns all entries.
-func (l *failureLog) read() Failures {
+// readFailures returns all entries of one CustomResourceDefinition, or of all if crd is empty.
+func (h *Handler) readFailures(crd string) Failures {
+	answer := Failures{Now: time.Now(), Since: h.since, Failures: []Failure{}}
+	kinds := h.served.Load().kinds
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if crd == "" || crd == name {
+			kinds[name].failures.appendTo(&answer)
+		}
+	}
+	return answer
+}
+
+// appendTo appends all entries, sorted.
+func (l *failureLog) appendTo(answer *Failures) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	answer := Failures{Now: l.now(), Since: l.since, Failures: []Failure{}, Oversized: l.listOversized()}
+	first := len(answer.Failures)
 	for _, entry := range l.entries {
 		answer.Failures = append(answer.Failures, entry.Failure)
 	}
-	slices.SortFunc(answer.Failures, func(a, b Failure) int {
+	slices.SortFunc(answer.Failures[first:], func(a, b Failure) int {
 		return cmp.Or(cmp.Compare(a.Ruleset, b.Ruleset), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Cause, b.Cause))
 	})
-	return answer
+	answer.Oversized = append(answer.Oversized, l.listOversized()...)
 }
 
 // recordFailure records that an object could not be converted in production. It ignores probes of
@@ -152,11 +167,11 @@ func (x *exchange) recordFailure(pair *pair, failure failure, object string, cau
 	case failure == failureCanceled && clock()-x.began < slowAfter:
 		return
 	}
-	key := failureKey{x.ruleset, pair.from, x.target.version, causeOf[failure]}
+	key := failureKey{x.ruleset.Hash, pair.from, x.target.version, causeOf[failure]}
 	if pair == x.target.unknown {
 		key.to = otherVersion
 	}
-	x.handler.failures.add(key, validName(object), truncate(cause.Error()))
+	x.kind.failures.add(key, validName(object), truncate(cause.Error()))
 }
 
 // validName returns name if objects can have such a name, or an empty string: the request may

@@ -23,6 +23,10 @@ import (
 // FailuresPath answers a GET with Failures, to callers that have a token of FailuresToken.
 const FailuresPath = "/failures"
 
+// FailuresCRD is the query parameter that limits an answer at FailuresPath to one
+// CustomResourceDefinition, by its name.
+const FailuresCRD = "crd"
+
 // ProbeAgent is the prefix of the User-Agent of the operator's own requests. Their failures are not
 // failures in production.
 const ProbeAgent = "conversion-operator-probe"
@@ -60,7 +64,7 @@ func (h *Handler) listFailures(w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusForbidden, textContent, []byte(err.Error()+"\n"))
 		return
 	}
-	writeJSON(w, http.StatusOK, h.failures.read())
+	writeJSON(w, http.StatusOK, h.readFailures(r.URL.Query().Get(FailuresCRD)))
 }
 
 var errNotManager = errors.New("only the manager of conversion-operator may read which objects failed: read status.conversionFailures of the ConversionPolicy")

@@ -46,14 +46,14 @@ func TestFailuresAreRecorded(t *testing.T) {
 	sendReview(handler, agent, "example.com/v1", named("e\x1b[31m", "overflow"))
 
 	want := []Failure{
-		{Ruleset: "abc", From: "other", To: "other", Cause: conversion.CauseOther, Count: 1, Object: "default/d", Message: "bad"},
-		{Ruleset: "abc", From: "other", To: "other", Cause: conversion.CauseWrongKind, Count: 1, Message: "it is not a JSON object"},
-		{Ruleset: "abc", From: "v1beta1", To: "v1", Cause: conversion.CauseAnnotationsTooLarge, Count: 2, Object: "default/big"},
-		{Ruleset: "abc", From: "v1beta1", To: "v1", Cause: conversion.CauseOther, Count: 2, Object: "default/a", Message: "bad"},
-		{Ruleset: "abc", From: "v1beta1", To: "v1", Cause: CausePanic, Count: 1, Object: "default/c", Message: errPanic.Error()},
+		{CRD: crontabs, Ruleset: "abc", From: "other", To: "other", Cause: conversion.CauseOther, Count: 1, Object: "default/d", Message: "bad"},
+		{CRD: crontabs, Ruleset: "abc", From: "other", To: "other", Cause: conversion.CauseWrongKind, Count: 1, Message: "it is not a JSON object"},
+		{CRD: crontabs, Ruleset: "abc", From: "v1beta1", To: "v1", Cause: conversion.CauseAnnotationsTooLarge, Count: 2, Object: "default/big"},
+		{CRD: crontabs, Ruleset: "abc", From: "v1beta1", To: "v1", Cause: conversion.CauseOther, Count: 2, Object: "default/a", Message: "bad"},
+		{CRD: crontabs, Ruleset: "abc", From: "v1beta1", To: "v1", Cause: CausePanic, Count: 1, Object: "default/c", Message: errPanic.Error()},
 	}
 	ignored := cmpopts.IgnoreFields(Failure{}, "First", "Last")
-	got := handler.failures.read().Failures
+	got := handler.readFailures("").Failures
 	for i := range got {
 		if got[i].Cause == conversion.CauseAnnotationsTooLarge {
 			got[i].Message = ""
@@ -73,14 +73,14 @@ func TestProbesAreNotRecorded(t *testing.T) {
 	handler := newMeasured()
 	sendReview(handler, ProbeAgent+"/v1", "example.com/v1", named("a", "bad"))
 	sendReview(handler, "", ProbeGroup+"/v1", named("a", "bad"))
-	x := &exchange{handler: handler, target: &target{version: "v1", unknown: &pair{}}, began: clock()}
+	x := &exchange{handler: handler, kind: handler.served.Load().other, ruleset: handler.served.Load().rulesets["abc"], target: &target{version: "v1", unknown: &pair{}}, began: clock()}
 	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
-	if got := handler.failures.read().Failures; len(got) != 0 {
+	if got := handler.readFailures("").Failures; len(got) != 0 {
 		t.Errorf("failures: %+v", got)
 	}
 	x.began -= slowAfter
 	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
-	if got := handler.failures.read().Failures; len(got) != 1 || got[0].Cause != CauseTooSlow {
+	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].Cause != CauseTooSlow {
 		t.Errorf("failures: %+v", got)
 	}
 }
@@ -88,12 +88,13 @@ func TestProbesAreNotRecorded(t *testing.T) {
 // TestFailuresAreBounded checks the bound for arbitrary requests.
 func TestFailuresAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
-	log := newFailureLog(func() time.Time { now = now.Add(time.Second); return now })
+	log := newFailureLog(crontabs, func() time.Time { now = now.Add(time.Second); return now })
 	for i := range 3 * maxFailures {
 		log.add(failureKey{from: fmt.Sprint(i)}, "a", "b")
 		log.add(failureKey{from: "again"}, "a", "b")
 	}
-	got := log.read()
+	var got Failures
+	log.appendTo(&got)
 	if len(got.Failures) != maxFailures {
 		t.Errorf("%d failures are remembered, want %d", len(got.Failures), maxFailures)
 	}
@@ -109,11 +110,13 @@ func TestFailuresAreBounded(t *testing.T) {
 // replaced afterwards.
 func TestExampleIsStable(t *testing.T) {
 	now := time.Unix(0, 0)
-	log := newFailureLog(func() time.Time { return now })
+	log := newFailureLog(crontabs, func() time.Time { return now })
 	example := func(object string, later time.Duration) string {
 		now = now.Add(later)
 		log.add(failureKey{}, object, "of "+object)
-		return log.read().Failures[0].Object
+		var got Failures
+		log.appendTo(&got)
+		return got.Failures[0].Object
 	}
 	for i, step := range []struct {
 		object string

@@ -69,15 +69,15 @@ type follower struct {
 	now      time.Time
 }
 
-func newFollower(t *testing.T, files map[string][]byte) *follower {
+func newFollower(t *testing.T, shared bool, files map[string][]byte) *follower {
 	t.Helper()
 	f := &follower{mounted: &mounted{t: t, directory: t.TempDir()}, now: time.Now()}
 	f.update(files)
 	var err error
-	f.rulesets, err = OpenRulesets(f.directory, logr.Discard())
+	f.rulesets, err = OpenRulesets(f.directory, logr.Discard(), shared)
 	expect.NoError(t, err)
 	f.rulesets.now = func() time.Time { return f.now }
-	f.handler = NewHandler(f.rulesets.Rulesets(), HandlerOptions{CRD: f.rulesets.CRD, Group: f.rulesets.Group, Log: logr.Discard()})
+	f.handler = NewHandler(f.rulesets.Rulesets(), HandlerOptions{Log: logr.Discard()})
 	return f
 }
 
@@ -99,7 +99,7 @@ func TestRulesetsAreFollowed(t *testing.T) {
 	before, storedBefore := ruleset(t, crontabs, "v1", "v1beta1")
 	after, storedAfter := ruleset(t, crontabs, "v1", "v1beta1", "v1alpha1")
 	key := func(hash string) string { return conversion.StoredName("crontabs", hash) }
-	f := newFollower(t, map[string][]byte{key(before): storedBefore, "notes.txt": []byte("no ruleset")})
+	f := newFollower(t, false, map[string][]byte{key(before): storedBefore, "notes.txt": []byte("no ruleset")})
 	f.serves("at first", before)
 
 	f.update(map[string][]byte{key(before): storedBefore, key(after): storedAfter})
@@ -129,7 +129,7 @@ func TestDamagedRulesetIsRefused(t *testing.T) {
 	other, storedOther := ruleset(t, crontabs, "v2", "v1")
 	foreign, storedForeign := ruleset(t, "jobs.example.com", "v1", "v1beta1")
 	key := func(hash string) string { return conversion.StoredName("crontabs", hash) }
-	f := newFollower(t, map[string][]byte{key(good): stored})
+	f := newFollower(t, false, map[string][]byte{key(good): stored})
 
 	f.update(map[string][]byte{key(good): stored, key(other): stored, key(foreign): storedForeign, key("0123456789abcdef"): []byte("no gzip")})
 	f.serves("with damaged rulesets", good)

@@ -6,8 +6,8 @@ package webhook
 import (
 	"cmp"
 	"crypto/tls"
-	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -61,6 +61,10 @@ type Converter interface {
 // Ruleset is one set of compiled rules. While rules change, a pod also serves the previous ruleset:
 // API servers request it until they see the change.
 type Ruleset struct {
+	// CRD is the name of the CustomResourceDefinition that the ruleset is for.
+	CRD string
+	// Group and Kind are those of its objects. Reviews of other groups are rejected.
+	Group, Kind string
 	// Hash identifies the ruleset in the path of a call.
 	Hash string
 	// Pairs are the ordered pairs of versions, from and to, that the ruleset converts. Metrics have
@@ -80,10 +84,6 @@ type Rulesets struct {
 
 // HandlerOptions configures a Handler.
 type HandlerOptions struct {
-	// CRD is the name of the CustomResourceDefinition, for metrics.
-	CRD string
-	// Group is the API group of the converted kind. Reviews of other groups are rejected.
-	Group string
 	// BuildVersion is reported in metrics.
 	BuildVersion string
 	// MaxBodyBytes bounds the body of a review, in bytes. Larger bodies get status 413. Zero means
@@ -102,14 +102,16 @@ type HandlerOptions struct {
 // about the pod. A new Handler is ready.
 type Handler struct {
 	// served are the current rulesets.
-	served     atomic.Pointer[served]
-	options    HandlerOptions
-	limiters   *limiters
-	metrics    *metrics
-	mux        *http.ServeMux
-	draining   atomic.Bool
-	logSampler logSampler
-	failures   *failureLog
+	served   atomic.Pointer[served]
+	options  HandlerOptions
+	limiters *limiters
+	metrics  *metrics
+	mux      *http.ServeMux
+	draining atomic.Bool
+	// since is when the handler began to count.
+	since time.Time
+	// nameless is the kind of calls that name no known ruleset, while several kinds are served.
+	nameless *kind
 	// certificate returns the serving certificate. If it is nil, the failures cannot be read.
 	certificate func() (*tls.Certificate, error)
 }
@@ -121,13 +123,19 @@ type served struct {
 	hashes   []string
 	// failed is why other rulesets are not served, by hash.
 	failed map[string]string
-	// targets are the versions of all rulesets, by group and version.
-	targets map[string]*target
+	// kinds are by the name of their CustomResourceDefinition.
+	kinds map[string]*kind
+	// other is for calls that name no known ruleset: the only kind, or one without a name.
+	other *kind
 }
 
-// servedRuleset is a ruleset, and when an API server last requested it, by clock.
+// servedRuleset is a ruleset of a kind.
 type servedRuleset struct {
 	Ruleset
+	kind *kind
+	// targets are the versions of all rulesets of the kind, by group and version.
+	targets map[string]*target
+	// requested is when an API server last requested the ruleset, by clock.
 	requested atomic.Int64
 }
 
@@ -135,9 +143,9 @@ type servedRuleset struct {
 func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight), mux: http.NewServeMux(),
-		failures: newFailureLog(time.Now)}
-	h.metrics = newMetrics(&h.options, h.limiters)
+	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now()}
+	h.metrics = newMetrics(h)
+	h.served.Store(&served{})
 	h.serve(rulesets, nil)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("ruleset")) })
 	h.mux.HandleFunc("POST "+AdmitPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.admit(w, r, r.PathValue("ruleset")) })
@@ -154,20 +162,50 @@ func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 // serve makes the handler serve these rulesets and no others. Calls in flight continue with the
 // rulesets that they began with. failed is why other rulesets are not served.
 func (h *Handler) serve(rulesets []Ruleset, failed map[string]string) {
-	next := &served{rulesets: map[string]*servedRuleset{}, failed: failed, targets: h.metrics.targetsOf(h.options.Group, rulesets)}
+	now := h.served.Load()
+	next := &served{rulesets: map[string]*servedRuleset{}, hashes: []string{}, failed: failed, kinds: map[string]*kind{}}
+	targets := map[*kind]map[string]*target{}
 	for _, ruleset := range rulesets {
-		next.rulesets[ruleset.Hash] = &servedRuleset{Ruleset: ruleset}
+		kind := cmp.Or(next.kinds[ruleset.CRD], now.kinds[ruleset.CRD])
+		if kind == nil {
+			kind = h.newKind(ruleset)
+		}
+		next.kinds[ruleset.CRD] = kind
+		if targets[kind] == nil {
+			targets[kind] = map[string]*target{}
+		}
+		kind.metrics.addTargets(targets[kind], ruleset)
+		next.rulesets[ruleset.Hash] = &servedRuleset{Ruleset: ruleset, kind: kind, targets: targets[kind]}
 		next.rulesets[ruleset.Hash].requested.Store(int64(h.requestedAt(ruleset.Hash)))
+		next.hashes = append(next.hashes, ruleset.Hash)
+		next.other = kind
 	}
-	next.hashes = slices.Sorted(maps.Keys(next.rulesets))
-	h.metrics.serving(next.hashes)
+	slices.Sort(next.hashes)
+	h.endKinds(now, next)
 	h.served.Store(next)
+}
+
+// endKinds removes what the handler has of kinds that are no longer served, and determines which
+// kind other calls are of.
+func (h *Handler) endKinds(now, next *served) {
+	for crd := range now.kinds {
+		if next.kinds[crd] == nil {
+			h.metrics.remove(crd)
+		}
+	}
+	if len(next.kinds) != 1 {
+		if h.nameless == nil {
+			h.nameless = h.newKind(Ruleset{})
+		}
+		next.other = h.nameless
+	}
+	h.limiters.serveKinds(len(next.kinds))
 }
 
 // requestedAt is when an API server last requested a ruleset, by clock.
 func (h *Handler) requestedAt(hash string) time.Duration {
-	if now := h.served.Load(); now != nil && now.rulesets[hash] != nil {
-		return time.Duration(now.rulesets[hash].requested.Load())
+	if ruleset := h.served.Load().rulesets[hash]; ruleset != nil {
+		return time.Duration(ruleset.requested.Load())
 	}
 	return 0
 }

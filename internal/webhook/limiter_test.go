@@ -6,38 +6,42 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestLimiterWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(10)
-		held, err := l.acquire(t.Context(), 10)
+		l, kind := newLimiter(10, maxWait), share{}
+		held, err := l.acquire(t.Context(), &kind, 10)
 		wantEqual(t, "the first call holds", 10, held)
 		wantEqual(t, "error of the first call", nil, err)
 
 		var second int64
-		go func() { second, _ = l.acquire(t.Context(), 4) }()
+		go func() { second, _ = l.acquire(t.Context(), &kind, 4) }()
 		synctest.Wait()
 		wantEqual(t, "the second call holds, before there is room", 0, second)
 
-		l.release(held)
+		l.release(&kind, held)
 		synctest.Wait()
 		wantEqual(t, "the second call holds, with room", 4, second)
-		wantEqual(t, "used", 4, l.used.Load())
+		wantEqual(t, "used", 4, kind.used)
 	})
 }
 
 func TestLimiterStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(10)
-		if _, err := l.acquire(t.Context(), 10); err != nil {
+		l, kind := newLimiter(10, maxWait), share{}
+		if _, err := l.acquire(t.Context(), &kind, 10); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now() // synctest advances this clock while all goroutines wait
-		held, err := l.acquire(t.Context(), 1)
+		held, err := l.acquire(t.Context(), &kind, 1)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
@@ -46,34 +50,140 @@ func TestLimiterStopsWaiting(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		_, err = l.acquire(ctx, 1)
+		_, err = l.acquire(ctx, &kind, 1)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
 		wantEqual(t, "waited until the client went away", maxWait+time.Second, time.Since(began))
-		wantEqual(t, "used", 10, l.used.Load())
+		wantEqual(t, "used", 10, kind.used)
 	})
 }
 
 func TestLimiterAdmitsASingleLargeCall(t *testing.T) {
-	l := newLimiter(10)
-	held, err := l.acquire(t.Context(), 100)
+	l, kind := newLimiter(10, maxWait), share{}
+	held, err := l.acquire(t.Context(), &kind, 100)
 	wantEqual(t, "error of a call that is larger than the limit", nil, err)
 	wantEqual(t, "held by it", 10, held)
-	l.release(held)
-	wantEqual(t, "used", 0, l.used.Load())
+	l.release(&kind, held)
+	wantEqual(t, "used", 0, kind.used)
 }
 
 func TestLimitersShareTheLimit(t *testing.T) {
 	for _, limit := range []int64{1, 10, 11} {
-		l := newLimiters(limit)
-		wantEqual(t, "limit", limit, l.limit())
-		if _, err := l.first.acquire(t.Context(), limit); err != nil {
+		l, kind := newLimiters(limit, 2), shares{}
+		if _, err := l.first.acquire(t.Context(), &kind.first, limit); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.second.acquire(t.Context(), limit); err != nil {
+		if _, err := l.second.acquire(t.Context(), &kind.second, limit); err != nil {
 			t.Fatal(err)
 		}
-		wantEqual(t, "used", limit, l.used())
+		used, most := l.bytes(&kind)
+		wantEqual(t, "limit", limit, most)
+		wantEqual(t, "used", limit, used)
+	}
+}
+
+// usedBytes is the memory that all calls of a handler hold.
+func usedBytes(handler *Handler) (total int64) {
+	for _, l := range []*limiter{handler.limiters.first, handler.limiters.second} {
+		l.mu.Lock()
+		total += l.used
+		l.mu.Unlock()
+	}
+	return total
+}
+
+// TestLimiterIsFairToKinds: one kind floods, and the calls of others are admitted all the same.
+func TestLimiterIsFairToKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(4, maxWait)
+		l.serveKinds(3)
+		kinds := map[string]*share{"a": {}, "b": {}, "c": {}}
+		var admitted []string
+		call := func(kind string, amount int64) {
+			go func() {
+				if _, err := l.acquire(t.Context(), kinds[kind], amount); err != nil {
+					t.Error(err)
+				}
+				admitted = append(admitted, fmt.Sprint(kind, amount))
+			}()
+			synctest.Wait()
+		}
+		admits := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			slices.Sort(admitted)
+			if diff := cmp.Diff(want, admitted); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+			admitted = nil
+		}
+		for range 6 {
+			call("a", 1)
+		}
+		admits("a kind alone holds half", "a1", "a1")
+		call("b", 1)
+		call("b", 1)
+		admits("the other half is for others, ahead of those that wait", "b1", "b1")
+		call("b", 1)
+		call("c", 3)
+		call("c", 1)
+		l.release(kinds["a"], 1)
+		admits("kinds take turns: a was first", "a1")
+		l.release(kinds["b"], 1)
+		admits("b is next", "b1")
+		l.release(kinds["a"], 1)
+		l.release(kinds["a"], 1)
+		admits("nobody overtakes c, which needs more than is free")
+		l.release(kinds["b"], 1)
+		admits("c holds nothing, so it may take more than half", "c3")
+		l.release(kinds["c"], 3)
+		admits("with room for all but one", "a1", "a1", "c1")
+		l.release(kinds["a"], 2)
+		admits("the last one", "a1")
+	})
+}
+
+// TestLimiterForgetsWhoLeft: a call that no longer waits does not hold up others.
+func TestLimiterForgetsWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(4, maxWait)
+		l.serveKinds(2)
+		var a, b share
+		for range 2 {
+			_, _ = l.acquire(t.Context(), &a, 1)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		go func() { _, _ = l.acquire(ctx, &b, 3) }()
+		synctest.Wait()
+		admitted := false
+		go func() {
+			_, err := l.acquire(t.Context(), &b, 2)
+			admitted = err == nil
+		}()
+		synctest.Wait()
+		wantEqual(t, "admitted behind a larger call", false, admitted)
+		leave()
+		synctest.Wait()
+		wantEqual(t, "admitted when that has left", true, admitted)
+		l.release(&a, 2)
+		l.release(&b, 2)
+		wantEqual(t, "used", 0, l.used)
+		wantEqual(t, "waiting kinds", 0, len(l.waiting))
+	})
+}
+
+// TestLimiterWithOneKind: a kind that is alone may hold everything.
+func TestLimiterWithOneKind(t *testing.T) {
+	l, kind := newLimiter(4, 0), share{}
+	l.serveKinds(1)
+	for range 4 {
+		if _, err := l.acquire(t.Context(), &kind, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.serveKinds(2)
+	if _, err := l.acquire(t.Context(), &share{}, 1); err == nil {
+		t.Error("a call was admitted beyond the limit")
 	}
 }

@@ -6,7 +6,6 @@ package webhook
 import (
 	"net/http"
 	"runtime"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -88,29 +87,36 @@ var (
 	sizeBuckets = []float64{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10}
 )
 
-// metrics are the metrics of a converter pod. All series exist before a ruleset is served, and are
-// used by pointer, so counting needs no lookup and no memory.
+// metrics are the metrics of a converter pod. All series of a kind exist before a ruleset of it is
+// served, and are used by pointer, so counting needs no lookup and no memory.
 type metrics struct {
-	registry   *prometheus.Registry
+	registry *prometheus.Registry
+
+	requests, admissions, failed, dropped, truncated *prometheus.CounterVec
+	latency, converting, duration, size              *prometheus.HistogramVec
+	// vectors are all of them.
+	vectors []*prometheus.MetricVec
+	// certificateExpiry is set by the Server.
+	certificateExpiry func() float64
+}
+
+// kindMetrics are the metrics of a kind.
+type kindMetrics struct {
 	requests   [failures]prometheus.Counter
 	latency    [failures]prometheus.Observer
 	converting prometheus.Observer
-	inFlight   prometheus.Gauge
 	admissions map[admissionResult]prometheus.Counter
-	// rulesets has a series for each served ruleset.
-	rulesets *prometheus.GaugeVec
-	// newPair returns the metrics of a pair of versions, and unknown has those of all pairs that no
-	// ruleset has.
-	newPair func(from, to string) pair
-	unknown pair
-	// certificateExpiry is set by the Server.
-	certificateExpiry func() float64
+	// newPair returns the metrics of a pair of versions. pairs are those of its rulesets, and
+	// unknown has those of all others.
+	newPair func(from, to string) *pair
+	pairs   map[[2]string]*pair
+	unknown *pair
 }
 
 // target is a version to convert to, with its metrics.
 type target struct {
 	version string
-	pairs   []pair
+	pairs   []*pair
 	unknown *pair
 }
 
@@ -126,9 +132,9 @@ type pair struct {
 }
 
 func (t *target) pair(from string) *pair {
-	for i := range t.pairs {
-		if t.pairs[i].from == from {
-			return &t.pairs[i]
+	for _, pair := range t.pairs {
+		if pair.from == from {
+			return pair
 		}
 	}
 	return t.unknown
@@ -148,7 +154,7 @@ func (p *pair) countPreserved(outcome *conversion.Outcome) {
 }
 
 // request counts an answered call.
-func (m *metrics) request(x *exchange) {
+func (m *kindMetrics) request(x *exchange) {
 	m.requests[x.failure].Inc()
 	m.latency[x.failure].Observe((clock() - x.began).Seconds())
 	if x.converted > 0 {
@@ -157,110 +163,90 @@ func (m *metrics) request(x *exchange) {
 }
 
 // unknownTarget returns a target for a version that no ruleset has.
-func (m *metrics) unknownTarget(version string) *target {
-	return &target{version: version, unknown: &m.unknown}
+func (m *kindMetrics) unknownTarget(version string) *target {
+	return &target{version: version, unknown: m.unknown}
 }
 
 // newMetrics registers the metrics of a handler.
-func newMetrics(options *HandlerOptions, bytes *limiters) *metrics {
+func newMetrics(h *Handler) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	crd := prometheus.Labels{"crd": options.CRD}
-
-	requests := m.counter("requests_total", "ConversionReviews that were answered.", crd, "result", "failure_type")
-	latency := m.histogram("request_duration_seconds", "Time from the header of a ConversionReview to its answer, waiting included.", latencyBuckets, crd, "result")
-	for reason, text := range failureTypes {
-		result := results[failure(reason) != noFailure]
-		m.requests[reason] = requests.WithLabelValues(result, text)
-		m.latency[reason] = latency.WithLabelValues(result)
-	}
-	m.admissions = map[admissionResult]prometheus.Counter{}
-	reviews := m.counter("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", crd, "result")
-	for _, result := range admissionResults {
-		m.admissions[result] = reviews.WithLabelValues(string(result))
-	}
-	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets, crd).WithLabelValues()
-	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "requests_in_flight", Help: "ConversionReviews that are being read, converted or answered, or wait for memory.", ConstLabels: crd})
-	m.registry.MustRegister(m.inFlight)
-	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used()) })
-	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit()) })
-	m.rulesets = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "ruleset_info", Help: "The compiled rules that are served: one series each. Always 1.", ConstLabels: crd}, []string{"hash"})
-	m.registry.MustRegister(m.rulesets)
-	m.gauge("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.", crd, func() float64 { return m.certificateExpiry() })
-	m.pairMetrics(crd)
-	m.gauge("build_info", "What is running. Always 1.", prometheus.Labels{"version": options.BuildVersion, "goversion": runtime.Version()}, one)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), gauges{h})
+	m.requests = m.counter("requests_total", "ConversionReviews that were answered.", "result", "failure_type")
+	m.latency = m.histogram("request_duration_seconds", "Time from the header of a ConversionReview to its answer, waiting included.", latencyBuckets, "result")
+	m.admissions = m.counter("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", "result")
+	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets)
+	m.duration = m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, "from", "to")
+	m.failed = m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", "from", "to", "failure_type")
+	m.size = m.histogram("preserved_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, "from", "to")
+	m.dropped = m.counter("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", "from", "to")
+	m.truncated = m.counter("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", "from", "to")
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info", Help: "What is running. Always 1.",
+		ConstLabels: prometheus.Labels{"version": h.options.BuildVersion, "goversion": runtime.Version()}}, one))
 	return m
 }
 
-// pairMetrics registers the metrics of pairs of versions.
-func (m *metrics) pairMetrics(crd prometheus.Labels) {
-	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
-	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
-	size := m.histogram("preserved_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, crd, "from", "to")
-	dropped := m.counter("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
-	truncated := m.counter("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
-	m.newPair = func(from, to string) pair {
-		p := pair{
-			from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to),
-			dropped: dropped.WithLabelValues(from, to), truncated: truncated.WithLabelValues(from, to),
+// newKind returns the metrics of a kind.
+func (m *metrics) newKind(crd string) *kindMetrics {
+	k := &kindMetrics{admissions: map[admissionResult]prometheus.Counter{}, pairs: map[[2]string]*pair{}, converting: m.converting.WithLabelValues(crd)}
+	for reason, text := range failureTypes {
+		result := results[failure(reason) != noFailure]
+		k.requests[reason] = m.requests.WithLabelValues(crd, result, text)
+		k.latency[reason] = m.latency.WithLabelValues(crd, result)
+	}
+	for _, result := range admissionResults {
+		k.admissions[result] = m.admissions.WithLabelValues(crd, string(result))
+	}
+	k.newPair = func(from, to string) *pair {
+		p := &pair{
+			from: from, duration: m.duration.WithLabelValues(crd, from, to), size: m.size.WithLabelValues(crd, from, to),
+			dropped: m.dropped.WithLabelValues(crd, from, to), truncated: m.truncated.WithLabelValues(crd, from, to),
 		}
 		for _, reason := range objectFailures {
-			p.failures[reason] = failed.WithLabelValues(from, to, failureTypes[reason])
+			p.failures[reason] = m.failed.WithLabelValues(crd, from, to, failureTypes[reason])
 		}
 		return p
 	}
-	m.unknown = m.newPair(otherVersion, otherVersion)
+	k.unknown = k.newPair(otherVersion, otherVersion)
+	return k
 }
 
-// targetsOf returns the versions of rulesets, by group and version.
-func (m *metrics) targetsOf(group string, rulesets []Ruleset) map[string]*target {
-	targets := map[string]*target{}
-	for _, versions := range pairsOf(rulesets) {
+// addTargets adds the versions of a ruleset to the targets of its kind.
+func (m *kindMetrics) addTargets(targets map[string]*target, ruleset Ruleset) {
+	for _, versions := range ruleset.Pairs {
 		from, to := versions[0], versions[1]
-		key := group + "/" + to
+		if m.pairs[versions] == nil {
+			m.pairs[versions] = m.newPair(from, to)
+		}
+		key := ruleset.Group + "/" + to
 		if targets[key] == nil {
 			targets[key] = m.unknownTarget(to)
 		}
-		targets[key].pairs = append(targets[key].pairs, m.newPair(from, to))
-	}
-	return targets
-}
-
-// serving shows which rulesets are served.
-func (m *metrics) serving(hashes []string) {
-	m.rulesets.Reset()
-	for _, hash := range hashes {
-		m.rulesets.WithLabelValues(hash).Set(1)
-	}
-}
-
-// pairsOf returns the distinct pairs of versions of all rulesets.
-func pairsOf(rulesets []Ruleset) [][2]string {
-	var all [][2]string
-	for _, ruleset := range rulesets {
-		for _, pair := range ruleset.Pairs {
-			if !slices.Contains(all, pair) {
-				all = append(all, pair)
-			}
+		if target := targets[key]; target.pair(from) == m.unknown {
+			target.pairs = append(target.pairs, m.pairs[versions])
 		}
 	}
-	return all
 }
 
-func (m *metrics) counter(name, help string, crd prometheus.Labels, labels ...string) *prometheus.CounterVec {
-	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: crd}, labels)
+// remove removes the series of a kind.
+func (m *metrics) remove(crd string) {
+	for _, vector := range m.vectors {
+		vector.DeletePartialMatch(prometheus.Labels{"crd": crd})
+	}
+}
+
+func (m *metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, append([]string{"crd"}, labels...))
 	m.registry.MustRegister(vector)
+	m.vectors = append(m.vectors, vector.MetricVec)
 	return vector
 }
 
-func (m *metrics) histogram(name, help string, buckets []float64, crd prometheus.Labels, labels ...string) *prometheus.HistogramVec {
-	vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets, ConstLabels: crd}, labels)
+func (m *metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, append([]string{"crd"}, labels...))
 	m.registry.MustRegister(vector)
+	m.vectors = append(m.vectors, vector.MetricVec)
 	return vector
-}
-
-func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels}, value))
 }
 
 func one() float64 { return 1 }

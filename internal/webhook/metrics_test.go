@@ -62,7 +62,7 @@ func newMeasured() *Handler {
 		}
 		return outcome, nil
 	}), [2]string{"v1", "v1beta1"}, [2]string{"v1beta1", "v1"}), HandlerOptions{
-		CRD: "crontabs.example.com", Group: "example.com", BuildVersion: "v0.0.0", MaxBodyBytes: 1000, MaxBytesInFlight: 10000, Log: logr.Discard(),
+		BuildVersion: "v0.0.0", MaxBodyBytes: 1000, MaxBytesInFlight: 10000, Log: logr.Discard(),
 	})
 }
 
@@ -203,7 +203,7 @@ func TestMetricsCount(t *testing.T) {
 			handler := newMeasured()
 			if tc.busy {
 				handler.limiters.first.maxWait = 0
-				if _, err := handler.limiters.first.acquire(t.Context(), 10000); err != nil {
+				if _, err := handler.limiters.first.acquire(t.Context(), new(share), 10000); err != nil {
 					t.Fatal(err)
 				}
 			}

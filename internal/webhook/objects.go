@@ -41,6 +41,9 @@ func (x *exchange) convertObjects(s *scanner) {
 			x.converted++
 		}
 		last = now
+		if s.err == nil && x.working && !x.yield() {
+			x.failObject("", failureCanceled, errAbandoned)
+		}
 	}
 	x.convertDuration = last - started
 }

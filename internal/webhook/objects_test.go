@@ -59,8 +59,8 @@ func TestLogSampler(t *testing.T) {
 func TestFailuresAreSampled(t *testing.T) {
 	lines := map[bool]int{}
 	log := funcr.New(func(_, args string) { lines[strings.Contains(args, `"level"=0`)]++ }, funcr.Options{Verbosity: 1})
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: log})
-	handler.logSampler.level(time.Now().Add(time.Hour)) // no further line within an hour
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: log})
+	handler.served.Load().other.logSampler.level(time.Now().Add(time.Hour)) // no further line within an hour
 	for range 3 {
 		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`))
 	}

@@ -17,7 +17,7 @@ import (
 // their caches, even if no client reads it.
 
 const (
-	// maxOversized bounds the number of remembered objects.
+	// maxOversized bounds the number of remembered objects of a kind.
 	maxOversized = 64
 	// maxOversizedFields bounds the fields of each object, and maxOversizedField their length in
 	// bytes.
@@ -29,6 +29,8 @@ const (
 
 // Oversized is an object that was returned in a truncated form.
 type Oversized struct {
+	// CRD is the name of its CustomResourceDefinition.
+	CRD string `json:"crd"`
 	// Object is the name, or namespace/name.
 	Object string `json:"object"`
 	// Version is the version that it was converted to, and FieldsOf the version whose fields do not
@@ -48,7 +50,7 @@ type oversizedKey struct{ object, version string }
 // addOversized remembers an object that was returned in a truncated form.
 func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 	now := l.now()
-	seen := Oversized{Object: object, Version: omitted.At, FieldsOf: omitted.Version, Bytes: int64(omitted.Bytes), Last: now}
+	seen := Oversized{CRD: l.crd, Object: object, Version: omitted.At, FieldsOf: omitted.Version, Bytes: int64(omitted.Bytes), Last: now}
 	for _, field := range omitted.Fields[:min(len(omitted.Fields), maxOversizedFields)] {
 		if len(field) <= maxOversizedField {
 			seen.Fields = append(seen.Fields, truncate(field))
@@ -91,6 +93,6 @@ func (x *exchange) recordOversized(omitted *conversion.Omitted) {
 	}
 	name, _ := describe(x.object)
 	if name = validName(name); name != "" {
-		x.handler.failures.addOversized(name, omitted)
+		x.kind.failures.addOversized(name, omitted)
 	}
 }

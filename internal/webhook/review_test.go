@@ -23,7 +23,7 @@ func respond(t *testing.T, handler *Handler, body string) (answer string, err er
 	x := handler.newExchange()
 	defer x.release()
 	x.in = append(x.in, body...)
-	if refused := x.selectRuleset("abc"); refused != nil {
+	if refused := x.selectRuleset("abc", ""); refused != nil {
 		return "", refused
 	}
 	if refused := x.respond(t.Context()); refused != nil {
@@ -34,7 +34,7 @@ func respond(t *testing.T, handler *Handler, body string) (answer string, err er
 
 func newEcho() *Handler {
 	echo := func(dst, object []byte, _ string) ([]byte, error) { return append(dst, object...), nil }
-	return NewHandler(only(convertFunc(echo)), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	return NewHandler(only(convertFunc(echo)), HandlerOptions{Log: logr.Discard()})
 }
 
 func TestReadReview(t *testing.T) {

@@ -10,10 +10,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
@@ -37,13 +39,11 @@ const (
 // RulesetDirectory is a directory of stored rulesets, such as a mounted ConfigMap. Its files are
 // named by conversion.StoredName.
 type RulesetDirectory struct {
-	// CRD is the name of the CustomResourceDefinition that all rulesets are for, and Group and Kind
-	// those of its objects.
-	CRD, Group, Kind string
-
 	path string
-	log  logr.Logger
-	now  func() time.Time
+	// shared is whether the rulesets may be of several CustomResourceDefinitions.
+	shared bool
+	log    logr.Logger
+	now    func() time.Time
 	// rulesets are those that the pod serves. Some may have disappeared from the directory.
 	rulesets []Ruleset
 	// failed is why rulesets in the directory are not served, by hash.
@@ -54,16 +54,21 @@ type RulesetDirectory struct {
 	removed map[string]time.Time
 }
 
-// OpenRulesets loads all rulesets of a directory. It fails if there is none, or if one cannot be
-// loaded: a pod must not be ready before it has every ruleset that API servers may request.
-func OpenRulesets(path string, log logr.Logger) (*RulesetDirectory, error) {
-	d := &RulesetDirectory{path: path, log: log, now: time.Now, removed: map[string]time.Time{}}
+// OpenRulesets loads all rulesets of a directory. Unless it is shared, it fails if there is none, or
+// if one cannot be loaded: a pod must not be ready before it has every ruleset that API servers may
+// request. A shared directory may have rulesets of several CustomResourceDefinitions, or none, and
+// one that cannot be loaded affects no other.
+func OpenRulesets(path string, log logr.Logger, shared bool) (*RulesetDirectory, error) {
+	d := &RulesetDirectory{path: path, shared: shared, log: log, now: time.Now, removed: map[string]time.Time{}}
 	info, err := os.Stat(path)
 	if err == nil {
 		_, err = d.list(info.ModTime())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find rulesets: %w", err)
+	}
+	if shared {
+		return d, nil
 	}
 	for _, hash := range slices.Sorted(maps.Keys(d.failed)) {
 		return nil, fmt.Errorf("ruleset %s in %s: %s", hash, path, d.failed[hash])
@@ -87,7 +92,7 @@ func (d *RulesetDirectory) follow(ctx context.Context, handler *Handler) error {
 			return nil
 		case <-ticker.C:
 			if d.update(handler) {
-				d.log.Info("Serving other rulesets", "rulesetHashes", handler.served.Load().hashes)
+				d.log.Info("Serving other rulesets", "rulesets", len(d.rulesets), "failed", len(d.failed))
 			}
 		}
 	}
@@ -106,10 +111,13 @@ func (d *RulesetDirectory) update(handler *Handler) (changed bool) {
 		changed = true
 	}
 	if changed {
-		handler.serve(d.rulesets, d.failed)
+		d.serve(handler)
 	}
 	return changed
 }
+
+// serve makes the handler serve the loaded rulesets, and report the others.
+func (d *RulesetDirectory) serve(handler *Handler) { handler.serve(d.rulesets, d.failed) }
 
 // list loads the rulesets that are new in the directory, and reports whether something changed. The
 // directory was modified at that time, or has been since.
@@ -119,21 +127,29 @@ func (d *RulesetDirectory) list(modified time.Time) (changed bool, err error) {
 		return false, err
 	}
 	present, failed := map[string]bool{}, map[string]string{}
+	for _, ruleset := range d.rulesets {
+		present[ruleset.Hash] = false
+	}
+	var names []string
 	for _, entry := range entries {
 		hash, is := conversion.StoredHash(entry.Name())
 		if !is {
 			continue
 		}
+		if _, known := present[hash]; !known {
+			names = append(names, entry.Name())
+		}
 		present[hash] = true
-		if d.has(hash) {
+	}
+	for _, loaded := range d.loadAll(names) {
+		if loaded.err == nil {
+			loaded.err = d.accept(loaded.Ruleset)
+		}
+		if loaded.err != nil {
+			failed[loaded.Hash] = loaded.err.Error()
 			continue
 		}
-		ruleset, err := d.load(entry.Name(), hash)
-		if err != nil {
-			failed[hash] = err.Error()
-			continue
-		}
-		d.rulesets, changed = append(d.rulesets, ruleset), true
+		d.rulesets, changed = append(d.rulesets, loaded.Ruleset), true
 	}
 	d.noteRemoved(present)
 	for hash, reason := range failed {
@@ -146,40 +162,57 @@ func (d *RulesetDirectory) list(modified time.Time) (changed bool, err error) {
 	return changed, nil
 }
 
-func (d *RulesetDirectory) has(hash string) bool {
-	return slices.ContainsFunc(d.rulesets, func(ruleset Ruleset) bool { return ruleset.Hash == hash })
+// loaded is a ruleset, or why it cannot be loaded.
+type loaded struct {
+	Ruleset
+	err error
+}
+
+// loadAll loads rulesets of the directory.
+func (d *RulesetDirectory) loadAll(names []string) []loaded {
+	all := make([]loaded, len(names))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		group.Go(func() error {
+			all[i] = d.load(name)
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in all
+	return all
 }
 
 // load compiles a ruleset of the directory.
-func (d *RulesetDirectory) load(name, hash string) (Ruleset, error) {
+func (d *RulesetDirectory) load(name string) loaded {
+	hash, _ := conversion.StoredHash(name)
 	stored, err := os.ReadFile(filepath.Join(d.path, name))
 	if err != nil {
-		return Ruleset{}, fmt.Errorf("read it: %w", err)
+		return loaded{Ruleset{Hash: hash}, fmt.Errorf("read it: %w", err)}
 	}
-	ruleset, served, err := LoadRuleset(hash, stored)
-	if err != nil {
-		return Ruleset{}, err
+	ruleset, err := LoadRuleset(hash, stored)
+	return loaded{ruleset, err}
+}
+
+// accept returns why a ruleset cannot be served beside the others, or nil.
+func (d *RulesetDirectory) accept(ruleset Ruleset) error {
+	if d.shared || len(d.rulesets) == 0 || ruleset.CRD == d.rulesets[0].CRD {
+		return nil
 	}
-	if d.CRD == "" {
-		d.CRD, d.Group, d.Kind = ruleset.CRD, ruleset.Group, ruleset.Kind
-	}
-	if ruleset.CRD != d.CRD {
-		return Ruleset{}, fmt.Errorf("it is for %s, and others are for %s: a pod converts for one CustomResourceDefinition", ruleset.CRD, d.CRD)
-	}
-	return served, nil
+	return fmt.Errorf("it is for %s, and others are for %s: a pod converts for one CustomResourceDefinition, unless it has the flag --shared", ruleset.CRD, d.rulesets[0].CRD)
 }
 
 // LoadRuleset reads and compiles a stored ruleset.
-func LoadRuleset(hash string, stored []byte) (*conversion.Ruleset, Ruleset, error) {
+func LoadRuleset(hash string, stored []byte) (Ruleset, error) {
 	ruleset, err := conversion.LoadStored(hash, stored)
 	if err != nil {
-		return nil, Ruleset{}, err
+		return Ruleset{Hash: hash}, err
 	}
 	converter, err := conversion.NewConverter(ruleset)
 	if err != nil {
-		return nil, Ruleset{}, fmt.Errorf("compile it: %w", err)
+		return Ruleset{Hash: hash}, fmt.Errorf("compile it: %w", err)
 	}
-	return ruleset, Ruleset{Hash: hash, Pairs: ruleset.Pairs(), Converter: converter}, nil
+	return Ruleset{CRD: ruleset.CRD, Group: ruleset.Group, Kind: ruleset.Kind, Hash: hash, Pairs: ruleset.Pairs(), Converter: converter}, nil
 }
 
 // noteRemoved notes which rulesets are no longer in the directory.

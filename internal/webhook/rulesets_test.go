@@ -20,7 +20,7 @@ import (
 
 // labelled returns a ruleset that renames and adds its hash to the object.
 func labelled(hash string) Ruleset {
-	return Ruleset{Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+	return Ruleset{CRD: crontabs, Group: "example.com", Kind: "CronTab", Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
 		return rename(dst, []byte(strings.Replace(string(object), `"name":"one"`, `"name":"one","by":"`+hash+`"`, 1)), toVersion)
 	})}
 }
@@ -28,7 +28,7 @@ func labelled(hash string) Ruleset {
 // TestRulesetOfPathConverts checks that the ruleset in the path converts, and no other.
 func TestRulesetOfPathConverts(t *testing.T) {
 	handler := NewHandler([]Ruleset{labelled("new"), labelled("before")}, HandlerOptions{
-		CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
+		Log: logr.Discard()})
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","name":"one"}]}`)
 	const head = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[`
 	type answer struct {
@@ -39,7 +39,7 @@ func TestRulesetOfPathConverts(t *testing.T) {
 	converted := func(by string) answer {
 		return answer{Code: 200, Body: head + `{"apiVersion":"example.com/v1","name":"one","by":"` + by + `"}],"result":{"status":"Success"}}}`}
 	}
-	const message = `this converter pod does not have the rules \"other\", it has before and new: see the conditions of the ConversionPolicy crontabs.example.com`
+	const message = `this converter pod does not have the rules \"other\": see the conditions of the ConversionPolicy of this kind`
 	cases := map[string]answer{
 		"before": converted("before"),
 		"new":    converted("new"),
@@ -75,7 +75,7 @@ func TestRulesetOfPathConverts(t *testing.T) {
 // TestAPIServerRetriesAtAnotherPod checks that an API server retries if a pod does not have the
 // ruleset, so that no client notices a pod with outdated rules.
 func TestAPIServerRetriesAtAnotherPod(t *testing.T) {
-	outdated := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	outdated := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Log: logr.Discard()})
 	var message string
 	pods := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if message != "" {
@@ -98,7 +98,7 @@ func TestAPIServerRetriesAtAnotherPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
-	if !strings.Contains(message, `does not have the rules "abc", it has def`) {
+	if !strings.Contains(message, `does not have the rules "abc": `) {
 		t.Errorf("the first pod answered %q", message)
 	}
 }

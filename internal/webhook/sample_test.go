@@ -43,9 +43,9 @@ func newSample(t testing.TB) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewHandler(only(converter, compiled.Ruleset.Pairs()...), HandlerOptions{
-		CRD: compiled.Ruleset.CRD, Group: compiled.Ruleset.Group, Log: logr.Discard(),
-	})
+	rulesets := only(converter, compiled.Ruleset.Pairs()...)
+	rulesets[0].Group = compiled.Ruleset.Group
+	return NewHandler(rulesets, HandlerOptions{Log: logr.Discard()})
 }
 
 // sampleReview returns a review with count objects of about 10 KB, mostly managedFields, with a
@@ -62,14 +62,15 @@ func sampleReview(count int) []byte {
 func BenchmarkRespond(b *testing.B) {
 	handler, body := newSample(b), sampleReview(1)
 	x := handler.newExchange()
+	x.selectRuleset("abc", "")
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		*x = exchange{handler: handler, served: x.served, converter: x.served.rulesets["abc"].Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
+		*x = exchange{handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
 			b.Fatal(refused, x.cause)
 		}
-		handler.metrics.request(x)
+		x.kind.metrics.request(x)
 	}
 }
 
@@ -77,15 +78,16 @@ func BenchmarkRespond(b *testing.B) {
 func BenchmarkCount(b *testing.B) {
 	handler := newSample(b)
 	x := handler.newExchange()
-	x.converted, x.target = 1, x.served.targets["stable.example.com/v2"]
+	x.selectRuleset("abc", "")
+	x.converted, x.target = 1, x.ruleset.targets["stable.example.com/v2"]
 	outcome := conversion.Outcome{From: "v1", PreservedBytes: 10}
 	b.ReportAllocs()
 	for b.Loop() {
-		handler.metrics.inFlight.Inc()
+		x.kind.inFlight.Add(1)
 		pair := x.target.pair(outcome.From)
 		pair.duration.Observe(0.00001)
 		pair.countPreserved(&outcome)
-		handler.metrics.request(x)
-		handler.metrics.inFlight.Dec()
+		x.kind.metrics.request(x)
+		x.kind.inFlight.Add(-1)
 	}
 }

@@ -91,6 +91,9 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	s.http.TLSConfig = &tls.Config{GetCertificate: certificates.GetCertificate}
 	pki.RequireModernTLS(s.http.TLSConfig)
 	handler.metrics.certificateExpiry = s.certificateExpiry
+	if options.Rulesets != nil {
+		options.Rulesets.serve(handler)
+	}
 	handler.ServeFailures(func() (*tls.Certificate, error) { return certificates.GetCertificate(nil) })
 	if s.options.MetricsAddress != "" && s.options.MetricsAddress != "0" {
 		s.metrics = s.newHTTPServer(handler.metrics.handler())

@@ -66,7 +66,7 @@ func TestSlowClients(t *testing.T) {
 			wantEqual(t, "status", tc.want, statusLine(reader))
 			// The copy ends when the server closes the connection.
 			_, _ = io.Copy(io.Discard, reader)
-			wantEqual(t, "bytes in flight", 0, server.handler.limiters.used())
+			wantEqual(t, "bytes in flight", 0, usedBytes(server.handler))
 		})
 	}
 }
@@ -100,8 +100,8 @@ func TestHalfSentBodies(t *testing.T) {
 		connection.Close()
 	}
 	server.end(t)
-	wantEqual(t, "bytes in flight", 0, server.handler.limiters.used())
-	want := namespace + `_requests_total{crd="",failure_type="canceled",result="failure"} 2`
+	wantEqual(t, "bytes in flight", 0, usedBytes(server.handler))
+	want := namespace + `_requests_total{crd="crontabs.example.com",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
 		t.Errorf("%s is missing in %s", want, scraped)
 	}

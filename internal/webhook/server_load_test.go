@@ -122,7 +122,7 @@ func TestNoCallFailsWhenAPodStops(t *testing.T) {
 				<-leave
 			}
 			return rename(dst, object, toVersion)
-		})), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+		})), HandlerOptions{Log: logr.Discard()})
 	}
 	first, second := start(t, handler(), directory, authority), start(t, handler(), directory, authority)
 	defer second.end(t)

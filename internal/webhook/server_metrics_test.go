@@ -46,7 +46,7 @@ func TestServerAnswersPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	var expiry float64
-	_, line, _ := strings.Cut(string(body), "\n"+namespace+`_certificate_expiry_timestamp_seconds{crd=""} `)
+	_, line, _ := strings.Cut(string(body), "\n"+namespace+`_certificate_expiry_timestamp_seconds{crd="crontabs.example.com"} `)
 	if _, err := fmt.Sscan(line, &expiry); err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}

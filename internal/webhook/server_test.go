@@ -163,7 +163,7 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 		}
 		return rename(dst, object, toVersion)
 	}
-	server := start(t, NewHandler(only(convertFunc(slow)), HandlerOptions{Group: "example.com", Log: logr.Discard()}), directory, authority)
+	server := start(t, NewHandler(only(convertFunc(slow)), HandlerOptions{Log: logr.Discard()}), directory, authority)
 	body := func(name string) string {
 		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + name + `"}]}`)
 	}

@@ -44,7 +44,7 @@ func subjects() ([]subject, error) {
 		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
 	}
 	all := []subject{
-		{ours, webhook.NewHandler([]webhook.Ruleset{{Hash: rulesetHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{CRD: plan.CRD, Group: plan.Group}), true},
+		{ours, webhook.NewHandler([]webhook.Ruleset{{CRD: plan.CRD, Group: plan.Group, Kind: plan.Kind, Hash: rulesetHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{}), true},
 		{typed, typedHandler, true},
 		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
 	}

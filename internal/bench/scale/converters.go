@@ -99,16 +99,14 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 		return made, nil
 	}
 	var plans []webhook.Ruleset
-	options := webhook.HandlerOptions{}
 	for _, key := range keys {
 		hash, _ := conversion.StoredHash(key)
-		rules, served, err := webhook.LoadRuleset(hash, configMap.BinaryData[key])
+		served, err := webhook.LoadRuleset(hash, configMap.BinaryData[key])
 		if err != nil {
 			return nil, err
 		}
-		options.CRD, options.Group = rules.CRD, rules.Group
 		plans = append(plans, served)
 	}
-	c.handlers[name] = webhook.NewHandler(plans, options)
+	c.handlers[name] = webhook.NewHandler(plans, webhook.HandlerOptions{})
 	return c.handlers[name], nil
 }

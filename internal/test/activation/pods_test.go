@@ -93,17 +93,15 @@ func (c *testConverter) roll(t *testing.T) {
 func (c *testConverter) load(t *testing.T) {
 	t.Helper()
 	var plans []webhook.Ruleset
-	group := ""
 	configMap := &corev1.ConfigMap{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Rulesets(c.policy)}, configMap))
 	for key, stored := range configMap.BinaryData {
 		hash, _ := conversion.StoredHash(key)
-		loaded, served, err := webhook.LoadRuleset(hash, stored)
+		served, err := webhook.LoadRuleset(hash, stored)
 		expect.NoError(t, err)
-		group = loaded.Group
 		plans = append(plans, served)
 	}
-	handler := webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()})
+	handler := webhook.NewHandler(plans, webhook.HandlerOptions{Log: logr.Discard()})
 	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })
 	c.handler.Store(handler)
 	secret := &corev1.Secret{}

@@ -90,8 +90,8 @@ func (c *converter) start(t *testing.T) {
 
 // handler converts by the ruleset.
 func (c *converter) handler() *webhook.Handler {
-	return webhook.NewHandler([]webhook.Ruleset{{Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
-		webhook.HandlerOptions{CRD: c.plan.CRD, Group: c.plan.Group, Log: logr.Discard()})
+	return webhook.NewHandler([]webhook.Ruleset{{CRD: c.plan.CRD, Group: c.plan.Group, Kind: c.plan.Kind, Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
+		webhook.HandlerOptions{Log: logr.Discard()})
 }
 
 func closeIfOpen(connection net.Conn) error {

@@ -16,11 +16,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
+const crontabs = "crontabs.example.com"
+
 // failing returns a real pod in which a conversion of an API server has failed.
 func failing(t *testing.T) *pod {
 	t.Helper()
 	return newPod(t, func(_ *testca.Authority, p *pod) {
-		handler := webhook.NewHandler([]webhook.Ruleset{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()})
+		handler := webhook.NewHandler([]webhook.Ruleset{
+			{CRD: crontabs, Group: "example.com", Hash: "abc", Converter: toVersion{}},
+			{CRD: "jobs.example.org", Group: "example.org", Hash: "def", Converter: toVersion{}},
+		}, webhook.HandlerOptions{Log: logr.Discard()})
 		served := p.leaf.TLS(t)
 		handler.ServeFailures(func() (*tls.Certificate, error) { return &served, nil })
 		body := encodeReview("1", "v1", "example.com/v2", [][]byte{[]byte(original)})
@@ -65,6 +70,12 @@ func TestPodReportsFailures(t *testing.T) {
 	got := result.Failures
 	if got == nil || len(got.Failures) != 1 || got.Failures[0].Count != 1 || got.Failures[0].Object != "default/one" {
 		t.Errorf("the pod reports %+v", got)
+	}
+	for crd, want := range map[string]int{crontabs: 1, "jobs.example.org": 0} {
+		p.target.CRD = crd
+		if result, err := Pod(t.Context(), p.target); err != nil || result.Failures == nil || len(result.Failures.Failures) != want {
+			t.Errorf("of %s, the pod reports %+v, %v", crd, result.Failures, err)
+		}
 	}
 	for name, token := range map[string]string{"without a token": "", "with a wrong token": "guess"} {
 		p.target.FailuresToken = token

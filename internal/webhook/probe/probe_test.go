@@ -107,7 +107,7 @@ func (toVersion) Answer(dst, text []byte, version string, _ func() bool) ([]byte
 
 // converter makes the pod answer like a real one.
 func converter(_ *testca.Authority, p *pod) {
-	p.other = webhook.NewHandler([]webhook.Ruleset{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()}).ServeHTTP
+	p.other = webhook.NewHandler([]webhook.Ruleset{{Group: "example.com", Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Log: logr.Discard()}).ServeHTTP
 }
 
 func TestPod(t *testing.T) {

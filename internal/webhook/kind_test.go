@@ -1,0 +1,277 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+const jobs = "jobs.example.org"
+
+// kindOf returns a ruleset of a kind of its own, whose hash is its group.
+func kindOf(group string, converter Converter) Ruleset {
+	return Ruleset{CRD: "jobs." + group, Group: group, Kind: "Job", Hash: group, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: converter}
+}
+
+// reviewOf is a review of a kind with named objects.
+func reviewOf(group string, names ...string) string {
+	var objects []string
+	for _, name := range names {
+		objects = append(objects, fmt.Sprintf(`{"apiVersion":"%s/v1beta1","metadata":{"name":%q}}`, group, name))
+	}
+	return v1Review(`{"uid":"u","desiredAPIVersion":"` + group + `/v1","objects":[` + strings.Join(objects, ",") + `]}`)
+}
+
+// converting is a Converter that calls a function with the name of each object.
+type converting func(name string)
+
+func (c converting) Answer(dst, text []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
+	s := scanner{data: text}
+	object := s.value()
+	name, _ := describe(object)
+	c(name)
+	return append(dst, object...), conversion.Outcome{From: "v1beta1", Read: len(object)}, nil
+}
+
+// TestKindsHaveTheirOwnGroupAndMetrics, and calls with an unknown ruleset are of no kind.
+func TestKindsHaveTheirOwnGroupAndMetrics(t *testing.T) {
+	handler := NewHandler([]Ruleset{kindOf("example.org", converting(func(string) {})), labelled("abc")}, HandlerOptions{Log: logr.Discard()})
+	for path, body := range map[string]string{
+		"example.org": reviewOf("example.org", "a"),
+		"abc":         reviewOf("example.org", "a"),
+		"gone":        reviewOf("example.org", "a"),
+	} {
+		postTo(handler, ConvertPath+"/"+path, body)
+	}
+	got := counted(scrape(t, handler))
+	for _, want := range []string{
+		`requests_total{crd="jobs.example.org",failure_type="",result="success"} 1`,
+		`conversion_duration_seconds_count{crd="jobs.example.org",from="v1beta1",to="v1"} 1`,
+		`requests_total{crd="crontabs.example.com",failure_type="invalid_review",result="failure"} 1`,
+		`requests_total{crd="",failure_type="unknown_ruleset",result="failure"} 1`,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s in %s", want, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// TestEndOfAKind: with the last ruleset of a kind, its series and its failures end, and those of
+// other kinds remain.
+func TestEndOfAKind(t *testing.T) {
+	bad := convertFunc(func(dst, _ []byte, _ string) ([]byte, error) { return dst, fmt.Errorf("bad") })
+	ends, stays := kindOf("example.org", bad), kindOf("example.net", bad)
+	handler := NewHandler([]Ruleset{ends, stays}, HandlerOptions{Log: logr.Discard()})
+	for _, group := range []string{"example.org", "example.net"} {
+		postTo(handler, ConvertPath+"/"+group, reviewOf(group, "a"))
+	}
+	handler.serve([]Ruleset{stays}, nil)
+	metrics := scrape(t, handler)
+	if strings.Contains(metrics, jobs) {
+		t.Error("series of the kind remain")
+	}
+	if want := `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`; !strings.Contains(metrics, want) {
+		t.Errorf("no %s in %s", want, metrics)
+	}
+	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].CRD != "jobs.example.net" {
+		t.Errorf("failures: %+v", got)
+	}
+}
+
+// TestFailuresOfKinds: one kind cannot evict the failures of another, and each is read by itself.
+func TestFailuresOfKinds(t *testing.T) {
+	handler := NewHandler([]Ruleset{kindOf("example.org", nil), kindOf("example.net", nil)}, HandlerOptions{Log: logr.Discard()})
+	kinds := handler.served.Load().kinds
+	kinds[jobs].failures.add(failureKey{from: "v1"}, "a", "bad")
+	kinds[jobs].failures.addOversized("a", &conversion.Omitted{})
+	for i := range 3 * maxFailures {
+		kinds["jobs.example.net"].failures.add(failureKey{from: fmt.Sprint(i)}, "a", "bad")
+		kinds["jobs.example.net"].failures.addOversized(fmt.Sprint(i), &conversion.Omitted{})
+	}
+	for crd, want := range map[string]int{jobs: 1, "jobs.example.net": maxFailures, "": maxFailures + 1, "others.example.com": 0} {
+		got := handler.readFailures(crd)
+		if len(got.Failures) != want || len(got.Oversized) != want {
+			t.Errorf("%q: %d failures, %d oversized objects, want %d", crd, len(got.Failures), len(got.Oversized), want)
+		}
+		if crd != "" && slices.ContainsFunc(got.Failures, func(f Failure) bool { return f.CRD != crd }) {
+			t.Errorf("%q: failures of another kind: %+v", crd, got.Failures)
+		}
+	}
+}
+
+// TestFloodOfOneKind: conversions of one kind that do not end leave a processor to another kind.
+func TestFloodOfOneKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		running, most := 0, 0
+		var mu sync.Mutex
+		handler := NewHandler([]Ruleset{
+			kindOf("example.org", converting(func(string) {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				<-end
+			})),
+			kindOf("example.net", converting(func(string) {})),
+		}, HandlerOptions{Log: logr.Discard()})
+		processors := handler.limiters.processors
+		var flood sync.WaitGroup
+		for range 10 * processors.limit {
+			flood.Go(func() { postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a")) })
+		}
+		synctest.Wait()
+		wantEqual(t, "conversions at the same time", processors.perKind, int64(most))
+		wantEqual(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
+		close(end)
+		flood.Wait()
+		wantEqual(t, "processors in use in the end", 0, processors.used)
+	})
+}
+
+// TestLongReviewYields: other kinds convert between two objects of a long review.
+func TestLongReviewYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var order []string
+		next := map[string]chan struct{}{"long": make(chan struct{}), "other": make(chan struct{})}
+		step := func(kind string) converting {
+			return func(name string) {
+				<-next[kind]
+				mu.Lock()
+				order = append(order, name)
+				mu.Unlock()
+			}
+		}
+		handler := NewHandler([]Ruleset{
+			kindOf("example.org", step("long")), kindOf("example.net", step("other")), kindOf("example.com", step("other")),
+		}, HandlerOptions{Log: logr.Discard()})
+		processors := newLimiter(2, callTimeout)
+		processors.serveKinds(3)
+		handler.limiters.processors = processors
+		var calls sync.WaitGroup
+		call := func(group string, names ...string) {
+			calls.Go(func() { postTo(handler, ConvertPath+"/"+group, reviewOf(group, names...)) })
+			synctest.Wait()
+		}
+		call("example.org", "long 1", "long 2")
+		call("example.net", "other 1")
+		call("example.com", "other 2") // waits for a processor
+		next["long"] <- struct{}{}
+		synctest.Wait()
+		for range 2 {
+			next["other"] <- struct{}{}
+			synctest.Wait()
+		}
+		next["long"] <- struct{}{}
+		calls.Wait()
+		if diff := cmp.Diff([]string{"long 1", "other 1", "other 2", "long 2"}, sortedWithin(order)); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// sortedWithin sorts the calls that run at the same time.
+func sortedWithin(order []string) []string {
+	slices.Sort(order[1 : len(order)-1])
+	return order
+}
+
+// TestPanicOfOneKind: a panic is counted for its kind, while a conversion of another continues.
+func TestPanicOfOneKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		handler := NewHandler([]Ruleset{
+			kindOf("example.org", converting(func(string) { panic("oh") })),
+			kindOf("example.net", converting(func(string) { <-end })),
+		}, HandlerOptions{Log: logr.Discard()})
+		answered := make(chan string, 1)
+		go func() {
+			answered <- postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Body.String()
+		}()
+		synctest.Wait()
+		for range 10 { // more often than there are processors
+			postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a"))
+		}
+		close(end)
+		if got := <-answered; !strings.Contains(got, `"status":"Success"`) {
+			t.Errorf("the other kind answered %s", got)
+		}
+		got := handler.readFailures("").Failures
+		if len(got) != 1 || got[0].CRD != jobs || got[0].Cause != CausePanic || got[0].Count != 10 {
+			t.Errorf("failures: %+v", got)
+		}
+		wantEqual(t, "processors in use", 0, handler.limiters.processors.used)
+	})
+}
+
+// TestMemoryOfOneKind: a kind whose calls hold its part of the memory does not make another wait.
+func TestMemoryOfOneKind(t *testing.T) {
+	handler := NewHandler([]Ruleset{kindOf("example.org", nil), kindOf("example.net", converting(func(string) {}))},
+		HandlerOptions{MaxBytesInFlight: 16 * firstBytes, Log: logr.Discard()})
+	handler.limiters.first.maxWait = 0
+	flooding := &handler.served.Load().kinds[jobs].held.first
+	for range 2 {
+		if _, err := handler.limiters.first.acquire(t.Context(), flooding, memoryPerByte*firstBytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantEqual(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
+	wantEqual(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
+}
+
+// TestSharedDirectory: rulesets of several kinds are served side by side, a broken one affects no
+// other, and the pod needs none to start.
+func TestSharedDirectory(t *testing.T) {
+	f := newFollower(t, true, nil)
+	f.serves("at first")
+	wantEqual(t, "rulesets", `{"hashes":[]}`, get(f.handler, RulesetsPath))
+	wantEqual(t, "readiness", "ok\n", get(f.handler, ReadyPath))
+
+	one, storedOne := ruleset(t, crontabs, "v1", "v1beta1")
+	two, storedTwo := ruleset(t, jobs, "v1", "v1beta1")
+	files := map[string][]byte{
+		conversion.StoredName("crontabs", one):              storedOne,
+		conversion.StoredName("jobs", two):                  storedTwo,
+		conversion.StoredName("broken", "0123456789abcdef"): []byte("no gzip"),
+	}
+	f.update(files)
+	f.serves("with two kinds", one, two)
+	for _, hash := range []string{one, two} {
+		wantEqual(t, "status", 200, postTo(f.handler, ConvertPath+"/"+hash, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
+	}
+	f.update(nil)
+	f.now = f.now.Add(2 * keepUnused)
+	f.serves("after all were removed", one, two)
+
+	f.update(files)
+	again, err := OpenRulesets(f.directory, logr.Discard(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := NewHandler(again.Rulesets(), HandlerOptions{Log: logr.Discard()})
+	again.serve(started)
+	var got Rulesets
+	if err := json.NewDecoder(bytes.NewBufferString(get(started, RulesetsPath))).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	hashes := []string{one, two}
+	slices.Sort(hashes)
+	if diff := cmp.Diff(Rulesets{Hashes: hashes, Failed: map[string]string{"0123456789abcdef": "decompress the ruleset: unexpected EOF"}}, got); diff != "" {
+		t.Errorf("rulesets of a pod that starts (-want +got):\n%s", diff)
+	}
+}
