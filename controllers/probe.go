@@ -136,6 +136,7 @@ func (p *Prober) target(state *observed.Cluster, trust plan.Trust) (probe.Target
 	target := probe.Target{
 		CABundle:    trust.CABundle,
 		ServerName:  names.ServerName(state.Policy.Name, state.Settings.Namespace),
+		CRD:         state.Policy.Name,
 		RulesetHash: trust.RulesetHash,
 
 		FailuresToken: failuresToken(state.Certificate),

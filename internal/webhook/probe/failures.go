@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
@@ -14,17 +15,21 @@ import (
 	pods "github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// maxFailuresBytes exceeds what a pod can remember.
+// maxFailuresBytes exceeds what a pod can remember of one CustomResourceDefinition.
 const maxFailuresBytes = 256 << 10
 
 // failures returns the failed conversions of a pod, or nil on any error: the pod has passed its
 // probe by then, and a pod of another version of the operator may not support the request.
-func (c *connection) failures(ctx context.Context, token string) *pods.Failures {
-	if token == "" {
+func (c *connection) failures(ctx context.Context, target *Target) *pods.Failures {
+	if target.FailuresToken == "" {
 		return nil
 	}
-	c.token = token
-	body, err := c.call(ctx, http.MethodGet, pods.FailuresPath, nil)
+	c.token = target.FailuresToken
+	path := pods.FailuresPath
+	if target.CRD != "" {
+		path += "?" + url.Values{pods.FailuresCRD: {target.CRD}}.Encode()
+	}
+	body, err := c.call(ctx, http.MethodGet, path, nil)
 	var failures pods.Failures
 	if err != nil || len(body) > maxFailuresBytes || json.Unmarshal(body, &failures) != nil || failures.Now.IsZero() {
 		return nil

@@ -26,6 +26,9 @@ type Target struct {
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
+	// CRD is the name of the CustomResourceDefinition whose failed conversions to read; those of all
+	// if it is empty. A pod may convert for several.
+	CRD string
 	// RulesetHash is the ruleset that the pod must serve, and that converts the canary objects.
 	RulesetHash string
 	// APIVersion is any group and version of the kind. Without canary objects, the probe sends a
@@ -85,7 +88,7 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	if err := connection.convertAll(ctx, &target); err != nil {
 		return result, err
 	}
-	result.Failures = connection.failures(ctx, target.FailuresToken)
+	result.Failures = connection.failures(ctx, &target)
 	return result, ctx.Err()
 }
 
@@ -94,7 +97,7 @@ func (c *connection) rulesets(ctx context.Context) (rulesets webhook.Rulesets, e
 	if err != nil {
 		return rulesets, err
 	}
-	if err := json.Unmarshal(body, &rulesets); err != nil || len(rulesets.Hashes) == 0 {
+	if err := json.Unmarshal(body, &rulesets); err != nil || rulesets.Hashes == nil {
 		return rulesets, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the rulesets that the pod serves", webhook.RulesetsPath, quote(string(body)))
 	}
 	return rulesets, nil
