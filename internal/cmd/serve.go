@@ -45,6 +45,10 @@ Each ruleset has its own path. A pod has more than one ruleset while rules chang
 API servers use the previous one until they see the change. A ruleset that is removed
 from the directory is served until no API server has requested it for ten minutes.
 
+With --shared, the pod serves rulesets of several CustomResourceDefinitions. While it
+does, each of them may use half of the memory and of the processors, and waiting
+requests of different CustomResourceDefinitions take turns.
+
 On a stop signal, the command reports that it is not ready, continues to answer for
 the drain period, finishes the calls in flight, and ends.`,
 		Args: cobra.NoArgs,

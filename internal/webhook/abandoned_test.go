@@ -67,8 +67,7 @@ func TestCallerDisconnects(t *testing.T) {
 func TestAPIServerHasTimedOut(t *testing.T) {
 	e := endless{make(chan struct{})}
 	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Log: logr.Discard()})
-	x := handler.newExchange()
-	x.selectRuleset("abc", "")
+	x := begin(t, handler)
 	x.converter, x.began, x.in = e, x.began-callTimeout, append(x.in[:0], v1Review(twoObjects)...)
 	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.converted != 0 {
 		t.Errorf("%d objects: %v, failure %v", x.converted, refused, failureTypes[x.failure])

@@ -83,7 +83,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
 	x := h.newExchange()
 	defer x.release()
 	answer, result, refused := x.admit(r, hash)
-	x.kind.metrics.admissions[result].Inc()
+	x.kind.metrics.admissions[result].Add(1)
 	if refused != nil {
 		x.failure = refused.failure
 		refuse(w, refused)

@@ -14,8 +14,7 @@ func TestNoMemoryPerObject(t *testing.T) {
 	handler := newSample(t)
 	for _, count := range []int{1, 50} {
 		body := sampleReview(count)
-		x := handler.newExchange()
-		x.selectRuleset("abc", "")
+		x := begin(t, handler)
 		allocations := testing.AllocsPerRun(200, func() {
 			*x = exchange{handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.converted != count {

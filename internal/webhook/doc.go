@@ -12,12 +12,13 @@
 //
 //	server.go    accepts a TLS connection with the certificate that is on disk now
 //	handler.go   routes the request: /convert, /admit, /ruleset, /failures, /healthz, /readyz
-//	limiter.go   makes the call wait until there is memory for it
+//	limiter.go   makes the call wait for memory and for a processor, fairly to kinds
 //	body.go      reads the body, within its limits
 //	convert.go   runs the exchange: body in, answer out
 //	review.go    parses the body in one pass, on the scanner of scanner.go
 //	objects.go   passes each object to the Converter where it is found
 //	answer.go    completes the answer, or replaces it by a failure
+//	kind.go      has the state of each kind, and leaves processors to other kinds
 //	rulesets.go  follows the directory of the rulesets
 //	metrics.go   counts calls, for Prometheus on a separate port
 //	failures.go  remembers which objects failed, for the manager
@@ -27,6 +28,9 @@
 // low latency for one object, never closing a kept-alive connection during a call, and failure
 // messages that a user of kubectl can act on. kubectl shows the message after "conversion webhook
 // for <gvk> failed:".
+//
+// A pod may convert for several CustomResourceDefinitions. No kind affects another: each has its own
+// rulesets, metrics and failures, and its part of memory and processors.
 //
 // A review allocates no memory besides its exchange, which is pooled.
 //

@@ -33,7 +33,7 @@ func (x *exchange) log() logr.Logger {
 	return x.handler.options.Log.WithValues("policy", x.kind.crd, "kind", x.kind.name)
 }
 
-// beginWork waits for a processor. With one kind there is nobody to leave processors to.
+// beginWork waits for a processor. A pod with one kind needs no turns.
 func (x *exchange) beginWork(ctx context.Context) *refusal {
 	if len(x.served.kinds) < 2 {
 		return nil

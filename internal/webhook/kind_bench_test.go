@@ -43,7 +43,7 @@ func BenchmarkKinds(b *testing.B) {
 			var took, due []time.Duration
 			for b.Loop() {
 				slept := time.Now()
-				time.Sleep(100 * time.Microsecond)
+				time.Sleep(100 * time.Microsecond) //nolint:forbidigo // the pace of the caller
 				began := time.Now()
 				if code := call(handler, "kind0", one); code != http.StatusOK {
 					b.Fatal(code)

@@ -126,7 +126,7 @@ func (l *limiter) take(kind *share, amount int64) {
 	kind.used += amount
 }
 
-// admit admits waiting calls. A kind that holds its part of the limit misses its turn. Nobody
+// admit admits waiting calls. A kind that holds its part of the limit misses its turn. No kind
 // overtakes a call that only waits for others to release enough. The caller must hold l.mu.
 func (l *limiter) admit() {
 	for i := 0; i < len(l.waiting); {

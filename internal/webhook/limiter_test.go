@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,12 +100,15 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 		l := newLimiter(4, maxWait)
 		l.serveKinds(3)
 		kinds := map[string]*share{"a": {}, "b": {}, "c": {}}
+		var mu sync.Mutex
 		var admitted []string
 		call := func(kind string, amount int64) {
 			go func() {
 				if _, err := l.acquire(t.Context(), kinds[kind], amount); err != nil {
 					t.Error(err)
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				admitted = append(admitted, fmt.Sprint(kind, amount))
 			}()
 			synctest.Wait()
@@ -134,7 +138,7 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 		admits("b is next", "b1")
 		l.release(kinds["a"], 1)
 		l.release(kinds["a"], 1)
-		admits("nobody overtakes c, which needs more than is free")
+		admits("no kind overtakes c, which needs more than is free")
 		l.release(kinds["b"], 1)
 		admits("c holds nothing, so it may take more than half", "c3")
 		l.release(kinds["c"], 3)

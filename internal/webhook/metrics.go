@@ -6,6 +6,8 @@ package webhook
 import (
 	"net/http"
 	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -92,25 +94,28 @@ var (
 type metrics struct {
 	registry *prometheus.Registry
 
-	requests, admissions, failed, dropped, truncated *prometheus.CounterVec
-	latency, converting, duration, size              *prometheus.HistogramVec
+	latency, converting, duration, size *prometheus.HistogramVec
 	// vectors are all of them.
 	vectors []*prometheus.MetricVec
 	// certificateExpiry is set by the Server.
 	certificateExpiry func() float64
 }
 
-// kindMetrics are the metrics of a kind.
+// kindMetrics are the metrics of a kind. Counters are only numbers (metrics_scrape.go): a counter of
+// the library takes 500 bytes, and a pod may serve a thousand kinds.
 type kindMetrics struct {
-	requests   [failures]prometheus.Counter
+	requests   [failures]atomic.Int64
 	latency    [failures]prometheus.Observer
 	converting prometheus.Observer
-	admissions map[admissionResult]prometheus.Counter
-	// newPair returns the metrics of a pair of versions. pairs are those of its rulesets, and
-	// unknown has those of all others.
+	admissions map[admissionResult]*atomic.Int64
+	// newPair returns the metrics of a pair of versions.
 	newPair func(from, to string) *pair
-	pairs   map[[2]string]*pair
+	// unknown has the metrics of all pairs that no ruleset has.
 	unknown *pair
+
+	mu sync.Mutex
+	// pairs are those of the rulesets.
+	pairs map[[2]string]*pair
 }
 
 // target is a version to convert to, with its metrics.
@@ -122,13 +127,13 @@ type target struct {
 
 // pair has the metrics of an ordered pair of versions.
 type pair struct {
-	from     string
+	from, to string
 	duration prometheus.Observer
-	failures [failures]prometheus.Counter
 	size     prometheus.Observer
-	dropped  prometheus.Counter
+	failures [failures]atomic.Int64
+	dropped  atomic.Int64
 	// truncated counts answers in a truncated form.
-	truncated prometheus.Counter
+	truncated atomic.Int64
 }
 
 func (t *target) pair(from string) *pair {
@@ -146,16 +151,16 @@ func (p *pair) countPreserved(outcome *conversion.Outcome) {
 		p.size.Observe(float64(outcome.PreservedBytes))
 	}
 	if outcome.DroppedValues > 0 {
-		p.dropped.Add(float64(outcome.DroppedValues))
+		p.dropped.Add(int64(outcome.DroppedValues))
 	}
 	if outcome.Omitted != nil {
-		p.truncated.Inc()
+		p.truncated.Add(1)
 	}
 }
 
 // request counts an answered call.
 func (m *kindMetrics) request(x *exchange) {
-	m.requests[x.failure].Inc()
+	m.requests[x.failure].Add(1)
 	m.latency[x.failure].Observe((clock() - x.began).Seconds())
 	if x.converted > 0 {
 		m.converting.Observe(x.convertDuration.Seconds())
@@ -170,16 +175,11 @@ func (m *kindMetrics) unknownTarget(version string) *target {
 // newMetrics registers the metrics of a handler.
 func newMetrics(h *Handler) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), gauges{h})
-	m.requests = m.counter("requests_total", "ConversionReviews that were answered.", "result", "failure_type")
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), scraped{h})
 	m.latency = m.histogram("request_duration_seconds", "Time from the header of a ConversionReview to its answer, waiting included.", latencyBuckets, "result")
-	m.admissions = m.counter("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", "result")
 	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets)
 	m.duration = m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, "from", "to")
-	m.failed = m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", "from", "to", "failure_type")
 	m.size = m.histogram("preserved_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, "from", "to")
-	m.dropped = m.counter("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", "from", "to")
-	m.truncated = m.counter("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", "from", "to")
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "What is running. Always 1.",
 		ConstLabels: prometheus.Labels{"version": h.options.BuildVersion, "goversion": runtime.Version()}}, one))
@@ -188,24 +188,15 @@ func newMetrics(h *Handler) *metrics {
 
 // newKind returns the metrics of a kind.
 func (m *metrics) newKind(crd string) *kindMetrics {
-	k := &kindMetrics{admissions: map[admissionResult]prometheus.Counter{}, pairs: map[[2]string]*pair{}, converting: m.converting.WithLabelValues(crd)}
-	for reason, text := range failureTypes {
-		result := results[failure(reason) != noFailure]
-		k.requests[reason] = m.requests.WithLabelValues(crd, result, text)
-		k.latency[reason] = m.latency.WithLabelValues(crd, result)
+	k := &kindMetrics{admissions: map[admissionResult]*atomic.Int64{}, pairs: map[[2]string]*pair{}, converting: m.converting.WithLabelValues(crd)}
+	for reason := range failures {
+		k.latency[reason] = m.latency.WithLabelValues(crd, results[reason != noFailure])
 	}
 	for _, result := range admissionResults {
-		k.admissions[result] = m.admissions.WithLabelValues(crd, string(result))
+		k.admissions[result] = new(atomic.Int64)
 	}
 	k.newPair = func(from, to string) *pair {
-		p := &pair{
-			from: from, duration: m.duration.WithLabelValues(crd, from, to), size: m.size.WithLabelValues(crd, from, to),
-			dropped: m.dropped.WithLabelValues(crd, from, to), truncated: m.truncated.WithLabelValues(crd, from, to),
-		}
-		for _, reason := range objectFailures {
-			p.failures[reason] = m.failed.WithLabelValues(crd, from, to, failureTypes[reason])
-		}
-		return p
+		return &pair{from: from, to: to, duration: m.duration.WithLabelValues(crd, from, to), size: m.size.WithLabelValues(crd, from, to)}
 	}
 	k.unknown = k.newPair(otherVersion, otherVersion)
 	return k
@@ -213,6 +204,8 @@ func (m *metrics) newKind(crd string) *kindMetrics {
 
 // addTargets adds the versions of a ruleset to the targets of its kind.
 func (m *kindMetrics) addTargets(targets map[string]*target, ruleset Ruleset) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, versions := range ruleset.Pairs {
 		from, to := versions[0], versions[1]
 		if m.pairs[versions] == nil {
@@ -228,18 +221,11 @@ func (m *kindMetrics) addTargets(targets map[string]*target, ruleset Ruleset) {
 	}
 }
 
-// remove removes the series of a kind.
+// remove removes the histograms of a kind.
 func (m *metrics) remove(crd string) {
 	for _, vector := range m.vectors {
 		vector.DeletePartialMatch(prometheus.Labels{"crd": crd})
 	}
-}
-
-func (m *metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, append([]string{"crd"}, labels...))
-	m.registry.MustRegister(vector)
-	m.vectors = append(m.vectors, vector.MetricVec)
-	return vector
 }
 
 func (m *metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {

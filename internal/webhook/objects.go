@@ -105,7 +105,7 @@ func (x *exchange) failObject(from string, failure failure, cause error) {
 		from = version
 	}
 	pair := x.target.pair(from)
-	pair.failures[failure].Inc()
+	pair.failures[failure].Add(1)
 	x.recordFailure(pair, failure, object, cause)
 	versions := "to " + x.target.version
 	if from != "" {

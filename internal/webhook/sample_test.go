@@ -58,11 +58,20 @@ func sampleReview(count int) []byte {
 		strings.Repeat(object+",", count-1) + object + `]}`))
 }
 
+// begin returns the exchange of a call with the ruleset of tests.
+func begin(t testing.TB, handler *Handler) *exchange {
+	t.Helper()
+	x := handler.newExchange()
+	if refused := x.selectRuleset("abc", ""); refused != nil {
+		t.Fatal(refused)
+	}
+	return x
+}
+
 // BenchmarkRespond measures a review without its connection.
 func BenchmarkRespond(b *testing.B) {
 	handler, body := newSample(b), sampleReview(1)
-	x := handler.newExchange()
-	x.selectRuleset("abc", "")
+	x := begin(b, handler)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -77,8 +86,7 @@ func BenchmarkRespond(b *testing.B) {
 // BenchmarkCount measures the metrics of a review with one object.
 func BenchmarkCount(b *testing.B) {
 	handler := newSample(b)
-	x := handler.newExchange()
-	x.selectRuleset("abc", "")
+	x := begin(b, handler)
 	x.converted, x.target = 1, x.ruleset.targets["stable.example.com/v2"]
 	outcome := conversion.Outcome{From: "v1", PreservedBytes: 10}
 	b.ReportAllocs()

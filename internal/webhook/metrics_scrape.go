@@ -1,0 +1,89 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// scraped are the gauges and counters, which are read when they are scraped.
+type scraped struct{ handler *Handler }
+
+var (
+	inFlight       = describeMetric("requests_in_flight", "ConversionReviews that are being read, converted or answered, or wait for memory or a processor.")
+	bytesInFlight  = describeMetric("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.")
+	bytesLimit     = describeMetric("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.")
+	expiry         = describeMetric("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.")
+	servedRulesets = describeMetric("ruleset_info", "The compiled rules that are served: one series each. Always 1.", "hash")
+
+	requestsTotal   = describeMetric("requests_total", "ConversionReviews that were answered.", "result", "failure_type")
+	admissionsTotal = describeMetric("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", "result")
+	failedTotal     = describeMetric("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", "from", "to", "failure_type")
+	droppedTotal    = describeMetric("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", "from", "to")
+	truncatedTotal  = describeMetric("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", "from", "to")
+)
+
+func describeMetric(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, append([]string{"crd"}, labels...), nil)
+}
+
+// Describe implements prometheus.Collector.
+func (s scraped) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, each := range []*prometheus.Desc{inFlight, bytesInFlight, bytesLimit, expiry, servedRulesets,
+		requestsTotal, admissionsTotal, failedTotal, droppedTotal, truncatedTotal} {
+		descriptions <- each
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s scraped) Collect(metrics chan<- prometheus.Metric) {
+	served := s.handler.served.Load()
+	for _, kind := range served.kinds {
+		s.collectKind(metrics, kind)
+	}
+	if len(served.kinds) != 1 {
+		s.collectKind(metrics, served.other)
+	}
+	for hash, ruleset := range served.rulesets {
+		metrics <- prometheus.MustNewConstMetric(servedRulesets, prometheus.GaugeValue, 1, ruleset.CRD, hash)
+	}
+}
+
+func (s scraped) collectKind(metrics chan<- prometheus.Metric, kind *kind) {
+	gauge := func(of *prometheus.Desc, value float64) {
+		metrics <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, kind.crd)
+	}
+	counter := func(of *prometheus.Desc, value *atomic.Int64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(of, prometheus.CounterValue, float64(value.Load()), append([]string{kind.crd}, labels...)...)
+	}
+	used, limit := s.handler.limiters.bytes(&kind.held)
+	gauge(inFlight, float64(kind.inFlight.Load()))
+	gauge(bytesInFlight, float64(used))
+	gauge(bytesLimit, float64(limit))
+	gauge(expiry, s.handler.metrics.certificateExpiry())
+	for reason, text := range failureTypes {
+		counter(requestsTotal, &kind.metrics.requests[reason], results[failure(reason) != noFailure], text)
+	}
+	for result, count := range kind.metrics.admissions {
+		counter(admissionsTotal, count, string(result))
+	}
+	for _, pair := range kind.metrics.allPairs() {
+		for _, reason := range objectFailures {
+			counter(failedTotal, &pair.failures[reason], pair.from, pair.to, failureTypes[reason])
+		}
+		counter(droppedTotal, &pair.dropped, pair.from, pair.to)
+		counter(truncatedTotal, &pair.truncated, pair.from, pair.to)
+	}
+}
+
+// allPairs returns the pairs of the rulesets, and the one of all others.
+func (m *kindMetrics) allPairs() []*pair {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append(slices.Collect(maps.Values(m.pairs)), m.unknown)
+}
