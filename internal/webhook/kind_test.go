@@ -143,52 +143,44 @@ func TestFloodOfOneKind(t *testing.T) {
 	})
 }
 
-// TestLongReviewYields: other kinds convert between two objects of a long review.
+// TestLongReviewYields: between two objects of a long review, another kind converts that waits for
+// a processor.
 func TestLongReviewYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var order []string
-		next := map[string]chan struct{}{"long": make(chan struct{}), "other": make(chan struct{})}
-		step := func(kind string) converting {
-			return func(name string) {
-				<-next[kind]
-				mu.Lock()
-				order = append(order, name)
-				mu.Unlock()
-			}
+		var rulesets []Ruleset
+		next := map[string]chan struct{}{}
+		for _, group := range []string{"long.org", "other.org", "waits.org"} {
+			step := make(chan struct{})
+			next[group] = step
+			rulesets = append(rulesets, kindOf(group, converting(func(string) { <-step })))
 		}
-		handler := NewHandler([]Ruleset{
-			kindOf("example.org", step("long")), kindOf("example.net", step("other")), kindOf("example.com", step("other")),
-		}, HandlerOptions{Log: logr.Discard()})
-		processors := newLimiter(2, callTimeout)
-		processors.serveKinds(3)
-		handler.limiters.processors = processors
+		handler := NewHandler(rulesets, HandlerOptions{Log: logr.Discard()})
+		handler.limiters = newLimiters(DefaultMaxBytesInFlight, 2)
+		handler.limiters.serveKinds(len(rulesets))
 		var calls sync.WaitGroup
 		call := func(group string, names ...string) {
 			calls.Go(func() { postTo(handler, ConvertPath+"/"+group, reviewOf(group, names...)) })
 			synctest.Wait()
 		}
-		call("example.org", "long 1", "long 2")
-		call("example.net", "other 1")
-		call("example.com", "other 2") // waits for a processor
-		next["long"] <- struct{}{}
-		synctest.Wait()
-		for range 2 {
-			next["other"] <- struct{}{}
+		converts := func(group string) {
+			t.Helper()
+			select {
+			case next[group] <- struct{}{}:
+			default:
+				t.Errorf("%s does not convert", group)
+				close(next[group]) // so that the test ends
+			}
 			synctest.Wait()
 		}
-		next["long"] <- struct{}{}
+		call("long.org", "1", "2")
+		call("other.org", "1")
+		call("waits.org", "1")
+		converts("long.org")
+		converts("waits.org")
+		converts("long.org")
+		converts("other.org")
 		calls.Wait()
-		if diff := cmp.Diff([]string{"long 1", "other 1", "other 2", "long 2"}, sortedWithin(order)); diff != "" {
-			t.Errorf("order (-want +got):\n%s", diff)
-		}
 	})
-}
-
-// sortedWithin sorts the calls that run at the same time.
-func sortedWithin(order []string) []string {
-	slices.Sort(order[1 : len(order)-1])
-	return order
 }
 
 // TestPanicOfOneKind: a panic is counted for its kind, while a conversion of another continues.
