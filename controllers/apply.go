@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -71,11 +73,18 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case step.Create:
 		return r.createObject(ctx, s.Object)
 	case step.IssueAuthority:
-		return r.issueAuthority(ctx, policy, s)
+		return r.issueAuthority(ctx, policyOwner(policy), s)
 	case step.PromoteAuthority:
-		return r.promoteAuthority(ctx, policy, s)
+		return r.promoteAuthority(ctx, policyOwner(policy), s)
 	case step.WriteCertificate:
-		return r.writeCertificate(ctx, policy, s)
+		return r.writeCertificate(ctx, policyOwner(policy), s)
+	case step.StoreRulesets:
+		return r.storeRulesets(ctx, s)
+	case step.AwaitRuleset:
+		r.awaitRuleset(policy.Name, s)
+		return nil
+	case step.CreateFleet:
+		return r.createOnce(ctx, &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: names.FleetLabels(s.Name)}})
 	case step.RefreshPod:
 		return r.refreshPod(ctx, s)
 	case step.EvictPod:

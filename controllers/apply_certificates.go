@@ -21,6 +21,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
+// owner is the policy or the fleet that Secrets belong to.
+type owner struct {
+	name                string
+	labels, annotations map[string]string
+}
+
+func policyOwner(policy *v1alpha1.ConversionPolicy) owner {
+	return owner{policy.Name, names.Labels(policy.Name, names.ConverterComponent), map[string]string{names.PolicyAnnotation: policy.Name}}
+}
+
+func fleetOwner(fleet *v1alpha1.ConverterFleet) owner {
+	return owner{fleet.Name, names.FleetLabels(fleet.Name), map[string]string{names.FleetAnnotation: fleet.Name}}
+}
+
 // secretContent is what a step writes to a Secret of type kubernetes.io/tls.
 type secretContent struct {
 	name string
@@ -34,9 +48,9 @@ type secretContent struct {
 // issueAuthority creates a certificate authority. If two managers do so at the same time, one of
 // them gets a conflict.
 func (r *ConversionPolicyReconciler) issueAuthority(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.IssueAuthority,
+	ctx context.Context, of owner, s step.IssueAuthority,
 ) error {
-	authority, err := pki.NewAuthority("conversion-operator "+policy.Name, r.Now(), s.Lifetime)
+	authority, err := pki.NewAuthority("conversion-operator "+of.name, r.Now(), s.Lifetime)
 	if err != nil {
 		return err
 	}
@@ -45,15 +59,15 @@ func (r *ConversionPolicyReconciler) issueAuthority(
 	if s.Next {
 		data = map[string][]byte{certificates.NextCertificateKey: authority.Certificate, certificates.NextKeyKey: authority.Key}
 	}
-	return r.writeSecret(ctx, policy, secretContent{s.SecretName, s.ResourceVersion, data,
+	return r.writeSecret(ctx, of, secretContent{s.SecretName, s.ResourceVersion, data,
 		map[string]string{certificates.TriggerAnnotation: s.Trigger}})
 }
 
 func (r *ConversionPolicyReconciler) promoteAuthority(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.PromoteAuthority,
+	ctx context.Context, of owner, s step.PromoteAuthority,
 ) error {
 	ctrl.LoggerFrom(ctx).Info("The next certificate authority has taken over", "secret", s.SecretName)
-	return r.writeSecret(ctx, policy, secretContent{name: s.SecretName, resourceVersion: s.ResourceVersion, data: map[string][]byte{
+	return r.writeSecret(ctx, of, secretContent{name: s.SecretName, resourceVersion: s.ResourceVersion, data: map[string][]byte{
 		corev1.TLSCertKey: s.Authority.Certificate, corev1.TLSPrivateKeyKey: s.Authority.Key,
 		certificates.NextCertificateKey: nil, certificates.NextKeyKey: nil,
 	}})
@@ -62,7 +76,7 @@ func (r *ConversionPolicyReconciler) promoteAuthority(
 // writeCertificate writes the certificate that converter pods serve and reload without a restart,
 // and the trusted authorities.
 func (r *ConversionPolicyReconciler) writeCertificate(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.WriteCertificate,
+	ctx context.Context, of owner, s step.WriteCertificate,
 ) error {
 	pair := s.Pair
 	if s.Signer != nil {
@@ -72,7 +86,7 @@ func (r *ConversionPolicyReconciler) writeCertificate(
 		}
 		ctrl.LoggerFrom(ctx).Info("Issuing a serving certificate", "secret", s.SecretName)
 	}
-	return r.writeSecret(ctx, policy, secretContent{s.SecretName, s.ResourceVersion, map[string][]byte{
+	return r.writeSecret(ctx, of, secretContent{s.SecretName, s.ResourceVersion, map[string][]byte{
 		corev1.TLSCertKey: nonNil(pair.Certificate), corev1.TLSPrivateKeyKey: nonNil(pair.Key), observed.CAKey: nonNil(s.CABundle),
 	}, map[string]string{certificates.TrustedAnnotation: s.Trusted}})
 }
@@ -82,12 +96,12 @@ func nonNil(value []byte) []byte { return append([]byte{}, value...) }
 
 // writeSecret creates a Secret, or patches the given keys, unless the Secret changed since the
 // decision.
-func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, policy *v1alpha1.ConversionPolicy, content secretContent) error {
+func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, of owner, content secretContent) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.Settings.Namespace, Name: content.name,
-			Labels:      names.Labels(policy.Name, names.ConverterComponent),
-			Annotations: map[string]string{names.PolicyAnnotation: policy.Name},
+			Labels:      of.labels,
+			Annotations: maps.Clone(of.annotations),
 		},
 		Type: corev1.SecretTypeTLS, Data: content.data,
 	}

@@ -90,8 +90,13 @@ func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...c
 // them. It deletes by uid, so that a manager that was paused in between does not delete what its
 // successor created.
 func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
+	return r.deleteChildrenNamed(ctx, names.Child(policy))
+}
+
+// deleteChildrenNamed deletes everything with an instance label.
+func (r *ConversionPolicyReconciler) deleteChildrenNamed(ctx context.Context, instance string) error {
 	for _, kind := range r.childKinds() {
-		err := r.Live.List(ctx, kind.list, childrenNamed(policy), kind.from)
+		err := r.Live.List(ctx, kind.list, instanceOf(instance), kind.from)
 		if meta.IsNoMatchError(err) {
 			continue // cert-manager is not installed
 		}
@@ -129,8 +134,10 @@ func (r *ConversionPolicyReconciler) childKinds() []childKind {
 }
 
 // childrenNamed selects the objects of the policy with this name.
-func childrenNamed(policy string) client.MatchingLabels {
-	return client.MatchingLabels{names.InstanceLabel: names.Child(policy), names.ManagedByLabel: names.ManagedBy}
+func childrenNamed(policy string) client.MatchingLabels { return instanceOf(names.Child(policy)) }
+
+func instanceOf(instance string) client.MatchingLabels {
+	return client.MatchingLabels{names.InstanceLabel: instance, names.ManagedByLabel: names.ManagedBy}
 }
 
 func (r *ConversionPolicyReconciler) named(name string) metav1.ObjectMeta {

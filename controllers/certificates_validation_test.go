@@ -7,7 +7,6 @@ package controllers
 
 import (
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,13 +45,13 @@ func TestCertificatesAreValidated(t *testing.T) {
 	}
 }
 
-// TestCertificateDefaults: by default a policy has its own authority.
+// TestCertificateDefaults: a source of certificates is not stored by default, so that the policy is
+// served by a fleet, and a later manifest may choose another source.
 func TestCertificateDefaults(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)
 	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
-	self := policy.Spec.Certificates.SelfManaged
-	if self == nil || self.CADuration.Duration != 87600*time.Hour || self.Duration.Duration != 2160*time.Hour || self.RenewBefore != nil {
+	if policy.Spec.Certificates != (v1alpha1.Certificates{}) {
 		t.Errorf("certificates are %+v", policy.Spec.Certificates)
 	}
 }

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"sync"
@@ -73,6 +74,8 @@ type storedRulesets struct {
 	mu sync.Mutex
 	// byPolicy holds the rulesets of each policy, by name.
 	byPolicy map[string]map[configMapVersion][]observed.StoredRevision
+	// shared are the rulesets of each policy that fleets serve, by hash.
+	shared map[string]map[string]loaded
 }
 
 // configMapVersion identifies the content of a ConfigMap.
@@ -119,9 +122,43 @@ func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
 			continue
 		}
 		_, err := conversion.LoadStored(hash, stored[key])
-		all = append(all, observed.StoredRevision{Hash: hash, Readable: err == nil && configMap.DeletionTimestamp.IsZero(), Stored: stored[key]})
+		all = append(all, observed.StoredRevision{Hash: hash, Readable: err == nil && configMap.DeletionTimestamp.IsZero(), Stored: stored[key], ConfigMap: configMap.Name})
 	}
 	return all
+}
+
+// readShard adds the rulesets of a policy that are in a shard of a fleet. Each content is loaded
+// once, although the shard changes with the rulesets of other policies.
+func (s *storedRulesets) readShard(policy, fleet string, shard *corev1.ConfigMap) (all []observed.StoredRevision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, stored := range shard.BinaryData {
+		hash, is := conversion.StoredHash(key)
+		if owner, _ := conversion.StoredOwner(key); !is || owner != names.Child(policy) {
+			continue
+		}
+		if s.shared == nil {
+			s.shared = map[string]map[string]loaded{}
+		}
+		if s.shared[policy] == nil {
+			s.shared[policy] = map[string]loaded{}
+		}
+		known, found := s.shared[policy][hash]
+		if !found || !bytes.Equal(known.stored, stored) {
+			_, err := conversion.LoadStored(hash, stored)
+			known = loaded{bytes.Clone(stored), err == nil}
+			s.shared[policy][hash] = known
+		}
+		all = append(all, observed.StoredRevision{Hash: names.Revision{Hash: hash, Fleet: fleet}.String(),
+			Readable: known.readable && shard.DeletionTimestamp.IsZero(), Stored: known.stored, ConfigMap: shard.Name})
+	}
+	return all
+}
+
+// loaded tells whether this version of the operator can read a ruleset.
+type loaded struct {
+	stored   []byte
+	readable bool
 }
 
 // oldRulesetKey is the key of a ruleset in the ConfigMap of its own that earlier versions of the
@@ -133,4 +170,5 @@ func (s *storedRulesets) forget(policy string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byPolicy, policy)
+	delete(s.shared, policy)
 }

@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers is the manager's control flow. One controller reconciles
-// ConversionPolicies, and every reconciliation is the same five steps (reconcile.go):
+// Package controllers is the manager's control flow. A controller reconciles ConversionPolicies, and
+// every reconciliation is the same five steps (reconcile.go):
 //
 //	observe  observe*.go    reads the cluster once, and the results of background checks
 //	verify   probe*.go      adds the answers of converter pods to probes
@@ -11,6 +11,12 @@
 //	report   report.go      writes the status once, and all events
 //
 // Objects whose policy was deleted take the same path, without a status: orphan.go.
+//
+// Another controller reconciles ConverterFleets in the same steps (fleet.go), which package
+// internal/plan/fleet decides. A policy stores its rulesets in a fleet by itself (apply_rulesets.go),
+// and reads the state of the fleet (observe_fleets.go). Each wakes the other when something changes
+// that matters to it: fleet_users.go has which policies use a fleet, and fleet_loading.go which of them
+// wait until its pods have loaded a ruleset.
 //
 // Reconcile never waits: it returns, and the next event continues. Work that takes longer than one
 // request runs in the background (background.go): checks of live objects, of API servers and of

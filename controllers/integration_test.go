@@ -55,7 +55,7 @@ func policy(group string) string {
 }
 
 func policyWith(group, declarative string) string {
-	return fmt.Sprintf("metadata: {name: crontabs.%s}\nspec: {converter: {declarative: %s}, migration: {mode: OnTrigger}}", group, declarative)
+	return fmt.Sprintf("metadata: {name: crontabs.%s}\nspec: {converter: {declarative: %s}, workload: {}, migration: {mode: OnTrigger}}", group, declarative)
 }
 
 func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {

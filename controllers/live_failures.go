@@ -21,7 +21,6 @@ import (
 
 // podReport is what a converter pod reported about conversions, at its latest successful probe.
 type podReport struct {
-	policy    string
 	failures  []v1alpha1.ConversionFailure
 	oversized []v1alpha1.OversizedObject
 }
@@ -45,27 +44,28 @@ func (p *Prober) recordReport(policy string, pod types.UID, reported *webhook.Fa
 		return
 	}
 	failures, oversized := reportedFailures(reported, now), reportedOversized(reported, now)
+	key := podKey{policy, pod}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sameFailures(p.reports[pod].failures, failures) && sameOversized(p.reports[pod].oversized, oversized, oversizedPrecision) {
+	if sameFailures(p.reports[key].failures, failures) && sameOversized(p.reports[key].oversized, oversized, oversizedPrecision) {
 		return
 	}
 	if p.reports == nil || len(p.reports) >= most {
-		p.reports = map[types.UID]podReport{}
+		p.reports = map[podKey]podReport{}
 	}
-	p.reports[pod] = podReport{policy, failures, oversized}
+	p.reports[key] = podReport{failures, oversized}
 }
 
-func (p *Prober) reportOf(pod types.UID) podReport {
+func (p *Prober) reportOf(policy string, pod types.UID) podReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reports[pod]
+	return p.reports[podKey{policy, pod}]
 }
 
 // fillReports adds the reports of the pods.
 func (p *Prober) fillReports(state *observed.Cluster) {
 	for i := range state.Pods {
-		report := p.reportOf(state.Pods[i].UID)
+		report := p.reportOf(state.Policy.Name, state.Pods[i].UID)
 		state.Pods[i].Failures, state.Pods[i].Oversized = report.failures, report.oversized
 	}
 }

@@ -88,7 +88,7 @@ func TestReprobeReadsFailures(t *testing.T) {
 		if about := <-p.background.woken; about.Object.GetName() != "one" {
 			t.Errorf("policy %s is woken", about.Object.GetName())
 		}
-		state := &observed.Cluster{Pods: []observed.Pod{{UID: "1"}, {UID: "2"}}}
+		state := &observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, Pods: []observed.Pod{{UID: "1"}, {UID: "2"}}}
 		p.fillReports(state)
 		if len(state.Pods[0].Failures) != 1 || len(state.Pods[1].Failures) != 0 {
 			t.Errorf("pods are said to have failed in %+v", state.Pods)

@@ -42,7 +42,7 @@ func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha
 	for _, read := range []func(context.Context, *observed.Cluster) error{
 		r.observeCRD, r.observeCertificates, r.observeRulesets, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
-		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted, r.observeAdmission,
+		r.observeFleets, r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted, r.observeAdmission,
 	} {
 		if err := read(ctx, &state); err != nil {
 			return state, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -104,23 +104,34 @@ func (r *ConversionPolicyReconciler) observeService(ctx context.Context, state *
 	return client.IgnoreNotFound(err)
 }
 
-func (r *ConversionPolicyReconciler) observeBudget(ctx context.Context, state *observed.Cluster) error {
-	budget := &policyv1.PodDisruptionBudget{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.Child(state.Policy.Name)}, budget)
-	if budget.Status.ObservedGeneration == budget.Generation {
-		state.Evictable = int(budget.Status.DisruptionsAllowed)
-	}
-	return client.IgnoreNotFound(err)
+func (r *ConversionPolicyReconciler) observeBudget(ctx context.Context, state *observed.Cluster) (err error) {
+	state.Evictable, err = r.evictable(ctx, names.Child(state.Policy.Name))
+	return err
 }
 
-func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, state *observed.Cluster) error {
-	list := &discoveryv1.EndpointSliceList{}
-	err := r.Client.List(ctx, list, client.InNamespace(r.Settings.Namespace),
-		client.MatchingLabels{discoveryv1.LabelServiceName: names.Child(state.Policy.Name)})
-	if err != nil {
-		return err
+// evictable is the number of pods that a PodDisruptionBudget allows to evict now.
+func (r *ConversionPolicyReconciler) evictable(ctx context.Context, name string) (int, error) {
+	budget := &policyv1.PodDisruptionBudget{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, budget)
+	if err != nil || budget.Status.ObservedGeneration != budget.Generation {
+		return 0, client.IgnoreNotFound(err)
 	}
-	state.PortEndpoints = map[string]int{}
+	return int(budget.Status.DisruptionsAllowed), nil
+}
+
+func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, state *observed.Cluster) (err error) {
+	state.Endpoints, state.PortEndpoints, err = r.endpoints(ctx, names.Child(state.Policy.Name))
+	return err
+}
+
+// endpoints counts the ready endpoints of a Service, all and by the names of its ports.
+func (r *ConversionPolicyReconciler) endpoints(ctx context.Context, service string) (all int, byPort map[string]int, err error) {
+	list := &discoveryv1.EndpointSliceList{}
+	err = r.Client.List(ctx, list, client.InNamespace(r.Settings.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service})
+	if err != nil {
+		return 0, nil, err
+	}
+	byPort = map[string]int{}
 	for _, slice := range list.Items {
 		ready := 0
 		for _, endpoint := range slice.Endpoints {
@@ -128,12 +139,12 @@ func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, state
 				ready += len(endpoint.Addresses)
 			}
 		}
-		state.Endpoints += ready
+		all += ready
 		for _, port := range slice.Ports {
-			state.PortEndpoints[ptr.Deref(port.Name, "")] += ready
+			byPort[ptr.Deref(port.Name, "")] += ready
 		}
 	}
-	return nil
+	return all, byPort, nil
 }
 
 func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, state *observed.Cluster) error {

@@ -26,6 +26,13 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, st
 	if state.Certificate, err = r.secret(ctx, r.Client, observed.CertificateSecret(state.Policy)); err != nil {
 		return err
 	}
+	if fleet := observed.FleetOf(state.Policy); fleet != "" {
+		state.OwnCertificate = state.Certificate
+		_, serving, _ := names.FleetSecrets(fleet)
+		if state.Certificate, err = r.secret(ctx, r.Client, serving); err != nil {
+			return err
+		}
+	}
 	if name := certificates.SourceSecret(state.Policy); name != "" {
 		// Live: the cache holds only objects that the operator manages.
 		if state.Source, err = r.secret(ctx, r.Live, name); err != nil {
@@ -58,20 +65,22 @@ func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, state
 // observeRequest reads the status of the Certificate of cert-manager. It is not an error if
 // cert-manager is not installed.
 func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, state *observed.Cluster) error {
+	var err error
+	state.Request, err = r.request(ctx, names.IssuedSecret(state.Policy.Name))
+	return err
+}
+
+// request reads the status of a Certificate of cert-manager.
+func (r *ConversionPolicyReconciler) request(ctx context.Context, name string) (observed.Request, error) {
 	certificate := &cmv1.Certificate{}
-	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.IssuedSecret(state.Policy.Name)}
-	err := r.Live.Get(ctx, key, certificate)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, certificate)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		state.Request.NotInstalled = true
-		return nil
-	case apierrors.IsNotFound(err):
-		return nil
+		return observed.Request{NotInstalled: true}, nil
 	case err != nil:
-		return err
+		return observed.Request{}, client.IgnoreNotFound(err)
 	}
-	state.Request = certificates.RequestOf(certificate)
-	return nil
+	return certificates.RequestOf(certificate), nil
 }
 
 // secret returns nil if the Secret does not exist.

@@ -43,11 +43,21 @@ func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, state *o
 
 // observePods reads the running, starting and terminating converter pods.
 func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *observed.Cluster) error {
+	pods, ending, err := r.listPods(ctx, names.Child(state.Policy.Name))
+	state.Pods, state.Ending = append(state.Pods, pods...), append(state.Ending, ending...)
+	return err
+}
+
+// listPods returns the converter pods of a policy or of a fleet, by the instance label, and those
+// that are being deleted.
+func (r *ConversionPolicyReconciler) listPods(ctx context.Context, instance string) (pods []observed.Pod, ending []observed.EndingPod, err error) {
 	list := &corev1.PodList{}
-	err := r.Client.List(ctx, list, r.childrenOf(state.Policy), client.MatchingLabels{names.ComponentLabel: names.ConverterComponent})
+	err = r.Client.List(ctx, list, client.InNamespace(r.Settings.Namespace), client.MatchingLabels{
+		names.InstanceLabel: instance, names.ManagedByLabel: names.ManagedBy, names.ComponentLabel: names.ConverterComponent})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	fleet := names.FleetOf(instance)
 	for i := range list.Items {
 		pod := &list.Items[i]
 		var revisions []string
@@ -57,15 +67,15 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *obs
 		switch {
 		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		case !pod.DeletionTimestamp.IsZero():
-			state.Ending = append(state.Ending, observed.EndingPod{Until: pod.DeletionTimestamp.Time})
+			ending = append(ending, observed.EndingPod{Fleet: fleet, Until: pod.DeletionTimestamp.Time})
 		default:
-			state.Pods = append(state.Pods, observed.Pod{
-				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: workload.PortOf(&pod.Spec),
+			pods = append(pods, observed.Pod{
+				Name: pod.Name, UID: pod.UID, Fleet: fleet, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: workload.PortOf(&pod.Spec),
 				Revisions: revisions, Image: revisions != nil, Ready: podReady(pod), Trouble: trouble(pod),
-				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[names.CertificateAnnotation], Ruleset: pod.Annotations[names.RulesetAnnotation]})
+				Scheduled: pod.Spec.NodeName != "", Node: pod.Spec.NodeName, Certificate: pod.Annotations[names.CertificateAnnotation], Ruleset: pod.Annotations[names.RulesetAnnotation]})
 		}
 	}
-	return nil
+	return pods, ending, nil
 }
 
 func podReady(pod *corev1.Pod) bool {

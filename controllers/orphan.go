@@ -89,7 +89,7 @@ func (r *ConversionPolicyReconciler) reconcileOrphan(ctx context.Context, name s
 	}
 	state := observed.Cluster{Settings: r.Settings, Now: r.Now(),
 		Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}}
-	for _, read := range []func(context.Context, *observed.Cluster) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns, r.observeObjectRights} {
+	for _, read := range []func(context.Context, *observed.Cluster) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeFleets, r.observeRuns, r.observeObjectRights} {
 		if err := read(ctx, &state); err != nil {
 			return ctrl.Result{}, fmt.Errorf("observe the leftovers of policy %s: %w", name, err)
 		}
@@ -130,5 +130,6 @@ func (r *ConversionPolicyReconciler) anyChild(ctx context.Context, policy string
 			return true, nil
 		}
 	}
-	return false, nil
+	fleets, err := r.fleetsStoring(ctx, policy)
+	return len(fleets) > 0, err
 }

@@ -46,11 +46,11 @@ type Prober struct {
 	background *background
 
 	mu     sync.Mutex
-	proven map[types.UID]proven
+	proven map[podKey]proven
 	// rulesets are the hashes of the rulesets that pods serve, as they reported last.
 	rulesets map[types.UID]podRulesets
 	// reports are what pods reported about failed conversions (live_failures.go).
-	reports map[types.UID]podReport
+	reports map[podKey]podReport
 	// Canary objects of rulesets, by ruleset hash.
 	canaries map[string][]probe.Canary
 	// answers are the latest probes of pods without a cached proof (probe_answers.go).
@@ -65,12 +65,40 @@ type proven struct {
 	since time.Time
 }
 
-// podRulesets are the rulesets that a pod of a policy serves.
+// podRulesets are the rulesets that a pod serves. Those of a pod of a fleet are recorded once for all
+// policies.
 type podRulesets struct {
+	// policy that the pod is for alone, or the label of the fleet.
 	policy string
 	hashes []string
 	// failed is why it cannot serve others, by hash.
 	failed map[string]string
+}
+
+// podKey identifies a pod as one policy sees it: a pod of a fleet has proofs for many policies.
+type podKey struct {
+	policy string
+	pod    types.UID
+}
+
+// revisions are those of a policy's rulesets that a pod of a fleet serves, and why others cannot be
+// served. They are nil if the pod was not asked yet.
+func (r podRulesets) revisions(fleet string, known []names.Revision) (served []string, failed map[string]string) {
+	if r.hashes == nil {
+		return nil, nil
+	}
+	served = []string{}
+	for _, revision := range known {
+		if revision.Fleet != fleet || slices.Contains(served, revision.String()) {
+			continue
+		}
+		if _, found := slices.BinarySearch(r.hashes, revision.Hash); found {
+			served = append(served, revision.String())
+		} else if reason := r.failed[revision.Hash]; reason != "" {
+			failed = map[string]string{revision.String(): reason}
+		}
+	}
+	return served, failed
 }
 
 // fingerprint is a hash of everything that a proof depends on.
@@ -78,7 +106,7 @@ type fingerprint [sha256.Size]byte
 
 // NewProber returns a Prober that connects to pods, and renews each proof after its lifetime.
 func NewProber(lifetime time.Duration) *Prober {
-	return &Prober{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[types.UID]proven{},
+	return &Prober{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[podKey]proven{},
 		canaries: map[string][]probe.Canary{}, answers: map[probeKey]*podProbe{}}
 }
 
@@ -94,11 +122,11 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 		return 0
 	}
 	target, err := p.target(state, trust)
-	scope := p.scopeOf(state)
+	scope, fleet := p.scopeOf(state), observed.FleetOf(state.Policy)
 	for i := range state.Pods {
 		pod := &state.Pods[i]
 		switch {
-		case !pod.Ready || pod.Image:
+		case !pod.Ready || pod.Image || pod.Fleet != fleet || p.lacks(*pod, trust.RulesetHash):
 		case err != nil:
 			pod.Proof = &observed.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
@@ -108,19 +136,31 @@ func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending tim
 	return pending
 }
 
-// fillRulesets adds which rulesets pods serve.
+// fillRulesets adds which rulesets pods serve, of those that the policy has.
 func (p *Prober) fillRulesets(state *observed.Cluster) {
+	var known []names.Revision
+	for _, stored := range state.Revisions {
+		known = append(known, names.RevisionOf(stored.Hash))
+	}
+	for _, active := range state.Policy.Status.ActiveRevisions {
+		known = append(known, names.RevisionOf(active.Revision))
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range state.Pods {
-		if pod := &state.Pods[i]; !pod.Image {
+		switch pod := &state.Pods[i]; {
+		case pod.Image:
+		case pod.Fleet == "":
 			pod.Revisions, pod.FailedRulesets = p.rulesets[pod.UID].hashes, p.rulesets[pod.UID].failed
+		default:
+			pod.Revisions, pod.FailedRulesets = p.rulesets[pod.UID].revisions(pod.Fleet, known)
 		}
 	}
 }
 
 // recordRulesets records which rulesets a pod serves.
 func (p *Prober) recordRulesets(pod types.UID, rulesets podRulesets) {
+	slices.Sort(rulesets.hashes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rulesets == nil {
@@ -129,13 +169,22 @@ func (p *Prober) recordRulesets(pod types.UID, rulesets podRulesets) {
 	p.rulesets[pod] = rulesets
 }
 
+// lacks reports that a pod of a fleet is known to lack a ruleset.
+func (p *Prober) lacks(pod observed.Pod, hash string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.rulesets[pod.UID].hashes
+	_, found := slices.BinarySearch(known, hash)
+	return pod.Fleet != "" && known != nil && !found
+}
+
 // target returns what every converter pod of a policy has to answer to: the current or next
 // caBundle, and the canary objects of its ruleset. While the rules are invalid there are no canary
 // objects; then the pods only show that they serve the previous ruleset.
 func (p *Prober) target(state *observed.Cluster, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{
 		CABundle:    trust.CABundle,
-		ServerName:  names.ServerName(state.Policy.Name, state.Settings.Namespace),
+		ServerName:  state.ServerName(),
 		CRD:         state.Policy.Name,
 		RulesetHash: trust.RulesetHash,
 
@@ -192,7 +241,11 @@ func (p *Prober) rulesetRequests(pod observed.Pod, target probe.Target, scope pr
 		return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
 			result, err := p.Probe(ctx, to)
 			if result.RulesetHashes != nil {
-				p.recordRulesets(pod.UID, podRulesets{scope.policy, result.RulesetHashes, result.RulesetFailures})
+				of := scope.policy
+				if pod.Fleet != "" {
+					of = names.Fleet(pod.Fleet)
+				}
+				p.recordRulesets(pod.UID, podRulesets{of, result.RulesetHashes, result.RulesetFailures})
 			}
 			if err == nil {
 				p.recordReport(scope.policy, pod.UID, result.Failures, time.Now())

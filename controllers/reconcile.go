@@ -46,10 +46,15 @@ type ConversionPolicyReconciler struct {
 	// Tracer records reconciliations and their steps.
 	Tracer tracing.Tracer
 
-	background *background
-	orphans    orphans
-	rules      compiledRules
-	rulesets   storedRulesets
+	background  *background
+	orphans     orphans
+	rules       compiledRules
+	rulesets    storedRulesets
+	fleetUsers  fleetUsers
+	loads       loads
+	absentKinds absentKinds
+	// fleetBackground runs work for fleets.
+	fleetBackground *background
 	// pods sends requests that controller-runtime's client has no options for.
 	pods rest.Interface
 }
@@ -119,6 +124,7 @@ func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.background.end(policy)
 	r.rules.forget(policy)
 	r.rulesets.forget(policy)
+	r.fleetUsers.forget(policy)
 }
 
 // resultOf returns the result of a reconciliation whose writes returned errs. After a conflict

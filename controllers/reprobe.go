@@ -68,7 +68,7 @@ func (p *Prober) expired() []proven {
 func (p *Prober) renew(ctx context.Context, old proven) {
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	before := p.reportOf(old.pod)
+	before := p.reportOf(old.policy, old.pod)
 	warning, err := old.send(bounded)
 	switch {
 	case ctx.Err() != nil:
@@ -78,7 +78,7 @@ func (p *Prober) renew(ctx context.Context, old proven) {
 		p.forget(old.policy)
 	default:
 		p.remember(old.probeRequest, warning)
-		after := p.reportOf(old.pod)
+		after := p.reportOf(old.policy, old.pod)
 		if warning == old.warning && sameFailures(before.failures, after.failures) && sameOversized(before.oversized, after.oversized, health.OversizedLag) {
 			return
 		}
@@ -90,12 +90,12 @@ func (p *Prober) renew(ctx context.Context, old proven) {
 func (p *Prober) recall(request probeRequest) (warning string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, known := p.proven[request.pod]
+	last, known := p.proven[podKey{request.policy, request.pod}]
 	if !known || last.proof != request.proof || request.lasts == 0 {
 		return "", false
 	}
 	last.lasts = request.lasts
-	p.proven[request.pod] = last
+	p.proven[podKey{request.policy, request.pod}] = last
 	return last.warning, true
 }
 
@@ -111,7 +111,7 @@ func (p *Prober) remember(request probeRequest, warning string) {
 	if len(p.proven) >= most {
 		clear(p.proven)
 	}
-	p.proven[request.pod] = proven{request, warning, time.Now()}
+	p.proven[podKey{request.policy, request.pod}] = proven{request, warning, time.Now()}
 }
 
 // retainPods forgets the pods of a policy that no longer exist. Endpoints of converters that users
@@ -130,8 +130,8 @@ func (p *Prober) forget(policy string) {
 func (p *Prober) forgetPods(policy string, gone func(types.UID) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.proven, func(uid types.UID, of proven) bool { return of.policy == policy && gone(uid) })
-	maps.DeleteFunc(p.reports, func(uid types.UID, of podReport) bool { return of.policy == policy && gone(uid) })
+	maps.DeleteFunc(p.proven, func(key podKey, _ proven) bool { return key.policy == policy && gone(key.pod) })
+	maps.DeleteFunc(p.reports, func(key podKey, _ podReport) bool { return key.policy == policy && gone(key.pod) })
 	maps.DeleteFunc(p.rulesets, func(uid types.UID, of podRulesets) bool { return of.policy == policy && gone(uid) })
 	maps.DeleteFunc(p.answers, func(key probeKey, of *podProbe) bool { return of.policy == policy && gone(key.pod) })
 }

@@ -47,6 +47,8 @@ import (
 //
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
+// +kubebuilder:rbac:groups=conversion-operator.io,resources=converterfleets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=conversion-operator.io,resources=converterfleets/status,verbs=patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,verbs=patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=list;watch
@@ -161,6 +163,9 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	}
 	r.pods = core.RESTClient()
 	r.start(ctx)
+	if err := r.setupFleets(ctx, mgr); err != nil {
+		return err
+	}
 	for _, runs := range []manager.RunnableFunc{r.tidy, r.Prober.reprobe, r.background.drain} {
 		if err := mgr.Add(runs); err != nil {
 			return err

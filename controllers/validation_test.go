@@ -126,9 +126,12 @@ func TestDefaults(t *testing.T) {
 		migration.Verify != v1alpha1.MigrationVerifySample || migration.MaxWritesPerSecond != nil || migration.Paused {
 		t.Errorf("migration is %+v, want 32 at once, a sample verified, no limit, not paused", migration)
 	}
-	if policy.Spec.Workload.Replicas == nil || *policy.Spec.Workload.Replicas != 2 {
-		t.Errorf("workload.replicas is %v, want 2", policy.Spec.Workload.Replicas)
+	if policy.Spec.Workload != nil || policy.Spec.ConverterFleetName != "" {
+		t.Errorf("workload is %v and converterFleetName %q, want none", policy.Spec.Workload, policy.Spec.ConverterFleetName)
 	}
+	policy.Spec.Workload = &v1alpha1.Workload{}
+	policy.ResourceVersion, policy.UID = "", ""
+	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
 	if policy.Spec.Workload.Resources.Requests.Memory().String() != "32Mi" {
 		t.Errorf("workload.resources is %v", policy.Spec.Workload.Resources)
 	}

@@ -34,6 +34,8 @@ const (
 	ConversionsFailingCondition = "ConversionsFailing"
 	// SamplesFailingCondition is True while live objects, sampled after the activation, are lost in conversion or cannot be read. It exists only then.
 	SamplesFailingCondition = "SamplesFailing"
+	// NotRedundantCondition is True while all ready converter pods of a fleet are on one node. It exists only then.
+	NotRedundantCondition = "NotRedundant"
 	// OversizedObjectsCondition is True while objects are known that hold more for one version than their annotations have room for at another. It exists only then.
 	OversizedObjectsCondition = "OversizedObjects"
 )
@@ -138,6 +140,14 @@ const (
 	ReasonSomePodsReady = "SomePodsReady"
 	// ReasonRollingOut: converter pods with the current plan are being started.
 	ReasonRollingOut = "RollingOut"
+	// ReasonFleetNotFound: the ConverterFleet that the policy names does not exist, or is being deleted.
+	ReasonFleetNotFound = "FleetNotFound"
+	// ReasonFleetInUse: policies use the ConverterFleet that is being deleted.
+	ReasonFleetInUse = "FleetInUse"
+	// ReasonOneNode: all ready converter pods of a fleet are on one node.
+	ReasonOneNode = "OneNode"
+	// ReasonFleetFull: the ConverterFleet has no room for the ruleset.
+	ReasonFleetFull = "FleetFull"
 	// ReasonRulesetLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
 	ReasonRulesetLost = "RulesetLost"
 	// ReasonWaitingForEndpoints: the Service has no ready endpoint yet.

@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.status.crd.strategy`,priority=1,description="The CustomResourceDefinition's conversion strategy"
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.webhook.available`,priority=1,description="Converter pods that are proven, of those wanted"
+// +kubebuilder:printcolumn:name="Fleet",type=string,JSONPath=`.status.webhook.fleet`,priority=1,description="The fleet that the converter pods belong to; empty for pods of this policy alone"
 // +kubebuilder:printcolumn:name="CertExpiry",type=string,JSONPath=`.status.certificate.notAfter`,priority=1,description="When the serving certificate expires"
 // +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.migration.estimatedCompletion`,priority=1,description="When the migration ends at its current rate"
@@ -56,6 +57,9 @@ type ConversionPolicyList struct {
 // CustomResourceDefinition.
 // +kubebuilder:validation:XValidation:rule="!has(self.storageVersion) || !has(self.retirement) || self.retirement.all(r, r.version != self.storageVersion || r.action == 'Report')",message="retirement must not name storageVersion: objects are to be written in it; set its action to Report to take a retirement back"
 // +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
+// +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || !has(self.workload)",message="converterFleetName must be empty if workload is set: either a fleet serves the rules, or pods of this policy alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || has(self.converter.declarative)",message="converterFleetName must be empty unless the converter is declarative: fleets serve compiled rules only"
+// +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || !has(self.certificates)",message="converterFleetName must be empty if certificates is set: a fleet has certificates of its own"
 type ConversionPolicySpec struct {
 	// suspend stops all changes by the operator. Converter pods continue to run, so that
 	// objects stay readable.
@@ -66,14 +70,23 @@ type ConversionPolicySpec struct {
 	// +required
 	Converter Converter `json:"converter"`
 
-	// workload configures the converter pods.
+	// workload asks for converter pods of this policy alone, and configures them; {} is
+	// enough. Without it, pods of a fleet serve the rules of a declarative converter, which
+	// many policies share. The policy has pods of its own, too, if its converter is an image,
+	// or if certificates is set. You can add or remove these fields at any time: conversions
+	// continue.
 	// +optional
-	// +kubebuilder:default={}
-	Workload Workload `json:"workload,omitempty,omitzero"`
+	Workload *Workload `json:"workload,omitempty"`
 
-	// certificates tells where the converter's certificates come from.
+	// converterFleetName is the name of the ConverterFleet that serves the rules of a
+	// declarative converter without workload and certificates; by default the fleet named default, which the
+	// operator creates.
 	// +optional
-	// +kubebuilder:default={selfManaged: {}}
+	ConverterFleetName FleetName `json:"converterFleetName,omitempty"`
+
+	// certificates tells where the converter's certificates come from. Without it, they are
+	// those of the fleet, or self-managed.
+	// +optional
 	Certificates Certificates `json:"certificates,omitempty,omitzero"`
 
 	// verification tells what the operator verifies before it points the
@@ -321,7 +334,7 @@ type ConverterStatus struct {
 type ActiveRevision struct {
 	// revision identifies it: the hash of a ruleset, which is the last segment of the
 	// webhook's path, of the configuration of an image's pods, or of the endpoint of an
-	// external converter.
+	// external converter. If a fleet serves the ruleset, a dot and its name follow.
 	// +required
 	Revision string `json:"revision"`
 	// replacedTime is when the CustomResourceDefinition was observed to name another
@@ -342,4 +355,8 @@ type WebhookStatus struct {
 	// available is ready and desired as text: "2/2".
 	// +optional
 	Available string `json:"available,omitempty"`
+	// fleet is the ConverterFleet that the pods belong to; absent if they are those of this
+	// policy alone.
+	// +optional
+	Fleet string `json:"fleet,omitempty"`
 }

@@ -11,9 +11,9 @@ import (
 // them.
 // +kubebuilder:validation:XValidation:rule="!has(self.port) || self.port != 8080",message="port 8080 is where converter pods answer Prometheus: choose another port"
 type Workload struct {
-	// replicas is the number of converter pods.
+	// replicas is the number of converter pods; 2 by default. The pods of a fleet have the
+	// replicas of the fleet.
 	// +optional
-	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -161,7 +161,7 @@ FIELD OF v1   VALUE               FROM v1beta1   RULE                           
 // completeLive checks suggestions from the cluster.
 func completeLive(t *testing.T, kubeconfig string) {
 	for typed, want := range map[string]string{
-		"status": crontabs + "\n:4\n", "trigger": crontabs + "\n:4\n", "audit": "conversionpolicies.conversion-operator.io\n" + crontabs + "\n:4\n",
+		"status": crontabs + "\n:4\n", "trigger": crontabs + "\n:4\n", "audit": "conversionpolicies.conversion-operator.io\nconverterfleets.conversion-operator.io\n" + crontabs + "\n:4\n",
 		"status " + crontabs: ":4\n",
 	} {
 		args := append([]string{completionFile}, strings.Fields(typed)...)

@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/overview"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // statusOptions are the flags of the status command.
@@ -124,21 +125,29 @@ func (o *statusOptions) run(command *cobra.Command, list []string) error {
 func (o *statusOptions) overviews(ctx context.Context, api client.Client, policies []*v1alpha1.ConversionPolicy) []*overview.Overview {
 	all := make([]*overview.Overview, 0, len(policies))
 	for _, policy := range policies {
-		observed := overview.Observed{
-			Policy: policy, Namespace: o.namespace, Instance: names.Child(policy.Name), Now: o.now(), Program: o.program,
+		seen := overview.Observed{
+			Policy: policy, Namespace: o.namespace, Instance: names.Child(policy.Name), PodsInstance: podsInstance(policy), Now: o.now(), Program: o.program,
 		}
 		if len(policies) == 1 || o.output.isMachineReadable() {
-			observed.Pods, observed.PodsUnknown = o.pods(ctx, api, policy)
+			seen.Pods, seen.PodsUnknown = o.pods(ctx, api, policy)
 		}
-		all = append(all, overview.Of(observed))
+		all = append(all, overview.Of(seen))
 	}
 	return all
+}
+
+// podsInstance is the instance label of the converter pods of a policy.
+func podsInstance(policy *v1alpha1.ConversionPolicy) string {
+	if fleet := observed.FleetOf(policy); fleet != "" {
+		return names.Fleet(fleet)
+	}
+	return names.Child(policy.Name)
 }
 
 // pods returns the pods of a policy's converter, or why they cannot be read.
 func (o *statusOptions) pods(ctx context.Context, api client.Client, policy *v1alpha1.ConversionPolicy) ([]corev1.Pod, string) {
 	pods := &corev1.PodList{}
-	labels := client.MatchingLabels(names.Labels(policy.Name, names.ConverterComponent))
+	labels := client.MatchingLabels{names.InstanceLabel: podsInstance(policy), names.ManagedByLabel: names.ManagedBy, names.ComponentLabel: names.ConverterComponent}
 	if err := api.List(ctx, pods, client.InNamespace(o.namespace), labels); err != nil {
 		return nil, err.Error()
 	}

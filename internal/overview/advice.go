@@ -21,7 +21,7 @@ type Advice struct {
 }
 
 const (
-	describePods     = "kubectl -n NAMESPACE describe pods -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=converter"
+	describePods     = "kubectl -n NAMESPACE describe pods -l app.kubernetes.io/instance=PODS,app.kubernetes.io/component=converter"
 	readLogs         = "kubectl -n NAMESPACE logs -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=migration --tail=20"
 	verifyRules      = "PROGRAM verify NAME --live"
 	editPolicy       = "kubectl edit conversionpolicy NAME"
@@ -75,7 +75,7 @@ func (o *Overview) advise(observed Observed) []Advice {
 	default:
 		all = slices.Concat(o.adviseFailing(), o.adviseUnready())
 	}
-	placeholders := strings.NewReplacer("PROGRAM", observed.Program, "NAMESPACE", observed.Namespace, "INSTANCE", observed.Instance, "NAME", o.Name)
+	placeholders := strings.NewReplacer("PROGRAM", observed.Program, "NAMESPACE", observed.Namespace, "INSTANCE", observed.Instance, "PODS", observed.PodsInstance, "NAME", o.Name)
 	filled := make([]Advice, 0, len(all))
 	for _, advice := range all {
 		filled = append(filled, Advice{advice.Text, placeholders.Replace(advice.Command)})

@@ -26,9 +26,10 @@ type Observed struct {
 	Pods        []corev1.Pod
 	PodsUnknown string
 	// Namespace is the namespace of the operator, and Instance the label of the objects
-	// that it has created for the policy.
-	Namespace, Instance string
-	Now                 time.Time
+	// that it has created for the policy. PodsInstance is that label of the converter pods, which
+	// are those of a fleet if one serves the policy.
+	Namespace, Instance, PodsInstance string
+	Now                               time.Time
 	// Program is the command line that starts this program.
 	Program string
 }

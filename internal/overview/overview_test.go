@@ -25,7 +25,7 @@ func read(t *testing.T, folder string) *Overview {
 	t.Helper()
 	observed := Observed{
 		Policy: &v1alpha1.ConversionPolicy{}, Now: now, Program: "kubectl conversion",
-		Namespace: "conversion-system", Instance: "crontabs-example-com-d884ab8c",
+		Namespace: "conversion-system", Instance: "crontabs-example-com-d884ab8c", PodsInstance: "crontabs-example-com-d884ab8c",
 	}
 	text, err := os.ReadFile(filepath.Join("testdata", folder, "policy.yaml"))
 	if err != nil {

@@ -43,8 +43,9 @@ func (w *world) admit(object *admissionregistrationv1apply.ValidatingWebhookConf
 	var hashes []string
 	for _, webhook := range w.observed.Admission.Webhooks {
 		hash, _, _ := strings.Cut(webhook.Name, ".")
-		hashes = append(hashes, hash)
+		hashes = append(hashes, revision(hash, names.FleetOf(webhook.ClientConfig.Service.Name)))
 	}
+	w.expectWebhooks()
 	w.tell("  API servers ask about sizes: %s", w.inOrder(slices.Compact(hashes)))
 }
 

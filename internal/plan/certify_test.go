@@ -44,7 +44,11 @@ func (w *world) certify(s step.Step) {
 		if s.Signer != nil {
 			pair = w.pair(pki.IssueLeaf(*s.Signer, s.DNSName, w.observed.Now, s.Lifetime))
 		}
-		w.observed.Certificate = w.patched(w.observed.Certificate, s.SecretName, s.ResourceVersion, map[string][]byte{
+		of := &w.observed.Certificate
+		if observed.FleetOf(w.observed.Policy) != "" {
+			of = &w.observed.OwnCertificate
+		}
+		*of = w.patched(*of, s.SecretName, s.ResourceVersion, map[string][]byte{
 			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, observed.CAKey: s.CABundle,
 		}, map[string]string{certificates.TrustedAnnotation: s.Trusted})
 	case step.RefreshPod:
@@ -122,6 +126,7 @@ func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
 
 // verifyPods lets pods, which follow the Secret at once, prove what is asked of them.
 func (w *world) verifyPods() {
+	w.observeFleets()
 	for _, pod := range w.answerers() {
 		if proof := pod.Proof; proof != nil && proof.Reason == "" {
 			pod.Proof = &observed.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}

@@ -43,7 +43,7 @@ func (p *planner) changedOver() bool {
 		return false
 	case slices.ContainsFunc(p.converter.Status.Active, func(active v1alpha1.ActiveRevision) bool { return active.ReplacedTime != nil }):
 		return false
-	case !p.Deploys() && len(p.Pods)+len(p.Ending) > 0:
+	case !p.Deploys() && len(p.PodsOf(""))+len(p.EndingOf("")) > 0:
 		return false
 	case p.None():
 		return p.Unconverted()

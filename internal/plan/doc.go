@@ -8,13 +8,16 @@
 // Each area that users name has a package. It reads the observed cluster and the decisions of
 // the packages above it in this list.
 //
-//	converter      the revision that converts objects, and its pods
+//	converter      the revision that converts objects, and its pods, or its place in a fleet
 //	deletion       what happens when a policy is deleted
 //	certificates   what these pods serve, and what API servers trust
 //	activation     when spec.conversion changes, and changes of it by other clients
 //	health         problems after the activation
 //	migration      when stored objects are rewritten, and which evidence that produces
 //	retirement     the storage version, and when a version can be removed
+//
+// Package workload renders converter pods, for policies and for fleets. Package fleet is beside this
+// list: it decides about a ConverterFleet, with its own Make, and uses certificates and workload.
 //
 // Each of them gathers the state of its area once. Its methods return decisions as values: a
 // gate.Decision has the outcome of a gate, the steps (package step) that follow, and when to
@@ -29,6 +32,7 @@
 //
 //	RulesValid            converter/kind.go             the policy can be followed
 //	(ownership)           activation/ownership.go       no other client owns spec.conversion
+//	(fleet)               converter/shared.go           the fleet that the policy wants exists, and has room
 //	CertificatesReady     certificates/certificates.go  API servers will accept the serving certificate
 //	WebhookAvailable      converter/kind.go             endpoints of the converter are ready
 //	(drift)               activation/drift.go           no other client has changed spec.conversion

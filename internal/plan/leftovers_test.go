@@ -19,7 +19,8 @@ import (
 func (w *world) findLeftovers() {
 	w.observed.Leftovers = nil
 	for _, name := range certificates.UnusedSecrets(w.observed.Policy) {
-		if name == names.AuthoritySecret(crontabs) && w.observed.Authority != nil || slices.Contains(w.left, name) {
+		if name == names.AuthoritySecret(crontabs) && w.observed.Authority != nil ||
+			name == names.CertificateSecret(crontabs) && w.observed.OwnCertificate != nil || slices.Contains(w.left, name) {
 			w.observed.Leftovers = append(w.observed.Leftovers, name)
 		}
 	}
@@ -28,6 +29,9 @@ func (w *world) findLeftovers() {
 func (w *world) deleteSecret(name string) {
 	if name == names.AuthoritySecret(crontabs) {
 		w.observed.Authority = nil
+	}
+	if name == names.CertificateSecret(crontabs) {
+		w.observed.OwnCertificate = nil
 	}
 	w.left = slices.DeleteFunc(w.left, func(left string) bool { return left == name })
 }

@@ -20,6 +20,8 @@ func TestNames(t *testing.T) {
 		"crontabs-example.com",
 		strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".example.com",
 		strings.Repeat("a", 35) + ".-.example.com",
+		"converter-fleet-default.example.com",
+		"converter-fleet-.example.com",
 	}
 	seen := map[string]string{}
 	for _, policy := range policies {
@@ -28,6 +30,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s and %s have the same name %s", policy, other, child)
 		}
 		seen[child] = policy
+		if fleet := names.FleetOf(child); fleet != "" {
+			t.Errorf("the objects of policy %s look as those of the fleet %s", policy, fleet)
+		}
 		if errs := validation.IsDNS1035Label(child); errs != nil {
 			t.Errorf("%s cannot name a Service: %v", child, errs)
 		}

@@ -57,6 +57,7 @@ func shuffled(state observed.Cluster, random *rand.Rand) observed.Cluster {
 	state.Pods = reordered(state.Pods, random)
 	state.Ending = reordered(state.Ending, random)
 	state.External.Endpoints = reordered(state.External.Endpoints, random)
+	state.Fleets = reordered(state.Fleets, random)
 	state.Runs = reordered(state.Runs, random)
 	for i := range state.Pods {
 		state.Pods[i].Revisions = reordered(state.Pods[i].Revisions, random)

@@ -197,6 +197,18 @@ func TestImagePods(t *testing.T) {
 	}
 }
 
+// TestImageWithoutWorkload: an image has pods with the default resources.
+func TestImageWithoutWorkload(t *testing.T) {
+	w := newWorld(t, imageYAML)
+	w.observed.Policy.Spec.Workload = nil
+	w.applyCRD(bothStoredNew)
+	w.converge()
+	d := applied[appsv1apply.DeploymentApplyConfiguration](t, w.plan().Steps)
+	if limits := d.Spec.Template.Spec.Containers[0].Resources.Limits; limits == nil || limits.Memory().String() != "256Mi" {
+		t.Errorf("limits are %v", limits)
+	}
+}
+
 // TestEvictionsOfABadImage: pods that never become ready do not count for those that serve.
 func TestEvictionsOfABadImage(t *testing.T) {
 	w := activeBy(t, imageYAML)

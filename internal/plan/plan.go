@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/health"
 	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/retirement"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
@@ -41,6 +42,7 @@ var gates = []struct {
 }{
 	{v1alpha1.RulesValidCondition, func(p *planner) gate.Decision { return p.converter.Valid(p.retirement.Removed()) }},
 	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.NotOwnedByAnother() }},
+	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Decision { return p.converter.FleetExists() }},
 	{v1alpha1.CertificatesReadyCondition, func(p *planner) gate.Decision { return p.certificates.Ready() }},
 	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Decision { return p.converter.Available() }},
 	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.NotDrifted() }},
@@ -85,10 +87,12 @@ type planner struct {
 	converter    *converter.Converter
 	deletion     *deletion.Deletion
 	certificates *certificates.Certificates
-	activation   *activation.Activation
-	health       *health.Health
-	migration    *migration.Migration
-	retirement   *retirement.Retirement
+	// leaves are the certificates of the place that the policy is about to leave; nil if there is none.
+	leaves     *certificates.Certificates
+	activation *activation.Activation
+	health     *health.Health
+	migration  *migration.Migration
+	retirement *retirement.Retirement
 }
 
 // gather has each package determine the state of its area.
@@ -105,11 +109,14 @@ func gather(cluster observed.Cluster) *planner {
 	migrates := migration.Gather(migration.Input{
 		Cluster: cluster, InForce: converts.InForce(), Drifted: converts.Drifted, InCharge: converts.InCharge(),
 		AnswersWrongly: converts.AnswersWrongly(), RefusesTruncated: active.RefusesTruncated(),
-		Evidence: evidence, Wanted: converts.Wanted, Ruleset: converts.Ruleset()})
+		Evidence: evidence, Wanted: names.RevisionOf(converts.Wanted).Hash, Ruleset: converts.Ruleset(), RulesetConfigMap: converts.RulesetConfigMap()})
 	p := &planner{
 		Cluster: cluster, status: *cluster.Policy.Status.DeepCopy(),
 		converter: converts, deletion: leaves, certificates: certified, activation: active, health: healthy, migration: migrates,
 		retirement: retirement.Gather(converts, migrates, healthy.Rows()),
+	}
+	if in, found := placeToLeave(converts); found && !leaves.LetsGo() {
+		p.leaves = certificates.Gather(in)
 	}
 	p.status.ObservedGeneration = p.Policy.Generation
 	return p
@@ -118,9 +125,26 @@ func gather(cluster observed.Cluster) *planner {
 // certificatesInput are the certificates of a converter, which a deleted policy may let go.
 func certificatesInput(converts *converter.Converter, letsGo bool) certificates.Input {
 	in := certificates.InputOf(converts.Cluster)
-	in.Active, in.EverActive, in.ServingEndpoints = converts.Active, converts.EverActive, converts.ServingEndpoints()
+	in.Active, in.EverActive, in.ServingEndpoints = converts.Active && converts.NamesPlace(), converts.EverActive, converts.ServingEndpoints()
+	in.OfFleet = converts.Fleet() != ""
+	in.Pods, in.Ending = converts.PodsOf(converts.Fleet()), converts.EndingOf(converts.Fleet())
 	in.InUse = (converts.EverActive || converts.Certificate != nil && !converts.None()) && !letsGo
 	return in
+}
+
+// placeToLeave are the certificates of the pods that the CustomResourceDefinition names, if the policy
+// wants others. They must stay valid and trusted until it has moved, which may take long: the fleet
+// that it wants may not exist. It reports false if there are none.
+func placeToLeave(c *converter.Converter) (certificates.Input, bool) {
+	in := certificates.InputOf(c.Cluster)
+	if !c.Active || c.NamesPlace() || !c.PointsHere() {
+		return in, false
+	}
+	fleet := c.NamedFleet()
+	in.ServerName, in.Certificate, in.OfFleet = c.ServerNameAt(fleet), c.CertificateAt(fleet), fleet != ""
+	in.Pods, in.Ending = c.PodsOf(fleet), c.EndingOf(fleet)
+	in.ServingEndpoints, in.Active, in.EverActive, in.InUse, in.NotNeeded = in.Pods, true, true, true, false
+	return in, in.Certificate != nil && (in.OfFleet || c.Authority != nil)
 }
 
 // upkeep is the work that waits for no gate: runs that must not continue are stopped, and
@@ -131,6 +155,9 @@ func (p *planner) upkeep() {
 	p.Add(p.retirement.Upkeep())
 	p.Add(p.migration.Upkeep())
 	p.Add(p.certificates.Upkeep())
+	if p.leaves != nil {
+		p.Add(p.leaves.Upkeep())
+	}
 	p.Add(p.converter.Upkeep())
 	p.Add(p.activation.Upkeep())
 }
@@ -198,10 +225,14 @@ func (p *planner) passGates() {
 // updateCABundle writes caBundle into the CustomResourceDefinition if nothing else in
 // spec.conversion changes. The drift gate handles what another client wrote there.
 func (p *planner) updateCABundle() {
-	if !p.certificates.InUse || p.converter.Drifted || p.writesCRD() {
+	keeps := p.certificates
+	if p.leaves != nil {
+		keeps = p.leaves
+	}
+	if !keeps.InUse || p.converter.Drifted || p.writesCRD() {
 		return
 	}
-	if bundle := p.certificates.NextCABundle(); bundle != nil {
+	if bundle := keeps.NextCABundle(); bundle != nil {
 		if p.Migrates() {
 			p.Add(p.migration.SuspendAll())
 		}

@@ -88,15 +88,8 @@ func (p *planner) summarize(last gate.Outcome) {
 		ready.Status = metav1.ConditionUnknown
 	}
 	p.report(v1alpha1.ReadyCondition, ready)
-	p.report(v1alpha1.ReconcilingCondition, flag(last.Stop && !last.Stalled && !suspended, ready))
-	p.report(v1alpha1.StalledCondition, flag(last.Stalled, ready))
-}
-
-func flag(set bool, ready gate.Outcome) gate.Outcome {
-	if set {
-		return gate.Outcome{Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
-	}
-	return gate.Outcome{Status: metav1.ConditionFalse, Reason: ready.Reason}
+	p.report(v1alpha1.ReconcilingCondition, gate.Flag(last.Stop && !last.Stalled && !suspended, ready))
+	p.report(v1alpha1.StalledCondition, gate.Flag(last.Stalled, ready))
 }
 
 func (p *planner) success() string {

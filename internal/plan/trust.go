@@ -9,6 +9,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/deletion"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
@@ -30,9 +31,9 @@ type Trust struct {
 func TrustOf(cluster observed.Cluster) Trust {
 	converts := converter.Gather(observed.InOrder(cluster))
 	keeps := certificates.Gather(certificatesInput(converts, false))
-	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), RulesetHash: converts.Wanted}
-	if trust.RulesetHash == "" && converts.Active {
-		trust.RulesetHash = converts.Named()
+	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), RulesetHash: converts.Ruleset()}
+	if trust.RulesetHash == "" && converts.Active && converts.NamesPlace() {
+		trust.RulesetHash = names.RevisionOf(converts.Named()).Hash
 	}
 	return trust
 }

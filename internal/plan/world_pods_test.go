@@ -32,6 +32,8 @@ func called(client *apiextensionsv1.WebhookClientConfig) string {
 		return *client.URL
 	case service.Namespace != "conversion-system":
 		return fmt.Sprintf("Service %s/%s:%d%s", service.Namespace, service.Name, *service.Port, *service.Path)
+	case *service.Port == 443 && names.FleetOf(service.Name) != "":
+		return path.Base(*service.Path) + " of fleet " + names.FleetOf(service.Name)
 	case *service.Port == 443:
 		return path.Base(*service.Path)
 	default:
@@ -72,7 +74,7 @@ func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentAp
 func (w *world) deleteDeployment(name string) {
 	if name == names.Child(crontabs) {
 		w.observed.Deployed, w.observed.Endpoints = false, 0
-		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" })
 		return
 	}
 	ofDeployment := func(identity string) bool { return names.Image(crontabs, identity) == name }
@@ -94,7 +96,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		}
 		before := map[string]observed.Pod{}
 		for _, pod := range w.observed.Pods {
-			if !pod.Image {
+			if !pod.Image && pod.Fleet == "" {
 				before[pod.Name] = pod
 			}
 		}
@@ -105,10 +107,10 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		if w.misbehave != "" {
 			proof = observed.Proof{Reason: "CanaryFailed", Message: w.misbehave}
 		}
-		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" })
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
-			pod := observed.Pod{Name: fmt.Sprintf("converter-%d", i), Revisions: w.storedRulesets()}
+			pod := observed.Pod{Name: fmt.Sprintf("converter-%d", i), Revisions: w.storedRulesets("")}
 			if known, runs := before[pod.Name]; runs {
 				pod = known
 			}
@@ -136,7 +138,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 // store replaces the stored rulesets.
 func (w *world) store(rulesets map[string][]byte) {
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool {
-		return stored.Image == nil && rulesets[conversion.StoredName(names.Child(crontabs), stored.Hash)] == nil
+		return stored.Image == nil && fleetOf(stored) == "" && rulesets[conversion.StoredName(names.Child(crontabs), stored.Hash)] == nil
 	})
 	for _, key := range slices.Sorted(maps.Keys(rulesets)) {
 		hash, _ := conversion.StoredHash(key)
@@ -146,11 +148,12 @@ func (w *world) store(rulesets map[string][]byte) {
 	}
 }
 
-// storedRulesets are the hashes of the stored rulesets, in the order in which they came.
-func (w *world) storedRulesets() []string {
+// storedRulesets are the revisions that are stored in a fleet, or for the pods of the policy alone,
+// in the order in which they came.
+func (w *world) storedRulesets(fleet string) []string {
 	hashes := []string{}
 	for _, stored := range w.observed.Revisions {
-		if stored.Image == nil {
+		if stored.Image == nil && fleetOf(stored) == fleet {
 			hashes = append(hashes, stored.Hash)
 		}
 	}
@@ -170,7 +173,7 @@ func (w *world) refresh(s step.RefreshPod) {
 		}
 		pod.Ruleset = s.Value
 		if !w.holdBack && !w.lies {
-			pod.Revisions = w.storedRulesets()
+			pod.Revisions = w.storedRulesets(pod.Fleet)
 			w.tell("  it loads %s", strings.Join(pod.Revisions, " and "))
 		}
 	}
@@ -178,7 +181,13 @@ func (w *world) refresh(s step.RefreshPod) {
 
 // inOrder lists revisions as they came.
 func (w *world) inOrder(hashes []string) string {
-	ordered := slices.DeleteFunc(w.storedRulesets(), func(hash string) bool { return !slices.Contains(hashes, hash) })
+	var stored []string
+	for _, revision := range w.observed.Revisions {
+		if revision.Image == nil {
+			stored = append(stored, revision.Hash)
+		}
+	}
+	ordered := slices.DeleteFunc(stored, func(hash string) bool { return !slices.Contains(hashes, hash) })
 	for _, hash := range hashes {
 		if !slices.Contains(ordered, hash) {
 			ordered = append(ordered, hash)

@@ -63,6 +63,10 @@ type world struct {
 	tick time.Duration
 	// countsSince is what the latest reading of metrics was asked for.
 	countsSince time.Time
+	// fleets are those that there are, by name, and watch is what is watched in a world with fleets
+	// (world_fleet_test.go); both are nil in a world without.
+	fleets map[string]*fleet
+	watch  *watch
 	// left are Secrets that may not be used any more.
 	left []string
 	// owners are the field managers of spec.conversion's fields.
@@ -95,6 +99,9 @@ func newWorld(t *testing.T, policy string) *world {
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
 	read(t, policy, w.observed.Policy)
+	if w.observed.Policy.Spec.Workload == nil {
+		w.observed.Policy.Spec.Workload = &v1alpha1.Workload{} // pods of the policy alone
+	}
 	if verification := &w.observed.Policy.Spec.Verification; verification.ResampleInterval == nil {
 		verification.ResampleInterval = &metav1.Duration{} // stories go on for weeks
 	}
@@ -214,6 +221,7 @@ func (w *world) plan() plan.Plan {
 	w.verifyPods()
 	w.findLeftovers()
 	decided := plan.Make(w.observed)
+	w.expectSwitches(decided)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	w.expectSameInAnyOrder(decided)
 	return decided
@@ -282,6 +290,8 @@ func (w *world) name(s step.Step) string {
 		if s.Next {
 			return kind + ", the next"
 		}
+	case step.AwaitRuleset:
+		return kind + " " + s.Hash + " in fleet " + s.Fleet
 	case step.RefreshPod:
 		return kind + " " + s.Name
 	case step.EvictPod:
@@ -291,6 +301,10 @@ func (w *world) name(s step.Step) string {
 	case step.SwitchCRD:
 		return kind + " to " + called(s.Conversion.Webhook.ClientConfig)
 	case step.DeleteDeployment:
+		return kind + " " + s.Name
+	case step.StoreRulesets:
+		return kind + " " + w.describeStore(s)
+	case step.CreateFleet:
 		return kind + " " + s.Name
 	case step.DeleteRulesets:
 		return kind + " " + s.Name[strings.LastIndex(s.Name, "-")+1:]
@@ -338,6 +352,8 @@ func (w *world) do(s step.Step) {
 		state.Policy.Finalizers = nil
 	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate, step.RefreshPod:
 		w.certify(s)
+	case step.AwaitRuleset:
+		w.loadInFleet(s)
 	case step.Apply:
 		w.applied(s.Object)
 	case step.Create:
@@ -395,9 +411,15 @@ func (w *world) do(s step.Step) {
 	case step.DeleteAdmission:
 		state.Admission = nil
 	case step.DeleteRulesets:
-		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil })
+		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil && fleetOf(stored) == "" })
+	case step.StoreRulesets:
+		w.storeInFleet(s)
+	case step.CreateFleet:
+		w.createFleet(s.Name)
 	case step.DeleteChildren:
-		*state = observed.Cluster{Settings: state.Settings, Now: state.Now, Policy: state.Policy, CRD: state.CRD, External: state.External}
+		pods, revisions := w.ofFleets()
+		*state = observed.Cluster{Settings: state.Settings, Now: state.Now, Policy: state.Policy, CRD: state.CRD, External: state.External,
+			Pods: pods, Revisions: revisions}
 	case step.SuspendRun:
 		for _, run := range state.Runs {
 			run.Job.Spec.Suspend = &s.Suspend

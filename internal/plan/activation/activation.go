@@ -91,10 +91,21 @@ func (a *Activation) Drifted() bool { return a.converter.Drifted }
 func (a *Activation) replacement() string {
 	c := a.converter
 	lost := c.Active && a.PointsHere() && !c.Answers(c.Named())
-	if a.None() || !lost || !a.CRD.DeletionTimestamp.IsZero() || !a.certificates.Usable() {
+	if a.None() || !lost || !a.CRD.DeletionTimestamp.IsZero() {
 		return ""
 	}
-	return c.Answerable()
+	if identity := c.Answerable(); a.usable(identity) {
+		return identity
+	}
+	return ""
+}
+
+// usable reports that API servers will accept the certificate of the pods of a revision.
+func (a *Activation) usable(identity string) bool {
+	if a.converter.AtWantedPlace(identity) {
+		return a.certificates.Usable()
+	}
+	return a.converter.Certified(identity)
 }
 
 // point points the CustomResourceDefinition at a converter. API servers refuse objects

@@ -54,6 +54,7 @@ const (
 
 // AdmissionClient is the client configuration of a ruleset for AdmissionReviews.
 type AdmissionClient struct {
+	// Hash identifies the ruleset, and the fleet that serves it if one does.
 	Hash   string
 	Client admissionregistrationv1.WebhookClientConfig
 	// Condition is a CEL expression. Objects for which it is false cannot be too large.
@@ -188,8 +189,12 @@ func (a *Activation) storesOneVersion() bool {
 
 // admittedRulesets are the rulesets that every ready converter pod serves, or that is active.
 func (a *Activation) admittedRulesets() []string {
-	return slices.DeleteFunc(a.converter.ServedRules(), func(hash string) bool {
-		return hash != a.converter.Named() && slices.ContainsFunc(a.Pods, func(pod observed.Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Revisions, hash) })
+	return slices.DeleteFunc(a.converter.ServedRules(), func(revision string) bool {
+		lacks := func(pod observed.Pod) bool {
+			return pod.Ready && !pod.Image && !slices.Contains(pod.Revisions, revision)
+		}
+		unserved := !a.converter.Answers(revision) || slices.ContainsFunc(a.PodsOf(names.RevisionOf(revision).Fleet), lacks)
+		return revision != a.converter.Named() && unserved
 	})
 }
 
@@ -232,11 +237,14 @@ func (a *Activation) updateAdmissionCABundle() {
 	wanted := AdmissionConfiguration(a.Policy.Name, nil, "", nil)
 	differs := false
 	for _, webhook := range ownWebhooks(a.Admission) {
-		if service := webhook.ClientConfig.Service; service == nil || service.Namespace != a.Settings.Namespace {
+		service := webhook.ClientConfig.Service
+		if service == nil || service.Namespace != a.Settings.Namespace {
 			return // of an operator in another namespace; refuseTooLarge replaces it
 		}
-		differs = differs || !bytes.Equal(webhook.ClientConfig.CABundle, a.CABundle())
-		webhook.ClientConfig.CABundle = a.CABundle()
+		bundle := a.converter.CABundleOf(names.Revision{Fleet: names.FleetOf(service.Name)}.String())
+		if len(bundle) > 0 && !bytes.Equal(webhook.ClientConfig.CABundle, bundle) {
+			webhook.ClientConfig.CABundle, differs = bundle, true
+		}
 		wanted.Webhooks = append(wanted.Webhooks, webhook)
 	}
 	if differs {
@@ -249,9 +257,9 @@ func (a *Activation) updateAdmissionCABundle() {
 func (a *Activation) admission(hashes []string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	var clients []AdmissionClient
 	for _, hash := range hashes {
-		service := a.converter.OwnClient(AdmitPath + "/" + hash).Service
+		service := a.converter.OwnClient(AdmitPath, hash).Service
 		clients = append(clients, AdmissionClient{Hash: hash, Condition: a.conditionOf(hash), Client: admissionregistrationv1.WebhookClientConfig{
-			CABundle: a.CABundle(),
+			CABundle: a.converter.CABundleOf(hash),
 			Service: &admissionregistrationv1.ServiceReference{
 				Namespace: service.Namespace, Name: service.Name, Path: service.Path, Port: service.Port,
 			},

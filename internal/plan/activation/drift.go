@@ -36,7 +36,7 @@ func (a *Activation) answerDrift() (answer v1alpha1.DriftAnswer, repair string) 
 		return v1alpha1.DriftReported, ""
 	case a.contested():
 		return v1alpha1.DriftContested, ""
-	case identity != "" && a.certificates.Usable():
+	case identity != "" && a.usable(identity):
 		return v1alpha1.DriftRepaired, identity
 	}
 	return "", ""

@@ -150,7 +150,10 @@ func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *
 	case a.work.DueCheck(check, known.Subject, a.Now):
 		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
-			ask.RulesetHash = a.converter.Wanted
+			ask.RulesetHash = a.converter.Ruleset()
+		}
+		if fleet := a.converter.Fleet(); fleet != "" {
+			ask.Service = names.Hash(fleet, string(wanted.Webhook.ClientConfig.CABundle))
 		}
 		a.work.Do(ask)
 	case check.Running:

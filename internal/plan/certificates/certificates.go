@@ -50,7 +50,8 @@ type Input struct {
 	// Active tells that a CustomResourceDefinition converts through a converter with these
 	// certificates, and EverActive that one does, or did until another client changed it.
 	Active, EverActive bool
-	// Trusted is caBundle of each CustomResourceDefinition that converts through it.
+	// Trusted is caBundle of each CustomResourceDefinition that converts through it; nil for one that
+	// is unknown.
 	Trusted [][]byte
 	// Migrates tells that a migration runs, which a change of the CustomResourceDefinition ends.
 	Migrates bool
@@ -97,14 +98,18 @@ func InputOf(cluster observed.Cluster) Input {
 func Gather(in Input) *Certificates {
 	c := &Certificates{Input: in}
 	c.source = c.newSource()
+	if c.Certificate != nil {
+		c.serving.pair = observed.KeyPair(c.Certificate)
+	}
 	if c.Active {
+		c.Trusted = c.counted()
 		c.trusted = trustedByAll(c.Trusted)
 	}
 	c.offered = c.source.offer()
 	if c.Certificate == nil {
 		return c
 	}
-	c.serving = serving{pair: observed.KeyPair(c.Certificate), seen: c.Certificate.Annotations[TrustedAnnotation]}
+	c.serving.seen = c.Certificate.Annotations[TrustedAnnotation]
 	bundle, err := pki.ParseBundle(c.Certificate.Data[observed.CAKey])
 	if err != nil {
 		// The Secret has none, or it is damaged.

@@ -21,14 +21,15 @@ import (
 func UnusedSecrets(policy *v1alpha1.ConversionPolicy) []string {
 	certificates, converter := policy.Spec.Certificates, policy.Spec.Converter
 	var unused []string
-	if converter.None != nil || certificates.CertManager != nil || certificates.Secret != nil || certificates.Injected != nil {
+	fleet := observed.FleetOf(policy) != ""
+	if fleet || converter.None != nil || certificates.CertManager != nil || certificates.Secret != nil || certificates.Injected != nil {
 		unused = append(unused, names.AuthoritySecret(policy.Name))
 	}
 	if converter.None != nil || certificates.CertManager == nil {
 		unused = append(unused, names.IssuedSecret(policy.Name))
 	}
 	for _, mounted := range []string{names.CertificateSecret(policy.Name), names.ExternalCertificateSecret(policy.Name)} {
-		if converter.None != nil || mounted != observed.CertificateSecret(policy) {
+		if fleet || converter.None != nil || mounted != observed.CertificateSecret(policy) {
 			unused = append(unused, mounted)
 		}
 	}

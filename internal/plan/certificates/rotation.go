@@ -128,7 +128,7 @@ func (c *Certificates) mayServe() bool {
 	}
 	if c.offered.signer != nil {
 		renewal := c.valid(c.serving.pair, c.offered.roots)
-		return trusted.Contains(c.offered.roots) && (renewal || c.propagated())
+		return renewal || trusted.Contains(c.offered.roots) && c.propagated()
 	}
 	return c.valid(c.offered.pair, trusted) && c.propagated()
 }
@@ -140,10 +140,16 @@ func (c *Certificates) nothingServes() bool {
 	return !ready && pki.CheckPair(c.serving.pair) != nil
 }
 
-// refused reports that API servers refuse the certificate of pods. Pods ignore a Secret without
+// refused reports that all API servers refuse the certificate of pods. Pods ignore a Secret without
 // a valid certificate.
 func (c *Certificates) refused() bool {
-	return c.Active && len(c.trusted) > 0 && pki.CheckPair(c.serving.pair) == nil && !c.valid(c.serving.pair, c.trusted)
+	return c.Active && pki.CheckPair(c.serving.pair) == nil && !slices.ContainsFunc(c.Trusted, func(text []byte) bool {
+		bundle, err := pki.ParseBundle(text)
+		if err != nil {
+			bundle = c.serving.bundle // it is unknown
+		}
+		return c.valid(c.serving.pair, bundle)
+	})
 }
 
 // propagated reports that every API server has the current caBundle.

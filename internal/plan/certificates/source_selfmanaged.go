@@ -127,10 +127,10 @@ func (m selfManaged) awaitsMigration() bool {
 }
 
 // older is the current authority during a rotation, if it can still issue certificates that
-// API servers trust; or nil.
+// API servers trust; or nil. If it issued the serving certificate, they trust the next one as well.
 func (m selfManaged) older() *authority {
 	current := m.current()
-	if m.next() == nil || current == nil || m.Active && !m.trusted.Contains(current.roots) {
+	if m.next() == nil || current == nil || m.Active && !m.trusted.Contains(current.roots) && !m.valid(m.serving.pair, current.roots) {
 		return nil
 	}
 	return current

@@ -131,6 +131,21 @@ func (c *Certificates) active() []byte {
 	return c.Trusted[0]
 }
 
+// counted are the caBundles that certificates depend on: those by which API servers accept the serving
+// certificate, and unknown ones. If another client changed caBundle of one CustomResourceDefinition,
+// its conversions fail whatever is served, and it must not hold up the others. If none accepts the
+// certificate, all count.
+func (c *Certificates) counted() [][]byte {
+	accepts := func(text []byte) bool {
+		bundle, err := pki.ParseBundle(text)
+		return err == nil && c.valid(c.serving.pair, bundle)
+	}
+	if !slices.ContainsFunc(c.Trusted, accepts) {
+		return c.Trusted
+	}
+	return slices.DeleteFunc(slices.Clone(c.Trusted), func(text []byte) bool { return text != nil && !accepts(text) })
+}
+
 // trustedByAll has the authorities that are in every bundle. An unreadable bundle has none.
 func trustedByAll(bundles [][]byte) (all pki.Bundle) {
 	for i, text := range bundles {

@@ -110,6 +110,10 @@ func Gather(cluster observed.Cluster) *Converter {
 func (c *Converter) Upkeep() gate.Work {
 	needed := c.Rulesets() && c.Rules.Ruleset == nil && len(c.Served) > 0 && c.Certificate != nil
 	if needed && c.EverActive && !c.Policy.Spec.Suspend {
+		if c.Fleet() != "" {
+			c.store()
+			return c.work.Take()
+		}
 		c.kind.prepare()
 		c.applyWorkload()
 	}
@@ -132,7 +136,17 @@ func (c *Converter) Ruleset() string {
 	if !c.Rulesets() {
 		return ""
 	}
-	return c.Wanted
+	return names.RevisionOf(c.Wanted).Hash
+}
+
+// RulesetConfigMap is the name of the ConfigMap that has the desired ruleset.
+func (c *Converter) RulesetConfigMap() string {
+	for _, stored := range c.Revisions {
+		if stored.Hash == c.Wanted && stored.ConfigMap != "" {
+			return stored.ConfigMap
+		}
+	}
+	return names.Rulesets(c.Policy.Name)
 }
 
 // ours reports that the CustomResourceDefinition names a converter of this policy: its Service,
@@ -165,6 +179,9 @@ func (c *Converter) Named() string {
 	}
 	if !c.PointsHere() {
 		return identityOf(c.CRD.Spec.Conversion.Webhook.ClientConfig)
+	}
+	if c.NamedFleet() != "" {
+		return namedRuleset(c.CRD)
 	}
 	port := ptr.Deref(observed.WebhookService(c.CRD).Port, workload.ServicePort)
 	for _, stored := range c.Revisions {
@@ -211,22 +228,28 @@ func (c *Converter) ConvertsAsWanted() bool {
 
 // Conversion is the desired spec.conversion for a converter, with the verified caBundle.
 func (c *Converter) Conversion(identity string) *apiextensionsv1.CustomResourceConversion {
-	client, versions := c.OwnClient(ConvertPath+"/"+identity), []string{"v1"}
+	client, versions := c.OwnClient(ConvertPath, identity), []string{"v1"}
 	if stored := c.StoredImage(identity); identity != "" && identity == c.Wanted {
 		client, versions = c.kind.client()
 	} else if stored != nil {
 		client, versions = c.ownClient(stored.Path, stored.Port), stored.ConversionReviewVersions
 	}
-	client.CABundle = c.CABundle()
+	client.CABundle = c.CABundleOf(identity)
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: client, ConversionReviewVersions: versions},
 	}
 }
 
-// OwnClient is the client configuration for pods with rules.
-func (c *Converter) OwnClient(path string) *apiextensionsv1.WebhookClientConfig {
-	return c.ownClient(path, workload.ServicePort)
+// OwnClient is the client configuration for pods with rules, of the policy or of a fleet. The hash
+// of the ruleset follows the prefix of the path.
+func (c *Converter) OwnClient(prefix, identity string) *apiextensionsv1.WebhookClientConfig {
+	revision := names.RevisionOf(identity)
+	client := c.ownClient(prefix+"/"+revision.Hash, workload.ServicePort)
+	if revision.Fleet != "" {
+		client.Service.Name = names.Fleet(revision.Fleet)
+	}
+	return client
 }
 
 func (c *Converter) ownClient(path string, port int32) *apiextensionsv1.WebhookClientConfig {
@@ -270,9 +293,12 @@ func (c *Converter) Convertible() bool {
 // DropUnused deletes the objects of converters that API servers no longer call and no pod uses.
 func (c *Converter) DropUnused() gate.Work {
 	var work gate.Work
-	rules := c.Rulesets()
+	rules := c.Rulesets() && c.Fleet() == ""
 	stores := false
 	for _, stored := range c.Revisions {
+		if names.RevisionOf(stored.Hash).Fleet != "" {
+			continue
+		}
 		served := slices.Contains(c.Served, stored.Hash)
 		if stored.Image != nil && !served {
 			work.Do(step.DeleteDeployment{Name: names.Image(c.Policy.Name, stored.Hash)})
@@ -286,12 +312,15 @@ func (c *Converter) DropUnused() gate.Work {
 	if stores && !rules {
 		work.Do(step.DeleteRulesets{Name: names.Rulesets(c.Policy.Name)})
 	}
+	work.Add(c.ReleaseFleets(c.Served...))
 	if c.RolledOut || !rules {
 		for _, name := range c.OldRulesets {
 			work.Do(step.DeleteRulesets{Name: name})
 		}
 	}
-	if c.Exposed && !c.Deploys() && !slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool { return slices.Contains(c.Served, stored.Hash) }) {
+	if c.Exposed && (!c.Deploys() || c.Fleet() != "") && !slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool {
+		return names.RevisionOf(stored.Hash).Fleet == "" && slices.Contains(c.Served, stored.Hash)
+	}) {
 		work.Do(step.DeleteService{Name: names.Child(c.Policy.Name)})
 	}
 	return work

@@ -35,14 +35,14 @@ func (c *Converter) applyWorkload() {
 
 // workload describes the pods of the policy.
 func (c *Converter) workload() workload.Workload {
-	return workload.Workload{Settings: c.Settings, Name: names.Child(c.Policy.Name), Spec: c.Policy.Spec.Workload,
+	return workload.Workload{Settings: c.Settings, Name: names.Child(c.Policy.Name), Spec: workload.Default(c.Policy.Spec.Workload),
 		Labels: c.Labels(names.ConverterComponent), Annotations: c.Annotations(), Certificate: names.CertificateSecret(c.Policy.Name)}
 }
 
 // render returns the objects to deploy, with the patches of the policy.
 func (c *Converter) render() (workload.Objects, error) {
 	ours := workload.Objects{Service: c.service(), Budget: c.disruptionBudget(), Deployment: c.kind.deployment()}
-	return ours.Patched(c.Policy.Spec.Workload.Patches, c.Rulesets())
+	return ours.Patched(c.workload().Spec.Patches, c.Rulesets())
 }
 
 func (c *Converter) service() *corev1apply.ServiceApplyConfiguration {
@@ -61,7 +61,7 @@ func (r rules) deployment() *appsv1apply.DeploymentApplyConfiguration {
 // servicePorts are one port for all rulesets, and one for each image (image.go).
 func (c *Converter) servicePorts() []*corev1apply.ServicePortApplyConfiguration {
 	var ports []*corev1apply.ServicePortApplyConfiguration
-	if _, is := c.kind.(image); !is || len(c.ServedRules()) > 0 {
+	if _, is := c.kind.(image); !is || len(c.servedAt("")) > 0 {
 		ports = append(ports, workload.Port(workload.PortName, workload.ServicePort))
 	}
 	for _, identity := range c.Served {

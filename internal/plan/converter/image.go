@@ -208,14 +208,15 @@ func (c *Converter) readyWith(identity string) int32 {
 // troubles say what prevents pods from being created or from starting.
 func (c *Converter) troubles() string {
 	// The pods usually have the same trouble, so the message names one of them.
-	i := slices.IndexFunc(c.Pods, func(pod observed.Pod) bool {
+	pods := c.kind.endpoints()
+	i := slices.IndexFunc(pods, func(pod observed.Pod) bool {
 		return pod.Trouble.Message != "" && !pod.Ready && c.kind.serves(pod)
 	})
 	if i < 0 {
 		return c.podFailure()
 	}
-	trouble := c.Pods[i].Trouble
-	return c.podFailure() + "; pod " + c.Pods[i].Name + ": " + gate.Cut(trouble.Message) + c.hostNetworkHint(trouble)
+	trouble := pods[i].Trouble
+	return c.podFailure() + "; pod " + pods[i].Name + ": " + gate.Cut(trouble.Message) + c.hostNetworkHint(trouble)
 }
 
 func (i image) deployment() *appsv1apply.DeploymentApplyConfiguration {
@@ -243,7 +244,7 @@ func (i image) container() *corev1apply.ContainerApplyConfiguration {
 		WithCommand(i.spec.Command...).
 		WithArgs(i.spec.Args...).
 		WithPorts(corev1apply.ContainerPort().WithName(workload.PortName).WithContainerPort(i.spec.Port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(workload.Resources(i.Policy.Spec.Workload.Resources)).
+		WithResources(workload.Resources(i.workload().Spec.Resources)).
 		WithSecurityContext(corev1apply.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithCapabilities(corev1apply.Capabilities().WithDrop("ALL"))).

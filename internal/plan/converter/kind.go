@@ -12,7 +12,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
@@ -57,6 +56,9 @@ func (c *Converter) newKind() kind {
 	case converter.None != nil:
 		return none{pods{c}}
 	}
+	if c.Fleet() != "" {
+		return shared{rules{pods{c}}}
+	}
 	return rules{pods{c}}
 }
 
@@ -95,7 +97,7 @@ func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) 
 // pods are the converter pods of the operator.
 type pods struct{ *Converter }
 
-func (p pods) endpoints() []observed.Pod { return p.Pods }
+func (p pods) endpoints() []observed.Pod { return p.PodsOf(p.Fleet()) }
 
 func (p pods) serves(pod observed.Pod) bool { return slices.Contains(pod.Revisions, p.Wanted) }
 
@@ -121,7 +123,7 @@ func (p pods) podsReady(ready, desired int32) gate.Outcome {
 
 func (p pods) howToReplace() (hint string, evicts bool) {
 	return fmt.Sprintf("see the log of the pods, and restart them with kubectl -n %s rollout restart deployment %s",
-		p.Settings.Namespace, names.Child(p.Policy.Name)), true
+		p.Settings.Namespace, p.podsName()), true
 }
 
 func (p pods) name(pod observed.Pod) string { return "converter pod " + pod.Name }

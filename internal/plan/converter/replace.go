@@ -9,7 +9,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -46,13 +45,13 @@ func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 	switch others := c.othersProven(pod); {
 	case others == 0:
 		return "; no other pod answers correctly, so the operator evicts none, and conversions fail or are incorrect: " + hint, work
-	case others < int(c.workload().Replicas())-1 || len(c.Ending) > 0:
+	case others < int(c.replicas())-1 || len(c.EndingOf(c.Fleet())) > 0:
 		return harm + "the operator evicts it once all other pods are ready and verified", work
 	case c.Now.Sub(pod.Created) < lives*c.Settings.ProofLifetime:
 		work.Recheck(pod.Created.Add(lives * c.Settings.ProofLifetime).Sub(c.Now))
 		return harm + fmt.Sprintf("the operator evicts it once it is %s old, because a replacement may fail as soon: see its log", lives*c.Settings.ProofLifetime), work
-	case c.Evictable == 0:
-		return harm + fmt.Sprintf("the operator evicts it once PodDisruptionBudget %s/%s allows that", c.Settings.Namespace, names.Child(c.Policy.Name)), work
+	case c.evictable() == 0:
+		return harm + fmt.Sprintf("the operator evicts it once PodDisruptionBudget %s/%s allows that", c.Settings.Namespace, c.podsName()), work
 	}
 	work.Do(step.EvictPod{Name: pod.Name, UID: pod.UID, Note: c.Name(pod) + ": " + pod.Proof.Message})
 	return harm + "the operator evicts it, and its Deployment replaces it", work

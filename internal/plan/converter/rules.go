@@ -26,7 +26,7 @@ const endpointLag = 2 * time.Second
 type rules struct{ pods }
 
 func (r rules) client() (*apiextensionsv1.WebhookClientConfig, []string) {
-	return r.OwnClient(ConvertPath + "/" + r.Wanted), []string{"v1"}
+	return r.OwnClient(ConvertPath, r.Wanted), []string{"v1"}
 }
 
 func (r rules) prepare() { r.rendered, r.renderErr = r.render() }
@@ -44,7 +44,7 @@ func (r rules) choose() {
 	if err != nil {
 		return // cannot happen: every part of a ruleset has a JSON form
 	}
-	r.Wanted = conversion.HashOf(text)
+	r.Wanted = names.Revision{Hash: conversion.HashOf(text), Fleet: r.Fleet()}.String()
 	if r.ruleset = r.stored(r.Wanted); r.ruleset == nil {
 		r.ruleset = conversion.Store(text)
 	}
@@ -64,7 +64,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 			"spec.converter.declarative: Too long: the compiled rules take %d bytes, compressed, and may take %d: use fewer rules, or spec.converter.image",
 			len(r.ruleset), maxStoredBytes))
 	}
-	r.Status.Rules = (&v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}).DeepCopy()
+	r.Status.Rules = (&v1alpha1.ConverterStatus{Revision: r.Ruleset(), Verdicts: r.Rules.Verdicts}).DeepCopy()
 	missing, _ := r.missingVersions(removed)
 	if len(missing) > 0 {
 		says := gate.Errors(missing) + "; the converter is ready for it"
@@ -168,15 +168,19 @@ func (r rules) available() gate.Outcome {
 // active, or one of another kind is.
 func (c *Converter) fromElsewhere() bool {
 	named := c.Named()
-	return !c.EverActive || c.replacing() && !slices.Contains(c.ServedRules(), named) && (c.Answers(named) || !c.PointsHere())
+	return !c.EverActive || c.replacing() && !slices.Contains(c.servedAt(c.Fleet()), named) && (c.Answers(named) || !c.PointsHere())
 }
 
 // podFailure says what prevents pods from being created, such as a quota.
 func (c *Converter) podFailure() string {
-	if c.PodFailure.Message == "" {
+	failure := c.PodFailure
+	if fleet := c.Fleet(); fleet != "" {
+		failure = c.FleetNamed(fleet).PodFailure
+	}
+	if failure.Message == "" {
 		return ""
 	}
-	return "; the Deployment cannot create pods: " + c.PodFailure.Message + c.hostNetworkHint(c.PodFailure)
+	return "; the Deployment cannot create pods: " + failure.Message + c.hostNetworkHint(failure)
 }
 
 // hostNetworkHints say what to do about pods that cannot use the network of their nodes.
@@ -187,7 +191,7 @@ var hostNetworkHints = map[observed.PodTroubleCause]string{
 }
 
 func (c *Converter) hostNetworkHint(trouble observed.PodTrouble) string {
-	if !c.Policy.Spec.Workload.HostNetwork {
+	if !c.workload().Spec.HostNetwork {
 		return ""
 	}
 	return strings.ReplaceAll(hostNetworkHints[trouble.Cause], "NAMESPACE", c.Settings.Namespace)
@@ -196,7 +200,7 @@ func (c *Converter) hostNetworkHint(trouble observed.PodTrouble) string {
 // refused says why a pod cannot serve the desired ruleset. Pods usually have the same reason, so
 // the message names one of them.
 func (r rules) refused() string {
-	for _, pod := range r.Pods {
+	for _, pod := range r.endpoints() {
 		if reason := pod.FailedRulesets[r.Wanted]; reason != "" {
 			return "; " + r.name(pod) + " cannot load it: " + gate.Cut(reason)
 		}
@@ -207,7 +211,7 @@ func (r rules) refused() string {
 // countPods counts the wanted pods, and the ready ones: those that have the desired ruleset, or
 // may have it, and the others.
 func (r rules) countPods() (desired, current, others int32) {
-	for _, pod := range r.Pods {
+	for _, pod := range r.endpoints() {
 		switch {
 		case pod.Image || !pod.Ready: // an image has a port of its own
 		case r.lacks(pod):
@@ -216,7 +220,7 @@ func (r rules) countPods() (desired, current, others int32) {
 			current++
 		}
 	}
-	return r.workload().Replicas(), current, others
+	return r.replicas(), current, others
 }
 
 // serves reports that a pod serves rules. It loads the desired ruleset while it runs.
@@ -224,5 +228,5 @@ func (r rules) serves(pod observed.Pod) bool { return !pod.Image }
 
 // reportPods sets the numbers of pods, or endpoints, in the status.
 func (c *Converter) reportPods(desired, ready int32) {
-	c.Status.Webhook = &v1alpha1.WebhookStatus{Desired: desired, Ready: ready, Available: fmt.Sprintf("%d/%d", ready, desired)}
+	c.Status.Webhook = &v1alpha1.WebhookStatus{Desired: desired, Ready: ready, Available: fmt.Sprintf("%d/%d", ready, desired), Fleet: c.Fleet()}
 }

@@ -118,27 +118,31 @@ func (c *Converter) serve() {
 	c.Served = slices.Compact(c.Served)
 }
 
-// missing says why no pod can be started with all rulesets that it must serve, or nil. Running
-// pods continue.
+// missing says why no pod of the wanted place can be started with all rulesets that it must serve,
+// or nil. Running pods continue.
 func (c *Converter) missing() *gate.Outcome {
 	if !c.Rulesets() {
 		return nil // pods of the previous kind stay unchanged
 	}
 	for _, active := range c.Status.Active {
-		if active.Revision == c.Wanted || !slices.Contains(c.Served, active.Revision) || c.exists(active.Revision) {
+		elsewhere := names.RevisionOf(active.Revision).Fleet != c.Fleet()
+		if elsewhere || active.Revision == c.Wanted || !slices.Contains(c.Served, active.Revision) || c.exists(active.Revision) {
 			continue
 		}
-		configMap := c.Settings.Namespace + "/" + names.Rulesets(c.Policy.Name)
+		where := "ConfigMap " + c.Settings.Namespace + "/" + names.Rulesets(c.Policy.Name)
+		if fleet := c.Fleet(); fleet != "" {
+			where = "ConverterFleet " + fleet
+		}
 		if active.ReplacedTime != nil {
 			return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-				"ConfigMap %s lacks the previous ruleset %s: waiting until API servers stop requesting it", configMap, active.Revision)))
+				"%s lacks the previous ruleset %s: waiting until API servers stop requesting it", where, active.Revision)))
 		}
 		return new(gate.Stalled(v1alpha1.ReasonRulesetLost, fmt.Sprintf(
-			"ConfigMap %s lacks the active ruleset %s, or has it in an unreadable form. Running pods still have it and convert. "+
+			"%s lacks the active ruleset %s, or has it in an unreadable form. Running pods still have it and convert. "+
 				"To change rules without a failed conversion, put the previous rules back into the policy until it is Ready, and then change them; "+
-				"or delete the converter pods: conversions fail until new pods run", configMap, active.Revision)))
+				"or delete the converter pods: conversions fail until new pods run", where, active.Revision)))
 	}
-	if bytes := c.storedBytes(); bytes > maxStoredBytes {
+	if bytes := c.storedBytes(); bytes > maxStoredBytes && c.Fleet() == "" {
 		return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"the current and previous rulesets take %d bytes together, and may take %d: waiting until API servers stop requesting the previous ones", bytes, maxStoredBytes)))
 	}
@@ -157,7 +161,7 @@ func (c *Converter) Meanwhile() string {
 	if c.StoredImage(c.Named()) != nil {
 		return fmt.Sprintf("; still uses the previous image, Deployment %s", names.Image(c.Policy.Name, c.Named()))
 	}
-	return fmt.Sprintf("; still uses the previous ruleset %s", c.Named())
+	return fmt.Sprintf("; still uses the previous ruleset %s", names.RevisionOf(c.Named()).Hash)
 }
 
 // Answerable is the revision to restore if no endpoint serves the one that the
@@ -189,7 +193,8 @@ func (c *Converter) Answers(identity string) bool {
 // podHas reports that a ready pod of the operator serves a revision, or could have loaded it.
 func (c *Converter) podHas(identity string) bool {
 	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool {
-		return pod.Ready && (slices.Contains(pod.Revisions, identity) || pod.Revisions == nil && c.exists(identity))
+		return pod.Ready && (slices.Contains(pod.Revisions, identity) ||
+			pod.Revisions == nil && pod.Fleet == names.RevisionOf(identity).Fleet && c.exists(identity))
 	})
 }
 
@@ -201,7 +206,7 @@ func mayServe(pod observed.Pod, identity string) bool {
 // rulesets is the ConfigMap that pods mount: the desired ruleset and previous ones.
 func (c *Converter) rulesets() *corev1apply.ConfigMapApplyConfiguration {
 	stored := map[string][]byte{}
-	for _, hash := range c.ServedRules() {
+	for _, hash := range c.servedAt("") {
 		if text := c.stored(hash); text != nil {
 			stored[conversion.StoredName(names.Child(c.Policy.Name), hash)] = text
 		}
@@ -211,14 +216,15 @@ func (c *Converter) rulesets() *corev1apply.ConfigMapApplyConfiguration {
 		WithBinaryData(stored)
 }
 
-// stored is a compressed ruleset; nil if it is unknown.
-func (c *Converter) stored(hash string) []byte {
+// stored is a compressed ruleset, no matter where it is stored; nil if it is unknown.
+func (c *Converter) stored(identity string) []byte {
+	hash := names.RevisionOf(identity).Hash
 	for _, stored := range c.Revisions {
-		if stored.Hash == hash && stored.Readable && stored.Image == nil {
+		if names.RevisionOf(stored.Hash).Hash == hash && stored.Readable && stored.Image == nil {
 			return stored.Stored
 		}
 	}
-	if hash == c.Wanted {
+	if hash == names.RevisionOf(c.Wanted).Hash {
 		return c.ruleset
 	}
 	return nil
@@ -227,7 +233,7 @@ func (c *Converter) stored(hash string) []byte {
 // storedBytes is the size of all served rulesets, compressed.
 func (c *Converter) storedBytes() int {
 	bytes := 0
-	for _, hash := range c.ServedRules() {
+	for _, hash := range c.servedAt("") {
 		bytes += len(c.stored(hash))
 	}
 	return bytes
@@ -242,7 +248,7 @@ func (c *Converter) refreshPods() {
 	if !c.exists(c.Wanted) {
 		return // it is not written yet, or this was not observed yet
 	}
-	for _, pod := range c.Pods {
+	for _, pod := range c.kind.endpoints() {
 		if !pod.Ready || !c.lacks(pod) {
 			continue
 		}
@@ -265,6 +271,11 @@ func (c *Converter) ServedRules() []string {
 	return slices.DeleteFunc(slices.Clone(c.Served), func(hash string) bool { return c.StoredImage(hash) != nil })
 }
 
+// servedAt are those of the rulesets that a fleet serves, or the pods of the policy.
+func (c *Converter) servedAt(fleet string) []string {
+	return slices.DeleteFunc(c.ServedRules(), func(identity string) bool { return names.RevisionOf(identity).Fleet != fleet })
+}
+
 // namedRuleset is the ruleset hash in the path of the webhook, or empty.
 func namedRuleset(crd *apiextensionsv1.CustomResourceDefinition) string {
 	service := observed.WebhookService(crd)
@@ -275,5 +286,5 @@ func namedRuleset(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if !found {
 		return ""
 	}
-	return hash
+	return names.Revision{Hash: hash, Fleet: names.FleetOf(service.Name)}.String()
 }

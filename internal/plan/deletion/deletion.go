@@ -34,13 +34,14 @@ type Deletion struct {
 	// active tells that the CustomResourceDefinition converts through the converter, and
 	// everActive that it does, or did until another client changed it.
 	active, everActive bool
+	converter          *converter.Converter
 	evidence           *v1alpha1.MigrationEvidence
 }
 
 // Gather reads whether the CustomResourceDefinition converts through the converter, and the
 // evidence of a migration.
 func Gather(converts *converter.Converter, evidence *v1alpha1.MigrationEvidence) *Deletion {
-	return &Deletion{Cluster: converts.Cluster, Released: converts.Status.Released, evidence: evidence,
+	return &Deletion{Cluster: converts.Cluster, converter: converts, Released: converts.Status.Released, evidence: evidence,
 		active: converts.Active, everActive: converts.EverActive}
 }
 
@@ -66,6 +67,7 @@ func (d *Deletion) leave() gate.Outcome {
 		return gate.Unknown(v1alpha1.ReasonDeleting,
 			"conversion removed from the CustomResourceDefinition: converter pods serve until API servers stop calling them")
 	}
+	d.work.Add(d.converter.ReleaseFleets())
 	d.work.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.RemoveFinalizer{})
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
 }

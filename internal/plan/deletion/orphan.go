@@ -30,7 +30,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 	d := Gather(converts, nil)
 	d.endRuns()
 	switch {
-	case d.active && d.Authority != nil:
+	case d.active && d.Authority != nil && converts.NamesPlace():
 		in := certificates.InputOf(d.Cluster)
 		in.Active, in.EverActive, in.InUse, in.ServingEndpoints = true, converts.EverActive, true, converts.ServingEndpoints()
 		d.work.Add(certificates.Gather(in).Upkeep())
@@ -38,6 +38,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
 		d.work.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
 	default:
+		d.work.Add(converts.ReleaseFleets())
 		d.work.Do(step.DeleteChildren{Policy: d.Policy.Name})
 	}
 	return d.work.Take(), d.active

@@ -137,3 +137,11 @@ type Event struct {
 	// CRD is the CustomResourceDefinition whose author is to see it too; empty for none.
 	CRD types.UID
 }
+
+// Flag is the condition Reconciling or Stalled, which repeats Ready if it is set.
+func Flag(set bool, ready Outcome) Outcome {
+	if set {
+		return Outcome{Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
+	}
+	return Outcome{Status: metav1.ConditionFalse, Reason: ready.Reason}
+}

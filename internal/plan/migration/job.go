@@ -108,7 +108,7 @@ func (m *Migration) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguratio
 	}
 	if m.Status.Migration.Ruleset != "" {
 		role.WithRules(rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").
-			WithResourceNames(names.Rulesets(m.Policy.Name)).WithVerbs("get"))
+			WithResourceNames(m.RulesetConfigMap).WithVerbs("get"))
 	}
 	return role
 }
@@ -193,7 +193,7 @@ func (m *Migration) runSpec(id, storage string) *contract.Spec {
 		spec.RetryConfigMap = names.Run(m.Policy.Name, status.RetryOf)
 	}
 	if status.Ruleset != "" {
-		spec.RulesetConfigMap, spec.Ruleset = names.Rulesets(m.Policy.Name), status.Ruleset
+		spec.RulesetConfigMap, spec.Ruleset = m.RulesetConfigMap, status.Ruleset
 	}
 	return spec
 }

@@ -28,6 +28,8 @@ type Input struct {
 	// Wanted is the identity of the desired converter. Ruleset is the same if the policy has
 	// rules, and otherwise empty.
 	Wanted, Ruleset string
+	// RulesetConfigMap is the name of the ConfigMap that has the ruleset.
+	RulesetConfigMap string
 }
 
 // Migration decides about the migration of stored objects.

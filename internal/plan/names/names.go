@@ -8,6 +8,7 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,8 @@ const (
 	// RulesetAnnotation has the hash of the ruleset for which a converter pod was refreshed, and
 	// the time of it, on the pod.
 	RulesetAnnotation = "conversion-operator.io/ruleset"
+	// FleetAnnotation is the name of the fleet, on everything that belongs to one.
+	FleetAnnotation = "conversion-operator.io/fleet"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"
 	// PolicyAnnotation is the policy's name, which may be too long for a label.
@@ -56,10 +59,13 @@ const (
 const maxChildName = 45
 
 // Child names everything that belongs to one policy: readable, at most 45
-// characters, a DNS label, and distinct for distinct policies.
+// characters, a DNS label, and distinct for distinct policies. It is never the name of a fleet.
 func Child(policy string) string {
 	sum := Hash(policy)[:8]
 	readable := strings.ReplaceAll(policy, ".", "-")
+	if strings.HasPrefix(readable, fleetPrefix) {
+		readable = "policy-" + readable
+	}
 	if longest := maxChildName - len(sum) - 1; len(readable) > longest {
 		readable = strings.TrimRight(readable[:longest], "-")
 	}
@@ -77,6 +83,62 @@ func IssuedSecret(policy string) string { return Child(policy) + "-issued" }
 
 // Rulesets names the ConfigMap of the rulesets of a policy.
 func Rulesets(policy string) string { return Child(policy) + "-rulesets" }
+
+// fleetPrefix begins the names of the objects of fleets.
+const fleetPrefix = "converter-fleet-"
+
+// Fleet names the Deployment, the Service and the PodDisruptionBudget of a fleet, and is the
+// instance label of everything that belongs to it.
+func Fleet(fleet string) string { return fleetPrefix + fleet }
+
+// FleetOf returns the fleet that an instance label, or the name of a Service, belongs to; empty if
+// it is none of a fleet.
+func FleetOf(instance string) string {
+	fleet, found := strings.CutPrefix(instance, fleetPrefix)
+	if !found {
+		return ""
+	}
+	return fleet
+}
+
+// Shards is the number of ConfigMaps with the rulesets of a fleet. Its pods mount all of them.
+const Shards = 16
+
+// Shard names one of the ConfigMaps with the rulesets of a fleet.
+func Shard(fleet string, number int) string {
+	return fmt.Sprintf("%s-rulesets-%02d", Fleet(fleet), number)
+}
+
+// FleetSecrets name the Secrets of a fleet: of its authority, of its serving certificate, and of
+// the certificate that cert-manager is asked for.
+func FleetSecrets(fleet string) (authority, serving, issued string) {
+	return Fleet(fleet) + "-ca", Fleet(fleet) + "-tls", Fleet(fleet) + "-issued"
+}
+
+// FleetServerName is the DNS name that API servers verify for the Service of a fleet.
+func FleetServerName(fleet, namespace string) string { return Fleet(fleet) + "." + namespace + ".svc" }
+
+// FleetLabels are on everything that belongs to a fleet.
+func FleetLabels(fleet string) map[string]string {
+	return map[string]string{nameLabel: ManagedBy, ManagedByLabel: ManagedBy, InstanceLabel: Fleet(fleet), ComponentLabel: ConverterComponent}
+}
+
+// Revision is a ruleset, at the pods of a policy or at a fleet. Its text is the hash of the ruleset,
+// and a dot and the name of the fleet if there is one.
+type Revision struct{ Hash, Fleet string }
+
+// RevisionOf parses the text of a revision.
+func RevisionOf(text string) Revision {
+	hash, fleet, _ := strings.Cut(text, ".")
+	return Revision{hash, fleet}
+}
+
+func (r Revision) String() string {
+	if r.Fleet == "" {
+		return r.Hash
+	}
+	return r.Hash + "." + r.Fleet
+}
 
 // Image names the Deployment of the pods of one image.
 func Image(policy, identity string) string { return Child(policy) + "-image-" + identity }

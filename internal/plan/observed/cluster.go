@@ -17,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // DefaultPropagationDelay is how long API servers may use the previous
@@ -81,6 +82,9 @@ type Cluster struct {
 	Authority   *corev1.Secret
 	Certificate *corev1.Secret
 	Source      *corev1.Secret
+	// OwnCertificate is the Secret that pods of the policy mount while Certificate is that of a
+	// fleet.
+	OwnCertificate *corev1.Secret
 	// Request is the state of the request to cert-manager.
 	Request Request
 	// Leftovers are the names of Secrets that the policy no longer uses.
@@ -104,6 +108,8 @@ type Cluster struct {
 	// Deployed tells that a Deployment for compiled rules exists, and Exposed that a Service
 	// exists.
 	Deployed, Exposed bool
+	// Fleets are those that the policy uses, and those that API servers may still call for it.
+	Fleets []Fleet
 	// External is the converter that users run, if the policy names one.
 	External External
 
@@ -165,6 +171,8 @@ const (
 type Pod struct {
 	Name string
 	UID  types.UID
+	// Fleet that the pod belongs to; empty for a pod of the policy alone.
+	Fleet string
 	// Created is the creation time of the pod; zero for an endpoint of a converter that
 	// users run.
 	Created time.Time
@@ -182,8 +190,10 @@ type Pod struct {
 	Image bool
 	// Trouble prevents the pod from starting.
 	Trouble PodTrouble
-	// Scheduled tells that the pod is on a node, where it may have mounted Secrets.
+	// Scheduled tells that the pod is on a node, where it may have mounted Secrets, and Node names
+	// that node.
 	Scheduled bool
+	Node      string
 	// Certificate is the CertificateHash for which the pod was refreshed; empty if it was not.
 	Certificate string
 	// Ruleset is the value of names.RulesetAnnotation.
@@ -206,6 +216,8 @@ type Request struct {
 
 // EndingPod is a converter pod that is being deleted.
 type EndingPod struct {
+	// Fleet that the pod belongs to; empty for a pod of the policy alone.
+	Fleet string
 	// Until is the end of its grace period.
 	Until time.Time
 }
@@ -217,8 +229,10 @@ type StoredRevision struct {
 	Readable bool
 	// Image has the address of an image's pods; nil for a ruleset.
 	Image *ImageEndpoint
-	// Stored is the ruleset as conversion.Store compressed it.
-	Stored []byte
+	// Stored is the ruleset as conversion.Store compressed it, and ConfigMap the name of what has
+	// it.
+	Stored    []byte
+	ConfigMap string
 }
 
 // Proof is the result of a probe of a converter pod.
@@ -276,4 +290,24 @@ type Granted struct {
 	Read bool
 	// Clear allows to change managedFields of objects.
 	Clear bool
+}
+
+// Fleet is a ConverterFleet, as far as a policy depends on it.
+type Fleet struct {
+	Name string
+	// Found tells that there is such a ConverterFleet, and Exists that it is not being deleted, and
+	// stays while policies use it.
+	Found, Exists bool
+	// Replicas is the wanted number of its pods.
+	Replicas int32
+	// Certificate is the Secret that its pods mount; nil if there is none.
+	Certificate *corev1.Secret
+	// PodFailure is why its Deployment cannot create pods.
+	PodFailure PodTrouble
+	// Endpoints is the number of ready endpoints of its Service, and Evictable the number of pods
+	// that its PodDisruptionBudget allows to evict now.
+	Endpoints, Evictable int
+	// Shards are the sizes of its ConfigMaps with rulesets, in bytes, by number. One that does not
+	// exist has none.
+	Shards [names.Shards]int
 }

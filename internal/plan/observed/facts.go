@@ -4,6 +4,7 @@
 package observed
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"time"
@@ -50,10 +51,67 @@ func (c Cluster) Unconverted() bool { return crds.Strategy(c.CRD) == apiextensio
 // IsDeleted reports that the policy is being deleted.
 func (c Cluster) IsDeleted() bool { return !c.Policy.DeletionTimestamp.IsZero() }
 
-// PointsHere reports that the CustomResourceDefinition converts through the policy's Service.
+// PointsHere reports that the CustomResourceDefinition converts through the policy's Service, or
+// through that of a fleet.
 func (c Cluster) PointsHere() bool {
 	service := WebhookService(c.CRD)
-	return service != nil && service.Namespace == c.Settings.Namespace && service.Name == names.Child(c.Policy.Name)
+	if service == nil || service.Namespace != c.Settings.Namespace {
+		return false
+	}
+	return names.FleetOf(service.Name) != "" || service.Name == names.Child(c.Policy.Name)
+}
+
+// FleetOf is the name of the fleet that a policy asks for; empty if it has pods of its own, or if
+// its converter is none that the operator runs.
+func FleetOf(policy *v1alpha1.ConversionPolicy) string {
+	spec := policy.Spec
+	if spec.Converter.Declarative == nil || spec.Workload != nil || spec.Certificates != (v1alpha1.Certificates{}) {
+		return ""
+	}
+	return string(cmp.Or(spec.ConverterFleetName, v1alpha1.DefaultFleet))
+}
+
+// FleetsOf are the names of the fleets that a policy uses, and of those that API servers may still
+// call for it, sorted.
+func FleetsOf(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var fleets []string
+	if fleet := FleetOf(policy); fleet != "" {
+		fleets = append(fleets, fleet)
+	}
+	if crd != nil {
+		if service := WebhookService(crd); service != nil {
+			if fleet := names.FleetOf(service.Name); fleet != "" {
+				fleets = append(fleets, fleet)
+			}
+		}
+	}
+	for _, active := range policy.Status.ActiveRevisions {
+		if fleet := names.RevisionOf(active.Revision).Fleet; fleet != "" {
+			fleets = append(fleets, fleet)
+		}
+	}
+	slices.Sort(fleets)
+	return slices.Compact(fleets)
+}
+
+// FleetNamed is one of the observed fleets; the zero value if it was not observed.
+func (c Cluster) FleetNamed(name string) Fleet {
+	for _, fleet := range c.Fleets {
+		if fleet.Name == name {
+			return fleet
+		}
+	}
+	return Fleet{Name: name}
+}
+
+// PodsOf are the converter pods of a fleet, or those of the policy alone if fleet is empty.
+func (c Cluster) PodsOf(fleet string) []Pod {
+	return slices.DeleteFunc(slices.Clone(c.Pods), func(pod Pod) bool { return pod.Fleet != fleet })
+}
+
+// EndingOf are the pods of a fleet, or of the policy alone, that are being deleted.
+func (c Cluster) EndingOf(fleet string) []EndingPod {
+	return slices.DeleteFunc(slices.Clone(c.Ending), func(pod EndingPod) bool { return pod.Fleet != fleet })
 }
 
 // WebhookService returns the Service that a CustomResourceDefinition converts through, or nil.
@@ -152,6 +210,9 @@ func (c Cluster) CRDStatus() *v1alpha1.CRDStatus {
 func (c Cluster) ServerName() string {
 	if external := ExternalServerName(c.Policy.Spec.Converter); external != "" {
 		return external
+	}
+	if fleet := FleetOf(c.Policy); fleet != "" {
+		return names.FleetServerName(fleet, c.Settings.Namespace)
 	}
 	return names.ServerName(c.Policy.Name, c.Settings.Namespace)
 }

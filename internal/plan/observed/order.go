@@ -16,6 +16,7 @@ func InOrder(observed Cluster) Cluster {
 	observed.Pods = sorted(observed.Pods, byName)
 	observed.Ending = sorted(observed.Ending, func(a, b EndingPod) int { return a.Until.Compare(b.Until) })
 	observed.External.Endpoints = sorted(observed.External.Endpoints, byName)
+	observed.Fleets = sorted(observed.Fleets, func(a, b Fleet) int { return cmp.Compare(a.Name, b.Name) })
 	observed.Runs = sorted(observed.Runs, func(a, b Run) int { return cmp.Compare(a.ID, b.ID) })
 	return observed
 }

@@ -97,7 +97,7 @@ func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField
 // refusedOf is an object whose preserved values the last run could not move, or nil.
 func (r *Retirement) refusedOf(version string) *v1alpha1.MigrationFailure {
 	last := r.migration.Status.Migration
-	if last == nil || last.Ruleset != r.converter.Wanted {
+	if last == nil || last.Ruleset != r.converter.Ruleset() {
 		return nil
 	}
 	for i := range last.Refused {

@@ -66,6 +66,31 @@ type WriteCertificate struct {
 	Trusted string
 }
 
+// StoreRulesets changes which rulesets of a policy are in the shards of a fleet. It changes no
+// ruleset of another policy.
+type StoreRulesets struct {
+	Fleet string
+	// Owner is names.Child of the policy.
+	Owner       string
+	Add, Remove []StoredRuleset
+}
+
+// StoredRuleset is a ruleset in a ConfigMap, as conversion.Store compressed it.
+type StoredRuleset struct {
+	ConfigMap, Hash string
+	Stored          []byte
+}
+
+// AwaitRuleset has the pods of a fleet load a ruleset, in the background. The policy is reconciled
+// again when all ready pods have it.
+type AwaitRuleset struct{ Fleet, Hash string }
+
+// CreateFleet creates a ConverterFleet without settings, and leaves one that exists unchanged.
+type CreateFleet struct{ Name string }
+
+// DeleteFleetChildren deletes everything that the operator created for a fleet.
+type DeleteFleetChildren struct{ Fleet string }
+
 // RefreshPod makes the kubelet of a pod read the Secret and the ConfigMap that the pod mounts,
 // by a change of an annotation of the pod.
 type RefreshPod struct {
@@ -225,6 +250,9 @@ type ProbeAPIServer struct {
 	RulesetHash string
 	Conversion  *apiextensionsv1.CustomResourceConversion
 	Timeout     time.Duration
+	// Service identifies the Service, the port and caBundle if other policies have them, too. An API
+	// server that has reached a pod for one of them reaches it for all.
+	Service string
 }
 
 // ClearManagedFields removes a version from the managedFields of all objects of a kind, in
@@ -274,6 +302,10 @@ func (Create) step()              {}
 func (IssueAuthority) step()      {}
 func (PromoteAuthority) step()    {}
 func (WriteCertificate) step()    {}
+func (StoreRulesets) step()       {}
+func (AwaitRuleset) step()        {}
+func (CreateFleet) step()         {}
+func (DeleteFleetChildren) step() {}
 func (RefreshPod) step()          {}
 func (EvictPod) step()            {}
 func (SwitchCRD) step()           {}

@@ -47,6 +47,7 @@ func (o Objects) usable() error {
 	return nil
 }
 
+// ContainerOf is the converter container of a Deployment, or nil.
 func ContainerOf(d *appsv1apply.DeploymentApplyConfiguration) *corev1apply.ContainerApplyConfiguration {
 	containers := d.Spec.Template.Spec.Containers
 	i := slices.IndexFunc(containers, func(c corev1apply.ContainerApplyConfiguration) bool {
@@ -73,6 +74,7 @@ func (o Objects) reassert(ours Objects, own bool) {
 	}
 }
 
+// ReassertService restores the fields of a patched Service that the operator needs.
 func ReassertService(s, ours *corev1apply.ServiceApplyConfiguration) {
 	s.WithName(*ours.Name).WithNamespace(*ours.Namespace).WithLabels(ours.Labels).WithAnnotations(ours.Annotations)
 	s.Spec.Selector = ours.Spec.Selector
@@ -80,6 +82,7 @@ func ReassertService(s, ours *corev1apply.ServiceApplyConfiguration) {
 	s.Spec.Ports = replaced(s.Spec.Ports, ours.Spec.Ports, func(p corev1apply.ServicePortApplyConfiguration) *string { return p.Name })
 }
 
+// ReassertBudget restores the fields of a patched PodDisruptionBudget that the operator needs.
 func ReassertBudget(b, ours *policyv1apply.PodDisruptionBudgetApplyConfiguration) {
 	b.WithName(*ours.Name).WithNamespace(*ours.Namespace).WithLabels(ours.Labels).WithAnnotations(ours.Annotations)
 	b.Spec.Selector = ours.Spec.Selector

@@ -12,11 +12,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -34,9 +36,9 @@ const (
 	// ContainerPort is the port of converter pods without spec.workload.port.
 	ContainerPort = 9443
 
-	// rulesetsVolume and CertificateVolume are the names of the volumes.
-	rulesetsVolume    = "rulesets"
+	// CertificateVolume is the name of the volume with the serving certificate.
 	CertificateVolume = "tls"
+	rulesetsVolume    = "rulesets"
 	rulesetsMount     = "/etc/conversion-operator/rulesets"
 	certificateMount  = "/etc/conversion-operator/tls"
 	// DefaultConverterAccount is the ServiceAccount of converter pods. It has no rights.
@@ -272,12 +274,15 @@ func ConfigOf[T any](value any) *T {
 }
 
 // Replicas is the number of pods.
-func (w Workload) Replicas() int32 { return Replicas(w.Spec) }
+func (w Workload) Replicas() int32 { return ptr.Deref(w.Spec.Replicas, defaultReplicas) }
 
-// Replicas is the number of pods of a workload.
-func Replicas(spec v1alpha1.Workload) int32 {
-	if spec.Replicas == nil {
-		return defaultReplicas
+// Default is a workload, or what the API server would make of an empty one.
+func Default(spec *v1alpha1.Workload) v1alpha1.Workload {
+	if spec != nil {
+		return *spec
 	}
-	return *spec.Replicas
+	return v1alpha1.Workload{Resources: v1alpha1.Resources{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}}
 }

@@ -51,6 +51,7 @@ func TestNames(t *testing.T) {
 	commands := cmd.NewRootCommand()
 	flags := flagsOf(commands)
 	fields := fieldsOf(reflect.TypeFor[v1alpha1.ConversionPolicy]())
+	maps.Copy(fields, fieldsOf(reflect.TypeFor[v1alpha1.ConverterFleet]()))
 	maps.Copy(fields, fieldsOf(reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]()))
 	metrics := metricsOf(t)
 	checks := []struct {

@@ -20,7 +20,8 @@ import (
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---\n`)
 
-// TestYAML: YAML on the pages is valid, and a ConversionPolicy has no unknown field.
+// TestYAML: YAML on the pages is valid, and a ConversionPolicy or a ConverterFleet has no unknown
+// field.
 func TestYAML(t *testing.T) {
 	policies := 0
 	for _, page := range all(t) {
@@ -32,11 +33,18 @@ func TestYAML(t *testing.T) {
 				if err := yaml.Unmarshal([]byte(text), new(any)); err != nil {
 					t.Errorf("%s, block of line %d: %v", page.Path, block.Line, err)
 				}
-				if !strings.Contains(text, "kind: ConversionPolicy\n") || strings.Contains(text, "…") {
+				var into any = &v1alpha1.ConversionPolicy{}
+				switch {
+				case strings.Contains(text, "…"):
+					continue
+				case strings.Contains(text, "kind: ConversionPolicy\n"):
+					policies++
+				case strings.Contains(text, "kind: ConverterFleet\n"):
+					into = &v1alpha1.ConverterFleet{}
+				default:
 					continue
 				}
-				policies++
-				if err := yaml.UnmarshalStrict([]byte(text), &v1alpha1.ConversionPolicy{}); err != nil {
+				if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 					t.Errorf("%s, block of line %d: %v", page.Path, block.Line, err)
 				}
 			}

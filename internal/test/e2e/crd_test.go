@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -64,6 +65,9 @@ func applySample(ctx context.Context, t *testing.T, crontab scenarios.CronTab, f
 	t.Helper()
 	object := &unstructuredObject{}
 	expect.NoError(t, yaml.Unmarshal([]byte(readSample(t, crontab, file)), object))
+	if file == crontab.Policy {
+		expect.NoError(t, unstructured.SetNestedMap(object.Object, map[string]any{}, "spec", "workload")) // pods of its own
+	}
 	err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("author"), client.ForceOwnership)
 	expect.NoError(t, err)
 }
@@ -75,6 +79,14 @@ func readSample(t *testing.T, crontab scenarios.CronTab, file string) string {
 	expect.NoError(t, err)
 	return strings.NewReplacer("crontabs.example.com", crontab.CRD(), "group: example.com", "group: "+crontab.Group,
 		"apiVersion: example.com/", "apiVersion: "+crontab.Group+"/", "shortNames: [ct]", "").Replace(string(text))
+}
+
+// samplePolicy is the policy of a sample.
+func samplePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPolicy {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, yaml.Unmarshal([]byte(readSample(t, crontab, crontab.Policy)), policy))
+	return policy
 }
 
 func getPolicy(ctx context.Context, t *testing.T, name string) *v1alpha1.ConversionPolicy {

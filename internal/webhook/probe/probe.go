@@ -29,7 +29,8 @@ type Target struct {
 	// CRD is the name of the CustomResourceDefinition whose failed conversions to read; those of all
 	// if it is empty. A pod may convert for several.
 	CRD string
-	// RulesetHash is the ruleset that the pod must serve, and that converts the canary objects.
+	// RulesetHash is the ruleset that the pod must serve, and that converts the canary objects. Without
+	// one, the pod must only serve its certificate and say which rulesets it has.
 	RulesetHash string
 	// APIVersion is any group and version of the kind. Without canary objects, the probe sends a
 	// review without objects for it.
@@ -79,6 +80,9 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 		return result, err
 	}
 	result.RulesetHashes, result.RulesetFailures = rulesets.Hashes, rulesets.Failed
+	if target.RulesetHash == "" {
+		return result, nil
+	}
 	if reason, failed := rulesets.Failed[target.RulesetHash]; failed {
 		return result, failf(ReasonWrongRuleset, "the pod cannot serve ruleset %s: %s", quote(target.RulesetHash), bounded(reason))
 	}

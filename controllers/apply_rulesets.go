@@ -1,0 +1,63 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// storeRulesets adds and removes rulesets in shards. Each patch names only keys of this policy, and
+// the content of a key never changes, so that the order of patches for several policies, by several
+// managers, does not matter. The API server refuses a shard that becomes too large.
+func (r *ConversionPolicyReconciler) storeRulesets(ctx context.Context, s step.StoreRulesets) error {
+	changes := map[string]map[string][]byte{}
+	change := func(ruleset step.StoredRuleset, stored []byte) {
+		if changes[ruleset.ConfigMap] == nil {
+			changes[ruleset.ConfigMap] = map[string][]byte{}
+		}
+		changes[ruleset.ConfigMap][conversion.StoredName(s.Owner, ruleset.Hash)] = stored
+	}
+	for _, ruleset := range s.Remove {
+		change(ruleset, nil)
+	}
+	for _, ruleset := range s.Add {
+		change(ruleset, ruleset.Stored)
+	}
+	for name, keys := range changes {
+		if err := r.patchShard(ctx, s.Fleet, name, keys, len(s.Add) > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patchShard changes keys of a shard; nil removes a key. If create is true, it creates a shard that
+// does not exist.
+func (r *ConversionPolicyReconciler) patchShard(ctx context.Context, fleet, name string, keys map[string][]byte, create bool) error {
+	patch, err := json.Marshal(map[string]any{"binaryData": keys})
+	if err != nil {
+		return err
+	}
+	shard := &corev1.ConfigMap{ObjectMeta: r.named(name)}
+	err = r.Client.Patch(ctx, shard, client.RawPatch(mergePatch, patch), fieldOwner)
+	if !apierrors.IsNotFound(err) || !create {
+		return client.IgnoreNotFound(err)
+	}
+	shard = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Settings.Namespace, Name: name,
+		Labels: names.FleetLabels(fleet), Annotations: map[string]string{names.FleetAnnotation: fleet}}}
+	if err := r.createOnce(ctx, shard); err != nil {
+		return err
+	}
+	return r.Client.Patch(ctx, shard, client.RawPatch(mergePatch, patch), fieldOwner)
+}

@@ -1,0 +1,359 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/fleet"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// fleetReconciler reconciles ConverterFleets: their pods and certificates. Policies store their
+// rulesets in a fleet, and are woken when something about it changes that matters to them.
+type fleetReconciler struct {
+	*ConversionPolicyReconciler
+	// prober shows which certificate pods serve.
+	prober *Prober
+
+	mu sync.Mutex
+	// states are what mattered to policies when they were woken last, by fleet and policy.
+	states map[string]map[string]string
+	// loaded tells which stored rulesets this version of the operator can read, by fleet and key.
+	loaded map[string]map[string]loaded
+	// stored tells which rulesets are stored and readable, by fleet and owner.
+	stored map[string]map[string]string
+}
+
+// setupFleets registers the controller of fleets.
+func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.Manager) error {
+	r.fleetBackground = newBackground(ctx)
+	f := &fleetReconciler{ConversionPolicyReconciler: r, prober: NewProber(r.Prober.lifetime),
+		states: map[string]map[string]string{}, loaded: map[string]map[string]loaded{}, stored: map[string]map[string]string{}}
+	f.prober.Probe, f.prober.background = r.Prober.Probe, r.fleetBackground
+	r.fleetUsers.wake = func(fleet string) {
+		r.fleetBackground.run(fleet, func(life lifetime) { r.fleetBackground.wake(life, fleet) })
+	}
+	fleets := ctrl.NewControllerManagedBy(mgr).
+		Named("converterfleet").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		For(&v1alpha1.ConverterFleet{})
+	for _, child := range []client.Object{
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},
+	} {
+		fleets = fleets.Watches(child, handler.EnqueueRequestsFromMapFunc(fleetOfChild))
+	}
+	if err := errors.Join(mgr.Add(manager.RunnableFunc(f.prober.reprobe)), mgr.Add(manager.RunnableFunc(r.fleetBackground.drain))); err != nil {
+		return err
+	}
+	return fleets.WatchesRawSource(source.Channel(r.fleetBackground.woken, &handler.EnqueueRequestForObject{})).Complete(f)
+}
+
+// fleetOfChild maps what belongs to a fleet to the fleet.
+func fleetOfChild(_ context.Context, child client.Object) []reconcile.Request {
+	instance := child.GetLabels()[names.InstanceLabel]
+	if service := child.GetLabels()[discoveryv1.LabelServiceName]; service != "" {
+		instance = service
+	}
+	if name := names.FleetOf(instance); name != "" {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	}
+	return nil
+}
+
+// Reconcile takes one fleet to its next state: observe, probe its pods, decide, apply, report. The
+// fleet has a finalizer before a policy may use it, so that it outlives its policies.
+func (f *fleetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &v1alpha1.ConverterFleet{}
+	err := f.Client.Get(ctx, request.NamespacedName, object)
+	if apierrors.IsNotFound(err) {
+		return resultOf(plan.Plan{}, f.cleanUp(ctx, request.Name))
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state, err := f.gather(ctx, object)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe fleet %s: %w", object.Name, err)
+	}
+	if pending := f.probe(&state); pending > 0 {
+		return ctrl.Result{RequeueAfter: pending}, nil
+	}
+	decided := fleet.Make(state)
+	if decided.Finalizer {
+		if err := f.setFleetFinalizer(ctx, object, controllerutil.AddFinalizer); err != nil { // it may have been deleted meanwhile
+			return resultOf(plan.Plan{}, err)
+		}
+	}
+	for _, s := range decided.Steps {
+		if err := f.do(ctx, object, s); err != nil {
+			return resultOf(plan.Plan{}, fmt.Errorf("%s: %w", describe(s), err))
+		}
+	}
+	if !decided.Finalizer {
+		if err := f.setFleetFinalizer(ctx, object, controllerutil.RemoveFinalizer); err != nil || !object.DeletionTimestamp.IsZero() {
+			return resultOf(plan.Plan{}, err)
+		}
+	}
+	err = f.writeFleetStatus(ctx, object, decided.Status)
+	f.wakePolicies(&state)
+	return resultOf(plan.Plan{RecheckAfter: decided.RecheckAfter}, err)
+}
+
+// cleanUp deletes what a fleet left that no longer exists, unless policies use it: someone may have
+// removed its finalizer.
+func (f *fleetReconciler) cleanUp(ctx context.Context, name string) error {
+	f.prober.forget(name)
+	state := fleet.Observed{Fleet: &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	if err := errors.Join(f.gatherPolicies(ctx, &state), f.gatherRulesets(ctx, &state)); err != nil || state.Used() {
+		return err
+	}
+	_, serving, _ := names.FleetSecrets(name)
+	secret, err := f.secret(ctx, f.Client, serving)
+	if _, scaled, failed := f.deployment(ctx, names.Fleet(name)); err != nil || failed != nil || secret == nil && scaled == 0 {
+		return errors.Join(err, failed)
+	}
+	return f.deleteChildrenNamed(ctx, names.Fleet(name))
+}
+
+// gather reads the cluster.
+func (f *fleetReconciler) gather(ctx context.Context, object *v1alpha1.ConverterFleet) (state fleet.Observed, err error) {
+	state = fleet.Observed{Settings: f.Settings, Now: f.Now(), Fleet: object}
+	if err := f.gatherCertificates(ctx, &state); err != nil {
+		return state, err
+	}
+	if state.Pods, state.Ending, err = f.listPods(ctx, names.Fleet(object.Name)); err != nil {
+		return state, err
+	}
+	slices.SortFunc(state.Pods, func(a, b observed.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	if state.PodFailure, state.Scaled, err = f.deployment(ctx, names.Fleet(object.Name)); err != nil {
+		return state, err
+	}
+	if err := f.gatherPolicies(ctx, &state); err != nil {
+		return state, err
+	}
+	return state, f.gatherRulesets(ctx, &state)
+}
+
+func (f *fleetReconciler) gatherPolicies(ctx context.Context, state *fleet.Observed) error {
+	policies := &v1alpha1.ConversionPolicyList{}
+	err := f.Client.List(ctx, policies, client.UnsafeDisableDeepCopy)
+	state.Policies = f.fleetUsers.policiesOf(state.Fleet.Name, policies.Items)
+	return err
+}
+
+func (f *fleetReconciler) gatherCertificates(ctx context.Context, state *fleet.Observed) (err error) {
+	authority, serving, issued := names.FleetSecrets(state.Fleet.Name)
+	if state.Authority, err = f.secret(ctx, f.Client, authority); err != nil {
+		return err
+	}
+	if state.Certificate, err = f.secret(ctx, f.Client, serving); err != nil {
+		return err
+	}
+	spec := state.Fleet.Spec.Certificates
+	switch {
+	case spec == nil:
+	case spec.Secret != nil:
+		state.Source, err = f.secret(ctx, f.Live, spec.Secret.Name)
+	case spec.CertManager != nil:
+		if state.Source, err = f.secret(ctx, f.Live, issued); err == nil {
+			state.Request, err = f.request(ctx, issued)
+		}
+	}
+	return err
+}
+
+func (f *fleetReconciler) gatherRulesets(ctx context.Context, state *fleet.Observed) error {
+	shards, err := f.shards(ctx, state.Fleet.Name)
+	if err == nil {
+		f.readShards(state, shards)
+	}
+	return err
+}
+
+// readShards reads which rulesets are stored, and whether this version of the operator can read
+// them. Each content is loaded once. A policy that left rulesets and no longer exists is taken care
+// of as an orphan (orphan.go).
+func (f *fleetReconciler) readShards(state *fleet.Observed, shards map[string]*corev1.ConfigMap) {
+	owners := map[string]bool{}
+	for _, policy := range state.Policies {
+		owners[names.Child(policy.Name)] = true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known, present, all := f.loaded[state.Fleet.Name], map[string]loaded{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(shards)) {
+		for _, key := range slices.Sorted(maps.Keys(shards[name].BinaryData)) {
+			hash, is := conversion.StoredHash(key)
+			if !is {
+				continue
+			}
+			owner, _ := conversion.StoredOwner(key)
+			stored := shards[name].BinaryData[key]
+			of, found := known[key]
+			if !found || !bytes.Equal(of.stored, stored) {
+				ruleset, err := conversion.LoadStored(hash, stored)
+				of.readable = err == nil
+				if err == nil && !owners[owner] {
+					f.orphans.add(ruleset.CRD)
+					f.background.run(ruleset.CRD, func(life lifetime) { f.background.wake(life, ruleset.CRD) })
+				}
+			}
+			of.stored = stored // the previous content can be freed
+			present[key] = of
+			state.Stored++
+			state.Orphaned = state.Orphaned || !owners[owner]
+			all[owner] += fmt.Sprintln(name, hash, of.readable)
+			if !of.readable {
+				state.Unreadable = append(state.Unreadable, key)
+			}
+		}
+	}
+	slices.Sort(state.Unreadable)
+	f.loaded[state.Fleet.Name], f.stored[state.Fleet.Name] = present, all
+}
+
+// probe adds whether pods serve their certificate. Policies probe pods for their rulesets.
+func (f *fleetReconciler) probe(state *fleet.Observed) (pending time.Duration) {
+	if state.Certificate == nil {
+		return 0
+	}
+	current, successor := fleet.Trust(*state)
+	scope := probeScope{policy: state.Fleet.Name, leaf: state.Certificate.Data[corev1.TLSCertKey], lasts: f.prober.lifetime}
+	f.prober.retainPods(state.Fleet.Name, state.Pods)
+	f.Prober.retainPods(names.Fleet(state.Fleet.Name), state.Pods) // the rulesets that they serve
+	for i := range state.Pods {
+		pod := &state.Pods[i]
+		if !pod.Ready {
+			continue
+		}
+		target := probe.Target{Address: net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))),
+			ServerName: names.FleetServerName(state.Fleet.Name, f.Settings.Namespace)}
+		pending = max(pending, f.prober.proofOf(pod, plan.Trust{CABundle: current, Successor: successor}, func(caBundle []byte) probeRequest {
+			to := target
+			to.CABundle = caBundle
+			return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
+				_, err := f.prober.Probe(ctx, to)
+				return "", err
+			}}
+		}))
+	}
+	return pending
+}
+
+func (f *fleetReconciler) do(ctx context.Context, object *v1alpha1.ConverterFleet, s step.Step) error {
+	switch s := s.(type) {
+	case step.Apply:
+		return f.applyObject(ctx, s.Object)
+	case step.IssueAuthority:
+		return f.issueAuthority(ctx, fleetOwner(object), s)
+	case step.PromoteAuthority:
+		return f.promoteAuthority(ctx, fleetOwner(object), s)
+	case step.WriteCertificate:
+		return f.writeCertificate(ctx, fleetOwner(object), s)
+	case step.RefreshPod:
+		return f.refreshPod(ctx, s)
+	case step.DeleteFleetChildren:
+		return f.deleteChildrenNamed(ctx, names.Fleet(s.Fleet))
+	}
+	return fmt.Errorf("unknown step %T", s)
+}
+
+func (f *fleetReconciler) setFleetFinalizer(ctx context.Context, object *v1alpha1.ConverterFleet, change func(client.Object, string) bool) error {
+	base := object.DeepCopy()
+	if !change(object, names.Finalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(f.Client.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})))
+}
+
+// writeFleetStatus writes the status if it differs, and an event if Ready has another reason.
+func (f *fleetReconciler) writeFleetStatus(ctx context.Context, object *v1alpha1.ConverterFleet, status v1alpha1.ConverterFleetStatus) error {
+	if equality.Semantic.DeepEqual(object.Status, status) {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status = status
+	if err := f.Client.Status().Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for i := range status.Conditions {
+		now := &status.Conditions[i]
+		switch now.Type {
+		case v1alpha1.ReadyCondition, v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
+			continue
+		}
+		before := apimeta.FindStatusCondition(base.Status.Conditions, now.Type)
+		if before != nil && before.Status == now.Status && before.Reason == now.Reason {
+			continue
+		}
+		kind := corev1.EventTypeNormal
+		if slices.Contains(v1alpha1.Abnormal, now.Type) || now.Status == metav1.ConditionFalse && now.Reason != v1alpha1.ReasonIssuing && now.Reason != v1alpha1.ReasonNoPodsReady {
+			kind = corev1.EventTypeWarning
+		}
+		f.Recorder.Eventf(object, nil, kind, now.Reason, now.Type, "%s is %s: %s", now.Type, now.Status, now.Message)
+	}
+	return nil
+}
+
+// wakePolicies wakes the policies of a fleet when something changed that they depend on: which pods
+// are ready, what they serve, whether the fleet exists, and which of their own rulesets are stored.
+// Changes of other rulesets do not matter to them: with many policies, each would wake all others.
+func (f *fleetReconciler) wakePolicies(state *fleet.Observed) {
+	matters := []any{state.Fleet.DeletionTimestamp.IsZero(), state.Fleet.Finalizers, state.Fleet.Generation, state.PodFailure}
+	if secret := state.Certificate; secret != nil {
+		matters = append(matters, names.Hash(string(secret.Data[corev1.TLSCertKey]), string(secret.Data[observed.CAKey])))
+	}
+	for _, pod := range state.Pods {
+		matters = append(matters, pod.UID, pod.Ready, pod.IP, pod.Trouble)
+	}
+	now := fmt.Sprint(matters...)
+	f.mu.Lock()
+	before, after := f.states[state.Fleet.Name], map[string]string{}
+	for _, policy := range state.Policies {
+		after[policy.Name] = now + f.stored[state.Fleet.Name][names.Child(policy.Name)]
+	}
+	f.states[state.Fleet.Name] = after
+	f.mu.Unlock()
+	policies := f.background
+	for name, is := range after {
+		if before[name] != is {
+			policies.run(name, func(life lifetime) { policies.wake(life, name) })
+		}
+	}
+}
