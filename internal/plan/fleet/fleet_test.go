@@ -243,11 +243,11 @@ func TestDeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ready(t)
-			if decided := fleet.Make(w.observe()); !decided.Finalizer {
-				t.Error("it has no finalizer before it is deleted")
+			c.change(w)
+			if decided := fleet.Make(w.observe()); decided.Finalizer == c.want {
+				t.Errorf("it has the finalizer before it is deleted: %t", decided.Finalizer)
 			}
 			w.delete()
-			c.change(w)
 			decided := fleet.Make(w.observe())
 			deletes := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.DeleteFleetChildren); return is })
 			if deletes != c.want || decided.Finalizer == c.want {
