@@ -27,10 +27,10 @@ import (
 )
 
 // inFleet is a policy with rules that asks for a fleet.
-func inFleet(name, fleet string) v1alpha1.ConversionPolicy {
+func inFleet(name, of string) v1alpha1.ConversionPolicy {
 	policy := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v2"}
-	policy.Spec.ConverterFleetName = v1alpha1.FleetName(fleet)
+	policy.Spec.ConverterFleetName = v1alpha1.FleetName(of)
 	return policy
 }
 
@@ -274,7 +274,7 @@ func TestShardsOfAFleet(t *testing.T) {
 		if state.Stored != 2 || !state.Orphaned || !slices.Equal(state.Unreadable, []string{key}) {
 			t.Errorf("%d are stored, orphaned: %t, unreadable %v", state.Stored, state.Orphaned, state.Unreadable)
 		}
-		if about := <-f.ConversionPolicyReconciler.background.woken; about.Object.GetName() != gone {
+		if about := <-f.background.woken; about.Object.GetName() != gone {
 			t.Errorf("%s is woken, want the policy that is gone", about.Object.GetName())
 		}
 		if _, known := f.orphans.get(gone); !known {
@@ -301,7 +301,7 @@ func TestFleetWakes(t *testing.T) {
 			var woken []string
 			for waits := true; waits; {
 				select {
-				case about := <-f.ConversionPolicyReconciler.background.woken:
+				case about := <-f.background.woken:
 					woken = append(woken, about.Object.GetName())
 				case <-time.After(time.Second):
 					waits = false

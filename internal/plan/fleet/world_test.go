@@ -216,7 +216,7 @@ func (w *world) observe() fleet.Observed {
 }
 
 // look has the fleet decide, and carries that out.
-func (w *world) look() fleet.Plan {
+func (w *world) look() {
 	w.t.Helper()
 	decided := fleet.Make(w.observe())
 	for _, s := range decided.Steps {
@@ -226,7 +226,6 @@ func (w *world) look() fleet.Plan {
 	if rotation := decided.Status.Rotation; rotation != nil && (len(w.states) == 0 || w.states[len(w.states)-1] != rotation.State) {
 		w.states = append(w.states, rotation.State)
 	}
-	return decided
 }
 
 func (w *world) do(s step.Step) {

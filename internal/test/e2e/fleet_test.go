@@ -66,6 +66,13 @@ func TestFleet(t *testing.T) {
 
 	before := caBundle(ctx, t, second)
 	patchFleet(ctx, t, name, `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"e2e"}}}}`)
+	expect.Eventually(t, "all CustomResourceDefinitions trust the next authority, too", func() (bool, string) {
+		return len(caBundle(ctx, t, second)) > len(before) && string(caBundle(ctx, t, first)) == string(caBundle(ctx, t, second)), ""
+	})
+	expect.Eventually(t, "the fleet serves a certificate of it after the propagation delay", func() (bool, string) {
+		rotation := getFleet(ctx, t, name).Status.Rotation
+		return rotation != nil && rotation.State != v1alpha1.RotationPropagating && rotation.State != v1alpha1.RotationAddingCA, fmt.Sprintf("%+v", rotation)
+	})
 	expect.Eventually(t, "all CustomResourceDefinitions trust the next authority alone", func() (bool, string) {
 		found := getFleet(ctx, t, name)
 		rotation := found.Status.Rotation
