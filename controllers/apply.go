@@ -13,14 +13,13 @@ import (
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -68,16 +67,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.setFinalizer(ctx, policy, controllerutil.AddFinalizer)
 	case step.RemoveFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.RemoveFinalizer)
-	case step.Apply:
-		return r.applyObject(ctx, s.Object)
 	case step.Create:
 		return r.createObject(ctx, s.Object)
-	case step.IssueAuthority:
-		return r.issueAuthority(ctx, policyOwner(policy), s)
-	case step.PromoteAuthority:
-		return r.promoteAuthority(ctx, policyOwner(policy), s)
-	case step.WriteCertificate:
-		return r.writeCertificate(ctx, policyOwner(policy), s)
 	case step.StoreRulesets:
 		return r.storeRulesets(ctx, s)
 	case step.AwaitRuleset:
@@ -85,8 +76,6 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return nil
 	case step.CreateFleet:
 		return r.createOnce(ctx, &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: names.FleetLabels(s.Name)}})
-	case step.RefreshPod:
-		return r.refreshPod(ctx, s)
 	case step.EvictPod:
 		return r.evict(ctx, s)
 	case step.SwitchCRD:
@@ -106,6 +95,23 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return nil // report.go emits the event after the status write
 	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRulesets, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission, step.DeleteChildren:
 		return r.delete(ctx, s)
+	}
+	return r.doFor(ctx, policyOwner(policy), s)
+}
+
+// doFor carries out a step that policies and fleets have in common.
+func (r *ConversionPolicyReconciler) doFor(ctx context.Context, of owner, s step.Step) error {
+	switch s := s.(type) {
+	case step.Apply:
+		return r.applyObject(ctx, s.Object)
+	case step.IssueAuthority:
+		return r.issueAuthority(ctx, of, s)
+	case step.PromoteAuthority:
+		return r.promoteAuthority(ctx, of, s)
+	case step.WriteCertificate:
+		return r.writeCertificate(ctx, of, s)
+	case step.RefreshPod:
+		return r.refreshPod(ctx, s)
 	}
 	return fmt.Errorf("unknown step %T", s)
 }
@@ -153,14 +159,14 @@ func describeObject(object runtime.ApplyConfiguration) string {
 }
 
 func (r *ConversionPolicyReconciler) setFinalizer(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, change func(client.Object, string) bool,
+	ctx context.Context, object client.Object, change func(client.Object, string) bool,
 ) error {
-	base := policy.DeepCopy()
-	if !change(policy, names.Finalizer) {
+	base := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
+	if !change(object, names.Finalizer) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	return client.IgnoreNotFound(r.Client.Patch(ctx, policy, patch))
+	return client.IgnoreNotFound(r.Client.Patch(ctx, object, patch))
 }
 
 // applyObject applies an object, and writes nothing if the cached object has the wanted state.

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -41,7 +39,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
-	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // fleetReconciler reconciles ConverterFleets: their pods and certificates. Policies store their
@@ -116,7 +113,7 @@ func (f *fleetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	}
 	decided := fleet.Make(state)
 	if decided.Finalizer {
-		if err := f.setFleetFinalizer(ctx, object, controllerutil.AddFinalizer); err != nil { // it may have been deleted meanwhile
+		if err := f.setFinalizer(ctx, object, controllerutil.AddFinalizer); err != nil { // it may have been deleted meanwhile
 			return resultOf(plan.Plan{}, err)
 		}
 	}
@@ -126,7 +123,7 @@ func (f *fleetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 		}
 	}
 	if !decided.Finalizer {
-		if err := f.setFleetFinalizer(ctx, object, controllerutil.RemoveFinalizer); err != nil || !object.DeletionTimestamp.IsZero() {
+		if err := f.setFinalizer(ctx, object, controllerutil.RemoveFinalizer); err != nil || !object.DeletionTimestamp.IsZero() {
 			return resultOf(plan.Plan{}, err)
 		}
 	}
@@ -262,11 +259,8 @@ func (f *fleetReconciler) probe(state *fleet.Observed) (pending time.Duration) {
 		if !pod.Ready {
 			continue
 		}
-		target := probe.Target{Address: net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))),
-			ServerName: names.FleetServerName(state.Fleet.Name, f.Settings.Namespace)}
 		pending = max(pending, f.prober.proofOf(pod, plan.Trust{CABundle: current, Successor: successor}, func(caBundle []byte) probeRequest {
-			to := target
-			to.CABundle = caBundle
+			to := f.certificateProbe(pod, caBundle)
 			return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
 				_, err := f.prober.Probe(ctx, to)
 				return "", err
@@ -277,29 +271,10 @@ func (f *fleetReconciler) probe(state *fleet.Observed) (pending time.Duration) {
 }
 
 func (f *fleetReconciler) do(ctx context.Context, object *v1alpha1.ConverterFleet, s step.Step) error {
-	switch s := s.(type) {
-	case step.Apply:
-		return f.applyObject(ctx, s.Object)
-	case step.IssueAuthority:
-		return f.issueAuthority(ctx, fleetOwner(object), s)
-	case step.PromoteAuthority:
-		return f.promoteAuthority(ctx, fleetOwner(object), s)
-	case step.WriteCertificate:
-		return f.writeCertificate(ctx, fleetOwner(object), s)
-	case step.RefreshPod:
-		return f.refreshPod(ctx, s)
-	case step.DeleteFleetChildren:
-		return f.deleteChildrenNamed(ctx, names.Fleet(s.Fleet))
+	if deletes, is := s.(step.DeleteFleetChildren); is {
+		return f.deleteChildrenNamed(ctx, names.Fleet(deletes.Fleet))
 	}
-	return fmt.Errorf("unknown step %T", s)
-}
-
-func (f *fleetReconciler) setFleetFinalizer(ctx context.Context, object *v1alpha1.ConverterFleet, change func(client.Object, string) bool) error {
-	base := object.DeepCopy()
-	if !change(object, names.Finalizer) {
-		return nil
-	}
-	return client.IgnoreNotFound(f.Client.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})))
+	return f.doFor(ctx, fleetOwner(object), s)
 }
 
 // writeFleetStatus writes the status if it differs, and an event if Ready has another reason.

@@ -5,9 +5,7 @@ package controllers
 
 import (
 	"context"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -90,15 +88,11 @@ func (l *loads) done(fleet string, loaded func(hash string) bool) (policies []st
 	return policies
 }
 
-// end ends all waits of a fleet, and returns the policies.
-func (l *loads) end(fleet string) (policies []string) {
+// end ends all waits of a fleet.
+func (l *loads) end(fleet string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for policy := range l.waiting[fleet] {
-		policies = append(policies, policy)
-	}
 	delete(l.waiting, fleet)
-	return policies
 }
 
 // awaitRuleset has the pods of a fleet load a ruleset, and wakes the policy when all ready ones have.
@@ -172,13 +166,16 @@ func (r *ConversionPolicyReconciler) askPods(ctx context.Context, fleet string, 
 	return all, nil
 }
 
+// certificateProbe has a pod of a fleet show its certificate, and say which rulesets it has.
+func (r *ConversionPolicyReconciler) certificateProbe(pod *observed.Pod, caBundle []byte) probe.Target {
+	return probe.Target{Address: pod.Address(), CABundle: caBundle, ServerName: names.FleetServerName(pod.Fleet, r.Settings.Namespace)}
+}
+
 // askPod asks a pod of a fleet which rulesets it has.
 func (r *ConversionPolicyReconciler) askPod(ctx context.Context, pod *observed.Pod, certificate *corev1.Secret) podRulesets {
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	result, err := r.Prober.Probe(bounded, probe.Target{
-		Address: net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))), CABundle: certificate.Data[observed.CAKey],
-		ServerName: names.FleetServerName(pod.Fleet, r.Settings.Namespace)})
+	result, err := r.Prober.Probe(bounded, r.certificateProbe(pod, certificate.Data[observed.CAKey]))
 	if err != nil {
 		return podRulesets{}
 	}

@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"cmp"
-	"context"
 	"reflect"
 	"slices"
 	"sync"
@@ -41,11 +40,9 @@ type fleetUser struct {
 
 // record remembers what a policy does with fleets, and wakes those for which that is news.
 func (u *fleetUsers) record(state *observed.Cluster, fleets []string) {
-	now := fleetUser{fleets: fleets}
-	if state.CRD != nil {
-		if service := observed.WebhookService(state.CRD); service != nil && service.Namespace == state.Settings.Namespace {
-			now.converts, now.caBundle = names.FleetOf(service.Name), string(state.ActiveCABundle())
-		}
+	now := fleetUser{fleets: fleets, converts: state.NamedFleet()}
+	if now.converts != "" {
+		now.caBundle = string(state.ActiveCABundle())
 	}
 	u.set(state.Policy.Name, now)
 }
@@ -105,24 +102,16 @@ func (u *fleetUsers) policiesOf(name string, all []v1alpha1.ConversionPolicy) []
 }
 
 // fleetsStoring returns the fleets in whose shards rulesets of a policy are stored.
-func (r *ConversionPolicyReconciler) fleetsStoring(ctx context.Context, policy string) (fleets []string, err error) {
-	list := &v1alpha1.ConverterFleetList{}
-	if err := r.Client.List(ctx, list); err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		shards, err := r.shards(ctx, list.Items[i].Name)
-		if err != nil {
-			return nil, err
-		}
-		for _, shard := range shards {
+func fleetsStoring(shards map[string]map[string]*corev1.ConfigMap, policy string) (fleets []string) {
+	for name, of := range shards {
+		for _, shard := range of {
 			if storesFor(shard, names.Child(policy)) {
-				fleets = append(fleets, list.Items[i].Name)
+				fleets = append(fleets, name)
 				break
 			}
 		}
 	}
-	return fleets, nil
+	return fleets
 }
 
 // storesFor reports whether a shard has a ruleset of a policy.

@@ -25,21 +25,21 @@ import (
 func (r *ConversionPolicyReconciler) observeFleets(ctx context.Context, state *observed.Cluster) error {
 	used := observed.FleetsOf(state.Policy, state.CRD)
 	r.fleetUsers.record(state, used)
-	stored, err := r.fleetsStoring(ctx, state.Policy.Name)
+	shards, err := r.allShards(ctx)
 	if err != nil {
 		return err
 	}
-	used = append(used, stored...)
+	used = append(used, fleetsStoring(shards, state.Policy.Name)...)
 	slices.Sort(used)
 	for _, name := range slices.Compact(used) {
-		if err := r.observeFleet(ctx, state, name); err != nil {
+		if err := r.observeFleet(ctx, state, name, shards[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeFleet(ctx context.Context, state *observed.Cluster, name string) error {
+func (r *ConversionPolicyReconciler) observeFleet(ctx context.Context, state *observed.Cluster, name string, shards map[string]*corev1.ConfigMap) error {
 	of := observed.Fleet{Name: name}
 	object := &v1alpha1.ConverterFleet{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, object)
@@ -68,9 +68,10 @@ func (r *ConversionPolicyReconciler) observeFleet(ctx context.Context, state *ob
 		return err
 	}
 	state.Pods, state.Ending = append(state.Pods, pods...), append(state.Ending, ending...)
-	shards, err := r.shards(ctx, name)
-	if err != nil {
-		return err
+	if shards == nil { // there was no such fleet, but its shards may be left
+		if shards, err = r.shards(ctx, name); err != nil {
+			return err
+		}
 	}
 	for number := range names.Shards {
 		shard := shards[names.Shard(name, number)]
@@ -84,6 +85,23 @@ func (r *ConversionPolicyReconciler) observeFleet(ctx context.Context, state *ob
 	}
 	state.Fleets = append(state.Fleets, of)
 	return nil
+}
+
+// allShards returns the shards of all fleets, by fleet and name.
+func (r *ConversionPolicyReconciler) allShards(ctx context.Context) (map[string]map[string]*corev1.ConfigMap, error) {
+	list := &v1alpha1.ConverterFleetList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	all := map[string]map[string]*corev1.ConfigMap{}
+	for i := range list.Items {
+		shards, err := r.shards(ctx, list.Items[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		all[list.Items[i].Name] = shards
+	}
+	return all, nil
 }
 
 // shards returns the ConfigMaps with the rulesets of a fleet, by name. They are not copied from the

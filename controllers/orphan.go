@@ -130,6 +130,6 @@ func (r *ConversionPolicyReconciler) anyChild(ctx context.Context, policy string
 			return true, nil
 		}
 	}
-	fleets, err := r.fleetsStoring(ctx, policy)
-	return len(fleets) > 0, err
+	shards, err := r.allShards(ctx)
+	return len(fleetsStoring(shards, policy)) > 0, err
 }

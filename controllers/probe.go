@@ -8,9 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -234,7 +232,7 @@ type probeRequests func(caBundle []byte) probeRequest
 
 // rulesetRequests returns the requests to a converter pod of the operator. They have no warnings.
 func (p *Prober) rulesetRequests(pod observed.Pod, target probe.Target, scope probeScope) probeRequests {
-	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
+	target.Address = pod.Address()
 	return func(caBundle []byte) probeRequest {
 		to := target
 		to.CABundle = caBundle

@@ -7,9 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"net"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +90,7 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 
 // ownRequests returns the probe requests to a converter that a user runs.
 func (p *Prober) ownRequests(pod observed.Pod, target probe.OwnTarget, scope probeScope) probeRequests {
-	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
+	target.Address = pod.Address()
 	return func(caBundle []byte) probeRequest {
 		to := target
 		to.CABundle = caBundle

@@ -48,11 +48,7 @@ func (p *planner) reportHealth() {
 }
 
 func (p *planner) report(condition string, o gate.Outcome) {
-	apimeta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
-		Type: condition, Status: o.Status, Reason: o.Reason, Message: o.Message,
-		ObservedGeneration: p.Policy.Generation,
-		LastTransitionTime: metav1.NewTime(p.Now),
-	})
+	apimeta.SetStatusCondition(&p.status.Conditions, o.Condition(condition, p.Policy.Generation, p.Now))
 }
 
 func (p *planner) forget(condition string) {

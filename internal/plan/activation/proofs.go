@@ -6,8 +6,6 @@ package activation
 import (
 	"encoding/json"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -136,7 +134,7 @@ func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) step.TakeSamples {
 	var addresses []string
 	for _, pod := range a.converter.ReadyEndpoints() {
-		addresses = append(addresses, net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))))
+		addresses = append(addresses, pod.Address())
 	}
 	return step.TakeSamples{
 		Subject: subject, CRD: a.CRD, Rules: a.Rules, Conversion: wanted, Addresses: addresses,

@@ -171,15 +171,6 @@ func (c *Converter) ReleaseFleets(keep ...string) (work gate.Work) {
 	return work
 }
 
-// NamedFleet is the fleet that the CustomResourceDefinition converts through; empty if it is none.
-func (c *Converter) NamedFleet() string {
-	service := observed.WebhookService(c.CRD)
-	if service == nil || service.Namespace != c.Settings.Namespace {
-		return ""
-	}
-	return names.FleetOf(service.Name)
-}
-
 // CABundleOf has the authorities by which API servers must verify the pods of a revision.
 func (c *Converter) CABundleOf(identity string) []byte {
 	if c.AtWantedPlace(identity) {
@@ -216,14 +207,6 @@ func (c *Converter) Certified(identity string) bool {
 	certificate := c.CertificateAt(fleet)
 	trusted, err := pki.ParseBundle(c.CABundleOf(identity))
 	return err == nil && certificate != nil && pki.CheckLeaf(observed.KeyPair(certificate), trusted, c.ServerNameAt(fleet), c.Now) == nil
-}
-
-// ServerNameAt is the name in the certificate of the pods of a fleet, or of the policy alone.
-func (c *Converter) ServerNameAt(fleet string) string {
-	if fleet == "" {
-		return names.ServerName(c.Policy.Name, c.Settings.Namespace)
-	}
-	return names.FleetServerName(fleet, c.Settings.Namespace)
 }
 
 // NamesPlace reports that the CustomResourceDefinition converts through the pods that the policy

@@ -6,7 +6,6 @@ package fleet
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -198,7 +197,7 @@ func (p *planner) available() gate.Outcome {
 	if len(p.Unreadable) > 0 && len(p.Pods) > 0 {
 		return gate.Stalled(v1alpha1.ReasonRulesetLost, fmt.Sprintf(
 			"this version of the operator cannot read the stored rulesets %s: running pods convert by them, and the Deployment does not change until their policies have others",
-			enumerate(p.Unreadable)))
+			gate.FirstOf(p.Unreadable, mostNamed)))
 	}
 	p.Do(step.Apply{Object: objects.Deployment})
 	ready, desired := p.ready(), w.Replicas()
@@ -232,6 +231,9 @@ func (p *planner) trouble() string {
 	return says
 }
 
+// mostNamed is the number of policies or rulesets that a message names.
+const mostNamed = 5
+
 // reportProblems sets the conditions that exist only while there is a problem.
 func (p *planner) reportProblems() {
 	if node := p.onlyNode(); node != "" {
@@ -251,7 +253,7 @@ func (p *planner) reportProblems() {
 		for _, policy := range p.Policies {
 			policies = append(policies, policy.Name)
 		}
-		says = fmt.Sprintf("%d policies use the fleet: name another one in their spec.converterFleetName, or delete them: %s", len(policies), enumerate(policies))
+		says = fmt.Sprintf("%d policies use the fleet: name another one in their spec.converterFleetName, or delete them: %s", len(policies), gate.FirstOf(policies, mostNamed))
 	}
 	p.report(v1alpha1.DeletionBlockedCondition, gate.Abnormal(v1alpha1.ReasonFleetInUse, says))
 }
@@ -265,15 +267,6 @@ func (p *planner) onlyNode() string {
 	return ready[0].Node
 }
 
-// enumerate names the first elements.
-func enumerate(list []string) string {
-	const most = 5
-	if len(list) > most {
-		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
-	}
-	return strings.Join(list, ", ")
-}
-
 // count sets the numbers in the status.
 func (p *planner) count() {
 	p.status.ObservedGeneration = p.Fleet.Generation
@@ -284,9 +277,7 @@ func (p *planner) count() {
 }
 
 func (p *planner) report(condition string, outcome gate.Outcome) {
-	apimeta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
-		Type: condition, Status: outcome.Status, Reason: outcome.Reason, Message: outcome.Message,
-		ObservedGeneration: p.Fleet.Generation, LastTransitionTime: metav1.NewTime(p.Now)})
+	apimeta.SetStatusCondition(&p.status.Conditions, outcome.Condition(condition, p.Fleet.Generation, p.Now))
 }
 
 // summarize sets Ready, Reconciling and Stalled as kstatus reads them.

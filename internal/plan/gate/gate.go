@@ -145,3 +145,10 @@ func Flag(set bool, ready Outcome) Outcome {
 	}
 	return Outcome{Status: metav1.ConditionFalse, Reason: ready.Reason}
 }
+
+// Condition is the condition of a type that reports the outcome about a generation. If its status
+// changed, it did so now.
+func (o Outcome) Condition(of string, generation int64, now time.Time) metav1.Condition {
+	return metav1.Condition{Type: of, Status: o.Status, Reason: o.Reason, Message: o.Message,
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
+}

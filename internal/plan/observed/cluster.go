@@ -6,6 +6,8 @@
 package observed
 
 import (
+	"net"
+	"strconv"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -205,6 +207,9 @@ type Pod struct {
 	// Oversized are the objects that the pod has truncated.
 	Oversized []v1alpha1.OversizedObject
 }
+
+// Address is where its converter listens, as host and port.
+func (p Pod) Address() string { return net.JoinHostPort(p.IP, strconv.Itoa(int(p.Port))) }
 
 // Request is the state of the request to cert-manager.
 type Request struct {

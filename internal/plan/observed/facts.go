@@ -54,11 +54,24 @@ func (c Cluster) IsDeleted() bool { return !c.Policy.DeletionTimestamp.IsZero() 
 // PointsHere reports that the CustomResourceDefinition converts through the policy's Service, or
 // through that of a fleet.
 func (c Cluster) PointsHere() bool {
+	service := c.ownService()
+	return names.FleetOf(service) != "" || service == names.Child(c.Policy.Name)
+}
+
+// NamedFleet is the fleet that the CustomResourceDefinition converts through; empty if it is none.
+func (c Cluster) NamedFleet() string { return names.FleetOf(c.ownService()) }
+
+// ownService is the name of the Service that the CustomResourceDefinition converts through, if it is
+// in the namespace of the operator; otherwise empty.
+func (c Cluster) ownService() string {
+	if c.CRD == nil {
+		return ""
+	}
 	service := WebhookService(c.CRD)
 	if service == nil || service.Namespace != c.Settings.Namespace {
-		return false
+		return ""
 	}
-	return names.FleetOf(service.Name) != "" || service.Name == names.Child(c.Policy.Name)
+	return service.Name
 }
 
 // FleetOf is the name of the fleet that a policy asks for; empty if it has pods of its own, or if
@@ -211,7 +224,13 @@ func (c Cluster) ServerName() string {
 	if external := ExternalServerName(c.Policy.Spec.Converter); external != "" {
 		return external
 	}
-	if fleet := FleetOf(c.Policy); fleet != "" {
+	return c.ServerNameAt(FleetOf(c.Policy))
+}
+
+// ServerNameAt is the name in the certificate of the pods of a fleet, or of the policy alone if fleet
+// is empty.
+func (c Cluster) ServerNameAt(fleet string) string {
+	if fleet != "" {
 		return names.FleetServerName(fleet, c.Settings.Namespace)
 	}
 	return names.ServerName(c.Policy.Name, c.Settings.Namespace)
