@@ -47,7 +47,7 @@ import (
 //
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
-// +kubebuilder:rbac:groups=conversion-operator.io,resources=converterfleets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=conversion-operator.io,resources=converterfleets,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=converterfleets/status,verbs=patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,verbs=patch

@@ -302,7 +302,7 @@ func (w *world) meet() {
 	}
 }
 
-// rest lets everybody act in turn until nothing changes any more.
+// rest lets each part of the cluster act in turn until nothing changes any more.
 func (w *world) rest() {
 	w.t.Helper()
 	for range 20 {
@@ -310,7 +310,7 @@ func (w *world) rest() {
 	}
 }
 
-// round lets everybody act once.
+// round lets each part of the cluster act once.
 func (w *world) round() {
 	w.t.Helper()
 	w.now = w.now.Add(5 * time.Second)
