@@ -212,6 +212,35 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestRoomForTwo: rulesets that are stored at the same time do not fill a shard beyond its limit.
+func TestRoomForTwo(t *testing.T) {
+	w := inFleet(t, "blue")
+	w.move("blue")
+	w.converge()
+	w.watch.sabotaged = true
+	w.loseRulesets("blue")
+	w.changeRules("/")
+	w.plan()
+	state := w.observed
+	for i := range state.Fleets {
+		state.Fleets[i].Shards = [names.Shards]int{900<<10 - 600}
+	}
+	var shards []string
+	for _, s := range plan.Make(state).Steps {
+		if store, is := s.(step.StoreRulesets); is {
+			for _, add := range store.Add {
+				shards = append(shards, add.ConfigMap)
+				if size := len(add.Stored); size > 600 || size <= 300 {
+					t.Errorf("a ruleset has %d bytes: two of them must need more room than there is, and one must not", size)
+				}
+			}
+		}
+	}
+	if want := []string{names.Shard("blue", 0), names.Shard("blue", 1)}; !slices.Equal(shards, want) {
+		t.Errorf("they are stored in %v, want %v", shards, want)
+	}
+}
+
 // TestDriftDuringAMove: another client drops the conversion while a policy cannot move to the place
 // that it wants. The pods that were active answer, and so it is restored at once.
 func TestDriftDuringAMove(t *testing.T) {

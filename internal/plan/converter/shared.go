@@ -126,6 +126,7 @@ func (c *Converter) store() (full *gate.Outcome) {
 					fleet.Name, len(text))))
 				continue
 			}
+			fleet.Shards[number] += len(text)
 			stores.Add = append(stores.Add, step.StoredRuleset{ConfigMap: names.Shard(fleet.Name, number), Hash: names.RevisionOf(identity).Hash, Stored: text})
 		}
 		if len(stores.Add) > 0 {
