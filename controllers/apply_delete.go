@@ -56,16 +56,20 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) er
 }
 
 func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, s step.DeleteRights) error {
-	objects := []client.Object{&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}}
+	var objects []client.Object
 	if !s.KeepClusterRole {
 		objects = append(objects,
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: s.Name}},
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Name}})
 	}
-	return r.deleteAll(ctx, append(objects,
-		&rbacv1.RoleBinding{ObjectMeta: r.named(s.Name)},
-		&rbacv1.Role{ObjectMeta: r.named(s.Name)},
-		&corev1.ServiceAccount{ObjectMeta: r.named(s.Name)})...)
+	if s.OfRuns {
+		objects = append(objects,
+			&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.Name}},
+			&rbacv1.RoleBinding{ObjectMeta: r.named(s.Name)},
+			&rbacv1.Role{ObjectMeta: r.named(s.Name)},
+			&corev1.ServiceAccount{ObjectMeta: r.named(s.Name)})
+	}
+	return r.deleteAll(ctx, objects...)
 }
 
 // deleteAll deletes objects. It deletes Jobs in the foreground, so that a Job exists until its

@@ -98,7 +98,8 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	kubeconfig := managerConfig(direct)
 	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: cluster.Scheme(), Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: newCountingClient,
+		Scheme: cluster.Scheme(), Cache: CacheOptions(system), Client: ClientOptions(), MapperProvider: NewMapper,
+		Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: newCountingClient,
 	})
 	if err != nil {
 		return nil, err

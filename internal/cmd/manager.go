@@ -161,6 +161,7 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		Scheme:                        scheme.New(),
 		Cache:                         controllers.CacheOptions(o.namespace),
 		Client:                        controllers.ClientOptions(),
+		MapperProvider:                controllers.NewMapper,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "conversion-operator",
 		LeaderElectionNamespace:       o.namespace,

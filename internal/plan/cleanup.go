@@ -6,6 +6,8 @@ package plan
 import (
 	"slices"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
@@ -17,7 +19,9 @@ import (
 func (p *planner) cleanUp() {
 	if !p.deletion.EndsRuns() {
 		asking := p.Samples.InProgress() || p.Written.InProgress() || p.Resampled.InProgress()
-		if p.ReadRights && !asking && !wants[step.TakeSamples](p) && !wants[step.CountWrites](p) {
+		// Writes are counted right after the activation, for which samples were taken before it.
+		activates := p.Samples != nil && apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ReconcilingCondition)
+		if p.ReadRights && !asking && !activates && !wants[step.TakeSamples](p) && !wants[step.CountWrites](p) {
 			p.Do(rights.Withdraw(p.Cluster, names.ReadRights(p.Policy.Name)))
 		}
 		if p.CleanRights && !p.retirement.CleansManagedFields {

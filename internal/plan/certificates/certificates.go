@@ -102,6 +102,7 @@ func Gather(in Input) *Certificates {
 		c.serving.pair = observed.KeyPair(c.Certificate)
 	}
 	if c.Active {
+		c.Trusted = distinct(c.Trusted)
 		c.Trusted = c.counted()
 		c.trusted = trustedByAll(c.Trusted)
 	}

@@ -131,6 +131,22 @@ func (c *Certificates) active() []byte {
 	return c.Trusted[0]
 }
 
+// distinct returns the different ones of bundles. Those of a fleet are the same in most
+// CustomResourceDefinitions, and verifying a certificate takes long.
+func distinct(bundles [][]byte) [][]byte {
+	type content struct {
+		known bool
+		text  string
+	}
+	seen := map[content]bool{}
+	return slices.DeleteFunc(slices.Clone(bundles), func(text []byte) bool {
+		is := content{text != nil, string(text)}
+		before := seen[is]
+		seen[is] = true
+		return before
+	})
+}
+
 // counted are the caBundles that certificates depend on: those by which API servers accept the serving
 // certificate, and unknown ones. If another client changed caBundle of one CustomResourceDefinition,
 // its conversions fail whatever is served, and it must not hold up the others. If none accepts the

@@ -102,7 +102,7 @@ func MissingToClear(cluster observed.Cluster) string {
 
 // Withdraw deletes the rights of a name, except those that an administrator granted.
 func Withdraw(cluster observed.Cluster, name string) step.Step {
-	return step.DeleteRights{Name: name, KeepClusterRole: cluster.Granted != nil}
+	return step.DeleteRights{Name: name, OfRuns: name == names.MigrationRights(cluster.Policy.Name), KeepClusterRole: cluster.Granted != nil}
 }
 
 // ToRead grants get and list on the one resource, and nothing else.

@@ -107,8 +107,8 @@ type SwitchCRD struct {
 	Conversion *apiextensionsv1.CustomResourceConversion
 }
 
-// EvictPod evicts a converter pod that answers incorrectly, if its PodDisruptionBudget
-// allows it. The Deployment starts another one.
+// EvictPod evicts a converter pod that answers incorrectly, or one of several that are all on one
+// node, if its PodDisruptionBudget allows it. The Deployment starts another one.
 type EvictPod struct {
 	Name string
 	UID  types.UID
@@ -169,9 +169,11 @@ type DeleteJob struct {
 	UID  types.UID
 }
 
-// DeleteRights deletes the account, roles and bindings of a name.
+// DeleteRights deletes the ClusterRole of a name and its binding.
 type DeleteRights struct {
 	Name string
+	// OfRuns also deletes what pods of migrations have: the ServiceAccount, its Role and FlowSchema.
+	OfRuns bool
 	// KeepClusterRole leaves the ClusterRole and its binding, because an administrator granted them.
 	KeepClusterRole bool
 }
