@@ -29,7 +29,7 @@ func (r *ConversionPolicyReconciler) evict(ctx context.Context, s step.EvictPod)
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		return errPostponed // the pod is gone
 	case apierrors.IsTooManyRequests(err):
-		ctrl.LoggerFrom(ctx).Info("The API server does not allow the eviction of a failing converter pod yet", "pod", s.Name, "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("The API server does not allow the eviction of a converter pod yet", "pod", s.Name, "reason", err.Error())
 		return errPostponed
 	}
 	return err

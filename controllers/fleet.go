@@ -118,7 +118,7 @@ func (f *fleetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 		}
 	}
 	for _, s := range decided.Steps {
-		if err := f.do(ctx, object, s); err != nil {
+		if err := f.do(ctx, object, s); err != nil && !errors.Is(err, errPostponed) {
 			return resultOf(plan.Plan{}, fmt.Errorf("%s: %w", describe(s), err))
 		}
 	}
@@ -157,6 +157,10 @@ func (f *fleetReconciler) gather(ctx context.Context, object *v1alpha1.Converter
 	if state.Pods, state.Ending, err = f.listPods(ctx, names.Fleet(object.Name)); err != nil {
 		return state, err
 	}
+	if state.Evictable, err = f.evictable(ctx, names.Fleet(object.Name)); err != nil {
+		return state, err
+	}
+	state.Others = f.otherNodes(ctx, state.Pods)
 	slices.SortFunc(state.Pods, func(a, b observed.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	if state.PodFailure, state.Scaled, err = f.deployment(ctx, names.Fleet(object.Name)); err != nil {
 		return state, err
@@ -271,8 +275,15 @@ func (f *fleetReconciler) probe(state *fleet.Observed) (pending time.Duration) {
 }
 
 func (f *fleetReconciler) do(ctx context.Context, object *v1alpha1.ConverterFleet, s step.Step) error {
-	if deletes, is := s.(step.DeleteFleetChildren); is {
-		return f.deleteChildrenNamed(ctx, names.Fleet(deletes.Fleet))
+	switch s := s.(type) {
+	case step.DeleteFleetChildren:
+		return f.deleteChildrenNamed(ctx, names.Fleet(s.Fleet))
+	case step.EvictPod:
+		err := f.evict(ctx, s)
+		if err == nil {
+			f.Recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.ReasonPodEvicted, "Evict", "%s", s.Note)
+		}
+		return err
 	}
 	return f.doFor(ctx, fleetOwner(object), s)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,7 +95,10 @@ type setGauge func(_ *prometheus.Desc, value float64, labels ...string)
 // collectPolicy exports the known values of one policy.
 func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {
 	status := &policy.Status
-	collectConditions(status.Conditions, set)
+	collectConditions(conditionMetric, status.Conditions, set)
+	if ready := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition); ready != nil {
+		set(reasonMetric, 1, ready.Reason)
+	}
 	storage := ""
 	if crd := status.CRD; crd != nil {
 		storage = crd.StorageVersion
@@ -122,13 +126,10 @@ func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {
 	collectVersions(policy, set)
 }
 
-func collectConditions(conditions []metav1.Condition, set setGauge) {
+func collectConditions(metric *prometheus.Desc, conditions []metav1.Condition, set setGauge) {
 	for _, condition := range conditions {
 		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-			set(conditionMetric, asFloat(condition.Status == value), condition.Type, string(value))
-		}
-		if condition.Type == v1alpha1.ReadyCondition {
-			set(reasonMetric, 1, condition.Reason)
+			set(metric, asFloat(condition.Status == value), condition.Type, string(value))
 		}
 	}
 }

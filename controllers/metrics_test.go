@@ -28,24 +28,30 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
-// inMemory lists policies, or returns an error if there are none.
+// inMemory lists policies and fleets, or returns an error if there are none.
 type inMemory struct {
 	client.Reader
 	policies []v1alpha1.ConversionPolicy
+	fleets   []v1alpha1.ConverterFleet
 }
 
 func (m *inMemory) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if m.policies == nil {
+	if m.policies == nil && m.fleets == nil {
 		return errors.New("the cache is not there")
 	}
-	list.(*v1alpha1.ConversionPolicyList).Items = m.policies
+	switch list := list.(type) {
+	case *v1alpha1.ConversionPolicyList:
+		list.Items = m.policies
+	case *v1alpha1.ConverterFleetList:
+		list.Items = m.fleets
+	}
 	return nil
 }
 
-func scrapePolicies(t *testing.T, reader *inMemory) string {
+func scrape(t *testing.T, reader *inMemory) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard(), BuildVersion: "v0.0.0"})
+	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard(), BuildVersion: "v0.0.0"}, FleetMetrics{Fleets: reader, Log: logr.Discard()})
 	recorder := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if recorder.Code != http.StatusOK {
@@ -93,7 +99,7 @@ func oversized() v1alpha1.ConversionPolicy {
 
 func TestPolicyMetrics(t *testing.T) {
 	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
-	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), bare, oversized()}})
+	scraped := scrape(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), bare, oversized()}})
 	var got []string
 	for line := range strings.Lines(scraped) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), metricsNamespace+"_policy_"); found {
@@ -153,9 +159,44 @@ func TestPolicyMetrics(t *testing.T) {
 	}
 }
 
-// If policies cannot be read, a scrape still returns other metrics.
+// fullFleet returns a fleet with a value for every metric.
+func fullFleet() v1alpha1.ConverterFleet {
+	return v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: "blue"}, Status: v1alpha1.ConverterFleetStatus{
+		Conditions: []metav1.Condition{{Type: v1alpha1.NotRedundantCondition, Status: metav1.ConditionTrue}},
+		Replicas:   3, ReadyReplicas: 2, Policies: 7,
+		Certificate: &v1alpha1.CertificateStatus{NotAfter: metav1.Unix(2000, 0), CANotAfter: metav1.Unix(3000, 0)}}}
+}
+
+func TestFleetMetrics(t *testing.T) {
+	empty := v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: "green"}}
+	var got []string
+	for line := range strings.Lines(scrape(t, &inMemory{fleets: []v1alpha1.ConverterFleet{fullFleet(), empty}})) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), metricsNamespace+"_fleet_"); found {
+			got = append(got, name)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		`ca_expiry_timestamp_seconds{fleet="blue"} 3000`,
+		`certificate_expiry_timestamp_seconds{fleet="blue"} 2000`,
+		`converter_pods{fleet="blue",state="all"} 3`,
+		`converter_pods{fleet="blue",state="ready"} 2`,
+		`converter_pods{fleet="green",state="all"} 0`,
+		`converter_pods{fleet="green",state="ready"} 0`,
+		`policies{fleet="blue"} 7`,
+		`policies{fleet="green"} 0`,
+		`status_condition{condition="NotRedundant",fleet="blue",status="False"} 0`,
+		`status_condition{condition="NotRedundant",fleet="blue",status="True"} 1`,
+		`status_condition{condition="NotRedundant",fleet="blue",status="Unknown"} 0`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// If policies and fleets cannot be read, a scrape still returns other metrics.
 func TestPolicyMetricsWithoutPolicies(t *testing.T) {
-	if got := scrapePolicies(t, &inMemory{}); strings.Contains(got, "_policy_") || !strings.Contains(got, "_build_info{") {
+	if got := scrape(t, &inMemory{}); strings.Contains(got, "_policy_") || strings.Contains(got, "_fleet_") || !strings.Contains(got, "_build_info{") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -163,7 +204,7 @@ func TestPolicyMetricsWithoutPolicies(t *testing.T) {
 // TestPolicyMetricsAreDocumented compares the documented metrics with the exported ones.
 func TestPolicyMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../api/docs/metrics.md", Name: "MANAGER METRICS", Prefix: metricsNamespace + "_"}
-	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), oversized()}}))
+	table.Check(t, scrape(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), oversized()}, fleets: []v1alpha1.ConverterFleet{fullFleet()}}))
 }
 
 // A state that is not exported would be missing from every query.
@@ -206,7 +247,7 @@ func TestAlertsUseExportedMetrics(t *testing.T) {
 		other.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
 		policies = append(policies, other)
 	}
-	scraped := scrapePolicies(t, &inMemory{policies: policies})
+	scraped := scrape(t, &inMemory{policies: policies})
 	for _, pair := range metricstable.Asked(t, "..", metricsNamespace+"_policy") {
 		if !strings.Contains(scraped, pair) {
 			t.Errorf("no policy exports %s", pair)

@@ -45,6 +45,7 @@ func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, state *o
 func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *observed.Cluster) error {
 	pods, ending, err := r.listPods(ctx, names.Child(state.Policy.Name))
 	state.Pods, state.Ending = append(state.Pods, pods...), append(state.Ending, ending...)
+	state.Others = r.otherNodes(ctx, pods)
 	return err
 }
 

@@ -53,6 +53,7 @@ type ConversionPolicyReconciler struct {
 	fleetUsers  fleetUsers
 	loads       loads
 	absentKinds absentKinds
+	nodes       nodeLooks
 	// fleetBackground runs work for fleets.
 	fleetBackground *background
 	// pods sends requests that controller-runtime's client has no options for.

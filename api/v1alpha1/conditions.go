@@ -34,7 +34,7 @@ const (
 	ConversionsFailingCondition = "ConversionsFailing"
 	// SamplesFailingCondition is True while live objects, sampled after the activation, are lost in conversion or cannot be read. It exists only then.
 	SamplesFailingCondition = "SamplesFailing"
-	// NotRedundantCondition is True while all ready converter pods of a fleet are on one node. It exists only then.
+	// NotRedundantCondition is True while all ready converter pods of a policy or a fleet are on one node, and there are others. It exists only then.
 	NotRedundantCondition = "NotRedundant"
 	// OversizedObjectsCondition is True while objects are known that hold more for one version than their annotations have room for at another. It exists only then.
 	OversizedObjectsCondition = "OversizedObjects"
@@ -42,7 +42,7 @@ const (
 
 // Abnormal are the condition types that exist only while there is a problem, regardless
 // of the gates. Ready does not depend on them.
-var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition}
+var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition, NotRedundantCondition}
 
 // Gates are the condition types of the gates, in order.
 var Gates = []string{
@@ -144,7 +144,7 @@ const (
 	ReasonFleetNotFound = "FleetNotFound"
 	// ReasonFleetInUse: policies use the ConverterFleet that is being deleted.
 	ReasonFleetInUse = "FleetInUse"
-	// ReasonOneNode: all ready converter pods of a fleet are on one node.
+	// ReasonOneNode: all ready converter pods of a policy or a fleet are on one node.
 	ReasonOneNode = "OneNode"
 	// ReasonFleetFull: the ConverterFleet has no room for the ruleset.
 	ReasonFleetFull = "FleetFull"

@@ -131,6 +131,9 @@ func (o managerOptions) run(ctx context.Context) error {
 	if err := metrics.Registry.Register(controllers.PolicyMetrics{Policies: manager.GetCache(), Log: manager.GetLogger(), BuildVersion: versionText()}); err != nil {
 		return fmt.Errorf("register the metrics of policies: %w", err)
 	}
+	if err := metrics.Registry.Register(controllers.FleetMetrics{Fleets: manager.GetCache(), Log: manager.GetLogger()}); err != nil {
+		return fmt.Errorf("register the metrics of fleets: %w", err)
+	}
 	return manager.Start(ctx)
 }
 

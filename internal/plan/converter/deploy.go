@@ -39,6 +39,15 @@ func (c *Converter) workload() workload.Workload {
 		Labels: c.Labels(names.ConverterComponent), Annotations: c.Annotations(), Certificate: names.CertificateSecret(c.Policy.Name)}
 }
 
+// Redundancy has the pods of the policy alone, of the active converter.
+func (c *Converter) Redundancy() workload.Redundancy {
+	if c.Fleet() != "" || !c.InCharge() {
+		return workload.Redundancy{}
+	}
+	return workload.Redundancy{Pods: c.PodsOf(""), Ending: len(c.EndingOf("")), Desired: c.replicas(), Evictable: c.Evictable, Others: c.Others,
+		Now: c.Now, Workload: c.workload()}
+}
+
 // render returns the objects to deploy, with the patches of the policy.
 func (c *Converter) render() (workload.Objects, error) {
 	ours := workload.Objects{Service: c.service(), Budget: c.disruptionBudget(), Deployment: c.kind.deployment()}

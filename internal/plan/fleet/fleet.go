@@ -42,6 +42,10 @@ type Observed struct {
 	PodFailure observed.PodTrouble
 	// Scaled is the number of replicas that the Deployment has; zero if there is none.
 	Scaled int32
+	// Evictable is the number of pods that the PodDisruptionBudget allows to evict now, and Others are
+	// the nodes that no pod is on.
+	Evictable int
+	Others    observed.OtherNodes
 	// Policies use the fleet, sorted by name.
 	Policies []Policy
 	// Stored is the number of rulesets in the shards, and Unreadable are those that this version
@@ -236,13 +240,7 @@ const mostNamed = 5
 
 // reportProblems sets the conditions that exist only while there is a problem.
 func (p *planner) reportProblems() {
-	if node := p.onlyNode(); node != "" {
-		p.report(v1alpha1.NotRedundantCondition, gate.Abnormal(v1alpha1.ReasonOneNode, fmt.Sprintf(
-			"all %d ready converter pods are on node %s: conversions stop if it does; make another node available to them, and restart the Deployment %s",
-			len(p.ready()), node, names.Fleet(p.Fleet.Name))))
-	} else {
-		apimeta.RemoveStatusCondition(&p.status.Conditions, v1alpha1.NotRedundantCondition)
-	}
+	p.spread()
 	if p.Fleet.DeletionTimestamp.IsZero() {
 		apimeta.RemoveStatusCondition(&p.status.Conditions, v1alpha1.DeletionBlockedCondition)
 		return
@@ -258,13 +256,17 @@ func (p *planner) reportProblems() {
 	p.report(v1alpha1.DeletionBlockedCondition, gate.Abnormal(v1alpha1.ReasonFleetInUse, says))
 }
 
-// onlyNode is the node that all ready pods are on, if there are several; or empty.
-func (p *planner) onlyNode() string {
-	ready := p.ready()
-	if len(ready) < 2 || slices.ContainsFunc(ready, func(pod observed.Pod) bool { return pod.Node != ready[0].Node }) {
-		return ""
+// spread reports pods that are all on one node, and has one of them start on another node.
+func (p *planner) spread() {
+	w := Workload(p.Settings, p.Fleet, p.Scaled)
+	decided := workload.Redundancy{Pods: p.Pods, Ending: len(p.Ending), Desired: w.Replicas(), Evictable: p.Evictable, Others: p.Others,
+		Since: workload.NotRedundantSince(p.status.Conditions), Now: p.Now, Workload: w}.Decide()
+	p.Add(decided.Work)
+	if decided.Reason == "" {
+		apimeta.RemoveStatusCondition(&p.status.Conditions, v1alpha1.NotRedundantCondition)
+		return
 	}
-	return ready[0].Node
+	p.report(v1alpha1.NotRedundantCondition, decided.Outcome)
 }
 
 // count sets the numbers in the status.

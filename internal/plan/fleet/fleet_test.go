@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
@@ -148,13 +149,13 @@ func TestConditions(t *testing.T) {
 		"a bad patch, summary": {func(w *world) {
 			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
 		}, "Stalled", "True", "InvalidPatch", ""},
-		"one node": {func(w *world) { w.onNode("one") }, "NotRedundant", "True", "OneNode", "all 3 ready converter pods are on node one"},
+		"one node": {func(w *world) { w.onOneNode() }, "NotRedundant", "True", "OneNode", "all 3 ready converter pods are on node one"},
 		"one node, and one pod": {func(w *world) {
-			w.onNode("one")
+			w.onOneNode()
 			w.pods = w.pods[:1]
 		}, "NotRedundant", "", "", ""},
 		"two nodes": {func(w *world) {
-			w.onNode("one")
+			w.onOneNode()
 			w.pods[2].Node = "two"
 		}, "NotRedundant", "", "", ""},
 		"unreadable rulesets": {func(w *world) { w.unreadable = []string{"a/1", "b/2", "c/3", "d/4", "e/5", "f/6"} },
@@ -276,8 +277,28 @@ func TestUnreadableRulesets(t *testing.T) {
 
 func (w *world) delete() { w.fleet.DeletionTimestamp = &metav1.Time{Time: w.now} }
 
-func (w *world) onNode(node string) {
+func (w *world) onOneNode() {
+	w.others.Exist = true
 	for _, pod := range w.pods {
-		pod.Node = node
+		pod.Node = "one"
+	}
+}
+
+// TestPodsOnOneNode: one of them is evicted once the fleet has been known to be on one node for a
+// while.
+func TestPodsOnOneNode(t *testing.T) {
+	w := ready(t)
+	w.onOneNode()
+	w.others.Usable = true
+	for _, pod := range w.pods {
+		pod.Created = w.now
+	}
+	for _, want := range []bool{false, false, true} {
+		decided := fleet.Make(w.observe())
+		if evicts := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.EvictPod); return is }); evicts != want {
+			t.Errorf("%s after it started, it evicts a pod: %v", w.now.Sub(w.pods[0].Created), evicts)
+		}
+		w.fleet.Status = decided.Status
+		w.pass(3 * time.Minute)
 	}
 }

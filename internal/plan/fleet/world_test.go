@@ -39,6 +39,7 @@ type world struct {
 	pods                   []*pod
 	policies               []*policy
 	podFailure             observed.PodTrouble
+	others                 observed.OtherNodes
 	stored                 int
 	unreadable             []string
 	orphaned               bool
@@ -191,7 +192,7 @@ func (w *world) accepts(text []byte, pod *pod) bool {
 func (w *world) observe() fleet.Observed {
 	w.t.Helper()
 	state := fleet.Observed{Settings: w.settings, Now: w.now, Fleet: w.fleet, Authority: w.authority, Certificate: w.certificate,
-		PodFailure: w.podFailure, Stored: w.stored, Unreadable: w.unreadable, Orphaned: w.orphaned}
+		Evictable: 1, Others: w.others, PodFailure: w.podFailure, Stored: w.stored, Unreadable: w.unreadable, Orphaned: w.orphaned}
 	w.policies = slices.DeleteFunc(w.policies, func(p *policy) bool { return !p.left.IsZero() && w.now.After(p.left.Add(w.settings.PropagationDelay)) })
 	for _, p := range w.policies {
 		if p.recorded == nil {

@@ -38,12 +38,13 @@ func Gather(converts *converter.Converter, activates *activation.Activation) *He
 		Status: Status{OversizedObjects: converts.Policy.Status.OversizedObjects.DeepCopy(), Conditions: map[string]gate.Outcome{}}}
 }
 
-// Report reports failed conversions, oversized objects and failed samples, and has samples
-// taken again when that is due. Verified tells that the active converter is verified and
+// Report reports failed conversions, oversized objects, pods on one node and failed samples, and
+// has samples taken again when that is due. Verified tells that the active converter is verified and
 // nothing is being changed.
 func (h *Health) Report(verified bool) gate.Work {
 	h.reportFailures()
 	h.reportOversized()
+	h.reportRedundancy()
 	h.resample(verified)
 	return h.work.Take()
 }

@@ -107,6 +107,8 @@ type Cluster struct {
 	PortEndpoints map[string]int
 	// Evictable is the number of pods that the PodDisruptionBudget allows to evict now.
 	Evictable int
+	// Others are the nodes that none of the policy's own pods is on.
+	Others OtherNodes
 	// Deployed tells that a Deployment for compiled rules exists, and Exposed that a Service
 	// exists.
 	Deployed, Exposed bool
@@ -315,4 +317,12 @@ type Fleet struct {
 	// Shards are the sizes of its ConfigMaps with rulesets, in bytes, by number. One that does not
 	// exist has none.
 	Shards [names.Shards]int
+}
+
+// OtherNodes are the nodes that no pod of a workload is on. They are only looked for while all its
+// ready pods are on one node.
+type OtherNodes struct {
+	// Exist tells that there are some, and Usable that one of them is ready and admits the pods, by
+	// its labels and taints. Whether it has room for one is not known.
+	Exist, Usable bool
 }

@@ -1,0 +1,114 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
+)
+
+const (
+	// nodesPage is the number of nodes in one answer.
+	nodesPage = 500
+	// nodesLife is how long what was found about nodes is used.
+	nodesLife = time.Minute
+)
+
+// nodeLooks are the results of looking for other nodes, by the uid of a pod. Watching all nodes of a
+// large cluster would cost more memory than everything else that the manager watches.
+type nodeLooks struct {
+	mu    sync.Mutex
+	known map[types.UID]nodeLook
+}
+
+type nodeLook struct {
+	at    time.Time
+	found observed.OtherNodes
+}
+
+// recent returns the result for a pod, unless it is too old.
+func (n *nodeLooks) recent(pod types.UID, now time.Time) (observed.OtherNodes, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.known, func(_ types.UID, look nodeLook) bool { return now.Sub(look.at) >= nodesLife })
+	look, found := n.known[pod]
+	return look.found, found
+}
+
+func (n *nodeLooks) put(pod types.UID, look nodeLook) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil {
+		n.known = map[types.UID]nodeLook{}
+	}
+	n.known[pod] = look
+}
+
+// otherNodes looks for other nodes if all ready pods are on one. Nothing about conversions depends on
+// it, so an error counts as if there were none.
+func (r *ConversionPolicyReconciler) otherNodes(ctx context.Context, pods []observed.Pod) observed.OtherNodes {
+	node := workload.OnlyNode(pods)
+	if node == "" {
+		return observed.OtherNodes{}
+	}
+	one := pods[slices.IndexFunc(pods, func(pod observed.Pod) bool { return pod.Ready })]
+	if found, is := r.nodes.recent(one.UID, r.Now()); is {
+		return found
+	}
+	found, err := r.lookForNodes(ctx, one.Name, node)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Could not look for other nodes than the one that all converter pods are on", "reason", err.Error())
+		return observed.OtherNodes{}
+	}
+	r.nodes.put(one.UID, nodeLook{r.Now(), found})
+	return found
+}
+
+func (r *ConversionPolicyReconciler) lookForNodes(ctx context.Context, podName, than string) (found observed.OtherNodes, err error) {
+	pod := &corev1.Pod{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: podName}, pod); err != nil {
+		return found, err
+	}
+	page := &corev1.NodeList{}
+	for {
+		if err := r.Live.List(ctx, page, client.Limit(nodesPage), client.Continue(page.Continue)); err != nil {
+			return found, err
+		}
+		for i := range page.Items {
+			if node := &page.Items[i]; node.Name != than {
+				found.Exist, found.Usable = true, found.Usable || admits(node, pod)
+			}
+		}
+		if page.Continue == "" || found.Usable {
+			return found, nil
+		}
+	}
+}
+
+// admits reports that a node is ready and takes a pod, by its labels and taints. The scheduler
+// decides the same (pkg/scheduler/framework/plugins of k8s.io/kubernetes: nodeunschedulable,
+// tainttoleration, nodeaffinity).
+func admits(node *corev1.Node, pod *corev1.Pod) bool {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	_, tainted := schedulinghelpers.FindMatchingUntoleratedTaint(ctrl.Log, node.Spec.Taints, pod.Spec.Tolerations, func(taint *corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+	}, true)
+	return ready && !node.Spec.Unschedulable && err == nil && matches && !tainted
+}
