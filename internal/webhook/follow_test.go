@@ -149,6 +149,31 @@ func TestDamagedRulesetIsRefused(t *testing.T) {
 	wantEqual(t, "rulesets", 200, postTo(f.handler, ConvertPath+"/"+other, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
 }
 
+// TestPanicWhileLoading: a ruleset that makes the compiler panic is not served, and counted. The pod
+// serves the others, and loads it once it no longer does.
+func TestPanicWhileLoading(t *testing.T) {
+	good, stored := ruleset(t, crontabs, "v1", "v1beta1")
+	bad, storedBad := ruleset(t, jobs, "v1", "v1beta1")
+	f := newFollower(t, true, nil)
+	panics := true
+	f.rulesets.compile = func(hash string, stored []byte) (Ruleset, error) {
+		if hash == bad && panics {
+			panic("oh")
+		}
+		return LoadRuleset(hash, stored)
+	}
+	f.update(map[string][]byte{conversion.StoredName("crontabs", good): stored, conversion.StoredName("jobs", bad): storedBad})
+	f.serves("with a ruleset that panics", good)
+	wantEqual(t, "rulesets", `{"hashes":["`+good+`"],"failed":{"`+bad+`":"`+errPanicLoading.Error()+`"}}`, get(f.handler, RulesetsPath))
+	if metrics := counted(scrape(t, f.handler)); !slices.Contains(metrics, "rulesets_failed 1") {
+		t.Errorf("the failure is not counted: %v", metrics)
+	}
+	panics = false
+	f.now = f.now.Add(listEvery)
+	f.serves("without the panic", good, bad)
+	wantEqual(t, "failed rulesets", 0, len(f.handler.served.Load().failed))
+}
+
 func get(handler http.Handler, path string) string {
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))

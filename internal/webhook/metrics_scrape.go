@@ -20,6 +20,7 @@ var (
 	bytesLimit     = describeMetric("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.")
 	expiry         = describeMetric("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.")
 	servedRulesets = describeMetric("ruleset_info", "The compiled rules that are served: one series each. Always 1.", "hash")
+	failedRulesets = prometheus.NewDesc(namespace+"_rulesets_failed", "Rulesets that the pod has and cannot serve.", nil, nil)
 
 	requestsTotal   = describeMetric("requests_total", "ConversionReviews that were answered.", "result", "failure_type")
 	admissionsTotal = describeMetric("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", "result")
@@ -34,7 +35,7 @@ func describeMetric(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s scraped) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, each := range []*prometheus.Desc{inFlight, bytesInFlight, bytesLimit, expiry, servedRulesets,
+	for _, each := range []*prometheus.Desc{inFlight, bytesInFlight, bytesLimit, expiry, servedRulesets, failedRulesets,
 		requestsTotal, admissionsTotal, failedTotal, droppedTotal, truncatedTotal} {
 		descriptions <- each
 	}
@@ -49,6 +50,7 @@ func (s scraped) Collect(metrics chan<- prometheus.Metric) {
 	if len(served.kinds) != 1 {
 		s.collectKind(metrics, served.other)
 	}
+	metrics <- prometheus.MustNewConstMetric(failedRulesets, prometheus.GaugeValue, float64(len(served.failed)))
 	for hash, ruleset := range served.rulesets {
 		metrics <- prometheus.MustNewConstMetric(servedRulesets, prometheus.GaugeValue, 1, ruleset.CRD, hash)
 	}

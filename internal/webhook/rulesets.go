@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -44,6 +45,8 @@ type RulesetDirectory struct {
 	shared bool
 	log    logr.Logger
 	now    func() time.Time
+	// compile is LoadRuleset, except in tests.
+	compile func(hash string, stored []byte) (Ruleset, error)
 	// rulesets are those that the pod serves. Some may have disappeared from the directory.
 	rulesets []Ruleset
 	// failed is why rulesets in the directory are not served, by hash.
@@ -54,12 +57,16 @@ type RulesetDirectory struct {
 	removed map[string]time.Time
 }
 
+// errPanicLoading replaces the value of a panic, which is only logged, so that all pods report the
+// same.
+var errPanicLoading = errors.New("internal error of the converter while it loaded the ruleset, its cause is in the log of the converter pod: please report it")
+
 // OpenRulesets loads all rulesets of a directory. Unless it is shared, it fails if there is none, or
 // if one cannot be loaded: a pod must not be ready before it has every ruleset that API servers may
 // request. A shared directory may have rulesets of several CustomResourceDefinitions, or none, and
 // one that cannot be loaded affects no other.
 func OpenRulesets(path string, log logr.Logger, shared bool) (*RulesetDirectory, error) {
-	d := &RulesetDirectory{path: path, shared: shared, log: log, now: time.Now, removed: map[string]time.Time{}}
+	d := &RulesetDirectory{path: path, shared: shared, log: log, now: time.Now, compile: LoadRuleset, removed: map[string]time.Time{}}
 	info, err := os.Stat(path)
 	if err == nil {
 		_, err = d.list(info.ModTime())
@@ -147,25 +154,36 @@ func (d *RulesetDirectory) list(modified time.Time) (changed bool, err error) {
 		}
 		if loaded.err != nil {
 			failed[loaded.Hash] = loaded.err.Error()
+			d.logFailed(loaded)
 			continue
 		}
 		d.rulesets, changed = append(d.rulesets, loaded.Ruleset), true
 	}
 	d.noteRemoved(present)
-	for hash, reason := range failed {
-		if d.failed[hash] != reason {
-			d.log.Error(errors.New(reason), "A ruleset cannot be served", "rulesetHash", hash)
-		}
-	}
 	changed = changed || !maps.Equal(failed, d.failed)
 	d.failed, d.modified, d.listed = failed, modified, d.now()
 	return changed, nil
+}
+
+// logFailed logs why a ruleset is not served, once for each reason.
+func (d *RulesetDirectory) logFailed(failed loaded) {
+	if d.failed[failed.Hash] == failed.err.Error() {
+		return
+	}
+	log := d.log
+	if failed.panic != nil {
+		log = log.WithValues("panic", fmt.Sprint(failed.panic), "stack", string(failed.stack))
+	}
+	log.Error(failed.err, "A ruleset cannot be served", "rulesetHash", failed.Hash)
 }
 
 // loaded is a ruleset, or why it cannot be loaded.
 type loaded struct {
 	Ruleset
 	err error
+	// panic and stack are set if loading panicked.
+	panic any
+	stack []byte
 }
 
 // loadAll loads rulesets of the directory.
@@ -183,15 +201,21 @@ func (d *RulesetDirectory) loadAll(names []string) []loaded {
 	return all
 }
 
-// load compiles a ruleset of the directory.
-func (d *RulesetDirectory) load(name string) loaded {
+// load compiles a ruleset of the directory. A panic concerns only this ruleset, not the pod, which
+// serves others.
+func (d *RulesetDirectory) load(name string) (result loaded) {
 	hash, _ := conversion.StoredHash(name)
+	defer func() {
+		if cause := recover(); cause != nil {
+			result = loaded{Ruleset{Hash: hash}, errPanicLoading, cause, debug.Stack()}
+		}
+	}()
 	stored, err := os.ReadFile(filepath.Join(d.path, name))
 	if err != nil {
-		return loaded{Ruleset{Hash: hash}, fmt.Errorf("read it: %w", err)}
+		return loaded{Ruleset: Ruleset{Hash: hash}, err: fmt.Errorf("read it: %w", err)}
 	}
-	ruleset, err := LoadRuleset(hash, stored)
-	return loaded{ruleset, err}
+	ruleset, err := d.compile(hash, stored)
+	return loaded{Ruleset: ruleset, err: err}
 }
 
 // accept returns why a ruleset cannot be served beside the others, or nil.
