@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"sync"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -97,13 +95,7 @@ func newSchema(node *form.Node) *Schema {
 		s.not.markInJunctor()
 	}
 	s.limited, s.defaulted = hasLimits(node), s.holdsDefault()
-	s.validator = sync.OnceValue(s.newValidator)
-	s.pattern = sync.OnceValues(func() (*regexp.Regexp, error) { return regexp.Compile(node.Pattern) })
-	s.defaultValue = sync.OnceValue(s.newDefault)
-	s.fragment = sync.OnceValue(s.newFragment)
-	if isText(node) {
-		s.enumTexts = sync.OnceValue(s.newEnumTexts)
-	}
+	s.isText = isText(node)
 	if node.Embedded {
 		s.checkEmbedded()
 	}

@@ -258,7 +258,7 @@ func isText(n *form.Node) bool {
 }
 
 // newEnumTexts returns the strings of the enum.
-func (s *Schema) newEnumTexts() map[string]struct{} {
+func (s *Schema) newEnumTexts() *map[string]struct{} {
 	words := make(map[string]struct{}, len(s.node.Enum))
 	for _, text := range s.node.Enum {
 		if word, err := decoded(text); err == nil {
@@ -267,18 +267,20 @@ func (s *Schema) newEnumTexts() map[string]struct{} {
 			}
 		}
 	}
-	return words
+	return &words
 }
 
 // checkString checks a string. Common limits need no decoding if the string has no escapes.
 func (r *scanner) checkString(s *Schema, quoted []byte) *MisfitError {
-	simple := s.enumTexts != nil && s.extraCheck == nil && bytes.IndexByte(quoted, '\\') < 0
+	simple := s.isText && s.extraCheck == nil && bytes.IndexByte(quoted, '\\') < 0
 	if !s.limited || !simple {
 		return r.checkType(s, stringKind)
 	}
 	text, n := quoted[1:len(quoted)-1], s.node
-	if _, allowed := s.enumTexts()[string(text)]; !allowed && n.Enum != nil {
-		return misfit("is none of the allowed values")
+	if n.Enum != nil {
+		if _, allowed := (*s.enumTexts.of(s, (*Schema).newEnumTexts))[string(text)]; !allowed {
+			return misfit("is none of the allowed values")
+		}
 	}
 	if n.MaxLength != nil && int64(utf8.RuneCount(text)) > *n.MaxLength {
 		return misfit("is too long")
@@ -289,7 +291,7 @@ func (r *scanner) checkString(s *Schema, quoted []byte) *MisfitError {
 	if n.Pattern == "" {
 		return nil
 	}
-	if pattern, err := s.pattern(); err != nil || !pattern.Match(text) {
+	if pattern := s.pattern.of(s, (*Schema).newPattern); pattern.err != nil || !pattern.Match(text) {
 		return misfit("does not match the pattern")
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"k8s.io/kube-openapi/pkg/validation/validate"
 
@@ -35,17 +36,39 @@ type Schema struct {
 	inJunctor bool
 	// limited is true if more than the type restricts the value itself.
 	limited bool
-	// enumTexts returns the strings of the enum. It is nil if the limits need decoding.
-	enumTexts func() map[string]struct{}
+	// isText is true if the limits are those of a string, which need no decoding.
+	isText bool
 	// defaulted is true if the schema has a default for any part of the value.
 	defaulted bool
 
-	validator    func() *validate.SchemaValidator
-	pattern      func() (*regexp.Regexp, error)
-	defaultValue func() any
-	fragment     func() *Schema
+	// What follows is derived from the node, when it is first needed.
+	validator    derived[validate.SchemaValidator]
+	pattern      derived[pattern]
+	enumTexts    derived[map[string]struct{}]
+	defaultValue derived[any]
+	fragment     derived[Schema]
 	// extraCheck is a further check of the API server, nil if there is none.
 	extraCheck func(value any) (reason string)
+}
+
+// derived is a value that is computed when it is first needed. A converter pod has the schemas of
+// many kinds, and needs these values of few of them, so it takes one word.
+type derived[T any] struct{ value atomic.Pointer[T] }
+
+// of returns what derive returns for the schema. Calls at the same time may compute it twice, and
+// get the same one.
+func (d *derived[T]) of(s *Schema, derive func(*Schema) *T) *T {
+	if value := d.value.Load(); value != nil {
+		return value
+	}
+	d.value.CompareAndSwap(nil, derive(s))
+	return d.value.Load()
+}
+
+// pattern is a compiled pattern, or why it cannot be compiled.
+type pattern struct {
+	*regexp.Regexp
+	err error
 }
 
 // kind is a type that the first byte of a value reveals.
@@ -118,7 +141,7 @@ func (s *Schema) HoldsAnything() bool { return s.preserve }
 
 // Part returns the schema of a fragment of the value, such as server-side apply sends: nothing is
 // required, and all other limits stay.
-func (s *Schema) Part() *Schema { return s.fragment() }
+func (s *Schema) Part() *Schema { return s.fragment.of(s, (*Schema).newFragment) }
 
 func (s *Schema) newFragment() *Schema {
 	fragment := newSchema(fragmentOf(s.node))

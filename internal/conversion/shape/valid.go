@@ -5,6 +5,7 @@ package shape
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -29,7 +30,7 @@ func (s *Schema) decodedFits(text []byte) *MisfitError {
 // invalid elements.
 func (s *Schema) validate(value any) *MisfitError {
 	if s.limited || s.inJunctor || s.kind == integerKind || s.kind == intOrStringKind {
-		if result := s.validator().Validate(value); !result.IsValid() {
+		if result := s.validator.of(s, (*Schema).newValidator).Validate(value); !result.IsValid() {
 			return misfitOf(result.Errors[0])
 		}
 	}
@@ -79,13 +80,18 @@ func (s *Schema) newValidator() *validate.SchemaValidator {
 	return validate.NewSchemaValidator(alone, nil, "", strfmt.Default)
 }
 
+func (s *Schema) newPattern() *pattern {
+	compiled, err := regexp.Compile(s.node.Pattern)
+	return &pattern{compiled, err}
+}
+
 // matchPattern checks the pattern of a string.
 func (s *Schema) matchPattern(value any) *MisfitError {
 	text, isText := value.(string)
 	if !isText || s.node.Pattern == "" {
 		return nil
 	}
-	if pattern, err := s.pattern(); err != nil || !pattern.MatchString(text) {
+	if pattern := s.pattern.of(s, (*Schema).newPattern); pattern.err != nil || !pattern.MatchString(text) {
 		return misfit("does not match the pattern")
 	}
 	return nil
@@ -154,13 +160,13 @@ func (s *Schema) validateElements(list []any) *MisfitError {
 
 // newDefault returns the default, with all defaults in it filled in. Values share it, and must not
 // change it.
-func (s *Schema) newDefault() any {
+func (s *Schema) newDefault() *any {
 	value, err := decoded(s.node.Default)
 	if err != nil {
-		return nil // cannot happen: it was read from JSON
+		return new(any) // cannot happen: it was read from JSON
 	}
 	s.fillDefaults(value)
-	return value
+	return &value
 }
 
 // fillDefaults fills in defaults, as the API server does before it validates. The scan has already
@@ -180,7 +186,7 @@ func (s *Schema) fillDefaults(value any) {
 		}
 		for name, property := range s.properties {
 			if _, found := value[name]; !found && property.node.Default != nil {
-				value[name] = property.defaultValue()
+				value[name] = *property.defaultValue.of(property, (*Schema).newDefault)
 			}
 		}
 	case []any:
