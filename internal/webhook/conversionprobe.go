@@ -59,5 +59,6 @@ func (r *review) isProbe() bool {
 // answerProbe makes the exchange convert ConversionProbes.
 func (x *exchange) answerProbe() {
 	_, version, _ := strings.Cut(string(x.review.desired), "/")
+	x.probe = true
 	x.converter, x.target = probeConverter{x.ruleset.Hash}, x.kind.metrics.unknownTarget(version)
 }

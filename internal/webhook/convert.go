@@ -46,8 +46,8 @@ type exchange struct {
 	converter Converter
 	// working reports whether the call holds a processor.
 	working bool
-	// agent is the User-Agent of the caller.
-	agent string
+	// probe reports whether the call is a probe of the operator, not one in production.
+	probe bool
 	// ctx is the context of the call, and began its start by clock.
 	ctx   context.Context
 	began time.Duration
@@ -141,7 +141,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 // selectRuleset selects the ruleset in the path. A pod that is about to end or to be replaced may
 // lack a ruleset that other pods have, so the API server is told to retry.
 func (x *exchange) selectRuleset(hash, agent string) *refusal {
-	x.agent, x.ruleset = agent, x.served.rulesets[hash]
+	x.probe, x.ruleset = strings.HasPrefix(agent, ProbeAgent), x.served.rulesets[hash]
 	if x.ruleset != nil {
 		x.kind, x.converter = x.ruleset.kind, x.ruleset.Converter
 	}
@@ -150,7 +150,7 @@ func (x *exchange) selectRuleset(hash, agent string) *refusal {
 		return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
 			"this converter pod does not have the rules %q: see the conditions of the ConversionPolicy of this kind", hash)}
 	}
-	if !strings.HasPrefix(agent, ProbeAgent) {
+	if !x.probe {
 		x.ruleset.requested.Store(int64(x.began))
 	}
 	return nil

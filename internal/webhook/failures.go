@@ -162,7 +162,7 @@ func (l *failureLog) appendTo(answer *Failures) {
 // the operator, and callers that disconnected.
 func (x *exchange) recordFailure(pair *pair, failure failure, object string, cause error) {
 	switch {
-	case x.review.isProbe() || strings.HasPrefix(x.agent, ProbeAgent):
+	case x.probe:
 		return
 	case failure == failureCanceled && clock()-x.began < slowAfter:
 		return

@@ -143,7 +143,7 @@ type servedRuleset struct {
 func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now()}
+	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now(), nameless: newKind(Ruleset{})}
 	h.metrics = newMetrics(h)
 	h.served.Store(&served{})
 	h.serve(rulesets, nil)
@@ -168,7 +168,7 @@ func (h *Handler) serve(rulesets []Ruleset, failed map[string]string) {
 	for _, ruleset := range rulesets {
 		kind := cmp.Or(next.kinds[ruleset.CRD], now.kinds[ruleset.CRD])
 		if kind == nil {
-			kind = h.newKind(ruleset)
+			kind = newKind(ruleset)
 		}
 		next.kinds[ruleset.CRD] = kind
 		if targets[kind] == nil {
@@ -181,25 +181,11 @@ func (h *Handler) serve(rulesets []Ruleset, failed map[string]string) {
 		next.other = kind
 	}
 	slices.Sort(next.hashes)
-	h.endKinds(now, next)
-	h.served.Store(next)
-}
-
-// endKinds removes what the handler has of kinds that are no longer served, and determines which
-// kind other calls are of.
-func (h *Handler) endKinds(now, next *served) {
-	for crd := range now.kinds {
-		if next.kinds[crd] == nil {
-			h.metrics.remove(crd)
-		}
-	}
 	if len(next.kinds) != 1 {
-		if h.nameless == nil {
-			h.nameless = h.newKind(Ruleset{})
-		}
 		next.other = h.nameless
 	}
 	h.limiters.serveKinds(len(next.kinds))
+	h.served.Store(next)
 }
 
 // requestedAt is when an API server last requested a ruleset, by clock.

@@ -11,7 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scraped are the gauges and counters, which are read when they are scraped.
+// scraped are the metrics of kinds, which are read when they are scraped.
+//
+// A pod may serve a thousand kinds, most of which are idle. A series exists from the start only if
+// an alert or the dashboard needs it: a rate misses the first increment of a series that begins with
+// 1. Alerts about failures need none, because they fire for failures that continue. All other
+// counters and histograms of a kind exist once they have counted something.
 type scraped struct{ handler *Handler }
 
 var (
@@ -27,6 +32,11 @@ var (
 	failedTotal     = describeMetric("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", "from", "to", "failure_type")
 	droppedTotal    = describeMetric("preserved_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", "from", "to")
 	truncatedTotal  = describeMetric("truncated_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", "from", "to")
+
+	requestDuration    = describeMetric("request_duration_seconds", "Time from the header of a ConversionReview to its answer, waiting included.", "result")
+	convertingDuration = describeMetric("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.")
+	conversionDuration = describeMetric("conversion_duration_seconds", "Time that the conversion of one object took.", "from", "to")
+	preservedBytes     = describeMetric("preserved_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", "from", "to")
 )
 
 func describeMetric(name, help string, labels ...string) *prometheus.Desc {
@@ -36,7 +46,8 @@ func describeMetric(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (s scraped) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{inFlight, bytesInFlight, bytesLimit, expiry, servedRulesets, failedRulesets,
-		requestsTotal, admissionsTotal, failedTotal, droppedTotal, truncatedTotal} {
+		requestsTotal, admissionsTotal, failedTotal, droppedTotal, truncatedTotal,
+		requestDuration, convertingDuration, conversionDuration, preservedBytes} {
 		descriptions <- each
 	}
 }
@@ -60,8 +71,11 @@ func (s scraped) collectKind(metrics chan<- prometheus.Metric, kind *kind) {
 	gauge := func(of *prometheus.Desc, value float64) {
 		metrics <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, kind.crd)
 	}
-	counter := func(of *prometheus.Desc, value *atomic.Int64, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(of, prometheus.CounterValue, float64(value.Load()), append([]string{kind.crd}, labels...)...)
+	// Counters of zero are left out, unless they exist from the start.
+	counter := func(of *prometheus.Desc, exists bool, value *atomic.Int64, labels ...string) {
+		if count := value.Load(); exists || count > 0 {
+			metrics <- prometheus.MustNewConstMetric(of, prometheus.CounterValue, float64(count), append([]string{kind.crd}, labels...)...)
+		}
 	}
 	used, limit := s.handler.limiters.bytes(&kind.held)
 	gauge(inFlight, float64(kind.inFlight.Load()))
@@ -69,17 +83,24 @@ func (s scraped) collectKind(metrics chan<- prometheus.Metric, kind *kind) {
 	gauge(bytesLimit, float64(limit))
 	gauge(expiry, s.handler.metrics.certificateExpiry())
 	for reason, text := range failureTypes {
-		counter(requestsTotal, &kind.metrics.requests[reason], results[failure(reason) != noFailure], text)
+		reason := failure(reason)
+		counter(requestsTotal, reason == noFailure || reason == failureOverloaded, &kind.metrics.requests[reason], results[reason != noFailure], text)
 	}
+	for failed, histogram := range kind.metrics.latency {
+		histogram.collect(metrics, requestDuration, kind.crd, results[failed])
+	}
+	kind.metrics.converting.collect(metrics, convertingDuration, kind.crd)
 	for result, count := range kind.metrics.admissions {
-		counter(admissionsTotal, count, string(result))
+		counter(admissionsTotal, false, count, string(result))
 	}
 	for _, pair := range kind.metrics.allPairs() {
+		pair.duration.collect(metrics, conversionDuration, kind.crd, pair.from, pair.to)
+		pair.size.collect(metrics, preservedBytes, kind.crd, pair.from, pair.to)
 		for _, reason := range objectFailures {
-			counter(failedTotal, &pair.failures[reason], pair.from, pair.to, failureTypes[reason])
+			counter(failedTotal, false, &pair.failures[reason], pair.from, pair.to, failureTypes[reason])
 		}
-		counter(droppedTotal, &pair.dropped, pair.from, pair.to)
-		counter(truncatedTotal, &pair.truncated, pair.from, pair.to)
+		counter(droppedTotal, pair != kind.metrics.unknown, &pair.dropped, pair.from, pair.to)
+		counter(truncatedTotal, false, &pair.truncated, pair.from, pair.to)
 	}
 }
 

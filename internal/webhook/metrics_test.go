@@ -4,16 +4,20 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
@@ -233,21 +237,53 @@ func counted(scraped string) []string {
 	return lines
 }
 
-// TestMetricsExistFromTheStart checks that all series exist before the first call, so that rates
-// include the first failure, and that calls cannot add series.
-func TestMetricsExistFromTheStart(t *testing.T) {
-	handler := newMeasured()
-	before := ours.FindAllString(scrape(t, handler), -1)
-	for _, version := range []string{"v1", "v1beta1", "v7", "v8", "v9"} {
-		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/`+version+`","objects":[{"name":"kept"},{"name":"bad"}]}`))
+// TestSeriesOfAnIdleKind checks that before its first call, a kind has only the series that alerts
+// and the dashboard need: a pod may serve a thousand kinds. Probes of the operator, which each kind
+// gets in each pod, add none. Calls add a bounded number.
+func TestSeriesOfAnIdleKind(t *testing.T) {
+	const crd, success = `{crd="crontabs.example.com"`, `requests_total{crd="crontabs.example.com",failure_type="",result="success"}`
+	series := func(handler *Handler) (all []string) {
+		for _, line := range ours.FindAllStringSubmatch(scrape(t, handler), -1) {
+			name, _, _ := strings.Cut(line[1], " ")
+			all = append(all, name)
+		}
+		return all
 	}
-	after := ours.FindAllString(scrape(t, handler), -1)
-	wantEqual(t, "number of series", len(before), len(after))
-	for _, want := range []string{`ruleset_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
-		if !slices.Contains(before, namespace+"_"+want) {
-			t.Errorf("%s is missing", want)
+	want := []string{
+		`build_info{goversion="` + runtime.Version() + `",version="v0.0.0"}`,
+		`bytes_in_flight` + crd + `}`,
+		`bytes_in_flight_limit` + crd + `}`,
+		`certificate_expiry_timestamp_seconds` + crd + `}`,
+		`preserved_values_dropped_total` + crd + `,from="v1",to="v1beta1"}`,
+		`preserved_values_dropped_total` + crd + `,from="v1beta1",to="v1"}`,
+		`requests_in_flight` + crd + `}`,
+		success,
+		`requests_total` + crd + `,failure_type="overloaded",result="failure"}`,
+		`ruleset_info` + crd + `,hash="abc"}`,
+		`rulesets_failed`,
+	}
+	handler := newMeasured()
+	if diff := cmp.Diff(want, series(handler)); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+	sendReview(handler, ProbeAgent+"/v1", "example.com/v1", named("a", "kept"))
+	sendReview(handler, "", ProbeGroup+"/v1", `{"apiVersion":"`+ProbeGroup+`/v1","kind":"`+ProbeKind+`"}`)
+	if diff := cmp.Diff(want, series(handler)); diff != "" {
+		t.Errorf("series after probes (-want +got):\n%s", diff)
+	}
+	wantEqual(t, "probes are counted", true, slices.Contains(counted(scrape(t, handler)), success+" 2"))
+
+	flood := func(versions ...string) {
+		for _, version := range versions {
+			for _, text := range []string{"kept", "bad", "elsewhere"} {
+				sendReview(handler, "", "example.com/"+version, named("a", text))
+			}
 		}
 	}
+	flood("v1", "v1beta1", "v7")
+	before := len(series(handler))
+	flood("v8", "v9")
+	wantEqual(t, "number of series after calls for more versions", before, len(series(handler)))
 	if !strings.Contains(scrape(t, handler), "\ngo_goroutines ") {
 		t.Error("the metrics of the Go runtime are missing")
 	}
@@ -261,18 +297,65 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	}
 }
 
+// scrapeAll returns the metrics of a handler that has every one of them.
+func scrapeAll(t *testing.T) string {
+	t.Helper()
+	handler := newMeasured()
+	kind := handler.served.Load().other
+	for _, text := range []string{"kept", "large", "overflow", "bad"} {
+		sendReview(handler, "", "example.com/v1", named("a", text))
+	}
+	for _, pair := range kind.metrics.allPairs() {
+		for _, reason := range objectFailures {
+			pair.failures[reason].Add(1)
+		}
+	}
+	for reason := range failures {
+		kind.metrics.requests[reason].Add(1)
+	}
+	kind.metrics.admissions[admitted].Add(1)
+	return scrape(t, handler)
+}
+
 // TestMetricsAreDocumented compares the table in the documentation with the metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "CONVERTER METRICS", Prefix: namespace}
-	table.Check(t, scrape(t, newMeasured()))
+	table.Check(t, scrapeAll(t))
 }
 
-// TestAlertsUseExistingLabels checks that the label values in alerts exist from the start.
+// TestAlertsUseExistingLabels checks that the label values in alerts exist.
 func TestAlertsUseExistingLabels(t *testing.T) {
-	scraped := scrape(t, newMeasured())
+	scraped := scrapeAll(t)
 	for _, pair := range metricstable.Asked(t, "../..", namespace) {
 		if !strings.Contains(scraped, pair) {
 			t.Errorf("%s is missing", pair)
 		}
+	}
+}
+
+// TestHistogram compares a histogram with one of the library.
+func TestHistogram(t *testing.T) {
+	got, scale := newHistogram(sizeBounds), []float64{}
+	for _, upper := range sizeBounds.upper {
+		scale = append(scale, float64(upper))
+	}
+	want := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Help: "h", Buckets: scale})
+	as := prometheus.NewDesc("h", "h", nil, nil)
+	collected := make(chan prometheus.Metric, 1)
+	if got.collect(collected, as); len(collected) > 0 {
+		t.Error("a histogram without observations is exported")
+	}
+	for _, value := range []int64{0, 1, 64, 65, 1 << 10, 5000, 256 << 10, 256<<10 + 1, 1 << 40} {
+		got.observe(value)
+		want.Observe(float64(value))
+	}
+	got.collect(collected, as)
+	var gotText, wantText dto.Metric
+	if err := errors.Join((<-collected).Write(&gotText), want.Write(&wantText)); err != nil {
+		t.Fatal(err)
+	}
+	wantText.Histogram.CreatedTimestamp = nil
+	if diff := cmp.Diff(wantText.String(), gotText.String()); diff != "" {
+		t.Errorf("histogram (-want +got):\n%s", diff)
 	}
 }

@@ -37,8 +37,10 @@ func (x *exchange) convertObjects(s *scanner) {
 		case x.abandoned():
 			x.failObject("", failureCanceled, errAbandoned)
 		default:
-			pair.duration.Observe((now - last).Seconds())
 			x.converted++
+			if !x.probe {
+				pair.duration.observe(int64(now - last))
+			}
 		}
 		last = now
 		if s.err == nil && x.working && !x.yield() {
@@ -70,7 +72,9 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	x.out = out
 	s.pos += outcome.Read
 	pair := x.target.pair(outcome.From)
-	pair.countPreserved(&outcome)
+	if !x.probe {
+		pair.countPreserved(&outcome)
+	}
 	if outcome.Omitted != nil {
 		x.recordOversized(outcome.Omitted)
 	}

@@ -6,7 +6,6 @@ package webhook
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -88,7 +87,7 @@ func (l *failureLog) listOversized() []Oversized {
 // recordOversized records an object that was returned in a truncated form in production. Objects of
 // server-side apply may have no name.
 func (x *exchange) recordOversized(omitted *conversion.Omitted) {
-	if x.review.isProbe() || strings.HasPrefix(x.agent, ProbeAgent) {
+	if x.probe {
 		return
 	}
 	name, _ := describe(x.object)
