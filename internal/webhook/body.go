@@ -11,7 +11,6 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"slices"
 )
 
 // firstBytes is the part of a body that passes the first limiter. Most reviews are smaller.
@@ -39,7 +38,7 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 	}
 	for {
 		// One more byte than allowed shows whether the body is longer.
-		x.in = slices.Grow(x.in, int(room)+1-len(x.in))
+		x.in = withRoom(x.in, int(room)+1)
 		n, err := r.Body.Read(x.in[len(x.in) : room+1])
 		x.in = x.in[:len(x.in)+n]
 		switch {
@@ -77,7 +76,19 @@ func checkHeaders(header http.Header) *refusal {
 // reserve waits at a limiter until there is memory for that many bytes of the body, and for as many
 // of the answer.
 func (x *exchange) reserve(ctx context.Context, l *limiter, kind *share, bytes int64) *refusal {
-	held, err := l.acquire(ctx, kind, memoryPerByte*bytes)
+	call, held := l.enter(kind, memoryPerByte*bytes)
+	if call == nil {
+		x.reservations = append(x.reservations, reservation{l, kind, held})
+		return nil
+	}
+	// A call that waits holds no more than it was granted before.
+	returnBuffer(x.out)
+	x.out = nil
+	if len(x.in) == 0 {
+		returnBuffer(x.in)
+		x.in = nil
+	}
+	err := l.wait(ctx, kind, call)
 	switch {
 	case err == nil:
 		x.reservations = append(x.reservations, reservation{l, kind, held})

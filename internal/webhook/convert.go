@@ -9,15 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 )
-
-// pooledBytes is the size of the largest buffer that is pooled: enough for a list of 500 objects of
-// 10 KB.
-const pooledBytes = 8 << 20
 
 // headroomDivisor sets the initial capacity of an answer: the size of the body, plus that size
 // divided by headroomDivisor.
@@ -104,16 +99,20 @@ func (h *Handler) newExchange() *exchange {
 func (x *exchange) abandoned() bool { return x.ctx.Err() != nil || clock()-x.began > callTimeout }
 
 func (x *exchange) release() {
+	// A converter that panicked may still use the buffers.
+	reuse := x.failure != failurePanic
+	if reuse {
+		// Before the memory is released, so that the next call finds them.
+		x.in, x.out = kept(x.in), kept(x.out)
+	}
 	for _, r := range x.reservations {
 		r.limiter.release(r.kind, r.bytes)
 	}
 	x.kind.inFlight.Add(-1)
-	// A converter that panicked may still use the buffers.
-	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
-		return
+	if reuse {
+		*x = exchange{in: x.in, out: x.out, reservations: x.reservations[:0], stop: x.stop}
+		exchanges.Put(x)
 	}
-	*x = exchange{in: x.in[:0], out: x.out[:0], reservations: x.reservations[:0], stop: x.stop}
-	exchanges.Put(x)
 }
 
 // convert answers a ConversionReview, with all objects or with a failure. Only a request that is
@@ -185,7 +184,7 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 // beginAnswer appends the head of the answer, and reports whether objects can follow.
 func (x *exchange) beginAnswer() bool {
 	x.headWritten = true
-	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/headroomDivisor), &x.review)
+	x.out = appendHead(withRoom(x.out[:0], len(x.in)+len(x.in)/headroomDivisor), &x.review)
 	x.target = x.ruleset.targets[string(x.review.desired)]
 	if x.target != nil {
 		return true

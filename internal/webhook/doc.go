@@ -13,7 +13,7 @@
 //	server.go    accepts a TLS connection with the certificate that is on disk now
 //	handler.go   routes the request: /convert, /admit, /ruleset, /failures, /healthz, /readyz
 //	limiter.go   makes the call wait for memory and for a processor, fairly to kinds
-//	body.go      reads the body, within its limits
+//	body.go      reads the body, within its limits, into buffers of buffers.go
 //	convert.go   runs the exchange: body in, answer out
 //	review.go    parses the body in one pass, on the scanner of scanner.go
 //	objects.go   passes each object to the Converter where it is found

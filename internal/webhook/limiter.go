@@ -60,8 +60,8 @@ func (l *limiter) serveKinds(count int) {
 // acquire takes an amount for a call of a kind, or the limit if it is smaller, so that any single
 // call can proceed. It waits until the end of ctx, or for maxWait. It returns the amount to release.
 func (l *limiter) acquire(ctx context.Context, kind *share, amount int64) (int64, error) {
-	amount = min(amount, l.limit)
-	if call := l.enter(kind, amount); call != nil {
+	call, amount := l.enter(kind, amount)
+	if call != nil {
 		if err := l.wait(ctx, kind, call); err != nil {
 			return 0, err
 		}
@@ -69,13 +69,15 @@ func (l *limiter) acquire(ctx context.Context, kind *share, amount int64) (int64
 	return amount, nil
 }
 
-// enter admits a call at once, or returns its place among the waiting ones.
-func (l *limiter) enter(kind *share, amount int64) *waiter {
+// enter admits a call at once, or returns its place among the waiting ones. It also returns the
+// amount that the call gets.
+func (l *limiter) enter(kind *share, amount int64) (*waiter, int64) {
+	amount = min(amount, l.limit)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 && l.allows(kind, amount) && l.used+amount <= l.limit {
 		l.take(kind, amount)
-		return nil
+		return nil, amount
 	}
 	call := &waiter{amount, make(chan struct{})}
 	if len(kind.calls) == 0 {
@@ -83,7 +85,7 @@ func (l *limiter) enter(kind *share, amount int64) *waiter {
 	}
 	kind.calls = append(kind.calls, call)
 	l.admit()
-	return call
+	return call, amount
 }
 
 func (l *limiter) wait(ctx context.Context, kind *share, call *waiter) error {
