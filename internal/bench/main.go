@@ -44,6 +44,7 @@ var suites = []struct {
 }{
 	{converters.Suite, runConversion},
 	{scale.Suite, runScale},
+	{scale.OwnSuite, runScaleOwn},
 	{migrations.Suite, runMigration},
 	{migrations.GrowthSuite, runGrowth},
 }
@@ -97,7 +98,9 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.StringVar(&o.output, "o", "bin/bench.json", "file to write the rows to")
 	flags.StringVar(&o.binary, "binary", "bin/conversion-operator", "the operator's binary, as make build makes it")
 	flags.IntVar(&o.scale.Definitions, "definitions", 1000, "how many CustomResourceDefinitions there are in suite scale")
-	flags.IntVar(&o.scale.Policies, "policies", 200, "how many of them have a ConversionPolicy")
+	flags.IntVar(&o.scale.Policies, "policies", 200, "how many of them get a ConversionPolicy at once")
+	flags.IntVar(&o.scale.Singles, "singles", 20, "how many of them get one afterwards, one at a time")
+	flags.IntVar(&o.scale.Most, "most", 1000, "how many of them have one in the end, if that is more")
 	flags.DurationVar(&o.scale.Rest, "rest", 30*time.Second, "how long a process is watched at rest")
 	flags.StringVar(&o.scale.Injector, "injector", "bin/cainjector", "another program to be watched at rest; empty for none")
 	flags.IntVar(&o.migrations.Objects, "objects", 20_000, "how many objects of each kind there are in suite migration and suite growth")
@@ -124,6 +127,11 @@ func runConversion(ctx context.Context, progress io.Writer, o options) ([]measur
 func runScale(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
 	o.scale.Binary = o.binary
 	return scale.Run(ctx, progress, o.scale)
+}
+
+func runScaleOwn(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
+	o.scale.OwnPods, o.scale.Most, o.scale.Injector = true, 0, ""
+	return runScale(ctx, progress, o)
 }
 
 func runMigration(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {

@@ -129,3 +129,18 @@ func TestRun(t *testing.T) {
 		t.Errorf("the subjects took %d turns, want one each in at least %d rounds", got, fewRounds)
 	}
 }
+
+func TestQuantile(t *testing.T) {
+	var spans []time.Duration
+	for i := 20; i > 0; i-- {
+		spans = append(spans, time.Duration(i))
+	}
+	for part, want := range map[float64]time.Duration{0: 1, 0.5: 10, 0.95: 19, 0.96: 20, 1: 20} {
+		if got := Quantile(spans, part); got != want {
+			t.Errorf("quantile %v is %d, want %d", part, got, want)
+		}
+	}
+	if spans[0] != 20 {
+		t.Error("the spans are in another order")
+	}
+}

@@ -7,10 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
@@ -45,15 +48,58 @@ func definition(source *apiextensionsv1.CustomResourceDefinition, number int, co
 	spec.Group, spec.Conversion, spec.Versions = group, nil, []apiextensionsv1.CustomResourceDefinitionVersion{latest}
 	spec.Names.Categories = nil
 	if converts {
-		old := *latest.DeepCopy()
-		old.Name, old.Storage = oldVersion, false
-		spec.Versions = append(spec.Versions, old)
+		spec.Versions = append(spec.Versions, older(latest))
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: spec.Names.Plural + "." + group, Annotations: applied(&spec)},
 		Spec:       spec,
 	}
 }
+
+// older returns the older version of one, in which every field of spec has another name.
+func older(latest apiextensionsv1.CustomResourceDefinitionVersion) apiextensionsv1.CustomResourceDefinitionVersion {
+	old := *latest.DeepCopy()
+	old.Name, old.Storage, old.SelectableFields = oldVersion, false, nil
+	root := old.Schema.OpenAPIV3Schema
+	spec, exists := root.Properties["spec"]
+	if !exists {
+		return old
+	}
+	fields := map[string]apiextensionsv1.JSONSchemaProps{}
+	for name := range spec.Properties {
+		fields[oldName(name)] = spec.Properties[name]
+	}
+	for i, name := range spec.Required {
+		spec.Required[i] = oldName(name)
+	}
+	spec.Properties = fields
+	// These name fields.
+	for _, schema := range []*apiextensionsv1.JSONSchemaProps{root, &spec} {
+		schema.XValidations, schema.Default = nil, nil
+		schema.OneOf, schema.AnyOf, schema.AllOf, schema.Not = nil, nil, nil, nil
+	}
+	root.Properties["spec"] = spec
+	return old
+}
+
+func oldName(field string) string { return "old-" + field }
+
+// rules returns the rules for a definition with two versions.
+func rules(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.DeclarativeConverter {
+	spoke := v1alpha1.Spoke{Version: oldVersion}
+	fields := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		spoke.Rules = append(spoke.Rules, move(".spec."+oldName(name), ".spec."+name))
+	}
+	return &v1alpha1.DeclarativeConverter{Hub: newVersion, Spokes: []v1alpha1.Spoke{spoke}}
+}
+
+func move(from, to string) v1alpha1.Rule {
+	return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: v1alpha1.Path(from), To: v1alpha1.Path(to)}}
+}
+
+// anotherRule is one that every definition can have.
+var anotherRule = move(`.metadata.annotations["example.com/old-note"]`, `.metadata.annotations["example.com/note"]`)
 
 // applied returns the annotation of kubectl apply, unless it would be too large.
 func applied(spec *apiextensionsv1.CustomResourceDefinitionSpec) map[string]string {

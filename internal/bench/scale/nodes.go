@@ -6,41 +6,110 @@ package scale
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/bench/pod"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// nodes acts as the controllers and kubelets of a cluster for Deployments: it creates ready pods,
-// and endpoints. All pods have addresses of this machine, where converters serves for them.
+const (
+	// updateDelay is the time until a kubelet writes the files of a changed pod: one period of each
+	// of the loops of its volume manager, 100 ms, which is their worst case (pkg/kubelet/volumemanager
+	// of k8s.io/kubernetes).
+	updateDelay = 200 * time.Millisecond
+	// syncPeriod is the time between updates of files in an unchanged pod.
+	syncPeriod = time.Minute
+	// startsAtOnce bounds how many pods start in parallel.
+	startsAtOnce = 4
+)
+
+// nodes act as the controllers and kubelets of a cluster for Deployments: each pod is a process of
+// the operator's binary on this machine, with its volumes in directories.
 type nodes struct {
 	client client.WithWatch
-	// pods counts the started pods.
-	pods int
+	// binary replaces the image, dir has the volumes, address is that of all pods.
+	binary, dir, address string
+
+	mu      sync.Mutex
+	started int
+	pods    map[string]*runningPod
 }
 
-// run watches Deployments until ctx ends, or until the first error.
+// runningPod is a pod with a process.
+type runningPod struct {
+	*pod.Pod
+	// deployment is the name of its Deployment, and of its Service.
+	name, deployment string
+	// client connects to it.
+	client *http.Client
+	// metrics is the port of /metrics.
+	metrics int
+	mounts  mounts
+	refresh chan struct{}
+	// annotations are those for which the files were updated.
+	annotations map[string]string
+	end         context.CancelFunc
+}
+
+// run acts until ctx ends, or until the first error. Processes end with it.
 func (n *nodes) run(ctx context.Context) error {
+	n.pods = map[string]*runningPod{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.followDeployments(ctx, group) })
+	group.Go(func() error { return n.followPods(ctx) })
+	return group.Wait()
+}
+
+// running returns the pods, sorted by port.
+func (n *nodes) running() []*runningPod {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.SortedFunc(maps.Values(n.pods), func(a, b *runningPod) int { return a.Port - b.Port })
+}
+
+// of returns the pods of a Deployment.
+func (n *nodes) of(deployment string) []*runningPod {
+	return slices.DeleteFunc(n.running(), func(p *runningPod) bool { return p.deployment != deployment })
+}
+
+func (n *nodes) followDeployments(ctx context.Context, group *errgroup.Group) error {
 	watching, err := n.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(system))
 	if err != nil {
 		return err
 	}
 	defer watching.Stop()
+	slots := make(chan struct{}, startsAtOnce)
+	seen := map[string]int64{}
 	for event := range watching.ResultChan() {
 		deployment, isDeployment := event.Object.(*appsv1.Deployment)
-		if event.Type == watch.Deleted || !isDeployment || deployment.Status.ObservedGeneration == deployment.Generation {
+		if event.Type == watch.Deleted || !isDeployment || seen[deployment.Name] == deployment.Generation {
 			continue
 		}
-		if err := n.rollOut(ctx, deployment); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("playing the nodes for %s: %w", deployment.Name, err)
-		}
+		seen[deployment.Name] = deployment.Generation
+		slots <- struct{}{}
+		group.Go(func() error {
+			defer func() { <-slots }()
+			if err := n.rollOut(ctx, deployment); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("start the pods of %s: %w", deployment.Name, err)
+			}
+			return nil
+		})
 	}
 	return nil
 }
@@ -50,8 +119,9 @@ func (n *nodes) rollOut(ctx context.Context, deployment *appsv1.Deployment) erro
 	if err := n.client.List(ctx, old, client.InNamespace(system), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
 		return err
 	}
-	for range *deployment.Spec.Replicas {
-		if err := n.startPod(ctx, deployment); err != nil {
+	replicas := *deployment.Spec.Replicas
+	for range replicas {
+		if err := n.start(ctx, deployment); err != nil {
 			return err
 		}
 	}
@@ -60,47 +130,112 @@ func (n *nodes) rollOut(ctx context.Context, deployment *appsv1.Deployment) erro
 			return err
 		}
 	}
-	if err := n.expose(ctx, deployment.Name); err != nil {
-		return err
-	}
-	base := deployment.DeepCopy()
-	replicas := *deployment.Spec.Replicas
-	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation,
-		Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas}
-	return n.client.Status().Patch(ctx, deployment, client.MergeFrom(base))
+	return testenv.ReportRollout(ctx, n.client, deployment, replicas)
 }
 
-func (n *nodes) startPod(ctx context.Context, deployment *appsv1.Deployment) error {
-	n.pods++
-	template := deployment.Spec.Template.DeepCopy()
-	// Nothing creates tokens of ServiceAccounts here.
-	template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount = "", ""
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: fmt.Sprintf("%s-%d", deployment.Name, n.pods),
-			Labels: template.Labels, Annotations: template.Annotations},
-		Spec: template.Spec,
-	}
-	if err := n.client.Create(ctx, pod); err != nil {
+// start starts a pod, and creates it as one that is ready.
+func (n *nodes) start(ctx context.Context, deployment *appsv1.Deployment) error {
+	started, err := n.process(ctx, deployment)
+	if err != nil {
 		return err
 	}
-	address := fmt.Sprintf("127.1.%d.%d", n.pods>>8&0xff, n.pods&0xff)
-	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	port := int32(started.Port) //nolint:gosec // it is a port
+	err = testenv.StartPod(ctx, n.client, deployment, testenv.Pod{Name: started.name, IP: n.address, Port: port})
+	if err != nil {
+		return err
 	}
-	return n.client.Status().Update(ctx, pod)
+	service := client.ObjectKeyFromObject(deployment)
+	return testenv.CreateEndpoints(ctx, n.client, service, started.name, map[string]string{names.InstanceLabel: deployment.Name},
+		n.address, map[string]int32{workload.PortName: port})
 }
 
-// expose creates endpoints at an arbitrary address: an EndpointSlice accepts none of this machine.
-func (n *nodes) expose(ctx context.Context, service string) error {
-	err := n.client.Create(ctx, &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: service, Labels: map[string]string{
-			discoveryv1.LabelServiceName: service, names.InstanceLabel: service}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+// process starts the process of a pod, after the objects that it mounts exist.
+func (n *nodes) process(ctx context.Context, deployment *appsv1.Deployment) (*runningPod, error) {
+	n.mu.Lock()
+	n.started++
+	p := &runningPod{name: fmt.Sprintf("%s-%d", deployment.Name, n.started), deployment: deployment.Name, refresh: make(chan struct{}, 1)}
+	n.mu.Unlock()
+	spec := &deployment.Spec.Template.Spec
+	p.mounts = newMounts(filepath.Join(n.dir, p.name), spec)
+	if err := wait.PollUntilContextCancel(ctx, updateDelay, true, func(ctx context.Context) (bool, error) {
+		err := p.mounts.sync(ctx, n.client)
+		return err == nil, client.IgnoreNotFound(err)
+	}); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.metrics, err = pod.FreePort(ctx); err != nil {
+		return nil, err
+	}
+	ctx, p.end = context.WithCancel(ctx)
+	container := spec.Containers[0]
+	p.Pod, err = pod.Start(ctx, pod.Options{
+		Binary: n.binary, Certificates: p.mounts["/etc/conversion-operator/tls"].dir, MemoryLimit: container.Resources.Limits.Memory().Value(),
+		Args: append(p.mounts.args(container.Args), fmt.Sprintf("--metrics-bind-address=localhost:%d", p.metrics)),
 	})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	if err != nil {
+		p.end()
+		return nil, err
 	}
-	return err
+	n.mu.Lock()
+	n.pods[p.name] = p
+	n.mu.Unlock()
+	go p.update(ctx, n.client)
+	return p, nil
+}
+
+// update updates the mounted files after each change of the pod, and periodically.
+func (p *runningPod) update(ctx context.Context, reader client.Reader) {
+	ticker := time.NewTicker(syncPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-p.refresh:
+			select {
+			case <-ctx.Done():
+			case <-time.After(updateDelay):
+			}
+		}
+		_ = p.mounts.sync(ctx, reader) // the next update repeats it
+	}
+}
+
+// followPods has pods updated that were changed, and ends those that were deleted.
+func (n *nodes) followPods(ctx context.Context) error {
+	watching, err := n.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(system))
+	if err != nil {
+		return err
+	}
+	defer watching.Stop()
+	for event := range watching.ResultChan() {
+		changed, isPod := event.Object.(*corev1.Pod)
+		if !isPod {
+			continue
+		}
+		n.mu.Lock()
+		p := n.pods[changed.Name]
+		if event.Type == watch.Deleted {
+			delete(n.pods, changed.Name)
+		}
+		n.mu.Unlock()
+		switch {
+		case p == nil:
+		case event.Type == watch.Deleted:
+			p.end()
+			slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: p.name}}
+			if err := client.IgnoreNotFound(n.client.Delete(ctx, slice)); err != nil && ctx.Err() == nil {
+				return err
+			}
+		case !maps.Equal(p.annotations, changed.Annotations):
+			p.annotations = changed.Annotations
+			select {
+			case p.refresh <- struct{}{}:
+			default: // it is about to be updated
+			}
+		}
+	}
+	return nil
 }

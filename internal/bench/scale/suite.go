@@ -14,16 +14,24 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// Suite is the name of this suite.
-const Suite = "scale"
+// Suite is the name of this suite with policies in the default fleet, and OwnSuite with pods of their
+// own.
+const (
+	Suite    = "scale"
+	OwnSuite = "scale-own"
+)
 
 // Options set the size of the measurement.
 type Options struct {
-	// Definitions is the number of CustomResourceDefinitions, Policies the number of those with a
-	// policy.
-	Definitions, Policies int
+	// Definitions is the number of CustomResourceDefinitions, Policies the number of those that get
+	// a policy at once. After them, Singles get one each, one after the other. In the end, Most have
+	// one, if that is more.
+	Definitions, Policies, Singles, Most int
+	// OwnPods gives each policy its own pods.
+	OwnPods bool
 	// Rest is the time for which the idle process is measured.
 	Rest time.Duration
 	// Binary is the operator's binary, Injector another program that watches
@@ -31,22 +39,43 @@ type Options struct {
 	Binary, Injector string
 }
 
+func (o Options) validate() error {
+	if o.Policies < 1 || o.Singles < 1 {
+		return fmt.Errorf("at least one policy must be created at once, and one alone, not %d and %d", o.Policies, o.Singles)
+	}
+	if converting := o.converting(); converting > o.Definitions {
+		return fmt.Errorf("%d definitions cannot have %d policies", o.Definitions, converting)
+	}
+	return nil
+}
+
+// converting is the number of definitions that have a policy in the end.
+func (o Options) converting() int { return max(o.Policies+o.Singles, o.Most) }
+
 // suite is one run.
 type suite struct {
 	Options
 	cluster  *cluster
+	nodes    *nodes
 	progress io.Writer
 	rows     []measure.Row
 }
 
 // Run starts a kube-apiserver and the manager, and measures.
 func Run(ctx context.Context, progress io.Writer, options Options) (rows []measure.Row, err error) {
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "conversion-operator-scale-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	made, err := definitions(ctx, options.Definitions, options.Policies)
+	made, err := definitions(ctx, options.Definitions, options.converting())
+	if err != nil {
+		return nil, err
+	}
+	address, err := testenv.OutsideAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +85,14 @@ func Run(ctx context.Context, progress io.Writer, options Options) (rows []measu
 		return nil, err
 	}
 	defer func() {
-		if stopped := s.cluster.environment.Stop(); err == nil {
+		if stopped := s.cluster.server.Stop(); err == nil {
 			err = stopped
 		}
 	}()
+	s.nodes = &nodes{client: s.cluster.client, binary: options.Binary, dir: dir, address: address}
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	group.Go(func() error { return (&nodes{client: s.cluster.client}).run(ctx) })
-	group.Go(func() error { return newConverters(s.cluster.client).run(ctx) })
+	group.Go(func() error { return s.nodes.run(ctx) })
 	group.Go(func() error {
 		defer cancel()
 		return s.measure(ctx, made)
@@ -71,13 +100,19 @@ func Run(ctx context.Context, progress io.Writer, options Options) (rows []measu
 	return s.rows, group.Wait()
 }
 
-func (s *suite) tell(format string, args ...any) {
-	fmt.Fprintf(s.progress, Suite+": "+format+"\n", args...)
+func (s *suite) name() string {
+	if s.OwnPods {
+		return OwnSuite
+	}
+	return Suite
 }
 
-func (s *suite) add(subject string, value float64, unit string) {
-	s.rows = append(s.rows, measure.Row{Suite: Suite, Subject: subject, Value: value, Unit: unit,
-		Case: fmt.Sprintf("%d policies, %d CustomResourceDefinitions", s.Policies, s.Definitions)})
+func (s *suite) tell(format string, args ...any) {
+	fmt.Fprintf(s.progress, s.name()+": "+format+"\n", args...)
+}
+
+func (s *suite) add(name, subject string, value float64, unit string) {
+	s.rows = append(s.rows, measure.Row{Suite: s.name(), Case: name, Subject: subject, Value: value, Unit: unit})
 }
 
 func (s *suite) measure(ctx context.Context, all []*apiextensionsv1.CustomResourceDefinition) error {
@@ -85,7 +120,7 @@ func (s *suite) measure(ctx context.Context, all []*apiextensionsv1.CustomResour
 	if err := s.cluster.define(ctx, all); err != nil {
 		return err
 	}
-	if err := s.manager(ctx, all[:s.Policies]); err != nil {
+	if err := s.manager(ctx, all); err != nil {
 		return err
 	}
 	if s.Injector == "" {
@@ -94,68 +129,33 @@ func (s *suite) measure(ctx context.Context, all []*apiextensionsv1.CustomResour
 	return s.injector(ctx)
 }
 
-func (s *suite) manager(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) error {
+const manager = "conversion-operator manager"
+
+func (s *suite) manager(ctx context.Context, all []*apiextensionsv1.CustomResourceDefinition) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	const subject = "conversion-operator manager"
-	p, err := startProcess(ctx, s.cluster.kubeconfig, s.Binary, "manager", "--namespace="+system, "--image=bench",
-		"--health-probe-bind-address=0", "--propagation-delay=2s")
+	p, err := startProcess(ctx, s.cluster.kubeconfig, s.Binary, "manager", "--namespace="+system, "--image=bench", "--health-probe-bind-address=0")
 	if err != nil {
 		return err
 	}
-	s.tell("activation %d policies, all but one at once", len(converting))
-	last := len(converting) - 1
-	for _, step := range []struct {
-		definitions []*apiextensionsv1.CustomResourceDefinition
-		unit        string
-	}{{converting[:last], "s until all are active"}, {converting[last:], "s for one more"}} {
-		began := time.Now()
-		if err := s.cluster.activate(ctx, step.definitions); err != nil {
+	many, ones, others := all[:s.Policies], all[s.Policies:s.Policies+s.Singles], all[s.Policies+s.Singles:s.converting()]
+	for _, step := range []func() error{
+		func() error { return s.startFleet(ctx) },
+		func() error { return s.atOnce(ctx, many, all) },
+		func() error { return s.idle(ctx, p, many) },
+		func() error { return s.floors(ctx) },
+		func() error { return s.oneByOne(ctx, ones) },
+		func() error { return s.changes(ctx, ones) },
+		func() error { return s.others(ctx, p, others, all[:s.converting()]) },
+	} {
+		if err := step(); err != nil {
 			return fmt.Errorf("%w; the manager says: %s", err, lastOf(p.log.Bytes()))
 		}
-		s.add(subject, time.Since(began).Seconds(), step.unit)
 	}
-	before, err := s.cluster.versions(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.rest(ctx, p, subject); err != nil {
-		return err
-	}
-	after, err := s.cluster.versions(ctx)
-	if err != nil {
-		return err
-	}
-	written := 0
-	for name, version := range before {
-		if after[name] != version {
-			written++
-		}
-	}
-	s.add(subject, float64(written), "definitions written at rest")
 	return nil
 }
 
-// injector measures the other program, idle with the same CRDs.
-func (s *suite) injector(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p, err := startProcess(ctx, s.cluster.kubeconfig, s.Injector)
-	if err != nil {
-		return err
-	}
-	return s.rest(ctx, p, "cert-manager cainjector")
-}
-
-func (s *suite) rest(ctx context.Context, p *process, subject string) error {
-	s.tell("%s is left alone for %s, twice: the first time it may still have something to do", subject, s.Rest)
-	if _, _, err := p.rest(ctx, s.Rest); err != nil {
-		return err
-	}
-	memory, cpu, err := p.rest(ctx, s.Rest)
-	s.add(subject, memory.Resident, "MiB resident")
-	s.add(subject, memory.Anonymous, "MiB of it anonymous")
-	s.add(subject, memory.Peak, "MiB at the peak")
-	s.add(subject, measure.In(time.Millisecond, cpu), "ms CPU in a minute at rest")
-	return err
+// size describes what a case is measured in.
+func (s *suite) size(policies int) string {
+	return fmt.Sprintf("%d policies, %d CustomResourceDefinitions", policies, s.Definitions)
 }

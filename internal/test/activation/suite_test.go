@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -76,16 +75,15 @@ type process struct {
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	testenv.Main(m, atOnce, testenv.Options{
-		CRDs: []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
-		// The API server calls endpoints directly, as nothing forwards the address of a Service. A
-		// migration connects to the advertised address.
-		Arguments: map[string]string{"enable-aggregator-routing": "true", "bind-address": "0.0.0.0"},
+		CRDs:      []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
+		Arguments: testenv.ServiceCalls(), // a migration connects to the advertised address
 	}, prepare)
 }
 
 func prepare(started *testenv.Server) (func() error, error) {
-	if outside = outsideAddress(); outside == "" {
-		return nil, errors.New("this machine has no IPv4 address but loopback: endpoints of a Service may not be at that")
+	var err error
+	if outside, err = testenv.OutsideAddress(); err != nil {
+		return nil, err
 	}
 	server, cluster, storage = started, started.Client, started.Etcd
 	user, err := server.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, server.Kubeconfig)
@@ -100,19 +98,6 @@ func prepare(started *testenv.Server) (func() error, error) {
 		manager.stop()
 		return <-manager.ended
 	}, err
-}
-
-func outsideAddress() string {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return ""
-	}
-	for _, address := range addresses {
-		if found, ok := address.(*net.IPNet); ok && found.IP.To4() != nil && found.IP.IsGlobalUnicast() {
-			return found.IP.String()
-		}
-	}
-	return ""
 }
 
 // install creates exactly the rights of the installation for the manager.

@@ -4,6 +4,7 @@
 package testenv
 
 import (
+	"context"
 	"maps"
 	"testing"
 
@@ -22,57 +23,81 @@ type Pod struct {
 	Name, IP string
 	// Node is empty if a deletion removes the pod immediately, as no kubelet terminates it.
 	Node string
+	// Port replaces the first port of the first container, unless it is zero: pods of one machine
+	// cannot have the same one.
+	Port int32
 }
 
 // RunPod acts as Deployment controller and kubelet: it creates a running and ready pod of a
 // Deployment, unless the pod exists.
 func RunPod(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, as Pod) {
 	tb.Helper()
+	expect.NoError(tb, StartPod(tb.Context(), writer, deployment, as))
+}
+
+// StartPod is RunPod without a test.
+func StartPod(ctx context.Context, writer client.Client, deployment *appsv1.Deployment, as Pod) error {
 	template := deployment.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.Name = deployment.Namespace, as.Name
 	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = as.Node, "", ""
-	err := writer.Create(tb.Context(), pod)
-	if apierrors.IsAlreadyExists(err) {
-		return
+	if as.Port != 0 {
+		pod.Spec.Containers[0].Ports[0].ContainerPort = as.Port
 	}
-	expect.NoError(tb, err)
+	err := writer.Create(ctx, pod)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: as.IP, PodIPs: []corev1.PodIP{{IP: as.IP}},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 	}
-	expect.NoError(tb, writer.Status().Update(tb.Context(), pod))
+	return writer.Status().Update(ctx, pod)
 }
 
 // RolledOut sets the status of a Deployment to replicas pods, all up to date.
 func RolledOut(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, replicas int32) {
 	tb.Helper()
+	expect.NoError(tb, ReportRollout(tb.Context(), writer, deployment, replicas))
+}
+
+// ReportRollout is RolledOut without a test.
+func ReportRollout(ctx context.Context, writer client.Client, deployment *appsv1.Deployment, replicas int32) error {
 	base := deployment.DeepCopy()
 	deployment.Status.ObservedGeneration = deployment.Generation
 	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = replicas, replicas
-	expect.NoError(tb, writer.Status().Patch(tb.Context(), deployment, client.MergeFrom(base)))
+	return writer.Status().Patch(ctx, deployment, client.MergeFrom(base))
 }
 
 // Expose adds an address, and the ports that API servers call, to a Service. labels are additional
 // labels of the EndpointSlice.
 func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, labels map[string]string, address string, ports map[string]int32) {
 	tb.Helper()
+	expect.NoError(tb, CreateEndpoints(tb.Context(), writer, service, service.Name, labels, address, ports))
+}
+
+// CreateEndpoints is Expose without a test, with the name of the EndpointSlice: ports are those of a
+// slice, so pods with different ports need one each.
+func CreateEndpoints(ctx context.Context, writer client.Client, service client.ObjectKey, name string, labels map[string]string, address string, ports map[string]int32) error {
 	labels = maps.Clone(labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[discoveryv1.LabelServiceName] = service.Name
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: labels},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: name, Labels: labels},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	}
 	for name, port := range ports {
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: new(corev1.ProtocolTCP)})
 	}
-	err := writer.Create(tb.Context(), slice)
+	err := writer.Create(ctx, slice)
 	if apierrors.IsAlreadyExists(err) {
-		err = writer.Patch(tb.Context(), slice, client.Merge)
+		return writer.Patch(ctx, slice, client.Merge)
 	}
-	expect.NoError(tb, err)
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,6 +96,27 @@ func (o Options) environment() (*envtest.Environment, error) {
 		arguments.Set(name, value)
 	}
 	return environment, nil
+}
+
+// OutsideAddress returns an address of this machine that the endpoints of a Service may have: an IPv4
+// address that is not loopback.
+func OutsideAddress() (string, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, address := range addresses {
+		if found, ok := address.(*net.IPNet); ok && found.IP.To4() != nil && found.IP.IsGlobalUnicast() {
+			return found.IP.String(), nil
+		}
+	}
+	return "", errors.New("this machine has no IPv4 address but loopback: endpoints of a Service may not be at that")
+}
+
+// ServiceCalls are arguments with which an API server calls the endpoints of Services directly, as
+// nothing forwards the addresses of Services, and is reached at the address that it advertises.
+func ServiceCalls() map[string]string {
+	return map[string]string{"enable-aggregator-routing": "true", "bind-address": "0.0.0.0"}
 }
 
 // Root returns the root of the repository.
