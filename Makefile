@@ -261,11 +261,15 @@ test-oldest: ## Run integration and e2e on the oldest supported Kubernetes
 ##@ Benchmarks
 
 .PHONY: bench
-bench: bench-conversion bench-scale bench-migration ## Compare the project with others: tables here, and rows in bin/bench.json
+bench: bench-conversion bench-latency bench-scale bench-migration ## Compare the project with others: tables here, and rows in bin/bench.json
 
 .PHONY: bench-conversion
 bench-conversion: build ## Measure conversion webhooks alone
 	@go run $(PROFILED) ./internal/bench -suite=conversion -o bin/bench.json $(BENCHFLAGS)
+
+.PHONY: bench-latency
+bench-latency: build ## Measure conversions through TLS, of one kind alone and beside 199 idle ones; takes a minute
+	@go run $(PROFILED) ./internal/bench -suite=latency -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: profile
 profile: ## Profile a converter for the compiler; needs an idle machine

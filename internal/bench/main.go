@@ -31,6 +31,7 @@ import (
 type options struct {
 	suite      string
 	each       time.Duration
+	idle       int
 	output     string
 	binary     string
 	scale      scale.Options
@@ -43,6 +44,7 @@ var suites = []struct {
 	run  func(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error)
 }{
 	{converters.Suite, runConversion},
+	{converters.LatencySuite, runLatency},
 	{scale.Suite, runScale},
 	{scale.OwnSuite, runScaleOwn},
 	{migrations.Suite, runMigration},
@@ -51,12 +53,20 @@ var suites = []struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := start(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// start runs suites, or a subject in a process of its own.
+func start(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == converters.ServeTypedCommand {
+		return converters.ServeTyped(ctx, args[1:])
+	}
+	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
 func run(ctx context.Context, args []string, to, progress io.Writer) error {
@@ -94,7 +104,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&o.suite, "suite", "", "the suite to run, one of "+strings.Join(names, ", "))
-	flags.DurationVar(&o.each, "time", 600*time.Millisecond, "how long each subject runs in each case")
+	flags.DurationVar(&o.each, "time", 600*time.Millisecond, "how long each subject runs in each case; 20 times as long in suite latency")
+	flags.IntVar(&o.idle, "idle", 199, "how many idle kinds a pod serves beside the one that is called in suite latency")
 	flags.StringVar(&o.output, "o", "bin/bench.json", "file to write the rows to")
 	flags.StringVar(&o.binary, "binary", "bin/conversion-operator", "the operator's binary, as make build makes it")
 	flags.IntVar(&o.scale.Definitions, "definitions", 1000, "how many CustomResourceDefinitions there are in suite scale")
@@ -122,6 +133,17 @@ func runConversion(ctx context.Context, progress io.Writer, o options) ([]measur
 	}
 	ready, err := converters.Ready(ctx, progress, o.binary, converters.Leaves, o.each)
 	return append(rows, ready...), err
+}
+
+// latencyTime is how much longer subjects run for a percentile than for a minimum.
+const latencyTime = 20
+
+func runLatency(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
+	bench, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return converters.Latency(ctx, progress, converters.LatencyOptions{Binary: o.binary, Bench: bench, Idle: o.idle, Each: latencyTime * o.each})
 }
 
 func runScale(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {

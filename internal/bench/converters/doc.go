@@ -16,6 +16,9 @@
 // field that one version lacks and that is preserved in an annotation, so that no subject does
 // less.
 //
+// latency.go measures processes through TLS: a converter pod that serves one kind, one that serves many
+// idle kinds besides, and controller-runtime's handler (served.go).
+//
 // ready.go measures how soon a converter process is ready with a ruleset of a thousand leaf fields,
 // and its memory while idle.
 package converters

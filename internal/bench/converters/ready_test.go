@@ -16,8 +16,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 )
 
-// TestMain makes the test binary act as the operator's: Ready runs its subcommand serve.
+// TestMain makes the test binary act as the operator's, of which Ready and Latency run the subcommand
+// serve, and as the benchmark's.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ServeTypedCommand {
+		if err := ServeTyped(context.Background(), os.Args[2:]); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		if err := cmd.NewRootCommand().ExecuteContext(context.Background()); err != nil {
 			os.Exit(1)

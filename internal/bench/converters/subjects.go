@@ -31,7 +31,7 @@ type subject struct {
 }
 
 func subjects() ([]subject, error) {
-	plan, err := newRuleset()
+	plan, err := newRuleset(group)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func subjects() ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	typedHandler, err := newTypedHandler()
+	typedHandler, err := newTypedHandler(group)
 	if err != nil {
 		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
 	}

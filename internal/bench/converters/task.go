@@ -55,12 +55,23 @@ var crdYAML []byte
 //go:embed rules.yaml
 var rulesYAML []byte
 
-// newRuleset compiles the rules.
-func newRuleset() (*conversion.Ruleset, error) {
-	crd, rules := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.DeclarativeConverter{}
+// Definition returns the kind in a group.
+func Definition(group string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(crdYAML, crd); err != nil {
 		return nil, fmt.Errorf("crd.yaml: %w", err)
 	}
+	crd.Name, crd.Spec.Group = crd.Spec.Names.Plural+"."+group, group
+	return crd, nil
+}
+
+// newRuleset compiles the rules for the kind in a group.
+func newRuleset(group string) (*conversion.Ruleset, error) {
+	crd, err := Definition(group)
+	if err != nil {
+		return nil, err
+	}
+	rules := &v1alpha1.DeclarativeConverter{}
 	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
 		return nil, fmt.Errorf("rules.yaml: %w", err)
 	}

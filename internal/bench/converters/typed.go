@@ -21,8 +21,9 @@ import (
 	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
 )
 
-// newTypedHandler returns controller-runtime's handler for a hub and a spoke in Go types.
-func newTypedHandler() (http.Handler, error) {
+// newTypedHandler returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
+// group.
+func newTypedHandler(group string) (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v2"}, &v2.Task{})
