@@ -261,7 +261,7 @@ test-oldest: ## Run integration and e2e on the oldest supported Kubernetes
 ##@ Benchmarks
 
 .PHONY: bench
-bench: bench-conversion bench-latency bench-scale bench-migration ## Compare the project with others: tables here, and rows in bin/bench.json
+bench: bench-conversion bench-latency bench-lists bench-scale bench-migration ## Compare the project with others: tables here, and rows in bin/bench.json
 
 .PHONY: bench-conversion
 bench-conversion: build ## Measure conversion webhooks alone
@@ -276,6 +276,10 @@ profile: ## Profile a converter for the compiler; needs an idle machine
 	@mkdir -p bin
 	@go test -run='^$$' -bench=Serving -benchtime=3s -cpuprofile=bin/serving.pprof -o bin/serving.test ./internal/bench/converters
 	@go tool preprofile -i bin/serving.pprof -o internal/conversion/serving.pgo
+
+.PHONY: bench-lists
+bench-lists: build bin/localcluster ## Measure what conversions add to lists of an API server, by size and number of objects; takes some 10 minutes, less with BENCHFLAGS="-sizes=10 -counts=1000"
+	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run $(PROFILED) ./internal/bench -suite=lists -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-scale
 bench-scale: build bin/localcluster bin/cainjector ## Measure one manager and one fleet with 1,000 CustomResourceDefinitions, and 200 and 1,000 policies; takes some 10 minutes

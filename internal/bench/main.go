@@ -5,7 +5,7 @@
 // run. It prints a table per case, and writes all numbers as rows to a file, where rows of other
 // suites stay.
 //
-// Each suite has a package: converters, scale, migrations. Package measure does the measuring. Run
+// Each suite has a package: converters, lists, scale, migrations. Package measure does the measuring. Run
 // it with `make bench`.
 package main
 
@@ -18,11 +18,16 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
+	"github.com/conversion-operator/conversion-operator/internal/bench/lists"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 	"github.com/conversion-operator/conversion-operator/internal/bench/migrations"
 	"github.com/conversion-operator/conversion-operator/internal/bench/scale"
@@ -34,6 +39,7 @@ type options struct {
 	idle       int
 	output     string
 	binary     string
+	lists      lists.Options
 	scale      scale.Options
 	migrations migrations.Options
 }
@@ -45,6 +51,7 @@ var suites = []struct {
 }{
 	{converters.Suite, runConversion},
 	{converters.LatencySuite, runLatency},
+	{lists.Suite, runLists},
 	{scale.Suite, runScale},
 	{scale.OwnSuite, runScaleOwn},
 	{migrations.Suite, runMigration},
@@ -66,9 +73,11 @@ func start(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == converters.ServeTypedCommand {
 		return converters.ServeTyped(ctx, args[1:])
 	}
+	ctrl.SetLogger(logr.Discard()) // of the libraries; progress is what a reader needs
 	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
+// run runs a suite.
 func run(ctx context.Context, args []string, to, progress io.Writer) error {
 	o, err := parse(args, progress)
 	if err != nil {
@@ -106,6 +115,10 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.StringVar(&o.suite, "suite", "", "the suite to run, one of "+strings.Join(names, ", "))
 	flags.DurationVar(&o.each, "time", 600*time.Millisecond, "how long each subject runs in each case; 20 times as long in suite latency")
 	flags.IntVar(&o.idle, "idle", 199, "how many idle kinds a pod serves beside the one that is called in suite latency")
+	o.lists.Sizes, o.lists.Counts = []int{1, 10, 100}, []int{100, 1000, 5000}
+	flags.Func("sizes", "sizes of objects in suite lists, in KiB (default 1,10,100)", numbers(&o.lists.Sizes))
+	flags.Func("counts", "numbers of objects in a list of suite lists (default 100,1000,5000)", numbers(&o.lists.Counts))
+	flags.IntVar(&o.lists.Most, "most-listed", 100, "size of the largest list of suite lists, in MiB; larger ones are left out")
 	flags.StringVar(&o.output, "o", "bin/bench.json", "file to write the rows to")
 	flags.StringVar(&o.binary, "binary", "bin/conversion-operator", "the operator's binary, as make build makes it")
 	flags.IntVar(&o.scale.Definitions, "definitions", 1000, "how many CustomResourceDefinitions there are in suite scale")
@@ -126,6 +139,21 @@ func parse(args []string, messages io.Writer) (options, error) {
 	return o, fmt.Errorf("there is no suite %q: choose of %s", o.suite, strings.Join(names, ", "))
 }
 
+// numbers parses a flag with numbers between commas.
+func numbers(to *[]int) func(string) error {
+	return func(text string) error {
+		*to = nil
+		for each := range strings.SplitSeq(text, ",") {
+			number, err := strconv.Atoi(each)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, number)
+		}
+		return nil
+	}
+}
+
 func runConversion(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
 	rows, err := converters.Handlers(ctx, progress, o.each)
 	if err != nil {
@@ -144,6 +172,14 @@ func runLatency(ctx context.Context, progress io.Writer, o options) ([]measure.R
 		return nil, err
 	}
 	return converters.Latency(ctx, progress, converters.LatencyOptions{Binary: o.binary, Bench: bench, Idle: o.idle, Each: latencyTime * o.each})
+}
+
+func runLists(ctx context.Context, progress io.Writer, o options) (rows []measure.Row, err error) {
+	o.lists.Binary = o.binary
+	if o.lists.Bench, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	return lists.Run(ctx, progress, o.lists)
 }
 
 func runScale(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {

@@ -85,3 +85,22 @@ func TestRun(t *testing.T) {
 		})
 	}
 }
+
+func TestNumbers(t *testing.T) {
+	for args, want := range map[string][]int{"": {1, 10, 100}, "-sizes=5": {5}, "-sizes=1,20": {1, 20}} {
+		given := []string{"-suite=lists"}
+		if args != "" {
+			given = append(given, args)
+		}
+		o, err := parse(given, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, o.lists.Sizes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", args, diff)
+		}
+	}
+	if _, err := parse([]string{"-suite=lists", "-counts=1,many"}, io.Discard); err == nil {
+		t.Error("-counts accepts text that is no number")
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -26,8 +27,9 @@ type body struct {
 // shape describes the objects of a case.
 type shape struct {
 	name string
-	// large objects have 10 KB instead of 2 KB.
+	// large objects have 10 KB instead of 2 KB, or size bytes.
 	large bool
+	size  int
 	// owner adds a field that has to be preserved.
 	owner bool
 	// manyPorts fills the object with the list that a rule changes.
@@ -94,7 +96,10 @@ func (s shape) title(count int) string {
 }
 
 func (s shape) bytes() int {
-	if s.large {
+	switch {
+	case s.size > 0:
+		return s.size
+	case s.large:
 		return 10 << 10
 	}
 	return 2 << 10
@@ -173,4 +178,23 @@ func (s shape) metadata(number int) map[string]any {
 		"resourceVersion":   fmt.Sprint(1000 + number),
 		"uid":               fmt.Sprintf("0b7d3c1e-52a4-4f0e-9d53-%012d", number),
 	}
+}
+
+// Object returns the nth object in v1 of a group, to be created, of some size in bytes. It has a field
+// that v2 lacks. The smallest objects have about 1,500 bytes.
+func Object(group string, number, size int) (*unstructured.Unstructured, error) {
+	const withTemplate = 8 << 10
+	s := shape{owner: true, size: size, large: size >= withTemplate}
+	object := s.task(number)
+	if err := s.fill(object); err != nil {
+		return nil, err
+	}
+	object["apiVersion"] = group + "/v1"
+	created := &unstructured.Unstructured{Object: object}
+	metadata := map[string]any{"name": created.GetName()}
+	for _, kept := range []string{"labels", "annotations"} {
+		metadata[kept] = object["metadata"].(map[string]any)[kept]
+	}
+	object["metadata"] = metadata
+	return created, nil
 }

@@ -34,8 +34,8 @@ type Options struct {
 	// StorageMigrations enables StorageVersionMigration, which Kubernetes before 1.37 disables by
 	// default.
 	StorageMigrations bool
-	// Arguments are additional flags of kube-apiserver.
-	Arguments map[string]string
+	// Arguments are additional flags of kube-apiserver, and EtcdArguments those of etcd.
+	Arguments, EtcdArguments map[string]string
 }
 
 // OperatorCRDs is the folder with the CustomResourceDefinition of ConversionPolicy.
@@ -94,6 +94,10 @@ func (o Options) environment() (*envtest.Environment, error) {
 	}
 	for name, value := range o.Arguments {
 		arguments.Set(name, value)
+	}
+	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	for name, value := range o.EtcdArguments {
+		environment.ControlPlane.Etcd.Configure().Set(name, value)
 	}
 	return environment, nil
 }
