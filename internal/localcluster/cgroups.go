@@ -22,12 +22,23 @@ const containerGroup = "k8s.io"
 // containerID matches containerd's names of containers and sandboxes.
 var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// removeCgroups removes the control groups of the cluster's containers from every hierarchy, as
-// they outlive the processes. The directory of the cluster's containerd lists the containers.
+// removeCgroups removes the control groups of the cluster's containers, on all nodes, from every
+// hierarchy, as they outlive the processes. The directory of each containerd lists its containers.
 func removeCgroups(clusterDir string) error {
-	ids, err := containerIDs(clusterDir)
-	if err != nil || len(ids) == 0 {
+	workers, err := filepath.Glob(filepath.Join(clusterDir, workersFolder, "*"))
+	if err != nil {
 		return err
+	}
+	var ids []string
+	for _, dir := range append(workers, clusterDir) {
+		found, err := containerIDs(dir)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, found...)
+	}
+	if len(ids) == 0 {
+		return nil
 	}
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -36,7 +47,7 @@ func removeCgroups(clusterDir string) error {
 	return removeGroups(cgroupMounts(string(mountinfo)), ids)
 }
 
-// containerIDs lists the containers and sandboxes that were not removed: containerd keeps a
+// containerIDs lists the containers and sandboxes of a node that were not removed: containerd keeps a
 // directory for each.
 func containerIDs(clusterDir string) ([]string, error) {
 	var ids []string

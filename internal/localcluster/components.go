@@ -100,8 +100,8 @@ func (s spec) kubelet() component {
 		"--kubeconfig=" + s.home("kubeconfig"),
 		"--root-dir=" + s.home("kubelet"),
 		"--cert-dir=" + s.home("kubelet", "pki"),
-		"--hostname-override=" + nodeName,
-		"--node-ip=" + nodeAddress,
+		"--hostname-override=" + s.nodeName(),
+		"--node-ip=" + s.NodeAddress(),
 	}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/base64"
+	"maps"
 	"os"
 	"path/filepath"
 	"text/template"
@@ -37,10 +38,18 @@ func (s spec) writeConfig(c credentials) error {
 		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.ca),
 	}}
 	if !s.ControlPlaneOnly {
-		node := nodeConfig{spec: s, ContainerdSocket: containerdSocket, PauseImage: PauseImage}
-		files["containerd.toml"], files["kubelet.yaml"], files["network"] = node, node, node
-		files["pods.conflist"] = node
+		maps.Copy(files, s.nodeFiles())
 	}
+	return s.writeFiles(files)
+}
+
+// nodeFiles are the configuration files that every node has, with their data.
+func (s spec) nodeFiles() map[string]any {
+	node := nodeConfig{spec: s, ContainerdSocket: containerdSocket, PauseImage: PauseImage}
+	return map[string]any{"containerd.toml": node, "kubelet.yaml": node, "network": node, "pods.conflist": node}
+}
+
+func (s spec) writeFiles(files map[string]any) error {
 	for name, data := range files {
 		content, err := render(name, data)
 		if err != nil {

@@ -46,6 +46,13 @@
 // /var/lib/kubelet always remain, and so does the control group k8s.io, which other installations
 // of containerd share.
 //
+// # More nodes
+//
+// A program that runs inside the cluster can add nodes with [Join]. Each has its own containerd and
+// kubelet, and network, mount and PID namespaces below those of the cluster, so that [Worker.Kill]
+// ends a node with all its pods, as a power failure does. Its address is 10.240.0.<number>, and its
+// pods are in 10.244.<number-1>.0/24.
+//
 // # Control plane only
 //
 // Without root, etcd, kube-apiserver and kube-controller-manager run on free ports of the loopback

@@ -41,6 +41,7 @@ func poll(ctx context.Context, what string, check func(context.Context) error) e
 // apiClient sends requests to an API server as its administrator.
 type apiClient struct {
 	server string
+	node   string // the name of the node that it waits for
 	token  string
 	http   *http.Client
 }
@@ -61,7 +62,7 @@ func newAPIClient(s spec) (apiClient, error) {
 	}
 	token, _, _ := strings.Cut(string(tokens), ",")
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}
-	return apiClient{s.server(), token, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
+	return apiClient{s.server(), s.nodeName(), token, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
 }
 
 // get reads a path. Every status but 200 is an error.
@@ -99,7 +100,7 @@ func (c apiClient) serviceAccountReady(ctx context.Context) error {
 }
 
 func (c apiClient) nodeReady(ctx context.Context) error {
-	body, err := c.get(ctx, "/api/v1/nodes/"+nodeName)
+	body, err := c.get(ctx, "/api/v1/nodes/"+c.node)
 	if err != nil {
 		return err
 	}

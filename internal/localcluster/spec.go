@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	nodeName         = "node1"
-	nodeAddress      = "10.240.0.1"
-	serviceAddress   = "10.96.0.1" // of the Service kubernetes.default: the first of serviceRange
+	nodeAddress      = "10.240.0.1" // of the first node, which has the API server
+	serviceAddress   = "10.96.0.1"  // of the Service kubernetes.default: the first of serviceRange
 	serviceRange     = "10.96.0.0/16"
 	loopbackAddress  = "127.0.0.1"
 	containerdSocket = "/run/containerd.sock"
@@ -35,6 +34,7 @@ type spec struct {
 	ControlPlaneOnly  bool
 	Audited           bool // the API server keeps an audit log
 	Restart           bool // components that end are started again
+	Node              int  // the number of the node, from 1; only the first has a control plane
 
 	Port         int // of the API server
 	EtcdPort     int
@@ -52,6 +52,7 @@ func newSpec(o Options, runc string) spec {
 		KubernetesVersion: o.KubernetesVersion,
 		Audited:           o.AuditPolicy != "",
 		Restart:           o.Restart,
+		Node:              1,
 		Port:              443,
 		EtcdPort:          2379,
 		EtcdPeerPort:      2380,
@@ -72,6 +73,14 @@ func (s spec) address() string {
 	}
 	return nodeAddress
 }
+
+func (s spec) nodeName() string { return fmt.Sprintf("node%d", s.Node) }
+
+// NodeAddress is the address of the node on the bridge of the first one.
+func (s spec) NodeAddress() string { return fmt.Sprintf("10.240.0.%d", s.Node) }
+
+// PodRange is the range of addresses of the node's pods.
+func (s spec) PodRange() string { return fmt.Sprintf("10.244.%d.0/24", s.Node-1) }
 
 func (s spec) server() string { return fmt.Sprintf("https://%s:%d", s.address(), s.Port) }
 func (s spec) etcdURL() string {

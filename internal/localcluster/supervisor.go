@@ -114,6 +114,9 @@ func (v *supervisor) run(ctx context.Context) error {
 // startAll starts the components in the order of their dependencies. Slow components without
 // dependencies start first.
 func (v *supervisor) startAll(ctx context.Context) error {
+	if v.spec.Node > 1 {
+		return v.startWorker(ctx)
+	}
 	if !v.spec.ControlPlaneOnly {
 		if err := v.enterNode(ctx); err != nil {
 			return err
@@ -171,6 +174,27 @@ func (v *supervisor) startContainerd(ctx context.Context) error {
 
 func (v *supervisor) startNode(ctx context.Context, api apiClient) error {
 	if err := v.startComponents(v.spec.scheduler(), v.spec.kubelet()); err != nil {
+		return err
+	}
+	return v.await(ctx, "the node", api.nodeReady)
+}
+
+// startWorker starts a node without a control plane, once Join has connected its network.
+func (v *supervisor) startWorker(ctx context.Context) error {
+	if err := poll(ctx, "the network", connected); err != nil {
+		return err
+	}
+	if err := v.enterNode(ctx); err != nil {
+		return err
+	}
+	api, err := newAPIClient(v.spec)
+	if err != nil {
+		return err
+	}
+	if err := v.startContainerd(ctx); err != nil {
+		return err
+	}
+	if err := v.startComponents(v.spec.kubelet()); err != nil {
 		return err
 	}
 	return v.await(ctx, "the node", api.nodeReady)
