@@ -223,7 +223,7 @@ certmanager: bin/localcluster ## Test certificates with cert-manager's own contr
 		go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
 
 # Runs the end-to-end tests with the time limit $(1).
-play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
+play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
 	'go test -count=1 -timeout=$(1) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 .PHONY: e2e

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/conversion-operator/conversion-operator/internal/localcluster"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
@@ -32,6 +33,7 @@ var (
 
 // TestMain installs the operator once, as a user would.
 func TestMain(m *testing.M) {
+	localcluster.PlayRole()
 	if err := connect(); err != nil {
 		fmt.Fprintln(os.Stderr, "end-to-end tests need a cluster, see make e2e:", err)
 		os.Exit(1)

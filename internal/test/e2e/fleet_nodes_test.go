@@ -1,0 +1,323 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/localcluster"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
+)
+
+// The first node is in one zone, and two others are in another.
+const (
+	firstNode = "node1"
+	homeZone  = "home"
+	lostZone  = "lost"
+)
+
+// TestFleetNodes has three policies in a fleet on three nodes in two zones. Every node is drained;
+// the two nodes of one zone fail at once; at last, everything fails at once, and starts again
+// without a manager.
+func TestFleetNodes(t *testing.T) {
+	release.Only(t, "TestFleet", "TestAvailability")
+	if os.Getenv(scenarios.EndpointVariable) == "" {
+		t.Skip("nodes of other clusters cannot be switched off")
+	}
+	ctx := t.Context()
+	workers := joinNodes(ctx, t)
+	const name = "nodes"
+	fleetExists(ctx, t, name)
+	var crontabs []scenarios.CronTab
+	for _, group := range []string{"first", "second", "third"} {
+		crontab := inGroup(t, group+".nodes.example.com")
+		applySample(ctx, t, crontab, crontab.CRDBoth)
+		inFleet(ctx, t, crontab, name)
+		waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+		expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), loadClients, crontab.Object))
+		crontabs = append(crontabs, crontab)
+	}
+	_ = t.Run("every node is drained", func(t *testing.T) { drainAll(t, name, crontabs) }) &&
+		t.Run("a zone is lost", func(t *testing.T) { loseZone(t, name, crontabs, workers) }) &&
+		t.Run("the cluster starts without a manager", func(t *testing.T) { startCold(t, name, crontabs, workers) })
+}
+
+// joinNodes adds two nodes to the cluster until the test ends.
+func joinNodes(ctx context.Context, t *testing.T) (workers []*localcluster.Worker) {
+	t.Helper()
+	run(ctx, t, "kubectl", "label", "node", firstNode, corev1.LabelTopologyZone+"="+homeZone)
+	t.Cleanup(func() {
+		run(context.WithoutCancel(ctx), t, "kubectl", "label", "node", firstNode, corev1.LabelTopologyZone+"-")
+	})
+	for number := 2; number <= 3; number++ {
+		worker, err := localcluster.Join(ctx, number, t.Output())
+		expect.NoError(t, err)
+		t.Cleanup(func() { removeNode(context.WithoutCancel(ctx), t, worker) })
+		run(ctx, t, "kubectl", "label", "node", worker.Name(), corev1.LabelTopologyZone+"="+lostZone)
+		workers = append(workers, worker)
+	}
+	return workers
+}
+
+// removeNode takes a node out of the cluster, after its pods have moved.
+func removeNode(ctx context.Context, t *testing.T, worker *localcluster.Worker) {
+	t.Helper()
+	drainNode(ctx, t, worker.Name())
+	expect.NoError(t, worker.Kill(ctx))
+	run(ctx, t, "kubectl", "delete", "node", worker.Name())
+}
+
+func drainNode(ctx context.Context, t *testing.T, node string) {
+	t.Helper()
+	run(ctx, t, "kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=3m")
+}
+
+// drainAll drains the nodes in turn while clients read and write. No request fails, and two of three
+// pods are ready at any time.
+func drainAll(t *testing.T, name string, crontabs []scenarios.CronTab) {
+	ctx := t.Context()
+	var loads []*load
+	for _, crontab := range crontabs {
+		loads = append(loads, startLoad(ctx, crontab))
+	}
+	all, fewest := allConvert(ctx, t, crontabs[0]), watchFleet(ctx, t, name)
+	nodes := &corev1.NodeList{}
+	expect.NoError(t, cluster.List(ctx, nodes))
+	for _, node := range nodes.Items {
+		drainNode(ctx, t, node.Name)
+		if left := onNode(fleetPods(ctx, t, name), node.Name); len(left) > 0 {
+			t.Errorf("%s was drained, and has the pod %s", node.Name, left[0].Name)
+		}
+		waitFleet(ctx, t, name, 3)
+		run(ctx, t, "kubectl", "uncordon", node.Name)
+	}
+	for _, load := range loads {
+		load.check(t)
+	}
+	all()
+	if ready := fewest(); ready < 2 {
+		t.Errorf("only %d pods of the fleet were ready at a time", ready)
+	}
+}
+
+func onNode(all []corev1.Pod, nodes ...string) (found []corev1.Pod) {
+	for _, pod := range all {
+		for _, node := range nodes {
+			if pod.Spec.NodeName == node {
+				found = append(found, pod)
+			}
+		}
+	}
+	return found
+}
+
+// watchFleet returns a function that ends the watch, and returns the smallest number of pods of the
+// fleet that were ready at the same time and not ending.
+func watchFleet(ctx context.Context, t *testing.T, name string) (fewest func() int) {
+	t.Helper()
+	list, labels := &corev1.PodList{}, client.MatchingLabels{names.InstanceLabel: names.Fleet(name)}
+	expect.NoError(t, cluster.List(ctx, list, client.InNamespace(system), labels))
+	events, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(system), labels,
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	expect.NoError(t, err)
+	serving := map[types.UID]bool{}
+	see := func(pod *corev1.Pod) {
+		delete(serving, pod.UID)
+		if ready(pod) && pod.DeletionTimestamp.IsZero() {
+			serving[pod.UID] = true
+		}
+	}
+	for i := range list.Items {
+		see(&list.Items[i])
+	}
+	least, ended := len(serving), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range events.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				see(pod)
+				least = min(least, len(serving))
+			}
+		}
+	}()
+	return func() int {
+		events.Stop()
+		<-ended
+		return least
+	}
+}
+
+// idleConnections is how long API servers keep an unused connection to a pod: SetTransportDefaults
+// of k8s.io/apimachinery/pkg/util/net.
+const idleConnections = 90 * time.Second
+
+// loseZone kills all nodes of a zone while clients read. Until the Service has lost its endpoints
+// there, some reads fail and others do not, and none is wrong. The other zone replaces the pods. When
+// API servers have closed their connections to the lost pods, no read fails.
+func loseZone(t *testing.T, name string, crontabs []scenarios.CronTab, workers []*localcluster.Worker) {
+	ctx := t.Context()
+	var nodes []string
+	for _, worker := range workers {
+		nodes = append(nodes, worker.Name())
+	}
+	before := fleetPods(ctx, t, name)
+	if lost := len(onNode(before, nodes...)); lost == 0 || lost == len(before) {
+		t.Fatalf("%d of %d pods are in zone %s, want some in each zone", lost, len(before), lostZone)
+	}
+	readers, began := startOutage(ctx, crontabs), time.Now()
+	for _, worker := range workers {
+		expect.NoError(t, worker.Kill(ctx))
+	}
+	expect.Eventually(t, "the Service has no pod of the lost zone", func() (bool, string) {
+		left := endpointsOn(ctx, t, name, nodes)
+		return left == 0, fmt.Sprintf("%d endpoints", left)
+	})
+	removed := time.Now()
+	waitServing(ctx, t, name, firstNode)
+	t.Logf("the Service had the lost pods for %s, and they were replaced after %s", removed.Sub(began).Round(time.Second), time.Since(began).Round(time.Second))
+	checkMoved(ctx, t, name)
+	expect.Eventually(t, "the fleet reports that it is on one node", func() (bool, string) {
+		status := getFleet(ctx, t, name).Status
+		return apimeta.FindStatusCondition(status.Conditions, v1alpha1.NotRedundantCondition) != nil && status.ReadyReplicas == 3, fmt.Sprintf("%+v", status)
+	})
+	<-time.After(time.Until(began.Add(idleConnections)))
+	readers.check(t, removed)
+	for _, crontab := range crontabs {
+		if failures := readsUntilRight(ctx, t, crontab, 50); failures > 0 {
+			t.Errorf("%d reads of %s failed when the zone was out of use", failures, crontab.CRD())
+		}
+	}
+
+	for _, worker := range workers {
+		expect.NoError(t, worker.Start(ctx))
+	}
+	waitFleet(ctx, t, name, 3)
+	for _, crontab := range crontabs {
+		waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	}
+}
+
+// waitServing waits until three pods of a fleet are ready on a node. Those on lost nodes cannot end.
+func waitServing(ctx context.Context, t *testing.T, name, node string) {
+	t.Helper()
+	expect.Eventually(t, "three pods are ready on "+node, func() (bool, string) {
+		serving := 0
+		for _, pod := range onNode(fleetPods(ctx, t, name), node) {
+			if ready(&pod) && pod.DeletionTimestamp.IsZero() {
+				serving++
+			}
+		}
+		return serving == 3, fmt.Sprintf("%d", serving)
+	})
+}
+
+// checkMoved checks that pods on lost nodes were deleted sooner than those of other workloads, which
+// tolerate lost nodes for 300 seconds.
+func checkMoved(ctx context.Context, t *testing.T, name string) {
+	t.Helper()
+	for _, pod := range fleetPods(ctx, t, name) {
+		for _, toleration := range pod.Spec.Tolerations {
+			if toleration.Key == corev1.TaintNodeUnreachable && (toleration.TolerationSeconds == nil || *toleration.TolerationSeconds != 30) {
+				t.Errorf("pod %s stays on a lost node for %v", pod.Name, toleration.TolerationSeconds)
+			}
+		}
+		if pod.Spec.NodeName != firstNode && pod.DeletionTimestamp.IsZero() {
+			t.Errorf("pod %s is still to run on %s, which is lost", pod.Name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// endpointsOn counts the ready endpoints of a fleet on nodes.
+func endpointsOn(ctx context.Context, t *testing.T, name string, nodes []string) (count int) {
+	t.Helper()
+	slices := &discoveryv1.EndpointSliceList{}
+	expect.NoError(t, cluster.List(ctx, slices, client.InNamespace(system), client.MatchingLabels{discoveryv1.LabelServiceName: names.Fleet(name)}))
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			for _, node := range nodes {
+				if endpoint.NodeName != nil && *endpoint.NodeName == node && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
+					count++
+				}
+			}
+		}
+	}
+	return count
+}
+
+// startCold ends every process of the cluster at once, while there is no manager. Pods of the fleet
+// start again, and so do pods that replace them. They convert without a manager.
+func startCold(t *testing.T, name string, crontabs []scenarios.CronTab, workers []*localcluster.Worker) {
+	ctx := t.Context()
+	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=0")
+	waitUntilNoManager(ctx, t)
+	containers := fleetContainers(ctx, t, name)
+	expect.NoError(t, localcluster.Crash())
+	expect.Eventually(t, "the API server answers", func() (bool, string) {
+		_, err := teller.Run(ctx, "kubectl", "get", "--raw=/readyz")
+		return err == nil, fmt.Sprint(err)
+	})
+	for _, worker := range workers {
+		expect.NoError(t, worker.Kill(ctx)) // it is off already
+		expect.NoError(t, worker.Start(ctx))
+	}
+	expect.Eventually(t, "all containers of the fleet have started again", func() (bool, string) {
+		now := fleetContainers(ctx, t, name)
+		for id := range now {
+			if containers[id] {
+				return false, id
+			}
+		}
+		return len(now) == 3, fmt.Sprint(now)
+	})
+	for _, crontab := range crontabs {
+		failures := readsUntilRight(ctx, t, crontab, 50)
+		t.Logf("%d reads of %s failed before 50 in a row did not", failures, crontab.CRD())
+	}
+
+	kill(ctx, t, fleetPods(ctx, t, name))
+	expect.Eventually(t, "other pods have replaced them", func() (bool, string) {
+		now := fleetContainers(ctx, t, name)
+		return len(now) == 3, fmt.Sprint(now)
+	})
+	for _, crontab := range crontabs {
+		readsUntilRight(ctx, t, crontab, 50)
+	}
+	if managers := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"}); len(managers) > 0 {
+		t.Fatalf("%s ran", managers[0].Name)
+	}
+	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=2")
+	waitFleet(ctx, t, name, 3)
+	for _, crontab := range crontabs {
+		waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	}
+}
+
+// fleetContainers has the IDs of the containers of the ready pods of a fleet.
+func fleetContainers(ctx context.Context, t *testing.T, name string) map[string]bool {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, pod := range fleetPods(ctx, t, name) {
+		if ready(&pod) && pod.DeletionTimestamp.IsZero() {
+			ids[pod.Status.ContainerStatuses[0].ContainerID] = true
+		}
+	}
+	return ids
+}
