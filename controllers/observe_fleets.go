@@ -48,6 +48,7 @@ func (r *ConversionPolicyReconciler) observeFleet(ctx context.Context, state *ob
 	}
 	of.Found = err == nil
 	of.Exists = of.Found && object.DeletionTimestamp.IsZero() && controllerutil.ContainsFinalizer(object, names.Finalizer)
+	of.Spec = object.Spec
 	_, serving, _ := names.FleetSecrets(name)
 	if of.Certificate, err = r.secret(ctx, r.Client, serving); err != nil {
 		return err

@@ -38,11 +38,13 @@ const (
 	NotRedundantCondition = "NotRedundant"
 	// OversizedObjectsCondition is True while objects are known that hold more for one version than their annotations have room for at another. It exists only then.
 	OversizedObjectsCondition = "OversizedObjects"
+	// BootstrapDependencyCondition is True while converter pods may need objects of the kind that they convert, before they can start or answer. It exists only then.
+	BootstrapDependencyCondition = "BootstrapDependency"
 )
 
 // Abnormal are the condition types that exist only while there is a problem, regardless
 // of the gates. Ready does not depend on them.
-var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition, NotRedundantCondition}
+var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition, NotRedundantCondition, BootstrapDependencyCondition}
 
 // Gates are the condition types of the gates, in order.
 var Gates = []string{
@@ -193,6 +195,8 @@ const (
 	ReasonForeignWebhook = "ForeignWebhook"
 	// ReasonForeignInjector: an annotation makes an injector write caBundle.
 	ReasonForeignInjector = "ForeignInjector"
+	// ReasonBootstrapDeadlock: the converter would need objects of the kind that it is to convert, and could never answer again after an outage.
+	ReasonBootstrapDeadlock = "BootstrapDeadlock"
 	// ReasonConversionDrifted: another client changed spec.conversion of a CustomResourceDefinition that converted through the converter pods.
 	ReasonConversionDrifted = "ConversionDrifted"
 	// ReasonConversionContested: another client keeps changing spec.conversion; the operator has stopped writing it back.
@@ -305,8 +309,24 @@ const (
 	ReasonReadTruncated = "ReadTruncated"
 )
 
+// Reasons of BootstrapDependency: what the objects of the kind are needed for.
+const (
+	// ReasonNodeProvisioning: nodes are provisioned or configured by them.
+	ReasonNodeProvisioning = "NodeProvisioning"
+	// ReasonPodNetwork: pods are connected to the network by them.
+	ReasonPodNetwork = "PodNetwork"
+	// ReasonPodAdmission: pods are admitted by them.
+	ReasonPodAdmission = "PodAdmission"
+	// ReasonCertificateIssuance: certificates of the converter may be issued by them.
+	ReasonCertificateIssuance = "CertificateIssuance"
+	// ReasonOperatorConfiguration: the operator works by them.
+	ReasonOperatorConfiguration = "OperatorConfiguration"
+)
+
 // Reasons of events about the end of a condition.
 const (
+	// ReasonBootstrapDependencyResolved: BootstrapDependency is gone.
+	ReasonBootstrapDependencyResolved = "BootstrapDependencyResolved"
 	// ReasonOversizedResolved: OversizedObjects is gone.
 	ReasonOversizedResolved = "OversizedObjectsResolved"
 	// ReasonConversionsRecovered: ConversionsFailing is gone.

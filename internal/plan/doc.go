@@ -32,6 +32,7 @@
 //
 //	RulesValid            converter/kind.go             the policy can be followed
 //	(ownership)           activation/ownership.go       no other client owns spec.conversion
+//	(deadlock)            activation/bootstrap.go       the converter needs no objects that it is to convert
 //	(fleet)               converter/shared.go           the fleet that the policy wants exists, and has room
 //	CertificatesReady     certificates/certificates.go  API servers will accept the serving certificate
 //	WebhookAvailable      converter/kind.go             endpoints of the converter are ready

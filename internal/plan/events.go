@@ -26,6 +26,7 @@ var recoveries = []struct{ condition, reason, note string }{
 	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "conversions recovered: no conversion failed recently"},
 	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "samples recovered: live objects come back unchanged, or sampling ended"},
 	{v1alpha1.OversizedObjectsCondition, v1alpha1.ReasonOversizedResolved, "oversized objects resolved: every known object fits at every version"},
+	{v1alpha1.BootstrapDependencyCondition, v1alpha1.ReasonBootstrapDependencyResolved, "bootstrap dependency resolved: converter pods no longer depend on objects that they convert"},
 }
 
 func endings(before, after []metav1.Condition) []gate.Event {

@@ -33,7 +33,7 @@ type Plan struct {
 // gates that a policy passes, in this order. Each reports the condition of the step that
 // it guards.
 //
-// Ownership comes before the operator creates anything. Drift comes after the pods, because
+// Ownership and deadlocks come before the operator creates anything. Drift comes after the pods, because
 // a repair needs one. A retirement is rolled back before the storage version changes,
 // because the change may need the version.
 var gates = []struct {
@@ -42,6 +42,7 @@ var gates = []struct {
 }{
 	{v1alpha1.RulesValidCondition, func(p *planner) gate.Decision { return p.converter.Valid(p.retirement.Removed()) }},
 	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.NotOwnedByAnother() }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Decision { return p.activation.NoDeadlock() }},
 	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Decision { return p.converter.FleetExists() }},
 	{v1alpha1.CertificatesReadyCondition, func(p *planner) gate.Decision { return p.certificates.Ready() }},
 	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Decision { return p.converter.Available() }},

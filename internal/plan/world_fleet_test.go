@@ -30,6 +30,7 @@ import (
 // fleet is a ConverterFleet. Its pods and the rulesets of the policy in its shards are in the
 // observed cluster.
 type fleet struct {
+	spec        v1alpha1.ConverterFleetSpec
 	deleted     bool
 	authority   pki.KeyPair
 	certificate *corev1.Secret
@@ -212,7 +213,7 @@ func (w *world) observeFleet(name string) observed.Fleet {
 	if there == nil {
 		return observed.Fleet{Name: name}
 	}
-	of := observed.Fleet{Name: name, Found: true, Exists: !there.deleted, Replicas: 3, Certificate: there.certificate, Evictable: 1}
+	of := observed.Fleet{Name: name, Found: true, Exists: !there.deleted, Spec: there.spec, Replicas: 3, Certificate: there.certificate, Evictable: 1}
 	for _, pod := range w.observed.Pods {
 		if pod.Fleet == name && pod.Ready {
 			of.Endpoints++

@@ -248,7 +248,7 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 	if blocked := apimeta.FindStatusCondition(is.Conditions, v1alpha1.DeletionBlockedCondition); blocked != nil {
 		line += "\nDeletionBlocked " + blocked.Reason + ": " + blocked.Message
 	}
-	for _, abnormal := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition} {
+	for _, abnormal := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition, v1alpha1.BootstrapDependencyCondition} {
 		if is := apimeta.FindStatusCondition(is.Conditions, abnormal); is != nil {
 			line += "\n" + is.Type + " " + is.Reason + ": " + is.Message
 		}

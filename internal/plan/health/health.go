@@ -38,13 +38,14 @@ func Gather(converts *converter.Converter, activates *activation.Activation) *He
 		Status: Status{OversizedObjects: converts.Policy.Status.OversizedObjects.DeepCopy(), Conditions: map[string]gate.Outcome{}}}
 }
 
-// Report reports failed conversions, oversized objects, pods on one node and failed samples, and
-// has samples taken again when that is due. Verified tells that the active converter is verified and
-// nothing is being changed.
+// Report reports failed conversions, oversized objects, pods on one node, pods that may need what they
+// convert, and failed samples, and has samples taken again when that is due. Verified tells that the
+// active converter is verified and nothing is being changed.
 func (h *Health) Report(verified bool) gate.Work {
 	h.reportFailures()
 	h.reportOversized()
 	h.reportRedundancy()
+	h.reportBootstrap()
 	h.resample(verified)
 	return h.work.Take()
 }

@@ -305,6 +305,8 @@ type Fleet struct {
 	// Found tells that there is such a ConverterFleet, and Exists that it is not being deleted, and
 	// stays while policies use it.
 	Found, Exists bool
+	// Spec of the fleet; the zero value if there is none.
+	Spec v1alpha1.ConverterFleetSpec
 	// Replicas is the wanted number of its pods.
 	Replicas int32
 	// Certificate is the Secret that its pods mount; nil if there is none.

@@ -236,6 +236,29 @@ func (c Cluster) ServerNameAt(fleet string) string {
 	return names.ServerName(c.Policy.Name, c.Settings.Namespace)
 }
 
+// CertificatesAt is the source of the certificates of a fleet, or of the policy alone if fleet is empty.
+func (c Cluster) CertificatesAt(fleet string) v1alpha1.Certificates {
+	if fleet != "" {
+		return ptr.Deref(c.FleetNamed(fleet).Spec.Certificates, v1alpha1.Certificates{})
+	}
+	return c.Policy.Spec.Certificates
+}
+
+// IssuesItself reports that cert-manager needs objects of this kind to issue the certificates of a
+// fleet, or of the policy alone if fleet is empty.
+func (c Cluster) IssuesItself(fleet string) bool {
+	requested := c.CertificatesAt(fleet).CertManager
+	return requested != nil && (c.CRD.Spec.Group == crds.CertManagerGroup || c.CRD.Spec.Group == requested.IssuerRef.Group)
+}
+
+// WorkloadAt configures the pods of a fleet, or of the policy alone if fleet is empty.
+func (c Cluster) WorkloadAt(fleet string) v1alpha1.Workload {
+	if fleet != "" {
+		return ptr.Deref(c.FleetNamed(fleet).Spec.Workload, v1alpha1.Workload{})
+	}
+	return ptr.Deref(c.Policy.Spec.Workload, v1alpha1.Workload{})
+}
+
 // CertificateSecret names the Secret of a policy's serving certificate.
 func CertificateSecret(policy *v1alpha1.ConversionPolicy) string {
 	if ExternalServerName(policy.Spec.Converter) != "" {
