@@ -37,7 +37,7 @@ func (p *planner) reportHealth() {
 	proven := apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionVerifiedCondition) &&
 		apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionConfiguredCondition)
 	p.Add(p.health.Report(proven && !p.writesCRD() && p.migration.UnderWay() == nil))
-	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.OversizedObjectsCondition, v1alpha1.SamplesFailingCondition, v1alpha1.BootstrapDependencyCondition} {
+	for _, condition := range v1alpha1.Abnormal {
 		switch outcome, decided := p.health.Status.Conditions[condition]; {
 		case decided && outcome.Reason != "":
 			p.report(condition, outcome)

@@ -143,12 +143,12 @@ func Asked(tb testing.TB, top, prefix string) []string {
 	return all
 }
 
-// pairs omits the variables of the dashboard.
+// pairs omits the variables of the dashboard, and the empty value, with which a label may be absent.
 func pairs(matchers string) []string {
 	var all []string
 	for _, found := range matcher.FindAllStringSubmatch(matchers, -1) {
 		for value := range strings.SplitSeq(found[2], "|") {
-			if !strings.HasPrefix(value, "$") {
+			if value != "" && !strings.HasPrefix(value, "$") {
 				all = append(all, found[1]+`="`+value+`"`)
 			}
 		}
