@@ -50,7 +50,7 @@ func TestCallsThatWaitHoldNoBuffers(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		x := begin(t, handler)
 		x.in, x.out = make([]byte, 0, keptBytes), make([]byte, 0, keptBytes)
-		go func() { x.reserve(ctx, limiter, &x.kind.held.first, 1) }()
+		go func() { _ = x.reserve(ctx, limiter, &x.kind.held.first, 1) }()
 		synctest.Wait()
 		wantEqual(t, "bytes of a call that waits", 0, cap(x.in)+cap(x.out))
 		leave()
