@@ -108,10 +108,15 @@ var (
 // write sends the complete answer with its length, so that the connection is kept alive and the
 // answer is not chunked.
 func write(w http.ResponseWriter, code int, contentType []string, body []byte) {
+	// An error means that the client has disconnected.
+	_, _ = w.Write(beginWrite(w, code, contentType, body))
+}
+
+// beginWrite writes the headers of an answer, and returns its body.
+func beginWrite(w http.ResponseWriter, code int, contentType []string, body []byte) []byte {
 	header := w.Header()
 	header["Content-Type"] = contentType
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(code)
-	// An error means that the client has disconnected.
-	_, _ = w.Write(body)
+	return body
 }

@@ -39,7 +39,7 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 	for {
 		// One more byte than allowed shows whether the body is longer.
 		x.in = withRoom(x.in, int(room)+1)
-		n, err := r.Body.Read(x.in[len(x.in) : room+1])
+		n, err := x.readSlice(r, x.in[len(x.in):room+1])
 		x.in = x.in[:len(x.in)+n]
 		switch {
 		case errors.Is(err, io.EOF):
@@ -55,6 +55,14 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 			room = limit
 		}
 	}
+}
+
+// readSlice reads a part of a body. A large body of one of several kinds is read in slices.
+func (x *exchange) readSlice(r *http.Request, into []byte) (int, error) {
+	if !x.shared() || len(x.in) < firstBytes {
+		return r.Body.Read(into)
+	}
+	return x.copySlice(r.Context(), func() (int, error) { return r.Body.Read(into[:min(len(into), sliceBytes)]) })
 }
 
 func checkHeaders(header http.Header) *refusal {

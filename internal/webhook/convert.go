@@ -129,7 +129,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 		refused = x.respond(r.Context())
 	}
 	if refused == nil {
-		write(w, http.StatusOK, jsonContent, x.out)
+		x.write(r.Context(), w)
 	} else {
 		x.failure = refused.failure
 		refuse(w, refused)

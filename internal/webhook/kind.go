@@ -6,6 +6,7 @@ package webhook
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -33,9 +34,12 @@ func (x *exchange) log() logr.Logger {
 	return x.handler.options.Log.WithValues("policy", x.kind.crd, "kind", x.kind.name)
 }
 
-// beginWork waits for a processor. A pod with one kind needs no turns.
+// shared reports whether the pod converts several kinds. A pod with one kind needs no turns.
+func (x *exchange) shared() bool { return len(x.served.kinds) > 1 }
+
+// beginWork waits for a processor.
 func (x *exchange) beginWork(ctx context.Context) *refusal {
-	if len(x.served.kinds) < 2 {
+	if !x.shared() {
 		return nil
 	}
 	if _, err := x.handler.limiters.processors.acquire(ctx, &x.kind.held.processors, 1); err != nil {
@@ -55,9 +59,54 @@ func (x *exchange) endWork() {
 // yield lets other kinds that wait for a processor go first. It returns false if the caller gave up
 // meanwhile.
 func (x *exchange) yield() bool {
-	if !x.working || !x.handler.limiters.processors.wantedByOthers(&x.kind.held.processors) {
+	if !x.working {
+		return true
+	}
+	runtime.Gosched()
+	if !x.handler.limiters.processors.wantedByOthers(&x.kind.held.processors) {
 		return true
 	}
 	x.endWork()
 	return x.beginWork(x.ctx) == nil
+}
+
+const (
+	// sliceBytes is how much of a large body or answer is copied at a time: some ten microseconds.
+	sliceBytes = 32 << 10
+	// copyTime is how long copying a slice may take before it counts as waiting for the client.
+	copyTime = 200 * time.Microsecond
+)
+
+// copySlice runs an operation on the connection that copies a slice of a large body or answer. The
+// copy and its encryption are work of the kind, as a conversion is. Without a processor of the kind
+// for them, parallel large calls of one kind would occupy all processors, and the scheduler of Go
+// looks at the connections of others only every 10 ms while none is idle. An operation that waits for
+// the client gives its processor back.
+func (x *exchange) copySlice(ctx context.Context, operation func() (int, error)) (int, error) {
+	defer runtime.Gosched()
+	processors, held := x.handler.limiters.processors, &x.kind.held.processors
+	if _, err := processors.acquire(ctx, held, 1); err != nil {
+		return 0, errAbandoned
+	}
+	release := func() { processors.release(held, 1) }
+	waits := time.AfterFunc(copyTime, release)
+	defer func() {
+		if waits.Stop() {
+			release()
+		}
+	}()
+	return operation()
+}
+
+// write sends the answer. A large one is sent in slices.
+func (x *exchange) write(ctx context.Context, w http.ResponseWriter) {
+	rest := beginWrite(w, http.StatusOK, jsonContent, x.out)
+	for x.shared() && len(rest) > firstBytes {
+		n, err := x.copySlice(ctx, func() (int, error) { return w.Write(rest[:sliceBytes]) })
+		if err != nil {
+			return // the client has disconnected
+		}
+		rest = rest[n:]
+	}
+	_, _ = w.Write(rest)
 }

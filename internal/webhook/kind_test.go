@@ -7,12 +7,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -181,6 +186,121 @@ func TestLongReviewYields(t *testing.T) {
 		converts("other.org")
 		calls.Wait()
 	})
+}
+
+// slicedCall is a call that calls a function at each operation that copies a slice.
+type slicedCall struct {
+	body io.Reader
+	discarded
+	read int
+	copy func()
+}
+
+func (c *slicedCall) Read(into []byte) (int, error) {
+	if c.read >= firstBytes {
+		c.copy()
+	}
+	n, err := c.body.Read(into)
+	c.read += n
+	return n, err
+}
+
+func (c *slicedCall) Write(text []byte) (int, error) {
+	if len(text) == sliceBytes {
+		c.copy()
+	}
+	return len(text), nil
+}
+
+// postSliced posts a review of the group example.org, and returns the status.
+func postSliced(handler http.Handler, body string, copies func()) int {
+	c := slicedCall{body: strings.NewReader(body), discarded: discarded{header: http.Header{}}, copy: copies}
+	request := httptest.NewRequest(http.MethodPost, ConvertPath+"/example.org", &c)
+	request.Header.Set("Content-Type", "application/json")
+	request.ContentLength = int64(len(body))
+	handler.ServeHTTP(&c, request)
+	return c.code
+}
+
+// twoKinds returns a handler that converts two kinds.
+func twoKinds() *Handler {
+	nothing := converting(func(string) {})
+	return NewHandler([]Ruleset{kindOf("example.org", nothing), kindOf("example.net", nothing)}, HandlerOptions{Log: logr.Discard()})
+}
+
+// TestCopiesOfAFlood: large bodies and answers of one kind are copied by its part of the processors.
+func TestCopiesOfAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler, large := twoKinds(), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
+		var copying, most, copies int
+		var mu sync.Mutex
+		count := func(change int) {
+			mu.Lock()
+			defer mu.Unlock()
+			copying += change
+			most = max(most, copying)
+			copies++
+		}
+		var flood sync.WaitGroup
+		for range 8 {
+			flood.Go(func() {
+				wantEqual(t, "status", http.StatusOK, postSliced(handler, large, func() {
+					count(1)
+					time.Sleep(copyTime / 2) //nolint:forbidigo // the clock of synctest
+					count(-1)
+				}))
+			})
+		}
+		flood.Wait()
+		if want := 8 * 2 * 2 * (3*firstBytes/sliceBytes - 1); copies < want {
+			t.Errorf("%d slices are copied, want %d", copies/2, want/2)
+		}
+		wantEqual(t, "copies at the same time", handler.limiters.processors.perKind, int64(most))
+		wantEqual(t, "processors in use in the end", 0, handler.limiters.processors.used)
+	})
+}
+
+// TestSlowClientsHoldNoProcessor: clients that do not send their bodies, or do not read their answers, hold no
+// processor.
+func TestSlowClientsHoldNoProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler, large := twoKinds(), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
+		proceed := make(chan struct{})
+		var slow sync.WaitGroup
+		for range 8 {
+			slow.Go(func() { postSliced(handler, large, func() { <-proceed }) })
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
+		used, _ := handler.limiters.processors.held(&handler.served.Load().kinds[jobs].held.processors)
+		wantEqual(t, "processors of slow clients", 0, used)
+		wantEqual(t, "status of another call", http.StatusOK, postTo(handler, ConvertPath+"/example.org", large).Code)
+		close(proceed)
+		slow.Wait()
+		wantEqual(t, "processors in use in the end", 0, handler.limiters.processors.used)
+	})
+}
+
+// TestLongCallLetsOthersRun: other goroutines get the processor of a large call after each slice and
+// each object, also if there is only one.
+func TestLongCallLetsOthersRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var turns atomic.Int64
+	var ended atomic.Bool
+	var others sync.WaitGroup
+	others.Go(func() {
+		for !ended.Load() {
+			turns.Add(1)
+			runtime.Gosched()
+		}
+	})
+	names := slices.Repeat([]string{strings.Repeat("a", firstBytes/10)}, 100)
+	large := reviewOf("example.org", names...)
+	wantEqual(t, "status", http.StatusOK, postTo(twoKinds(), ConvertPath+"/example.org", large).Code)
+	got, want := int(turns.Load()), len(names)+2*((len(large)-firstBytes)/sliceBytes-1)
+	if ended.Store(true); got < want {
+		t.Errorf("others ran %d times, want %d", got, want)
+	}
+	others.Wait()
 }
 
 // TestPanicOfOneKind: a panic is counted for its kind, while a conversion of another continues.
