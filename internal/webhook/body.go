@@ -33,7 +33,7 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 		limit = r.ContentLength
 	}
 	room := min(limit, firstBytes)
-	if refused := x.reserve(r.Context(), x.handler.limiters.first, &x.kind.held.first, room); refused != nil {
+	if refused := x.reserve(r.Context(), x.handler.limiters.first, &x.kind.held.first, memoryPerByte*room); refused != nil {
 		return refused
 	}
 	for {
@@ -49,7 +49,7 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 		case int64(len(x.in)) > limit:
 			return tooLarge(limit)
 		case int64(len(x.in)) > room:
-			if refused := x.reserve(r.Context(), x.handler.limiters.second, &x.kind.held.second, limit-room); refused != nil {
+			if refused := x.reserveRest(r.Context(), memoryPerByte*(limit-room)); refused != nil {
 				return refused
 			}
 			room = limit
@@ -81,10 +81,20 @@ func checkHeaders(header http.Header) *refusal {
 	return nil
 }
 
-// reserve waits at a limiter until there is memory for that many bytes of the body, and for as many
-// of the answer.
-func (x *exchange) reserve(ctx context.Context, l *limiter, kind *share, bytes int64) *refusal {
-	call, held := l.enter(kind, memoryPerByte*bytes)
+// reserveRest waits for memory for the rest of a large body.
+func (x *exchange) reserveRest(ctx context.Context, bytes int64) *refusal {
+	limiters, held := x.handler.limiters, &x.kind.held
+	if limiters.second.exceedsPart(bytes) {
+		if refused := x.reserve(ctx, limiters.oversized, &held.oversized, 1); refused != nil {
+			return refused
+		}
+	}
+	return x.reserve(ctx, limiters.second, &held.second, bytes)
+}
+
+// reserve waits at a limiter until the call is admitted.
+func (x *exchange) reserve(ctx context.Context, l *limiter, kind *share, amount int64) *refusal {
+	held, call := l.enter(kind, amount)
 	if call == nil {
 		x.reservations = append(x.reservations, reservation{l, kind, held})
 		return nil
@@ -96,7 +106,7 @@ func (x *exchange) reserve(ctx context.Context, l *limiter, kind *share, bytes i
 		returnBuffer(x.in)
 		x.in = nil
 	}
-	err := l.wait(ctx, kind, call)
+	held, err := l.wait(ctx, kind, call)
 	switch {
 	case err == nil:
 		x.reservations = append(x.reservations, reservation{l, kind, held})

@@ -69,11 +69,11 @@ type exchange struct {
 	cause   error
 }
 
-// reservation is memory that a limiter has granted.
+// reservation is what a limiter of memory has granted.
 type reservation struct {
 	limiter *limiter
 	kind    *share
-	bytes   int64
+	amount  int64
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -106,7 +106,7 @@ func (x *exchange) release() {
 		x.in, x.out = kept(x.in), kept(x.out)
 	}
 	for _, r := range x.reservations {
-		r.limiter.release(r.kind, r.bytes)
+		r.limiter.release(r.kind, r.amount)
 	}
 	x.kind.inFlight.Add(-1)
 	if reuse {

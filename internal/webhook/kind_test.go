@@ -346,6 +346,46 @@ func TestMemoryOfOneKind(t *testing.T) {
 	wantEqual(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
 }
 
+// TestOversizedReviews: reviews that need more memory than their kind may hold are read one at a time,
+// and do not make other large reviews wait, whatever their size and the limit.
+func TestOversizedReviews(t *testing.T) {
+	for _, limit := range []int64{2, 4 * memoryPerByte * firstBytes, 16 * memoryPerByte * firstBytes} {
+		synctest.Test(t, func(t *testing.T) {
+			handler := NewHandler([]Ruleset{kindOf("example.org", converting(func(string) {})), kindOf("example.net", converting(func(string) {}))},
+				HandlerOptions{MaxBytesInFlight: limit, Log: logr.Discard()})
+			oversized, stalled := reviewOf("example.org", strings.Repeat("a", 100*firstBytes)), make(chan struct{})
+			var calls sync.WaitGroup
+			call := func(body string) {
+				calls.Go(func() { wantEqual(t, "status", http.StatusOK, postSliced(handler, body, func() { <-stalled })) })
+				synctest.Wait()
+			}
+			call(oversized)
+			kinds := handler.served.Load().kinds
+			for name, l := range map[string]*limiter{"first": handler.limiters.first, "second": handler.limiters.second} {
+				if free := l.limit - l.used; free < l.limit/2 {
+					t.Errorf("limit %d: %d of %d bytes of the limiter %s are free", limit, free, l.limit, name)
+				}
+			}
+			if limit > 2 {
+				large := reviewOf("example.net", strings.Repeat("a", firstBytes))
+				wantEqual(t, "status of a large review of another kind", http.StatusOK, postTo(handler, ConvertPath+"/example.net", large).Code)
+			}
+			other := http.StatusContinue
+			calls.Go(func() {
+				other = postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", strings.Repeat("a", 100*firstBytes))).Code
+			})
+			synctest.Wait()
+			wantEqual(t, "status of a second oversized review", http.StatusContinue, other)
+			wantEqual(t, "bytes of it", 0, kinds["jobs.example.net"].held.second.used)
+			close(stalled)
+			calls.Wait()
+			wantEqual(t, "status of it in the end", http.StatusOK, other)
+			wantEqual(t, "bytes in the end", 0, usedBytes(handler))
+			wantEqual(t, "oversized reviews in the end", 0, handler.limiters.oversized.used)
+		})
+	}
+}
+
 // TestSharedDirectory: rulesets of several kinds are served side by side, a broken one affects no
 // other, and the pod needs none to start.
 func TestSharedDirectory(t *testing.T) {

@@ -16,15 +16,15 @@ const maxWait = 10 * time.Second
 
 // limiter bounds what all concurrent calls hold together: bytes of memory, or processors. It is
 // fair to kinds: waiting kinds take turns, calls of one kind are admitted in the order of their
-// arrival, and while a pod serves several kinds, each may hold half of the limit.
+// arrival, and while a pod serves several kinds, each may hold half of the limit. A call that needs
+// more gets that half, so that any single call can proceed.
 type limiter struct {
 	limit   int64
 	maxWait time.Duration
 
 	mu   sync.Mutex
 	used int64
-	// perKind is what one kind may hold. A call that needs more is admitted if its kind holds
-	// nothing.
+	// perKind is what one kind may hold.
 	perKind int64
 	// waiting are the kinds with waiting calls, in the order of their turns.
 	waiting []*share
@@ -54,30 +54,32 @@ func (l *limiter) serveKinds(count int) {
 	if count > 1 {
 		l.perKind -= l.limit / 2
 	}
+	for _, kind := range l.waiting {
+		for _, call := range kind.calls {
+			call.amount = min(call.amount, l.perKind)
+		}
+	}
 	l.admit()
 }
 
-// acquire takes an amount for a call of a kind, or the limit if it is smaller, so that any single
-// call can proceed. It waits until the end of ctx, or for maxWait. It returns the amount to release.
+// acquire takes an amount for a call of a kind, or the kind's part of the limit if that is smaller. It
+// waits until the end of ctx, or for maxWait. It returns the amount to release.
 func (l *limiter) acquire(ctx context.Context, kind *share, amount int64) (int64, error) {
-	call, amount := l.enter(kind, amount)
-	if call != nil {
-		if err := l.wait(ctx, kind, call); err != nil {
-			return 0, err
-		}
+	held, call := l.enter(kind, amount)
+	if call == nil {
+		return held, nil
 	}
-	return amount, nil
+	return l.wait(ctx, kind, call)
 }
 
-// enter admits a call at once, or returns its place among the waiting ones. It also returns the
-// amount that the call gets.
-func (l *limiter) enter(kind *share, amount int64) (*waiter, int64) {
-	amount = min(amount, l.limit)
+// enter admits a call at once, and returns what it holds, or its place among the waiting ones.
+func (l *limiter) enter(kind *share, amount int64) (int64, *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	amount = min(amount, l.perKind)
 	if len(l.waiting) == 0 && l.allows(kind, amount) && l.used+amount <= l.limit {
 		l.take(kind, amount)
-		return nil, amount
+		return amount, nil
 	}
 	call := &waiter{amount, make(chan struct{})}
 	if len(kind.calls) == 0 {
@@ -85,22 +87,23 @@ func (l *limiter) enter(kind *share, amount int64) (*waiter, int64) {
 	}
 	kind.calls = append(kind.calls, call)
 	l.admit()
-	return call, amount
+	return 0, call
 }
 
-func (l *limiter) wait(ctx context.Context, kind *share, call *waiter) error {
+// wait returns what a waiting call holds once it is admitted.
+func (l *limiter) wait(ctx context.Context, kind *share, call *waiter) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.maxWait)
 	defer cancel()
 	select {
 	case <-call.admitted:
-		return nil
+		return call.amount, nil
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := slices.Index(kind.calls, call)
 	if at < 0 {
-		return nil // admitted meanwhile
+		return call.amount, nil // admitted meanwhile
 	}
 	kind.calls = slices.Delete(kind.calls, at, at+1)
 	if len(kind.calls) == 0 {
@@ -108,7 +111,7 @@ func (l *limiter) wait(ctx context.Context, kind *share, call *waiter) error {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
 	}
 	l.admit()
-	return ctx.Err()
+	return 0, ctx.Err()
 }
 
 func (l *limiter) release(kind *share, amount int64) {
@@ -119,8 +122,13 @@ func (l *limiter) release(kind *share, amount int64) {
 }
 
 // allows reports whether a kind may hold that much more.
-func (l *limiter) allows(kind *share, amount int64) bool {
-	return kind.used == 0 || kind.used+amount <= l.perKind
+func (l *limiter) allows(kind *share, amount int64) bool { return kind.used+amount <= l.perKind }
+
+// exceedsPart reports whether an amount is more than a kind may hold.
+func (l *limiter) exceedsPart(amount int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return amount > l.perKind
 }
 
 func (l *limiter) take(kind *share, amount int64) {
@@ -173,24 +181,31 @@ func (l *limiter) held(kind *share) (used, limit int64) {
 // the calls ahead of it need, so there is no deadlock. A client that announces a large body and
 // does not send it only delays other large bodies.
 //
-// processors is acquired by calls that have read their bodies, so that conversions of one kind
-// leave processors to the others. One that converts many objects lets other kinds go first after
-// each object.
-type limiters struct{ first, second, processors *limiter }
+// A body that needs more of the second limiter than its kind may hold also acquires oversized, before
+// that, so that one such body at a time is read in the whole pod. It takes the part of its kind, and
+// leaves the other half to others. The rest of what it needs is not counted: with the default limits,
+// up to 32 MiB above 128 MiB, in a pod with 256 MiB. To refuse it would be no better: with a low
+// limit, it may be a single object. API servers send one object of at most 3 MiB at a time, so such
+// bodies come from other clients or from low limits.
+//
+// processors is acquired by calls that have read their bodies, and to copy each slice of a large body
+// or answer, so that one kind leaves processors to the others. A call that converts many objects lets
+// other kinds go first after each object.
+type limiters struct{ first, second, oversized, processors *limiter }
 
 // newLimiters splits a limit of bytes between the two of memory.
 func newLimiters(bytes int64, processors int) *limiters {
 	return &limiters{
-		first: newLimiter(bytes-bytes/2, maxWait), second: newLimiter(bytes/2, maxWait),
+		first: newLimiter(bytes-bytes/2, maxWait), second: newLimiter(bytes/2, maxWait), oversized: newLimiter(1, maxWait),
 		processors: newLimiter(int64(max(processors, 2)), callTimeout),
 	}
 }
 
 // shares are what the calls of one kind hold of the limiters.
-type shares struct{ first, second, processors share }
+type shares struct{ first, second, oversized, processors share }
 
 func (l *limiters) serveKinds(count int) {
-	for _, limiter := range []*limiter{l.first, l.second, l.processors} {
+	for _, limiter := range []*limiter{l.first, l.second, l.oversized, l.processors} {
 		limiter.serveKinds(count)
 	}
 }

@@ -104,12 +104,13 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 		var admitted []string
 		call := func(kind string, amount int64) {
 			go func() {
-				if _, err := l.acquire(t.Context(), kinds[kind], amount); err != nil {
+				held, err := l.acquire(t.Context(), kinds[kind], amount)
+				if err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				admitted = append(admitted, fmt.Sprint(kind, amount))
+				admitted = append(admitted, fmt.Sprint(kind, held))
 			}()
 			synctest.Wait()
 		}
@@ -137,12 +138,13 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 		l.release(kinds["b"], 1)
 		admits("b is next", "b1")
 		l.release(kinds["a"], 1)
-		l.release(kinds["a"], 1)
 		admits("no kind overtakes c, which needs more than is free")
-		l.release(kinds["b"], 1)
-		admits("c holds nothing, so it may take more than half", "c3")
-		l.release(kinds["c"], 3)
-		admits("with room for all but one", "a1", "a1", "c1")
+		l.release(kinds["a"], 1)
+		admits("c gets no more than its half", "c2")
+		l.release(kinds["b"], 2)
+		admits("c holds its half and misses its turns", "a1", "a1")
+		l.release(kinds["c"], 2)
+		admits("a holds its half", "c1")
 		l.release(kinds["a"], 2)
 		admits("the last one", "a1")
 	})
@@ -152,17 +154,17 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 func TestLimiterForgetsWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(4, maxWait)
-		l.serveKinds(2)
-		var a, b share
-		for range 2 {
-			_, _ = l.acquire(t.Context(), &a, 1)
+		l.serveKinds(3)
+		var a, b, c share
+		for _, kind := range []*share{&a, &a, &c} {
+			_, _ = l.acquire(t.Context(), kind, 1)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		go func() { _, _ = l.acquire(ctx, &b, 3) }()
 		synctest.Wait()
 		admitted := false
 		go func() {
-			_, err := l.acquire(t.Context(), &b, 2)
+			_, err := l.acquire(t.Context(), &b, 1)
 			admitted = err == nil
 		}()
 		synctest.Wait()
@@ -171,7 +173,8 @@ func TestLimiterForgetsWhoLeft(t *testing.T) {
 		synctest.Wait()
 		wantEqual(t, "admitted when that has left", true, admitted)
 		l.release(&a, 2)
-		l.release(&b, 2)
+		l.release(&b, 1)
+		l.release(&c, 1)
 		wantEqual(t, "used", 0, l.used)
 		wantEqual(t, "waiting kinds", 0, len(l.waiting))
 	})
@@ -190,4 +193,23 @@ func TestLimiterWithOneKind(t *testing.T) {
 	if _, err := l.acquire(t.Context(), &share{}, 1); err == nil {
 		t.Error("a call was admitted beyond the limit")
 	}
+}
+
+// TestLimiterWithMoreKinds: a call that waits while the pod begins to serve a second kind gets no more
+// than its kind may hold from then on.
+func TestLimiterWithMoreKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(4, maxWait)
+		var a share
+		first, _ := l.acquire(t.Context(), &a, 100)
+		wantEqual(t, "held by a kind that is alone", 4, first)
+		var second int64
+		go func() { second, _ = l.acquire(t.Context(), &a, 100) }()
+		synctest.Wait()
+		l.serveKinds(2)
+		l.release(&a, first)
+		synctest.Wait()
+		wantEqual(t, "held by one of two", 2, second)
+		wantEqual(t, "used", 2, l.used)
+	})
 }
