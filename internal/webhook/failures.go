@@ -30,6 +30,9 @@ const (
 	// maxFailures bounds the number of entries of a kind. A policy with three versions has 6 pairs, and most
 	// pairs fail for one cause.
 	maxFailures = 64
+	// maxAllFailures bounds the entries of all kinds of a pod together, and so their memory: to 3 MiB,
+	// and as much for maxAllOversized. If it is reached, the kind with the most entries loses one.
+	maxAllFailures = 2048
 	// maxFailureMessage bounds a message, in bytes.
 	maxFailureMessage = 512
 	// exampleTTL is how long an object remains the example without failing again. The example
@@ -85,29 +88,62 @@ type failureEntry struct {
 	exampleLast time.Time
 }
 
+// failureLogs are the logs of all kinds that a pod serves.
+type failureLogs struct {
+	mu   sync.Mutex
+	logs []*failureLog
+}
+
+// serveKinds sets which kinds there are.
+func (all *failureLogs) serveKinds(kinds map[string]*kind) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.logs = nil
+	for _, kind := range kinds {
+		all.logs = append(all.logs, kind.failures)
+	}
+}
+
+// fullest returns the log with the most entries, log itself if none has more, or nil if all of them
+// together have less than most. The caller must hold all.mu.
+func (all *failureLogs) fullest(log *failureLog, entries func(*failureLog) int, most int) *failureLog {
+	total, fullest := 0, log
+	for _, each := range all.logs {
+		total += entries(each)
+		if entries(each) > entries(fullest) {
+			fullest = each
+		}
+	}
+	if total < most {
+		return nil
+	}
+	return fullest
+}
+
 // failureLog remembers failed conversions of one kind. Successful conversions do not use it.
 type failureLog struct {
 	crd string
 	now func() time.Time
 
-	mu      sync.Mutex
+	// all has the lock of the log, too.
+	all     *failureLogs
 	entries map[failureKey]*failureEntry
 	// oversized are objects that were returned in a truncated form (oversized.go).
 	oversized map[oversizedKey]Oversized
 }
 
-func newFailureLog(crd string, now func() time.Time) *failureLog {
-	return &failureLog{crd: crd, now: now, entries: map[failureKey]*failureEntry{}, oversized: map[oversizedKey]Oversized{}}
+func newFailureLog(all *failureLogs, crd string, now func() time.Time) *failureLog {
+	return &failureLog{all: all, crd: crd, now: now, entries: map[failureKey]*failureEntry{}, oversized: map[oversizedKey]Oversized{}}
 }
 
 // add counts the failed conversion of an object.
 func (l *failureLog) add(key failureKey, object, message string) {
 	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
 	entry := l.entries[key]
 	if entry == nil {
-		l.evictOldest()
+		l.makeRoom()
 		entry = &failureEntry{Failure: Failure{CRD: l.crd, Ruleset: key.ruleset, From: key.from, To: key.to, Cause: key.cause, First: now}}
 		l.entries[key] = entry
 	}
@@ -118,11 +154,19 @@ func (l *failureLog) add(key failureKey, object, message string) {
 	}
 }
 
-// evictOldest removes the entry whose last failure is oldest, if the log is full.
-func (l *failureLog) evictOldest() {
+// makeRoom makes room for one more entry.
+func (l *failureLog) makeRoom() {
+	full := l
 	if len(l.entries) < maxFailures {
-		return
+		full = l.all.fullest(l, func(l *failureLog) int { return len(l.entries) }, maxAllFailures)
 	}
+	if full != nil {
+		full.evictOldest()
+	}
+}
+
+// evictOldest removes the entry whose last failure is oldest.
+func (l *failureLog) evictOldest() {
 	var oldest failureKey
 	for key, entry := range l.entries {
 		if last := l.entries[oldest]; last == nil || entry.Last.Before(last.Last) {
@@ -146,8 +190,8 @@ func (h *Handler) readFailures(crd string) Failures {
 
 // appendTo appends all entries, sorted.
 func (l *failureLog) appendTo(answer *Failures) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
 	first := len(answer.Failures)
 	for _, entry := range l.entries {
 		answer.Failures = append(answer.Failures, entry.Failure)

@@ -88,7 +88,7 @@ func TestProbesAreNotRecorded(t *testing.T) {
 // TestFailuresAreBounded checks the bound for arbitrary requests.
 func TestFailuresAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
-	log := newFailureLog(crontabs, func() time.Time { now = now.Add(time.Second); return now })
+	log := newFailureLog(new(failureLogs), crontabs, func() time.Time { now = now.Add(time.Second); return now })
 	for i := range 3 * maxFailures {
 		log.add(failureKey{from: fmt.Sprint(i)}, "a", "b")
 		log.add(failureKey{from: "again"}, "a", "b")
@@ -110,7 +110,7 @@ func TestFailuresAreBounded(t *testing.T) {
 // replaced afterwards.
 func TestExampleIsStable(t *testing.T) {
 	now := time.Unix(0, 0)
-	log := newFailureLog(crontabs, func() time.Time { return now })
+	log := newFailureLog(new(failureLogs), crontabs, func() time.Time { return now })
 	example := func(object string, later time.Duration) string {
 		now = now.Add(later)
 		log.add(failureKey{}, object, "of "+object)

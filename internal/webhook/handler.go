@@ -110,6 +110,8 @@ type Handler struct {
 	draining atomic.Bool
 	// since is when the handler began to count.
 	since time.Time
+	// failures are those of all kinds.
+	failures failureLogs
 	// nameless is the kind of calls that name no known ruleset, while several kinds are served.
 	nameless *kind
 	// certificate returns the serving certificate. If it is nil, the failures cannot be read.
@@ -143,8 +145,8 @@ type servedRuleset struct {
 func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now(), nameless: newKind(Ruleset{})}
-	h.metrics = newMetrics(h)
+	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now()}
+	h.metrics, h.nameless = newMetrics(h), h.newKind(Ruleset{})
 	h.served.Store(&served{})
 	h.serve(rulesets, nil)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("ruleset")) })
@@ -168,7 +170,7 @@ func (h *Handler) serve(rulesets []Ruleset, failed map[string]string) {
 	for _, ruleset := range rulesets {
 		kind := cmp.Or(next.kinds[ruleset.CRD], now.kinds[ruleset.CRD])
 		if kind == nil {
-			kind = newKind(ruleset)
+			kind = h.newKind(ruleset)
 		}
 		next.kinds[ruleset.CRD] = kind
 		if targets[kind] == nil {
@@ -185,6 +187,7 @@ func (h *Handler) serve(rulesets []Ruleset, failed map[string]string) {
 		next.other = h.nameless
 	}
 	h.limiters.serveKinds(len(next.kinds))
+	h.failures.serveKinds(next.kinds)
 	h.served.Store(next)
 }
 

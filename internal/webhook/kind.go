@@ -24,9 +24,9 @@ type kind struct {
 	logSampler       logSampler
 }
 
-func newKind(ruleset Ruleset) *kind {
+func (h *Handler) newKind(ruleset Ruleset) *kind {
 	return &kind{crd: ruleset.CRD, group: ruleset.Group, name: ruleset.Kind,
-		metrics: newKindMetrics(), failures: newFailureLog(ruleset.CRD, time.Now)}
+		metrics: newKindMetrics(), failures: newFailureLog(&h.failures, ruleset.CRD, time.Now)}
 }
 
 // log returns the log for lines about calls of the kind.

@@ -70,7 +70,7 @@ func quantile(took []time.Duration, percent int) time.Duration {
 }
 
 // sampleKinds returns a handler of the sample's rules for several kinds.
-func sampleKinds(b *testing.B, count int) *Handler {
+func sampleKinds(b testing.TB, count int) *Handler {
 	b.Helper()
 	ruleset := newSample(b).served.Load().rulesets["abc"].Ruleset
 	var all []Ruleset

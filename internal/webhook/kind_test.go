@@ -188,6 +188,35 @@ func TestLongReviewYields(t *testing.T) {
 	})
 }
 
+// TestFailuresOfAllKinds: what a pod remembers has a bound for all kinds together. The kinds with the
+// most entries give up their oldest, and a kind with few keeps all of them, however many others fail.
+func TestFailuresOfAllKinds(t *testing.T) {
+	handler := sampleKinds(t, 100)
+	kinds := handler.served.Load().kinds
+	add := func(kind string, count int) {
+		for i := range count {
+			kinds[kind].failures.add(failureKey{from: fmt.Sprint(i)}, "a", "bad")
+			kinds[kind].failures.addOversized(fmt.Sprint(i), &conversion.Omitted{})
+		}
+	}
+	add("kinds0.example.com", 1)
+	for i := range 100 {
+		add(fmt.Sprintf("kinds%d.example.com", 99-i), maxFailures)
+	}
+	all := handler.readFailures("")
+	wantEqual(t, "failures of all kinds", maxAllFailures, len(all.Failures))
+	wantEqual(t, "oversized objects of all kinds", maxAllOversized, len(all.Oversized))
+	for crd := range kinds {
+		if got := handler.readFailures(crd); len(got.Failures) < maxAllFailures/100 || len(got.Oversized) < maxAllOversized/100 {
+			t.Errorf("%s: %d failures and %d oversized objects are left", crd, len(got.Failures), len(got.Oversized))
+		}
+	}
+	handler.serve([]Ruleset{kindOf("example.org", nil)}, nil)
+	kinds = handler.served.Load().kinds
+	add(jobs, maxFailures)
+	wantEqual(t, "failures of a kind after others have ended", maxFailures, len(handler.readFailures("").Failures))
+}
+
 // slicedCall is a call that calls a function at each operation that copies a slice.
 type slicedCall struct {
 	body io.Reader

@@ -16,8 +16,9 @@ import (
 // their caches, even if no client reads it.
 
 const (
-	// maxOversized bounds the number of remembered objects of a kind.
-	maxOversized = 64
+	// maxOversized bounds the number of remembered objects of a kind, and maxAllOversized those of all
+	// kinds, like maxAllFailures.
+	maxOversized, maxAllOversized = 64, 2048
 	// maxOversizedFields bounds the fields of each object, and maxOversizedField their length in
 	// bytes.
 	maxOversizedFields, maxOversizedField = 5, 128
@@ -55,20 +56,33 @@ func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 			seen.Fields = append(seen.Fields, truncate(field))
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
 	key := oversizedKey{object, omitted.At}
-	if _, known := l.oversized[key]; !known && len(l.oversized) >= maxOversized {
-		if all := l.listOversized(); len(all) >= maxOversized {
-			oldest := slices.MinFunc(all, func(a, b Oversized) int { return a.Last.Compare(b.Last) })
-			delete(l.oversized, oversizedKey{oldest.Object, oldest.Version})
-		}
+	if _, known := l.oversized[key]; !known {
+		l.makeRoomForOversized()
 	}
 	l.oversized[key] = seen
 }
 
+// makeRoomForOversized makes room for one more object. The caller must hold l.all.mu.
+func (l *failureLog) makeRoomForOversized() {
+	full := l
+	if len(l.oversized) < maxOversized {
+		full = l.all.fullest(l, func(l *failureLog) int { return len(l.oversized) }, maxAllOversized)
+	}
+	if full == nil {
+		return
+	}
+	before := len(full.oversized)
+	if all := full.listOversized(); len(all) == before && before > 0 {
+		oldest := slices.MinFunc(all, func(a, b Oversized) int { return a.Last.Compare(b.Last) })
+		delete(full.oversized, oversizedKey{oldest.Object, oldest.Version})
+	}
+}
+
 // listOversized returns the remembered objects, and removes expired ones. The caller must hold
-// l.mu.
+// l.all.mu.
 func (l *failureLog) listOversized() []Oversized {
 	var all []Oversized
 	for key, seen := range l.oversized {

@@ -17,7 +17,7 @@ import (
 // expired ones.
 func TestOversized(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	log := newFailureLog(crontabs, func() time.Time { return now })
+	log := newFailureLog(new(failureLogs), crontabs, func() time.Time { return now })
 	omitted := &conversion.Omitted{Version: "v1", At: "v1beta1", Count: 7, Bytes: 400_000, Fields: []string{".a", ".b", ".c", ".d", ".e", ".f"}}
 	for i := range 10 * maxOversized {
 		now = now.Add(time.Second)
