@@ -102,6 +102,8 @@ func each[T any](ctx context.Context, all []T, do func(context.Context, T) error
 	return group.Wait()
 }
 
+var errWatchEnded = errors.New("the API server has ended a watch")
+
 // until reads the objects of a watch until one satisfies done.
 func until[T client.Object](ctx context.Context, watching watch.Interface, done func(T) bool) error {
 	for {
@@ -110,7 +112,7 @@ func until[T client.Object](ctx context.Context, watching watch.Interface, done 
 			return ctx.Err()
 		case event, open := <-watching.ResultChan():
 			if !open {
-				return errors.New("the API server has ended a watch")
+				return errWatchEnded
 			}
 			if object, is := event.Object.(T); is && done(object) {
 				return nil

@@ -34,22 +34,21 @@ func (c *cluster) pointAt(ctx context.Context, crd *apiextensionsv1.CustomResour
 	return c.client.Patch(ctx, changed, client.MergeFrom(crd))
 }
 
-// barePatches writes spec.conversion of CRDs, as many at once as the operator may, and returns the
-// time until all are written. It leaves them without a webhook, as they were.
-func (c *cluster) barePatches(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) (took time.Duration, err error) {
+// barePatches writes spec.conversion of CRDs, some in parallel, and returns the time until all are
+// written. Their objects cannot be converted any more.
+func (c *cluster) barePatches(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) (time.Duration, error) {
+	current := make([]*apiextensionsv1.CustomResourceDefinition, len(definitions))
+	for i, crd := range definitions {
+		current[i] = &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(crd), current[i]); err != nil {
+			return 0, err
+		}
+	}
 	began := time.Now()
-	err = each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	err := each(ctx, current, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 		return c.pointAt(ctx, crd, nowhere)
 	})
-	took = time.Since(began)
-	if err != nil {
-		return 0, err
-	}
-	return took, each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-		pointed := crd.DeepCopy()
-		pointed.Spec.Conversion = nowhere
-		return c.pointAt(ctx, pointed, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
-	})
+	return time.Since(began), err
 }
 
 // propagation is how long the writes of spec.conversion of one CRD take, and how long after the start of

@@ -102,8 +102,8 @@ func (n *nodes) followDeployments(ctx context.Context, group *errgroup.Group) er
 			continue
 		}
 		seen[deployment.Name] = deployment.Generation
-		slots <- struct{}{}
 		group.Go(func() error {
+			slots <- struct{}{}
 			defer func() { <-slots }()
 			if err := n.rollOut(ctx, deployment); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("start the pods of %s: %w", deployment.Name, err)
@@ -111,7 +111,17 @@ func (n *nodes) followDeployments(ctx context.Context, group *errgroup.Group) er
 			return nil
 		})
 	}
-	return nil
+	return ended(ctx)
+}
+
+// ended is the error for the end of a watch before that of ctx.
+func ended(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+		return errWatchEnded
+	}
 }
 
 func (n *nodes) rollOut(ctx context.Context, deployment *appsv1.Deployment) error {
@@ -237,5 +247,5 @@ func (n *nodes) followPods(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return ended(ctx)
 }

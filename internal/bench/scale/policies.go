@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,24 +55,27 @@ func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.C
 		}
 	}
 	began, took := time.Now(), map[string]time.Duration{}
-	err = each(ctx, converting, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-		return s.cluster.client.Create(ctx, s.policy(crd))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return each(ctx, converting, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+			return s.cluster.client.Create(ctx, s.policy(crd))
+		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	err = until(ctx, watching, func(policy *v1alpha1.ConversionPolicy) bool {
-		last[policy.Name] = readyMessage(policy)
-		for _, stage := range stages {
-			if apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
-				delete(missing[stage], policy.Name)
+	group.Go(func() error {
+		return until(ctx, watching, func(policy *v1alpha1.ConversionPolicy) bool {
+			last[policy.Name] = readyMessage(policy)
+			for _, stage := range stages {
+				if apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
+					delete(missing[stage], policy.Name)
+				}
+				if _, all := took[stage]; !all && len(missing[stage]) == 0 {
+					took[stage] = time.Since(began)
+				}
 			}
-			if _, all := took[stage]; !all && len(missing[stage]) == 0 {
-				took[stage] = time.Since(began)
-			}
-		}
-		return len(took) == len(stages)
+			return len(took) == len(stages)
+		})
 	})
+	err = group.Wait()
 	for name := range missing[v1alpha1.ReadyCondition] {
 		err = fmt.Errorf("%d policies are not Ready: %w; %s", len(missing[v1alpha1.ReadyCondition]), err, last[name])
 		break

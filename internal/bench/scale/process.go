@@ -18,7 +18,8 @@ import (
 type process struct {
 	command *exec.Cmd
 	log     bytes.Buffer
-	ended   chan error
+	// ended has the error of its end, and is closed.
+	ended chan error
 }
 
 func startProcess(ctx context.Context, kubeconfig, binary string, args ...string) (*process, error) {
@@ -28,9 +29,15 @@ func startProcess(ctx context.Context, kubeconfig, binary string, args ...string
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
-	go func() { p.ended <- p.command.Wait() }()
+	go func() {
+		p.ended <- p.command.Wait()
+		close(p.ended)
+	}()
 	return p, nil
 }
+
+// wait waits for the end of the process, whose context has ended.
+func (p *process) wait() { <-p.ended } //nolint:errcheck // it was killed
 
 // rest waits for span, and returns the memory at the end and the CPU time per minute.
 func (p *process) rest(ctx context.Context, span time.Duration) (measure.Memory, time.Duration, error) {

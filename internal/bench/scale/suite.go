@@ -55,8 +55,10 @@ func (o Options) converting() int { return max(o.Policies+o.Singles, o.Most) }
 // suite is one run.
 type suite struct {
 	Options
-	cluster  *cluster
-	nodes    *nodes
+	cluster *cluster
+	nodes   *nodes
+	// together are the times until all policies that were created at once have each condition.
+	together map[string]time.Duration
 	progress io.Writer
 	rows     []measure.Row
 }
@@ -123,10 +125,10 @@ func (s *suite) measure(ctx context.Context, all []*apiextensionsv1.CustomResour
 	if err := s.manager(ctx, all); err != nil {
 		return err
 	}
-	if s.Injector == "" {
-		return nil
+	if err := s.injector(ctx); err != nil {
+		return err
 	}
-	return s.injector(ctx)
+	return s.bare(ctx, all[:s.Policies])
 }
 
 const manager = "conversion-operator manager"
@@ -138,10 +140,12 @@ func (s *suite) manager(ctx context.Context, all []*apiextensionsv1.CustomResour
 	if err != nil {
 		return err
 	}
+	defer p.wait()
+	defer cancel()
 	many, ones, others := all[:s.Policies], all[s.Policies:s.Policies+s.Singles], all[s.Policies+s.Singles:s.converting()]
 	for _, step := range []func() error{
 		func() error { return s.startFleet(ctx) },
-		func() error { return s.atOnce(ctx, many, all) },
+		func() error { return s.atOnce(ctx, many) },
 		func() error { return s.idle(ctx, p, many) },
 		func() error { return s.floors(ctx) },
 		func() error { return s.oneByOne(ctx, ones) },
