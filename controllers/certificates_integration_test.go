@@ -6,6 +6,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -166,6 +167,28 @@ func TestForeignSecret(t *testing.T) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.AuthoritySecret(name)}, &corev1.Secret{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
+}
+
+// TestForeignSecretOfFleet: a fleet follows the Secret of another client, which is missing, valid,
+// and then invalid, although nothing else of the fleet changes.
+func TestForeignSecretOfFleet(t *testing.T) {
+	fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: "secret"}}
+	fleet.Spec.Certificates = &v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "of-fleet"}}
+	expect.NoError(t, cluster.Create(t.Context(), fleet))
+	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), fleet)) })
+	waits := func(reason string) {
+		t.Helper()
+		expect.Eventually(t, "the fleet reports "+reason, func() (bool, string) {
+			expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(fleet), fleet))
+			condition := apimeta.FindStatusCondition(fleet.Status.Conditions, v1alpha1.CertificatesReadyCondition)
+			return condition != nil && condition.Reason == reason, fmt.Sprintf("%+v", condition)
+		})
+	}
+	waits(v1alpha1.ReasonSecretNotFound)
+	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "of-fleet", names.FleetServerName(fleet.Name, system), nil)))
+	waits(v1alpha1.ReasonIssued)
+	replace(t, theirs(t, "of-fleet", "elsewhere.svc", nil))
+	waits(string(pki.WrongName))
 }
 
 func replace(t *testing.T, secret *corev1.Secret) {

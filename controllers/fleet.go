@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -58,7 +59,7 @@ type fleetReconciler struct {
 }
 
 // setupFleets registers the controller of fleets.
-func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.Manager) error {
+func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.Manager, secrets cache.Cache) error {
 	r.fleetBackground = newBackground(ctx)
 	f := &fleetReconciler{ConversionPolicyReconciler: r, prober: NewProber(r.Prober.lifetime),
 		states: map[string]map[string]string{}, loaded: map[string]map[string]loaded{}, stored: map[string]map[string]string{}}
@@ -78,7 +79,23 @@ func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.M
 	if err := errors.Join(mgr.Add(manager.RunnableFunc(f.prober.reprobe)), mgr.Add(manager.RunnableFunc(r.fleetBackground.drain))); err != nil {
 		return err
 	}
-	return fleets.WatchesRawSource(source.Channel(r.fleetBackground.woken, &handler.EnqueueRequestForObject{})).Complete(f)
+	return fleets.WatchesRawSource(sourceOf(secrets, f.fleetsFrom)).
+		WatchesRawSource(source.Channel(r.fleetBackground.woken, &handler.EnqueueRequestForObject{})).Complete(f)
+}
+
+// fleetsFrom maps a Secret of another client to the fleets whose certificates come from it.
+func (f *fleetReconciler) fleetsFrom(ctx context.Context, secret *metav1.PartialObjectMetadata) (requests []reconcile.Request) {
+	fleets := &v1alpha1.ConverterFleetList{}
+	if err := f.Client.List(ctx, fleets, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Mapping a Secret to its fleets failed", "secret", secret.Name)
+		return nil
+	}
+	for i := range fleets.Items {
+		if of := fleets.Items[i].Spec.Certificates; of != nil && of.Secret != nil && of.Secret.Name == secret.Name {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: fleets.Items[i].Name}})
+		}
+	}
+	return requests
 }
 
 // fleetOfChild maps what belongs to a fleet to the fleet.

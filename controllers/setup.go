@@ -153,18 +153,18 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
-	secrets, err := r.watchSources(ctx, mgr)
+	secrets, err := r.foreignSecrets(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	policies = policies.WatchesRawSource(secrets)
+	policies = policies.WatchesRawSource(sourceOf(secrets, r.policiesFrom))
 	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
 	r.pods = core.RESTClient()
 	r.start(ctx)
-	if err := r.setupFleets(ctx, mgr); err != nil {
+	if err := r.setupFleets(ctx, mgr, secrets); err != nil {
 		return err
 	}
 	for _, runs := range []manager.RunnableFunc{r.tidy, r.Prober.reprobe, r.background.drain} {
@@ -226,9 +226,9 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 // bySource indexes policies by the Secret that their certificates come from.
 const bySource = "sourceSecret"
 
-// watchSources watches Secrets that other clients manage. They do not have the operator's labels,
+// foreignSecrets has the Secrets that other clients manage. They do not have the operator's labels,
 // so the manager's cache does not hold them. Their metadata is enough to see that one changed.
-func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.Manager) (source.Source, error) {
+func (r *ConversionPolicyReconciler) foreignSecrets(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, bySource, func(object client.Object) []string {
 		policy, _ := object.(*v1alpha1.ConversionPolicy)
 		return []string{certificates.SourceSecret(policy)}
@@ -249,12 +249,14 @@ func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.
 	if err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(metadata); err != nil {
-		return nil, err
-	}
+	return metadata, mgr.Add(metadata)
+}
+
+// sourceOf wakes what a changed Secret of another client is mapped to.
+func sourceOf(secrets cache.Cache, users handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request]) source.Source {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return source.Kind(metadata, secret, handler.TypedEnqueueRequestsFromMapFunc(r.policiesFrom)), nil
+	return source.Kind(secrets, secret, handler.TypedEnqueueRequestsFromMapFunc(users))
 }
 
 // policiesFrom maps a Secret of another client to the policies whose certificates come from it.
