@@ -25,14 +25,52 @@ import (
 
 const name = "crontabs.example.com"
 
-// TestCertManagerIssues: cert-manager issues the certificate for a policy, first when the issuer is
-// ready, and later by another authority, which API servers trust before pods serve with it.
+// byCertManager has an Issuer of cert-manager issue the certificate.
+var byCertManager = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
+
+// TestCertManagerIssues: cert-manager issues the certificate for a policy.
 func TestCertManagerIssues(t *testing.T) {
 	c := start(t)
+	object := policy(name)
+	object.Spec.Certificates = byCertManager
 	c.create(crd(name))
-	c.create(policy(name))
+	c.create(object)
+	c.playIssuer(pods{names.Child(name), names.CertificateSecret(name), names.IssuedSecret(name), func() metav1.Condition {
+		return c.condition(v1alpha1.CertificatesReadyCondition)
+	}})
+}
+
+// TestCertManagerIssuesForFleet: cert-manager issues the certificate of a fleet, for its policies.
+func TestCertManagerIssuesForFleet(t *testing.T) {
+	c := start(t)
+	fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
+	fleet.Spec.Certificates = &byCertManager
+	object := policy(name)
+	object.Spec.ConverterFleetName = "shared"
+	c.create(fleet)
+	c.create(crd(name))
+	c.create(object)
+	_, serving, issued := names.FleetSecrets(fleet.Name)
+	c.playIssuer(pods{names.Fleet(fleet.Name), serving, issued, func() metav1.Condition {
+		expect.NoError(t, c.Get(c.ctx, client.ObjectKeyFromObject(fleet), fleet))
+		return conditionIn(fleet.Status.Conditions, v1alpha1.CertificatesReadyCondition)
+	}})
+}
+
+// pods are the names of a Deployment and its Service, of the Secret with the serving certificate,
+// and of the Secret that cert-manager writes.
+type pods struct {
+	name, serving, issued string
+	// condition is CertificatesReady of the policy or the fleet that the pods belong to.
+	condition func() metav1.Condition
+}
+
+// playIssuer waits for the certificate, first until the issuer is ready, and later until there is
+// one of another authority, which API servers trust before pods serve with it.
+func (c *cluster) playIssuer(pods pods) {
+	c.Helper()
 	expect.Eventually(c.T, "the condition says whom it waits for", func() (bool, string) {
-		condition := c.condition(v1alpha1.CertificatesReadyCondition)
+		condition := pods.condition()
 		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "from Issuer company: "), condition.Message
 	})
 
@@ -40,23 +78,23 @@ func TestCertManagerIssues(t *testing.T) {
 	c.create(&corev1.Secret{ObjectMeta: here("company"), Type: corev1.SecretTypeTLS, Data: keyPair(first)})
 	c.create(&cmv1.Issuer{ObjectMeta: here("company"), Spec: cmv1.IssuerSpec{
 		IssuerConfig: cmv1.IssuerConfig{CA: &cmv1.CAIssuer{SecretName: "company"}}}})
-	c.runPods()
+	c.runPods(pods.name)
 	c.waitReady()
-	c.checkServed(first)
+	c.checkServed(pods, first)
 
 	before, second := c.crd().Generation, c.authority()
 	company := c.secret("company")
 	company.Data = keyPair(second)
 	expect.NoError(c.T, c.Update(c.ctx, company))
 	// cert-manager does not reissue when only the authority changes.
-	expect.NoError(c.T, c.Delete(c.ctx, c.secret(names.IssuedSecret(name))))
+	expect.NoError(c.T, c.Delete(c.ctx, c.secret(pods.issued)))
 	expect.Eventually(c.T, "API servers trust the other authority alone", func() (bool, string) {
-		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), c.condition(v1alpha1.CertificatesReadyCondition).Message
+		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), pods.condition().Message
 	})
 	c.waitReady()
-	c.checkServed(second)
+	c.checkServed(pods, second)
 	if got := c.crd().Generation - before; got != 2 {
-		t.Errorf("the CustomResourceDefinition was written %d times for another authority, want 2", got)
+		c.Errorf("the CustomResourceDefinition was written %d times for another authority, want 2", got)
 	}
 }
 
@@ -74,12 +112,12 @@ func (c *cluster) authority() pki.KeyPair {
 }
 
 // checkServed verifies the mounted certificate with the authority.
-func (c *cluster) checkServed(authority pki.KeyPair) {
+func (c *cluster) checkServed(pods pods, authority pki.KeyPair) {
 	c.Helper()
 	trusted, err := pki.ParseBundle(authority.Certificate)
 	expect.NoError(c.T, err)
-	served := c.secret(names.CertificateSecret(name))
-	if err := pki.CheckLeaf(observed.KeyPair(served), trusted, names.ServerName(name, system), time.Now()); err != nil {
+	served := c.secret(pods.serving)
+	if err := pki.CheckLeaf(observed.KeyPair(served), trusted, pods.name+"."+system+".svc", time.Now()); err != nil {
 		c.Errorf("what pods serve: %v", err)
 	}
 	if !bytes.Equal(served.Data[observed.CAKey], authority.Certificate) {
@@ -91,7 +129,11 @@ func (c *cluster) condition(kind string) metav1.Condition {
 	c.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(c.T, c.Get(c.ctx, client.ObjectKey{Name: name}, policy))
-	if found := apimeta.FindStatusCondition(policy.Status.Conditions, kind); found != nil {
+	return conditionIn(policy.Status.Conditions, kind)
+}
+
+func conditionIn(conditions []metav1.Condition, kind string) metav1.Condition {
+	if found := apimeta.FindStatusCondition(conditions, kind); found != nil {
 		return *found
 	}
 	return metav1.Condition{}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
@@ -55,11 +57,13 @@ func start(t *testing.T) *cluster {
 	c.run("cert-manager", func(ctx context.Context) error { return Run(ctx, file, system) })
 
 	manager, err := ctrl.NewManager(server.Kubeconfig, ctrl.Options{Scheme: scheme.New(), Cache: controllers.CacheOptions(system),
-		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}})
+		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}}) // each test has a manager
 	expect.NoError(c.T, err)
 	prober := controllers.NewProber(time.Minute)
-	prober.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
-		return probe.Result{RulesetHashes: []string{target.RulesetHash}}, nil
+	prober.Probe = func(ctx context.Context, _ probe.Target) (probe.Result, error) {
+		hashes, err := c.storedRulesets(ctx)
+		return probe.Result{RulesetHashes: hashes}, err
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
@@ -85,13 +89,27 @@ func (c *cluster) run(what string, run func(context.Context) error) {
 	})
 }
 
-// runPods acts as kubelet: it starts ready pods of the policy's Deployment, and adds them to the
+// storedRulesets has the hashes of all stored rulesets: pods load them at once.
+func (c *cluster) storedRulesets(ctx context.Context) (hashes []string, err error) {
+	list := &corev1.ConfigMapList{}
+	err = c.List(ctx, list, client.InNamespace(system))
+	for _, configMap := range list.Items {
+		for key := range configMap.BinaryData {
+			if hash, is := conversion.StoredHash(key); is {
+				hashes = append(hashes, hash)
+			}
+		}
+	}
+	return hashes, err
+}
+
+// runPods acts as kubelet: it starts ready pods of the Deployment of that name, and adds them to the
 // Service.
-func (c *cluster) runPods() {
+func (c *cluster) runPods(name string) {
 	c.Helper()
 	deployment := &appsv1.Deployment{}
 	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
-		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: names.Child(name)}, deployment)
+		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, deployment)
 		return err == nil, c.condition(v1alpha1.CertificatesReadyCondition).Message
 	})
 	replicas := *deployment.Spec.Replicas
@@ -121,7 +139,6 @@ func policy(name string) *v1alpha1.ConversionPolicy {
 	read(`
 metadata: {name: `+name+`}
 spec:
-  certificates: {certManager: {issuerRef: {name: company}}}
   migration: {mode: OnTrigger}
   verification: {samples: 0, apiServerProbe: false} # nothing runs pods here
   converter:
