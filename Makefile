@@ -282,7 +282,7 @@ bench-lists: build bin/localcluster ## Measure what conversions add to lists of 
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run $(PROFILED) ./internal/bench -suite=lists -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-scale
-bench-scale: build bin/localcluster bin/cainjector ## Measure one manager and one fleet with 1,000 CustomResourceDefinitions, and 200 and 1,000 policies; takes some 10 minutes
+bench-scale: build bin/localcluster bin/cainjector ## Measure one manager and one fleet with 1,000 CustomResourceDefinitions, and 200 and 1,000 policies; takes some 15 minutes, less with BENCHFLAGS=-most=0
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=scale -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-scale-own
