@@ -151,11 +151,16 @@ func fleetExists(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	created := &v1alpha1.ConverterFleet{}
 	created.Name = name
+	createFleet(ctx, t, created)
+}
+
+func createFleet(ctx context.Context, t *testing.T, created *v1alpha1.ConverterFleet) {
+	t.Helper()
 	expect.NoError(t, cluster.Create(ctx, created))
 	t.Cleanup(func() {
 		_ = client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(ctx), created)) // it may be gone
 	})
-	waitFleet(ctx, t, name, 3)
+	waitFleet(ctx, t, created.Name, 3)
 }
 
 func fleetPods(ctx context.Context, t *testing.T, name string) []corev1.Pod {
