@@ -36,10 +36,17 @@ func (a *Activation) answerDrift() (answer v1alpha1.DriftAnswer, repair string) 
 		return v1alpha1.DriftReported, ""
 	case a.contested():
 		return v1alpha1.DriftContested, ""
-	case identity != "" && a.usable(identity):
+	case identity != "" && (a.usable(identity) || a.onlyAddsTrust(identity)):
 		return v1alpha1.DriftRepaired, identity
 	}
 	return "", ""
+}
+
+// onlyAddsTrust reports that a repair changes nothing but caBundle, and adds authorities there. It
+// does no harm without a certificate that pods can mount, and such a certificate waits for it: running
+// pods may have another one in memory.
+func (a *Activation) onlyAddsTrust(identity string) bool {
+	return a.converter.Active && identity == a.converter.Named() && a.converter.AtWantedPlace(identity) && a.certificates.OnlyAddsTrust()
 }
 
 // contested reports that the operator has repaired spec.conversion too often, too

@@ -93,14 +93,21 @@ func (c *Certificates) NextCABundle() []byte {
 	return c.CABundle()
 }
 
-// TrustsOther reports that caBundle is what the operator wrote last, and must change.
+// TrustsOther reports that caBundle must change: it is what the operator wrote last, or no API server
+// accepts the serving certificate by it, for example because it was restored from a backup.
 func (c *Certificates) TrustsOther() bool {
 	wanted := c.CABundle()
 	if !c.Active || len(wanted) == 0 || bytes.Equal(c.Bundle(), wanted) {
 		return false
 	}
 	_, left := c.seenSince()
-	return left || c.OfFleet
+	return left || c.OfFleet || c.refused()
+}
+
+// OnlyAddsTrust reports that the wanted caBundle has all authorities that API servers trust now.
+func (c *Certificates) OnlyAddsTrust() bool {
+	wanted, err := pki.ParseBundle(c.CABundle())
+	return err == nil && wanted.Contains(c.trusted)
 }
 
 // Injected reports that another client writes caBundle.

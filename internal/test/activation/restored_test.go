@@ -1,0 +1,138 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestRestored restores a policy without a status, and a CRD that names its converter, as a tool does
+// that backs up objects: first the CRD, then Secrets and ConfigMaps of the operator's namespace if it
+// has them, and policies after that. Objects can be read again at every version, and a migration
+// that would prove nothing is not started.
+func TestRestored(t *testing.T) {
+	for name, withNamespace := range map[string]bool{"restored with the namespace": true, "restored without the namespace": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := dns(name) + ".example.com"
+			policy := "crontabs." + group
+			define(t, group, "v1", "v1beta1")
+			createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic })
+			pod := startConverter(t, policy, behaviour{}, behaviour{})
+			waitReadyThrough(t, pod)
+			saved := save(t, policy)
+			lose(t, policy)
+
+			restore(t, saved.crd)
+			awaitServed(t, group)
+			createCronTab(t, group, "v1", "before", "a.example.com:1")
+			if err := readCronTab(t, group, "v1beta1", "before"); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
+				t.Errorf("an object is read without a converter: %v", err)
+			}
+			if withNamespace {
+				restore(t, saved.children...)
+			}
+			restore(t, saved.policy)
+			waitReadyThrough(t, pod)
+			checkReads(t, group, "before", "a.example.com", "1")
+			if run := getPolicy(t, policy).Status.Migration; run != nil {
+				t.Errorf("a migration was started: %+v", run)
+			}
+			checkAtRest(t, policy)
+		})
+	}
+}
+
+// backup has the objects that belong to a policy.
+type backup struct {
+	policy   *v1alpha1.ConversionPolicy
+	crd      *apiextensionsv1.CustomResourceDefinition
+	children []client.Object
+}
+
+func save(t *testing.T, policy string) backup {
+	t.Helper()
+	saved := backup{policy: getPolicy(t, policy), crd: getCRD(t, policy)}
+	saved.policy.Status = v1alpha1.ConversionPolicyStatus{}
+	saved.crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	secrets, configMaps := &corev1.SecretList{}, &corev1.ConfigMapList{}
+	ofPolicy := []client.ListOption{client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}}
+	expect.NoError(t, cluster.List(t.Context(), secrets, ofPolicy...))
+	expect.NoError(t, cluster.List(t.Context(), configMaps, ofPolicy...))
+	for i := range secrets.Items {
+		saved.children = append(saved.children, &secrets.Items[i])
+	}
+	for i := range configMaps.Items {
+		saved.children = append(saved.children, &configMaps.Items[i])
+	}
+	if len(secrets.Items) < 2 || len(configMaps.Items) == 0 {
+		t.Fatalf("there are %d Secrets and %d ConfigMaps", len(secrets.Items), len(configMaps.Items))
+	}
+	return saved
+}
+
+// lose deletes policy and CRD, waits until the manager has deleted what belonged to them, and deletes
+// its pods, as the garbage collector does.
+func lose(t *testing.T, policy string) {
+	t.Helper()
+	patch(t, getPolicy(t, policy), `{"metadata":{"finalizers":null}}`)
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
+	expect.NoError(t, cluster.Delete(t.Context(), getCRD(t, policy)))
+	for _, object := range []client.Object{
+		&v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}},
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.CertificateSecret(policy)}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Rulesets(policy)}},
+	} {
+		expect.Eventually(t, fmt.Sprintf("%T of %s is gone", object, policy), func() (bool, string) {
+			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+			return apierrors.IsNotFound(err), fmt.Sprint(err)
+		})
+	}
+	expect.NoError(t, cluster.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(system),
+		client.MatchingLabels{names.InstanceLabel: names.Child(policy)}, client.GracePeriodSeconds(0)))
+}
+
+// restore creates objects again, as another field manager.
+func restore[O client.Object](t *testing.T, objects ...O) {
+	t.Helper()
+	for _, object := range objects {
+		object.SetUID("")
+		object.SetResourceVersion("")
+		object.SetGeneration(0)
+		object.SetCreationTimestamp(metav1.Time{})
+		object.SetManagedFields(nil)
+		expect.NoError(t, cluster.Create(t.Context(), object, client.FieldOwner("velero-server")))
+	}
+}
+
+// awaitServed waits until the API server serves the kind.
+func awaitServed(t *testing.T, group string) {
+	t.Helper()
+	expect.Eventually(t, group+" is established", func() (bool, string) {
+		return crds.Condition(getCRD(t, "crontabs."+group), apiextensionsv1.Established), "not yet"
+	})
+}
+
+func readCronTab(t *testing.T, group, version, name string) error {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "CronTab"}}
+	return cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, object)
+}
