@@ -4,6 +4,8 @@
 package report
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -67,7 +69,7 @@ func toneOf(c metav1.Condition) string {
 		return "plain"
 	case c.Type == v1alpha1.ReconcilingCondition:
 		return map[metav1.ConditionStatus]string{metav1.ConditionTrue: "plain", metav1.ConditionFalse: "good"}[c.Status]
-	case c.Type == v1alpha1.StalledCondition || c.Type == v1alpha1.DeletionBlockedCondition:
+	case c.Type == v1alpha1.StalledCondition || slices.Contains(v1alpha1.Abnormal, c.Type):
 		return map[metav1.ConditionStatus]string{metav1.ConditionTrue: "bad", metav1.ConditionFalse: "good"}[c.Status]
 	case c.Status == metav1.ConditionTrue:
 		return "good"

@@ -88,6 +88,8 @@ func TestTones(t *testing.T) {
 		{v1alpha1.StalledCondition, []string{"bad", "good", "plain"}},
 		{v1alpha1.DeletionBlockedCondition, []string{"bad", "good", "plain"}},
 		{v1alpha1.ReconcilingCondition, []string{"plain", "good", "plain"}},
+		{v1alpha1.ConversionsFailingCondition, []string{"bad", "good", "plain"}},
+		{v1alpha1.BootstrapDependencyCondition, []string{"bad", "good", "plain"}},
 	} {
 		var got []string
 		for status := range slices.Values([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}) {
