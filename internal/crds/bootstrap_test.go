@@ -3,7 +3,15 @@
 
 package crds
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestReaderOf(t *testing.T) {
 	for group, want := range map[string]string{
@@ -50,5 +58,32 @@ func TestReaders(t *testing.T) {
 			}
 			seen[group] = true
 		}
+	}
+}
+
+var (
+	groupsInRow = regexp.MustCompile(`(?m)^\| [^|]+ \| (` + "`" + `[^|]+` + "`" + `) \| [^|]+ \|$`)
+	groupInRow  = regexp.MustCompile("`([^`]+)`")
+)
+
+// TestReadersAreDocumented: users find every group, and no other.
+func TestReadersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "api", "docs", "bootstrap.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known, documented []string
+	for _, reader := range Readers {
+		known = append(known, reader.Groups...)
+	}
+	for _, row := range groupsInRow.FindAllStringSubmatch(string(page), -1) {
+		for _, group := range groupInRow.FindAllStringSubmatch(row[1], -1) {
+			documented = append(documented, group[1])
+		}
+	}
+	slices.Sort(known)
+	slices.Sort(documented)
+	if diff := cmp.Diff(known, documented); diff != "" {
+		t.Errorf("groups (-known +documented):\n%s", diff)
 	}
 }

@@ -2,5 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crds reads CustomResourceDefinitions: their versions, the field managers that own parts
-// of them, and canary objects made from their schemas.
+// of them, canary objects made from their schemas, and the components that need their objects before
+// pods can start.
 package crds

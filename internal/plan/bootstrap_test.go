@@ -62,6 +62,9 @@ func TestDeadlocks(t *testing.T) {
 				spec.Converter = c.spec.Converter
 			}
 			w.applyCRDOf(c.group)
+			if spec.Converter.None != nil {
+				w.applyCRD(strings.Replace(equalVersions, "group: example.com", "group: "+c.group, 1))
+			}
 			w.converge()
 			w.expectDeadlock(c.want)
 		})
@@ -203,4 +206,14 @@ func TestBootstrapDependencyIsTold(t *testing.T) {
 	if len(told) != 2 || !strings.HasPrefix(told[0], "Warning PodNetwork") || !strings.HasPrefix(told[1], "Normal  BootstrapDependencyResolved") {
 		t.Errorf("events are:\n%s", strings.Join(told, "\n"))
 	}
+}
+
+// TestConverterElsewhere: the operator does not know where a converter of the user runs.
+func TestConverterElsewhere(t *testing.T) {
+	w := newWorld(t, urlYAML)
+	w.answerAt("converter.example.org:443", "")
+	w.applyCRDOf("cilium.io")
+	w.converge()
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "True", v1alpha1.ReasonConfigured, "converter.example.org")
+	w.expectDependency("", "")
 }

@@ -3,10 +3,11 @@
 
 // Package activation decides when spec.conversion of a CustomResourceDefinition changes.
 //
-// Before the change, three things must hold: no other client owns the field
-// (ownership.go); every endpoint of the converter, live objects and an API server have
-// verified the conversion (verified.go, proofs.go); and API servers refuse objects that
-// are too large to be converted (admission.go). configured.go then makes the change.
+// Before the change, four things must hold: no other client owns the field
+// (ownership.go); the converter needs no objects that it is to convert (bootstrap.go);
+// every endpoint of the converter, live objects and an API server have verified the
+// conversion (verified.go, proofs.go); and API servers refuse objects that are too large
+// to be converted (admission.go). configured.go then makes the change.
 // After that, drift.go repairs or reports changes by other clients, and window.go counts
 // the objects that clients wrote before the conversion was active.
 //
