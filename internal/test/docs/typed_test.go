@@ -28,6 +28,7 @@ var untyped = map[string]string{
 	"follows":        "It ends when it is told to.",
 	"cert-manager":   "It takes the kinds of cert-manager.",
 	"metrics-server": "It takes metrics-server.",
+	"velero":         "It takes Velero, and a backup.",
 	"krew":           "It takes krew, and archives that are published.",
 }
 
