@@ -68,12 +68,14 @@ func (c *headCount) end(all bool) {
 	}
 }
 
-// counted returns the count, or nil if there is none or it is not usable.
+// counted returns the count, or nil if there is none or it is not usable. It is a copy: the result of a
+// check stays in memory, and must not keep the converter and the CustomResourceDefinition there.
 func (c *headCount) counted() *observed.Held {
 	if c == nil || !c.usable {
 		return nil
 	}
-	return &c.held
+	held := c.held
+	return &held
 }
 
 // addObject counts one object of a metadata list.

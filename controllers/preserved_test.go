@@ -5,8 +5,10 @@ package controllers
 
 import (
 	"encoding/json"
+	goruntime "runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -33,6 +35,21 @@ func ruling() (*apiextensionsv1.CustomResourceDefinition, *conversion.Ruleset) {
 	return crd, &conversion.Ruleset{
 		Format: 3, CRD: crd.Name, Group: "example.com", Kind: "CronTab", Hub: "v1", Versions: []string{"v1", "v1beta1"},
 		Spokes: []conversion.Spoke{{Version: "v1beta1"}},
+	}
+}
+
+// TestCountKeepsNoConverter: what stays of a count in memory is small.
+func TestCountKeepsNoConverter(t *testing.T) {
+	crd, rules := ruling()
+	c := newHeadCount(crd, rules)
+	c.begin("v1")
+	counted, converter := c.counted(), weak.Make(c.converter)
+	expect.Eventually(t, "the converter is freed", func() (bool, string) {
+		goruntime.GC()
+		return converter.Value() == nil, "it is still there"
+	})
+	if counted.CRD != crd.UID {
+		t.Errorf("the count is %+v", counted)
 	}
 }
 
