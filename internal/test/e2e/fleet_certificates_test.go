@@ -30,7 +30,7 @@ import (
 // the user replaces the Secret by one of another authority, and pods are evicted; then by one of
 // the same authority, and by one for another name. No conversion fails.
 func TestFleetSecret(t *testing.T) {
-	release.Only(t, "TestFleet", "TestForeignSecret")
+	release.Only(t, "TestRotation", "TestForeignSecret")
 	t.Parallel()
 	ctx := t.Context()
 	const name = "provided"

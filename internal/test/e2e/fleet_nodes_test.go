@@ -38,7 +38,7 @@ const (
 // the two nodes of one zone fail at once; at last, everything fails at once, and starts again
 // without a manager.
 func TestFleetNodes(t *testing.T) {
-	release.Only(t, "TestFleet", "TestAvailability")
+	release.Only(t, "TestPods", "TestRedundancy")
 	if os.Getenv(scenarios.EndpointVariable) == "" {
 		t.Skip("nodes of other clusters cannot be switched off")
 	}
