@@ -98,14 +98,19 @@ const left = 2 * time.Minute
 // ageCertificate replaces the serving certificate of converter pods by one that expires soon.
 func (p *player) ageCertificate(ctx context.Context, s step) error {
 	name := crdOf(s.Subject)
+	return p.age(ctx, names.AuthoritySecret(name), names.CertificateSecret(name), names.ServerName(name, system))
+}
+
+// age replaces the serving certificate in a Secret.
+func (p *player) age(ctx context.Context, authorityName, servingName, serverName string) error {
 	return p.eventually(ctx, "the certificate is replaced", func(ctx context.Context) error {
 		authority, serving := &corev1.Secret{}, &corev1.Secret{}
-		for secret, key := range map[*corev1.Secret]string{authority: names.AuthoritySecret(name), serving: names.CertificateSecret(name)} {
+		for secret, key := range map[*corev1.Secret]string{authority: authorityName, serving: servingName} {
 			if found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: key}, secret); !found {
 				return errors.Join(fmt.Errorf("there is no Secret %s", key), err)
 			}
 		}
-		aged, err := pki.IssueLeaf(observed.KeyPair(authority), names.ServerName(name, system), time.Now(), left)
+		aged, err := pki.IssueLeaf(observed.KeyPair(authority), serverName, time.Now(), left)
 		if err != nil {
 			return err
 		}

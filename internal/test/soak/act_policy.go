@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -36,28 +35,53 @@ func (p *player) applyPolicy(ctx context.Context, s step) error {
 		return err
 	}
 	policy.SetName(crdOf(s.Subject))
+	spec := at(s.subject().Fleet)
+	for _, field := range sortedKeys(spec) {
+		if spec[field] == nil {
+			continue
+		}
+		if err := unstructured.SetNestedField(policy.Object, spec[field], "spec", field); err != nil {
+			return err
+		}
+	}
 	return p.eventually(ctx, "the policy is applied", func(ctx context.Context) error {
 		return p.cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(policy.DeepCopy()), client.FieldOwner("user"), client.ForceOwnership)
 	})
+}
+
+// at returns the fields of a policy's spec that select its converter pods: a fleet, or pods of its
+// own.
+func at(fleet string) map[string]any {
+	if fleet == "" {
+		return map[string]any{"workload": map[string]any{}, "converterFleetName": nil}
+	}
+	return map[string]any{"workload": nil, "certificates": nil, "converterFleetName": fleet}
+}
+
+// movePolicy moves a policy to the place of the model.
+func (p *player) movePolicy(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, at(s.subject().Fleet))
 }
 
 // policyChange is a change of a policy's spec by a user.
 type policyChange struct {
 	name string
 	spec map[string]any
+	// ownPods is set if the field is of pods that no other policy uses.
+	ownPods bool
 }
 
 var changes = []policyChange{
-	{"so that migrations verify everything", inMigration("verify", "Full")},
-	{"so that migrations verify nothing", inMigration("verify", "None")},
-	{"so that migrations write slowly", inMigration("maxWritesPerSecond", 10)},
-	{"so that migrations write as fast as they can", inMigration("maxWritesPerSecond", nil)},
-	{"so that it has one converter pod", inWorkload("replicas", 1)},
-	{"so that it has three converter pods", inWorkload("replicas", 3)},
-	{"so that values are dropped that do not fit", inRules("overflow", "Drop")},
-	{"so that objects are refused that do not fit", inRules("overflow", "Fail")},
-	{"so that certificates are renewed often", inCertificates("duration", "1h0m0s")},
-	{"so that certificates are renewed seldom", inCertificates("duration", nil)},
+	{"so that migrations verify everything", inMigration("verify", "Full"), false},
+	{"so that migrations verify nothing", inMigration("verify", "None"), false},
+	{"so that migrations write slowly", inMigration("maxWritesPerSecond", 10), false},
+	{"so that migrations write as fast as they can", inMigration("maxWritesPerSecond", nil), false},
+	{"so that it has one converter pod", inWorkload("replicas", 1), true},
+	{"so that it has three converter pods", inWorkload("replicas", 3), true},
+	{"so that values are dropped that do not fit", inRules("overflow", "Drop"), false},
+	{"so that objects are refused that do not fit", inRules("overflow", "Fail"), false},
+	{"so that certificates are renewed often", inCertificates("duration", "1h0m0s"), true},
+	{"so that certificates are renewed seldom", inCertificates("duration", nil), true},
 }
 
 func inMigration(field string, value any) map[string]any {
@@ -76,10 +100,13 @@ func inCertificates(field string, value any) map[string]any {
 	return map[string]any{"certificates": map[string]any{"selfManaged": map[string]any{field: value}}}
 }
 
-func changeNames() []string {
+// changeNames returns the possible changes of a policy, with pods of its own or in a fleet.
+func changeNames(ownPods bool) []string {
 	var names []string
 	for _, change := range changes {
-		names = append(names, change.name)
+		if ownPods || !change.ownPods {
+			names = append(names, change.name)
+		}
 	}
 	return names
 }
@@ -200,14 +227,7 @@ func (p *player) abandonPolicy(ctx context.Context, s step) error {
 
 // patchPolicy changes fields of the policy's spec.
 func (p *player) patchPolicy(ctx context.Context, s step, spec map[string]any) error {
-	patch, err := mergePatch(spec)
-	if err != nil {
-		return err
-	}
-	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}}
-	return p.eventually(ctx, "the policy is changed", func(ctx context.Context) error {
-		return p.cluster.Patch(ctx, policy, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("user"))
-	})
+	return p.patchSpec(ctx, &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}}, spec)
 }
 
 func mergePatch(spec map[string]any) ([]byte, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // system is the operator's namespace.
@@ -86,7 +87,7 @@ func (p *player) observeChildren(ctx context.Context, now *observation) error {
 // observeMounted reads the certificate in the Secret that converter pods mount.
 func (p *player) observeMounted(ctx context.Context, now *observation) error {
 	secret := &corev1.Secret{}
-	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: names.CertificateSecret(crdOf(now.Subject.Name))}, secret)
+	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: service(now.Subject) + "-tls"}, secret)
 	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
 		return err
 	}
@@ -103,19 +104,25 @@ type podObservation struct {
 	Name     string
 	Ready    bool
 	NotAfter time.Time
+	// Rulesets are the hashes of the rulesets that it serves.
+	Rulesets []string
 	// Trusted is true if caBundle verifies the certificate, as it was before or after the
 	// connection.
 	Trusted bool
-	// Err is the error of the connection.
-	Err string
+	// Err is the error of the connection, and Refused that of one which verifies the certificate.
+	Err, Refused string
 }
 
 // observePods gets the certificate of each converter pod as API servers do, and then reads caBundle
-// again.
+// again. The pods are those that the CRD names, or those that the policy wants.
 func (p *player) observePods(ctx context.Context, now *observation, before *apiextensionsv1.CustomResourceDefinition) error {
+	place := now.Service
+	if place == "" {
+		place = service(now.Subject)
+	}
 	pods := &corev1.PodList{}
 	err := p.cluster.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{
-		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crdOf(now.Subject.Name))})
+		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: place})
 	if err != nil || !now.Defined {
 		return err
 	}
@@ -123,11 +130,15 @@ func (p *player) observePods(ctx context.Context, now *observation, before *apie
 	for _, pod := range pods.Items {
 		asked := podObservation{Name: pod.Name, Ready: isReady(pod)}
 		if asked.Ready {
-			certificate, err := askPod(ctx, pod.Status.PodIP, names.ServerName(crdOf(now.Subject.Name), system))
+			certificate, err := askPod(ctx, pod.Status.PodIP, serverName(place))
 			if err != nil {
 				asked.Err = err.Error()
 			} else {
 				asked.NotAfter, served[pod.Name] = certificate.NotAfter, certificate
+			}
+			if now.Active && err == nil {
+				asked.Rulesets, err = askRulesets(ctx, pod.Status.PodIP, serverName(place), webhookOf(before).CABundle)
+				asked.Refused = fmt.Sprint(err)
 			}
 		}
 		now.Pods = append(now.Pods, asked)
@@ -138,7 +149,7 @@ func (p *player) observePods(ctx context.Context, now *observation, before *apie
 	}
 	for i, pod := range now.Pods {
 		certificate := served[pod.Name]
-		now.Pods[i].Trusted = certificate != nil && (verifies(before, certificate) || verifies(after, certificate))
+		now.Pods[i].Trusted = certificate != nil && (verifies(before, certificate, place) || verifies(after, certificate, place))
 	}
 	return nil
 }
@@ -166,14 +177,22 @@ func askPod(ctx context.Context, address, serverName string) (*x509.Certificate,
 	return over.ConnectionState().PeerCertificates[0], nil
 }
 
+// askRulesets returns the hashes of the rulesets that a pod serves.
+func askRulesets(ctx context.Context, address, serverName string, caBundle []byte) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	result, err := probe.Pod(ctx, probe.Target{Address: net.JoinHostPort(address, strconv.Itoa(workload.ContainerPort)), CABundle: caBundle, ServerName: serverName})
+	return result.RulesetHashes, err
+}
+
 // verifies reports whether API servers that read this CRD accept the certificate.
-func verifies(crd *apiextensionsv1.CustomResourceDefinition, certificate *x509.Certificate) bool {
+func verifies(crd *apiextensionsv1.CustomResourceDefinition, certificate *x509.Certificate, service string) bool {
 	webhook := webhookOf(crd)
 	if webhook == nil {
 		return false
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(webhook.CABundle)
-	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: names.ServerName(crd.Name, system)})
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: serverName(service)})
 	return err == nil
 }

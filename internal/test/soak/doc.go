@@ -19,6 +19,10 @@
 // While a policy is suspended, or its migrations are paused, the sequence has no step whose result
 // the model cannot predict.
 //
+// Policies use one of two fleets, or pods of their own, and move. A kind of steps is gentle if it
+// leaves a pod of each policy that converts. If nothing else changes meanwhile, the metrics of the
+// API server must not count a failed conversion until everything has come to rest.
+//
 // After each step, the program observes the cluster (observe.go), if possible without the operator:
 // objects as clients read them, bytes in etcd, certificates of pods. An invariant is a function
 // from observations to violations (invariants.go has the table). Some invariants hold at any time:

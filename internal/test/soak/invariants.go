@@ -45,6 +45,10 @@ var invariants = []invariant{
 	{"no migration goes on while the policy is suspended", false, migratesSuspended},
 	{"every object is stored at the storage version", false, notMigrated},
 	{"versions are as their authors want them", false, otherVersions},
+	{"the definition converts where the policy wants it", false, convertsElsewhere},
+	{"the ruleset that a definition names is stored, and every ready pod has it", false, rulesetMissing},
+	{"the fleet is ready, as large as it should be, and changes nothing", false, fleetNotReady},
+	{"rulesets are stored only where the definition converts", false, rulesetsLeft},
 	{"certificates are renewed in time", false, notRenewed},
 	{"nothing is left of what is over", false, leaked},
 }

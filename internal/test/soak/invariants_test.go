@@ -37,10 +37,10 @@ func healthy() observation {
 	}
 	now := observation{
 		Time: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		Subject: subject{Name: "a", Exists: true, Policy: true, Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
+		Subject: subject{Name: "a", Exists: true, Policy: true, Fleet: "blue", Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
 			Records: map[string]record{"job": object}},
 		Objects: map[string]entry{"job": {Record: object, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}},
-		Defined: true, Active: true, UID: "uid", Generation: 5, Storage: hub,
+		Defined: true, Active: true, Service: "converter-fleet-blue", Ruleset: "hash", UID: "uid", Generation: 5, Storage: hub,
 		Has: []string{hub, joined}, Serves: []string{hub, joined},
 		Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter},
 		Listed:     []string{hub}, ListedAfter: []string{hub},
@@ -52,7 +52,8 @@ func healthy() observation {
 		Preserved: map[string]map[string]map[string]any{"job": {joined: {".spec.note": "note"}}},
 		Reads:     map[string]map[string]read{},
 		Mounted:   time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
-		Pods:      []podObservation{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true}},
+		Pods:      []podObservation{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true, Rulesets: []string{"hash"}}},
+		Rulesets:  map[string][]string{"converter-fleet-blue": {"hash"}}, Fleet: readyFleet(), Size: 1, Follow: true,
 	}
 	for _, version := range now.Subject.Served {
 		now.Reads[version] = map[string]read{"job": {Spec: object.spec(version), Labels: map[string]string{"client": "in-v1"}}}
@@ -172,7 +173,7 @@ var violations = []violation{
 // may fail in it.
 func TestInvariantsFail(t *testing.T) {
 	failed := map[string]bool{}
-	for _, test := range slices.Concat(violations, versionViolations, preservedViolations) {
+	for _, test := range slices.Concat(violations, versionViolations, preservedViolations, fleetViolations) {
 		t.Run(test.invariant+"/"+test.says, func(t *testing.T) {
 			now, before := healthy(), healthy()
 			test.spoil(&now, &before)

@@ -20,6 +20,9 @@ type kind struct {
 	details func(*subject) []string
 	// apply applies the step to the model.
 	apply func(*subject, string)
+	// detailsIn and applyTo take the place of details and apply, for kinds that affect fleets.
+	detailsIn func(*world) []string
+	applyTo   func(*world, string)
 	// do performs the step.
 	do func(*player, context.Context, step) error
 
@@ -34,12 +37,15 @@ type kind struct {
 	waits bool
 	// noWrites is set for kinds during which no client may write to the subject.
 	noWrites bool
+	// gentle is set for kinds that leave at least one converter pod of each policy: if nothing else
+	// changes, no conversion fails, not even until nothing changes any more.
+	gentle bool
 }
 
 // kinds has every kind: actions of CRD authors and installers, actions of policy users, failures.
 var kinds = []kind{
 	{name: "write", weight: 6, cluster: true, details: anywhere, do: (*player).nothing},
-	{name: "begin", weight: 60, details: whereNothing, apply: begun, do: (*player).begin, waits: true, noWrites: true},
+	{name: "begin", weight: 60, details: beginnings, apply: begun, do: (*player).begin, waits: true, noWrites: true},
 	// A version that is added before the converter is active is served unconverted:
 	// api/docs/lifecycle.md.
 	{name: "add version", weight: 12, details: absentVersions, apply: added, do: (*player).editDefinition, whenIdle: true},
@@ -52,8 +58,9 @@ var kinds = []kind{
 	{name: "prune storedVersions", weight: 14, details: whereBehind, do: (*player).pruneStoredVersions},
 	{name: "end", weight: 1, details: endable, apply: ended, do: (*player).end, waits: true, noWrites: true},
 
-	{name: "change policy", weight: 5, details: policyChanges, apply: policyChanged, do: (*player).changePolicy},
-	{name: "rotate authority", weight: 4, details: whereActive, apply: policyChanged, do: (*player).rotateAuthority},
+	{name: "move", weight: 8, details: movable, apply: moved, do: (*player).movePolicy, gentle: true},
+	{name: "change policy", weight: 5, details: policyChanges, apply: policyChanged, do: (*player).changePolicy, gentle: true},
+	{name: "rotate authority", weight: 4, details: whereOwnPods, apply: policyChanged, do: (*player).rotateAuthority, gentle: true},
 	{name: "trigger migration", weight: 3, details: wherePolicy, apply: policyChanged, do: (*player).triggerMigration},
 	{name: "pause migrations", weight: 2, details: whereGoing, apply: pausedNow, do: (*player).pauseMigrations},
 	{name: "resume migrations", weight: 8, details: wherePaused, apply: resumedNow, do: (*player).pauseMigrations},
@@ -67,12 +74,23 @@ var kinds = []kind{
 	{name: "abandon policy", weight: 2, details: wherePolicy, apply: abandoned, do: (*player).abandonPolicy, whenIdle: true, waits: true},
 	{name: "adopt", weight: 15, details: whereAbandoned, apply: adopted, do: (*player).applyPolicy},
 
+	{name: "scale fleet", weight: 6, cluster: true, detailsIn: scalable, applyTo: scaled, do: (*player).scaleFleet, gentle: true},
+	{name: "rotate authority of fleet", weight: 6, cluster: true, detailsIn: usedByActive, applyTo: unsettledIn, do: (*player).rotateFleet, gentle: true, waits: true},
+	// A deleted fleet stays until its policies have moved.
+	{name: "replace fleet", weight: 4, cluster: true, detailsIn: replaceable, applyTo: fleetReplaced, do: (*player).replaceFleet, whenIdle: true, waits: true, gentle: true},
+	{name: "scale manager", weight: 3, cluster: true, detailsIn: managerSizes, applyTo: scaledManager, do: (*player).scaleManager, gentle: true},
+	{name: "delete pods of fleet", weight: 6, cluster: true, detailsIn: podsOfFleets, do: (*player).deleteFleetPods, gentle: true},
+	// Someone edits the ConfigMaps. A pod that starts before the operator reverts that lacks rules.
+	{name: "edit rulesets of fleet", weight: 8, cluster: true, detailsIn: rulesetEdits, applyTo: unsettledIn, do: (*player).editRulesets, whenIdle: true, waits: true, gentle: true},
+	{name: "delete of fleet", weight: 6, cluster: true, detailsIn: fleetChildren, applyTo: unsettledIn, do: (*player).deleteFleetChild},
+	{name: "age certificate of fleet", weight: 3, cluster: true, detailsIn: usedByActive, do: (*player).ageFleetCertificate, whenIdle: true},
+
 	{name: "kill", weight: 22, cluster: true, details: processNames, do: (*player).killProcesses},
 	{name: "stop", weight: 8, cluster: true, timed: true, details: processNames, do: (*player).stopProcesses},
 	{name: "delete pods", weight: 6, cluster: true, details: podKinds, do: (*player).deletePods},
 	{name: "delete its", weight: 4, details: deletable, apply: unsettled, do: (*player).deleteChild},
 	{name: "fill disk", weight: 4, cluster: true, timed: true, details: anywhere, do: (*player).fillDisk},
-	{name: "age certificate", weight: 3, details: whereActive, do: (*player).ageCertificate, whenIdle: true},
+	{name: "age certificate", weight: 3, details: whereOwnPods, do: (*player).ageCertificate, whenIdle: true},
 }
 
 func kindNamed(name string) kind {
@@ -90,9 +108,7 @@ func when(condition bool, details ...string) []string {
 	return details
 }
 
-func whereNothing(s *subject) []string   { return when(!s.Exists, "") }
 func wherePolicy(s *subject) []string    { return when(s.Policy, "") }
-func whereActive(s *subject) []string    { return when(s.active(), "") }
 func whereSuspended(s *subject) []string { return when(s.Policy && s.Suspended, "") }
 func whereBehind(s *subject) []string    { return when(s.Exists && s.Behind, "") }
 func whereAbandoned(s *subject) []string { return when(s.Exists && !s.Policy, "") }
@@ -150,16 +166,16 @@ func overwritable(s *subject) []string {
 	return when(s.active() && s.Overwrites < mostOverwrites, strategyNone, foreignAuthority, foreignService)
 }
 
-func policyChanges(s *subject) []string { return when(s.Policy, changeNames()...) }
+func policyChanges(s *subject) []string { return when(s.Policy, changeNames(s.Fleet == "")...) }
 
-func deletable(s *subject) []string { return when(s.active(), childNames...) }
+func deletable(s *subject) []string { return when(s.active() && s.Fleet == "", childNames...) }
 
 func podKinds(*subject) []string { return []string{managerPods, converterPods, migrationPods} }
 
 // Effects on the model.
 
-func begun(s *subject, _ string) {
-	*s = subject{Name: s.Name, Exists: true, Policy: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub}
+func begun(s *subject, place string) {
+	*s = subject{Name: s.Name, Exists: true, Policy: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub, Fleet: fleetAt(place)}
 }
 
 func ended(s *subject, _ string) { *s = subject{Name: s.Name} }

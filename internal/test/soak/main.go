@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,6 +91,11 @@ func newPlayer(out io.Writer) (*player, error) {
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}
+	requests, err := discovery.NewDiscoveryClientForConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	p.metrics = requests.RESTClient()
 	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()})
 	return p, err
 }

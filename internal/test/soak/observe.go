@@ -21,7 +21,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -32,11 +31,13 @@ type observation struct {
 	// Objects are the writes of clients.
 	Objects map[string]entry
 
-	// Defined is set if the CRD exists, Active if it converts through the operator's converter.
-	Defined, Active bool
-	UID             types.UID
-	Generation      int64
-	Storage         string
+	// Defined is set if the CRD exists, Active if it converts through the operator's converter, which
+	// is the Service and the hash of the ruleset.
+	Defined, Active  bool
+	Service, Ruleset string
+	UID              types.UID
+	Generation       int64
+	Storage          string
 	// Has are the versions of the CRD, Serves and Deprecates subsets of them.
 	Has, Serves, Deprecates []string
 	// Conversion is spec.conversion, read last.
@@ -58,6 +59,14 @@ type observation struct {
 	// Reads are by version and name.
 	Reads map[string]map[string]read
 	Pods  []podObservation
+	// Rulesets are the hashes of the stored rulesets of the policy, by the instance label of the
+	// pods that mount them.
+	Rulesets map[string][]string
+	// Fleet is the fleet that the policy uses, if any, and Size the expected number of its pods.
+	// Follow is set if no user of the fleet is suspended or abandoned.
+	Fleet  *v1alpha1.ConverterFleet
+	Size   int
+	Follow bool
 	// Mounted is the expiry of the certificate that pods mount; zero without one.
 	Mounted time.Time
 }
@@ -82,10 +91,11 @@ func (p *player) observe(ctx context.Context) (map[string]observation, error) {
 		if now.Defined = defined; defined {
 			now.UID, now.Generation, now.Listed = before.UID, before.Generation, before.Status.StoredVersions
 			now.Storage, now.Active = crds.StorageVersion(before), converts(before)
+			now.Service, now.Ruleset = namedBy(before)
 			now.observeVersions(before)
 		}
 		// The policy is read before the bytes that its status describes.
-		for _, look := range []func(context.Context, *observation) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
+		for _, look := range []func(context.Context, *observation) error{p.observePolicy, p.observeChildren, p.observeFleet, p.observeMounted, p.observeBytes, p.observeReads} {
 			if err := look(ctx, &now); err != nil {
 				return nil, fmt.Errorf("observe %s: %w", s.Name, err)
 			}
@@ -118,8 +128,8 @@ func (p *player) find(ctx context.Context, key client.ObjectKey, object client.O
 
 // converts reports whether a CRD converts through the operator's converter.
 func converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	webhook := webhookOf(crd)
-	return webhook != nil && webhook.Service != nil && webhook.Service.Name == names.Child(crd.Name)
+	service, _ := namedBy(crd)
+	return service != ""
 }
 
 // webhookOf returns the conversion webhook of a CRD, or nil.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,8 +31,10 @@ type player struct {
 	cluster client.Client
 	dynamic dynamic.Interface
 	ledger  *ledger
-	// subjects is the state of the model after the steps so far.
+	metrics rest.Interface // of the API server
+	// subjects and fleets are the state of the model after the steps so far.
 	subjects []subject
+	fleets   []fleet
 	// pruned has the prunings by other clients, by subject, while objects are stored at the pruned
 	// versions.
 	pruned map[string]pruning
@@ -45,6 +48,11 @@ type player struct {
 
 // play performs steps until the time is over, and then those that remove every subject.
 func (p *player) play(ctx context.Context, steps *sequence, until time.Time) error {
+	for _, name := range fleetNames {
+		if err := p.createFleet(ctx, name); err != nil {
+			return err
+		}
+	}
 	for time.Now().Before(until) {
 		if err := p.playStep(ctx, steps.next()); err != nil {
 			return err
@@ -55,27 +63,67 @@ func (p *player) play(ctx context.Context, steps *sequence, until time.Time) err
 			return err
 		}
 	}
+	for _, name := range fleetNames {
+		if err := p.deleteFleet(ctx, name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// playStep performs one step while clients write, and then checks the invariants.
+// playStep performs one step while clients read and write, and then checks the invariants.
 func (p *player) playStep(ctx context.Context, s step) error {
 	start := time.Now()
 	fmt.Fprintln(p.out, s)
-	reader := p.startReader(ctx, s, p.subjects)
-	p.played, p.subjects = append(p.played, s), s.After
-	writing := make(chan error, 1)
-	go func() { writing <- p.write(ctx, s.Writes) }()
-	err := kindNamed(s.Kind).do(p, ctx, s)
-	if err = errors.Join(err, <-writing, reader.finish()); err != nil {
-		return err
+	perform := p.perform
+	if s.Gentle {
+		perform = p.performGently
 	}
-	p.noteDiscarded(s)
-	if err := p.checkInvariants(ctx, s.Waits); err != nil {
+	if err := perform(ctx, s); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.out, "     %.1f s\n", time.Since(start).Seconds())
 	return nil
+}
+
+// perform performs a step, and checks the invariants when it is over.
+func (p *player) perform(ctx context.Context, s step) error {
+	reader := p.startReader(ctx, s, p.subjects)
+	if err := errors.Join(p.do(ctx, s), reader.finish()); err != nil {
+		return err
+	}
+	p.noteDiscarded(s)
+	return p.checkInvariants(ctx, s.Waits)
+}
+
+// performGently also checks that no conversion fails until nothing changes any more, while clients
+// read.
+func (p *player) performGently(ctx context.Context, s step) error {
+	before, err := p.failedConversions(ctx)
+	if err != nil {
+		return err
+	}
+	reader := p.startReader(ctx, s, p.subjects)
+	if err := p.do(ctx, s); err != nil {
+		return errors.Join(err, reader.finish())
+	}
+	if err := errors.Join(p.checkInvariants(ctx, true), reader.finish()); err != nil {
+		return err
+	}
+	after, err := p.failedConversions(ctx)
+	if wrong := failures(before, after); wrong != nil {
+		err = fmt.Errorf("%w\nthe first read that failed: %s", wrong, reader.failed)
+	}
+	return err
+}
+
+// do performs the action of a step while clients write.
+func (p *player) do(ctx context.Context, s step) error {
+	p.played, p.subjects, p.fleets = append(p.played, s), s.After, s.Fleets
+	writing := make(chan error, 1)
+	go func() { writing <- p.write(ctx, s.Writes) }()
+	err := kindNamed(s.Kind).do(p, ctx, s)
+	return errors.Join(err, <-writing)
 }
 
 // checkInvariants observes until the invariants hold: those that always hold and, if waits, those

@@ -20,6 +20,8 @@ const readPause = 20 * time.Millisecond
 type reader struct {
 	stop context.CancelFunc
 	end  chan error
+	// failed is the first failed read, and when; empty if there was none. It is complete after finish.
+	failed string
 }
 
 // reading is an object to read at a version, and its expected content.
@@ -32,7 +34,7 @@ func (p *player) startReader(ctx context.Context, s step, before []subject) *rea
 	ctx, stop := context.WithCancel(ctx)
 	r := &reader{stop: stop, end: make(chan error, 1)}
 	all := p.readings(s, before)
-	go func() { r.end <- p.readAll(ctx, all) }()
+	go func() { r.end <- p.readAll(ctx, all, r) }()
 	return r
 }
 
@@ -65,7 +67,7 @@ func (p *player) readings(s step, before []subject) []reading {
 	return all
 }
 
-func (p *player) readAll(ctx context.Context, all []reading) error {
+func (p *player) readAll(ctx context.Context, all []reading, r *reader) error {
 	for len(all) > 0 {
 		for _, each := range all {
 			select {
@@ -73,8 +75,12 @@ func (p *player) readAll(ctx context.Context, all []reading) error {
 				return nil
 			case <-time.After(readPause):
 			}
-			object, err := p.objects(each.subject, each.version).Get(ctx, each.name, metav1.GetOptions{})
+			// A request that is cancelled is a failed conversion for the API server.
+			object, err := p.objects(each.subject, each.version).Get(context.WithoutCancel(ctx), each.name, metav1.GetOptions{})
 			if err != nil {
+				if r.failed == "" {
+					r.failed = fmt.Sprintf("%s at %s: %v", each.name, time.Now().Format(time.TimeOnly), err)
+				}
 				continue
 			}
 			p.reads++

@@ -22,7 +22,7 @@ import (
 // the operator's code, equals what the converter makes by the policy of the run.
 func TestRecordsMatchRules(t *testing.T) {
 	converter := converterOfTheRun(t)
-	objects, subjects, compared := map[string][]byte{}, map[string]*subject{"a": {}, "b": {}}, 0
+	objects, subjects, compared := map[string][]byte{}, map[string]*subject{"a": {}, "b": {}, "c": {}}, 0
 	for _, s := range stepsOf(3, 400) {
 		for _, w := range s.Writes {
 			key, is := w.Subject+"/"+w.Name, subjects[w.Subject]

@@ -53,6 +53,9 @@ func (q *sequence) next() step {
 			chosen.kind.apply(chosen.subject, s.Detail)
 		}
 	}
+	if chosen.kind.applyTo != nil {
+		chosen.kind.applyTo(q.world, s.Detail)
+	}
 	if chosen.kind.timed {
 		s.Seconds = 2 + q.random.IntN(8)
 	}
@@ -60,7 +63,8 @@ func (q *sequence) next() step {
 	for _, w := range s.Writes {
 		q.world.subject(w.Subject).write(w)
 	}
-	s.Waits = chosen.kind.waits || q.hurries >= hurriesAtMost || q.random.IntN(100) < 60
+	s.Gentle = chosen.kind.gentle && q.world.Idle
+	s.Waits = chosen.kind.waits || s.Gentle || q.hurries >= hurriesAtMost || q.random.IntN(100) < 60
 	q.hurries++
 	if s.Waits {
 		q.hurries = 0
@@ -69,7 +73,7 @@ func (q *sequence) next() step {
 	if s.Waits {
 		q.world.becomeIdle()
 	}
-	s.After = q.world.subjects()
+	s.After, s.Fleets = q.world.subjects(), q.world.fleets()
 	return s
 }
 
@@ -93,7 +97,7 @@ func (q *sequence) finish() []step {
 		for _, name := range names {
 			s := q.begin(name)
 			kindNamed(name).apply(subject, "")
-			s.Subject, s.Waits, s.After = subject.Name, true, q.world.subjects()
+			s.Subject, s.Waits, s.After, s.Fleets = subject.Name, true, q.world.subjects(), q.world.fleets()
 			steps = append(steps, s)
 		}
 	}
@@ -109,7 +113,7 @@ func (q *sequence) choose() choice {
 			continue
 		}
 		for _, s := range q.affected(k) {
-			if details := k.details(s); len(details) > 0 {
+			if details := k.possible(q.world, s); len(details) > 0 {
 				possible = append(possible, choice{k, s, details})
 				sum += k.weight
 			}
@@ -122,6 +126,14 @@ func (q *sequence) choose() choice {
 		}
 	}
 	return possible[len(possible)-1]
+}
+
+// possible returns the variants that are possible now.
+func (k kind) possible(w *world, s *subject) []string {
+	if k.detailsIn != nil {
+		return k.detailsIn(w)
+	}
+	return k.details(s)
 }
 
 // affected returns the subjects that a kind can apply to.

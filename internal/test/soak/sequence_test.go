@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,14 +46,26 @@ func TestAllVariantsOccur(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"write ", "begin ", "end ", "abandon policy ", "adopt ", "rotate authority ", "trigger migration ",
+	want := []string{"write ", "end ", "abandon policy ", "adopt ", "rotate authority ", "trigger migration ",
 		"pause migrations ", "resume migrations ", "fill disk ", "age certificate ", "suspend policy ", "resume policy ",
 		"no longer promote ", "prune storedVersions "}
 	want = append(want, prefixed("kill ", processNames(nil))...)
 	want = append(want, prefixed("stop ", processNames(nil))...)
 	want = append(want, prefixed("delete pods ", podKinds(nil))...)
 	want = append(want, prefixed("delete its ", childNames)...)
-	want = append(want, prefixed("change policy ", changeNames())...)
+	want = append(want, prefixed("change policy ", changeNames(true))...)
+	want = append(want, prefixed("begin ", places("in"))...)
+	want = append(want, prefixed("move ", places("to"))...)
+	for size := 1; size <= replicasAtMost; size++ {
+		want = append(want, prefixed("scale fleet ", prefixedAll(fleetNames, fmt.Sprintf(" to %d", size)))...)
+	}
+	want = append(want, prefixed("scale manager from ", []string{"1 to 2", "1 to 3", "2 to 1", "2 to 3", "3 to 1", "3 to 2"})...)
+	for _, kind := range []string{"rotate authority of fleet ", "replace fleet ", "age certificate of fleet "} {
+		want = append(want, prefixed(kind, fleetNames)...)
+	}
+	want = append(want, prefixed("delete pods of fleet ", eachOf(fleetNames, onePod, allButOne))...)
+	want = append(want, prefixed("edit rulesets of fleet ", eachOf(fleetNames, deleteRulesets, deleteRuleset, damageRuleset))...)
+	want = append(want, prefixed("delete of fleet ", eachOf(fleetNames, fleetChildNames...))...)
 	want = append(want, prefixed("overwrite conversion ", []string{strategyNone, foreignAuthority, foreignService})...)
 	want = append(want, prefixed("retire "+hub+" to ", []string{"Report", "Deprecate", "Unserve"})...)
 	for _, version := range without(versions, hub) {
@@ -76,6 +89,14 @@ func prefixed(prefix string, texts []string) []string {
 	var all []string
 	for _, text := range texts {
 		all = append(all, prefix+text)
+	}
+	return all
+}
+
+func prefixedAll(texts []string, suffix string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, text+suffix)
 	}
 	return all
 }
@@ -104,6 +125,7 @@ func TestStepsAreAllowed(t *testing.T) {
 			if kindNamed(s.Kind).whenIdle && !rests {
 				t.Fatalf("seed %d, step %v: the step before is not waited for", seed, s)
 			}
+			checkFleets(t, seed, s, before, rests)
 			for i, is := range s.After {
 				checkSubject(t, seed, s, is)
 				checkAuthors(t, seed, s, before[i], is)
@@ -140,6 +162,40 @@ func checkSubject(t *testing.T, seed uint64, s step, is subject) {
 	}
 }
 
+// checkFleets: a fleet that has to change CRDs or rulesets has no user that stops it, and no step
+// after which pods must convert takes the last pod.
+func checkFleets(t *testing.T, seed uint64, s step, before []subject, rests bool) {
+	t.Helper()
+	if s.Gentle && (!rests || !s.Waits) {
+		t.Fatalf("seed %d, step %v: no conversion must fail, while something else may change", seed, s)
+	}
+	for i, is := range s.After {
+		if is.Fleet != "" && !slices.Contains(fleetNames, is.Fleet) {
+			t.Fatalf("seed %d, step %v: %s uses the fleet %q", seed, s, is.Name, is.Fleet)
+		}
+		if before[i].Exists && is.Exists && before[i].Fleet != is.Fleet && (!before[i].active() || !is.active()) {
+			t.Fatalf("seed %d, step %v: %s moved, and is not active", seed, s, is.Name)
+		}
+		needs := []string{"rotate authority of fleet", "edit rulesets of fleet", "delete of fleet", "replace fleet"}
+		if slices.Contains(needs, s.Kind) && before[i].Exists && strings.HasSuffix(s.Detail, before[i].Fleet) && before[i].Fleet != "" && !before[i].active() {
+			t.Fatalf("seed %d, step %v: %s does not follow", seed, s, is.Name)
+		}
+	}
+	for _, f := range s.Fleets {
+		if what, name := cutFleetOf(s); f.Replicas < 1 || name == f.Name && what != "" && f.Replicas < 2 {
+			t.Fatalf("seed %d, step %v: fleet %s has %d pods", seed, s, f.Name, f.Replicas)
+		}
+	}
+}
+
+// cutFleetOf returns the fleet whose pods a step deletes, if it does.
+func cutFleetOf(s step) (what, name string) {
+	if s.Kind != "delete pods of fleet" {
+		return "", ""
+	}
+	return cutFleet(s.Detail)
+}
+
 func goes(is subject, version string) bool {
 	return is.Retires[version] != "" && is.Retires[version] != v1alpha1.RetirementReport
 }
@@ -161,7 +217,7 @@ func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	if before.Wanted != "" && before.Storage != is.Storage && s.Kind != "promote" {
 		t.Fatalf("seed %d, step %v: the policy wants to store %s", seed, s, before.Wanted)
 	}
-	idle := []string{"add version", "remove version", "overwrite conversion", "promote", "no longer promote", "retire",
+	idle := []string{"move", "add version", "remove version", "overwrite conversion", "promote", "no longer promote", "retire",
 		"rotate authority", "delete its", "age certificate"}
 	if before.Suspended && slices.Contains(idle, s.Kind) {
 		t.Fatalf("seed %d, step %v: the policy is suspended", seed, s)
@@ -361,6 +417,35 @@ func TestFinishRemovesAll(t *testing.T) {
 		if diff := cmp.Diff(newWorld().subjects(), last.After); diff != "" {
 			t.Errorf("seed %d: there is something left (-nothing +left):\n%s", seed, diff)
 		}
+	}
+}
+
+// TestReplacedFleet: the users of a fleet move, and no others.
+func TestReplacedFleet(t *testing.T) {
+	w := newWorld()
+	for i, fleet := range []string{"blue", "", "green"} {
+		begun(w.Subjects[i], "in pods of its own")
+		w.Subjects[i].Fleet = fleet
+	}
+	w.fleet("blue").Replicas = 1
+	fleetReplaced(w, "blue")
+	var got []string
+	for _, s := range w.Subjects {
+		got = append(got, s.Fleet)
+	}
+	if diff := cmp.Diff([]string{"green", "", "green"}, got); diff != "" || w.fleet("blue").Replicas != replicasAtFirst {
+		t.Errorf("%d pods; fleets (-want +got):\n%s", w.fleet("blue").Replicas, diff)
+	}
+}
+
+// TestPlaces: a detail names the place of a policy.
+func TestPlaces(t *testing.T) {
+	var got []string
+	for _, place := range places("to") {
+		got = append(got, fleetAt(place))
+	}
+	if diff := cmp.Diff([]string{"", "blue", "green"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

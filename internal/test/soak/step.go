@@ -24,6 +24,10 @@ type step struct {
 	Writes  []write
 	// After is the state of the model after the step.
 	After []subject
+	// Fleets are the fleets of the model after the step.
+	Fleets []fleet
+	// Gentle is set if no conversion may fail until nothing changes any more.
+	Gentle bool
 	// Waits is set if the next step waits until nothing changes any more.
 	Waits bool
 }

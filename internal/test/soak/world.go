@@ -13,6 +13,10 @@ import (
 // world is the expected state of the cluster, computed from the steps alone.
 type world struct {
 	Subjects []*subject
+	// Fleets exist all the time.
+	Fleets []*fleet
+	// Managers is the number of manager pods.
+	Managers int
 	// Idle is set if the previous step was waited for, so that nothing changes any more.
 	Idle bool
 }
@@ -26,6 +30,8 @@ type subject struct {
 	// Versions are the versions of the CRD, Served and Deprecated subsets of them.
 	Versions, Served, Deprecated []string
 	Storage                      string
+	// Fleet has the converter pods of the policy; empty for pods of its own.
+	Fleet string
 	// Wanted is spec.storageVersion of the policy, Retires its spec.retirement.
 	Wanted  string
 	Retires map[string]v1alpha1.RetirementAction
@@ -50,10 +56,13 @@ type subject struct {
 	Overwrites int
 }
 
-var subjectNames = []string{"a", "b"}
+var subjectNames = []string{"a", "b", "c"}
 
 func newWorld() *world {
-	w := &world{Idle: true}
+	w := &world{Idle: true, Managers: managersAtFirst}
+	for _, name := range fleetNames {
+		w.Fleets = append(w.Fleets, &fleet{Name: name, Replicas: replicasAtFirst})
+	}
 	for _, name := range subjectNames {
 		w.Subjects = append(w.Subjects, &subject{Name: name})
 	}
