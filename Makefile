@@ -246,11 +246,11 @@ soak: ## Perform random actions and failures for SOAKTIME=1h, and check the oper
 	@export CLUSTER=local RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
 		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED))'
 
-# Its steps include a promotion, a prune, a removal with accepted losses, and a foreign
-# spec.conversion.
+# Its steps include a promotion, a prune, a removal with accepted losses, a foreign
+# spec.conversion, a move into a fleet, and a fleet that loses pods, rulesets, or its policies.
 .PHONY: soak-short
-soak-short: ## Run soak for two minutes, always with the same steps
-	@$(MAKE) soak SOAKTIME=70s SOAKSEED=950605
+soak-short: ## Run soak for three minutes, always with the same steps
+	@$(MAKE) soak SOAKTIME=150s SOAKSEED=380646
 
 # The first run builds that version, for about ten minutes, into its own cache.
 .PHONY: test-oldest
