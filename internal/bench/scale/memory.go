@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 	"github.com/conversion-operator/conversion-operator/internal/bench/pod"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // scrapes is how often /metrics of each pod is read: Prometheus does so twice a minute.
@@ -100,7 +101,7 @@ func (s *suite) convert(ctx context.Context, crd *apiextensionsv1.CustomResource
 func (p *runningPod) caller(caBundle []byte, service string) *http.Client {
 	if p.client == nil {
 		trust := pod.Trusting(caBundle)
-		trust.ServerName = service + "." + system + ".svc"
+		trust.ServerName = names.ServiceName(service, system)
 		p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}}
 	}
 	return p.client

@@ -116,7 +116,7 @@ func FleetSecrets(fleet string) (authority, serving, issued string) {
 }
 
 // FleetServerName is the DNS name that API servers verify for the Service of a fleet.
-func FleetServerName(fleet, namespace string) string { return Fleet(fleet) + "." + namespace + ".svc" }
+func FleetServerName(fleet, namespace string) string { return ServiceName(Fleet(fleet), namespace) }
 
 // FleetLabels are on everything that belongs to a fleet.
 func FleetLabels(fleet string) map[string]string {
@@ -156,8 +156,11 @@ func MigrationRights(policy string) string { return Child(policy) + "-migrate" }
 
 // ServerName is the DNS name that the API server verifies for a Service.
 func ServerName(policy, namespace string) string {
-	return Child(policy) + "." + namespace + ".svc"
+	return ServiceName(Child(policy), namespace)
 }
+
+// ServiceName is the DNS name that API servers verify for a Service.
+func ServiceName(service, namespace string) string { return service + "." + namespace + ".svc" }
 
 // Labels are on every child of a policy.
 func Labels(policy, component string) map[string]string {

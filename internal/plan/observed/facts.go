@@ -271,7 +271,7 @@ func CertificateSecret(policy *v1alpha1.ConversionPolicy) string {
 // empty for one that the operator runs.
 func ExternalServerName(converter v1alpha1.Converter) string {
 	if service := converter.Service; service != nil {
-		return service.Name + "." + service.Namespace + ".svc"
+		return names.ServiceName(service.Name, service.Namespace)
 	}
 	if converter.URL == nil {
 		return ""

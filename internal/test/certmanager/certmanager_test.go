@@ -117,7 +117,7 @@ func (c *cluster) checkServed(pods pods, authority pki.KeyPair) {
 	trusted, err := pki.ParseBundle(authority.Certificate)
 	expect.NoError(c.T, err)
 	served := c.secret(pods.serving)
-	if err := pki.CheckLeaf(observed.KeyPair(served), trusted, pods.name+"."+system+".svc", time.Now()); err != nil {
+	if err := pki.CheckLeaf(observed.KeyPair(served), trusted, names.ServiceName(pods.name, system), time.Now()); err != nil {
 		c.Errorf("what pods serve: %v", err)
 	}
 	if !bytes.Equal(served.Data[observed.CAKey], authority.Certificate) {

@@ -170,7 +170,7 @@ func (p *player) editRulesets(ctx context.Context, s step) error {
 			if err != nil {
 				return err
 			}
-			return p.cluster.Patch(ctx, shard, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody"))
+			return p.cluster.Patch(ctx, shard, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-edit"))
 		}
 		return nil
 	})

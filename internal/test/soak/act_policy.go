@@ -259,7 +259,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 		if gone := without(crd.Status.StoredVersions, storage); len(gone) > 0 {
 			done.Versions, crd.Status.StoredVersions = gone, []string{storage}
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-			if err := p.cluster.Status().Patch(ctx, crd, patch, client.FieldOwner("somebody")); err != nil {
+			if err := p.cluster.Status().Patch(ctx, crd, patch, client.FieldOwner("kubectl-edit")); err != nil {
 				if apierrors.IsConflict(err) {
 					done.Versions = nil // another writer changed it: this try pruned nothing
 				}

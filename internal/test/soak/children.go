@@ -87,7 +87,7 @@ func (p *player) observeChildren(ctx context.Context, now *observation) error {
 // observeMounted reads the certificate in the Secret that converter pods mount.
 func (p *player) observeMounted(ctx context.Context, now *observation) error {
 	secret := &corev1.Secret{}
-	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: service(now.Subject) + "-tls"}, secret)
+	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: servingSecret(now.Subject)}, secret)
 	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
 		return err
 	}
@@ -130,14 +130,14 @@ func (p *player) observePods(ctx context.Context, now *observation, before *apie
 	for _, pod := range pods.Items {
 		asked := podObservation{Name: pod.Name, Ready: isReady(pod)}
 		if asked.Ready {
-			certificate, err := askPod(ctx, pod.Status.PodIP, serverName(place))
+			certificate, err := askPod(ctx, pod.Status.PodIP, names.ServiceName(place, system))
 			if err != nil {
 				asked.Err = err.Error()
 			} else {
 				asked.NotAfter, served[pod.Name] = certificate.NotAfter, certificate
 			}
 			if now.Active && err == nil {
-				asked.Rulesets, err = askRulesets(ctx, pod.Status.PodIP, serverName(place), webhookOf(before).CABundle)
+				asked.Rulesets, err = askRulesets(ctx, pod.Status.PodIP, names.ServiceName(place, system), webhookOf(before).CABundle)
 				asked.Refused = fmt.Sprint(err)
 			}
 		}
@@ -193,6 +193,6 @@ func verifies(crd *apiextensionsv1.CustomResourceDefinition, certificate *x509.C
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(webhook.CABundle)
-	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: serverName(service)})
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: names.ServiceName(service, system)})
 	return err == nil
 }

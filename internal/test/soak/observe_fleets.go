@@ -29,8 +29,14 @@ func service(s subject) string {
 	return names.Child(crdOf(s.Name))
 }
 
-// serverName returns the DNS name that API servers verify for a Service.
-func serverName(service string) string { return service + "." + system + ".svc" }
+// servingSecret returns the name of the Secret that these pods mount.
+func servingSecret(s subject) string {
+	if s.Fleet != "" {
+		_, serving, _ := names.FleetSecrets(s.Fleet)
+		return serving
+	}
+	return names.CertificateSecret(crdOf(s.Name))
+}
 
 // namedBy returns the Service of the operator that a CRD converts through, and the hash of the
 // ruleset; empty if there is none.
