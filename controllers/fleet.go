@@ -36,6 +36,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/plan/fleet"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -91,7 +92,7 @@ func (f *fleetReconciler) fleetsFrom(ctx context.Context, secret *metav1.Partial
 		return nil
 	}
 	for i := range fleets.Items {
-		if of := fleets.Items[i].Spec.Certificates; of != nil && of.Secret != nil && of.Secret.Name == secret.Name {
+		if certificates.SourceSecretOf(&fleets.Items[i]) == secret.Name {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: fleets.Items[i].Name}})
 		}
 	}
@@ -203,15 +204,13 @@ func (f *fleetReconciler) gatherCertificates(ctx context.Context, state *fleet.O
 	if state.Certificate, err = f.secret(ctx, f.Client, serving); err != nil {
 		return err
 	}
-	spec := state.Fleet.Spec.Certificates
-	switch {
-	case spec == nil:
-	case spec.Secret != nil:
-		state.Source, err = f.secret(ctx, f.Live, spec.Secret.Name)
-	case spec.CertManager != nil:
-		if state.Source, err = f.secret(ctx, f.Live, issued); err == nil {
-			state.Request, err = f.request(ctx, issued)
+	if name := certificates.SourceSecretOf(state.Fleet); name != "" {
+		if state.Source, err = f.secret(ctx, f.Live, name); err != nil {
+			return err
 		}
+	}
+	if spec := state.Fleet.Spec.Certificates; spec != nil && spec.CertManager != nil {
+		state.Request, err = f.request(ctx, issued)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -45,6 +46,38 @@ func converting(policy v1alpha1.ConversionPolicy, service, caBundle string) *obs
 				Namespace: "conversion-system", Name: service}}}}
 	}
 	return state
+}
+
+// listing lists what a reader does.
+type listing struct {
+	client.Client
+	from client.Reader
+}
+
+func (l listing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return l.from.List(ctx, list, options...)
+}
+
+// TestFleetsFromSecrets: a fleet is reconciled when the Secret changes that its certificates come from.
+func TestFleetsFromSecrets(t *testing.T) {
+	fleets := []v1alpha1.ConverterFleet{
+		{ObjectMeta: metav1.ObjectMeta{Name: "own"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "provided"}, Spec: v1alpha1.ConverterFleetSpec{
+			Certificates: &v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "company"}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "issued"}, Spec: v1alpha1.ConverterFleetSpec{
+			Certificates: &v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{}}}},
+	}
+	f := &fleetReconciler{ConversionPolicyReconciler: &ConversionPolicyReconciler{Client: listing{from: &inMemory{fleets: fleets}}}}
+	_, _, issued := names.FleetSecrets("issued")
+	for secret, want := range map[string][]string{"company": {"provided"}, issued: {"issued"}, "other": nil} {
+		var got []string
+		for _, request := range f.fleetsFrom(t.Context(), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: secret}}) {
+			got = append(got, request.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("a change of the Secret %q reconciles %v, want %v", secret, got, want)
+		}
+	}
 }
 
 // TestFleetUsersWake: a fleet is woken when a policy comes, converts, trusts others, or leaves, and

@@ -4,6 +4,8 @@
 package certificates
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
@@ -51,10 +53,20 @@ func (c *Certificates) newSource() source {
 // SourceSecret names the Secret of another client that provides the certificates of a policy;
 // empty if there is none.
 func SourceSecret(policy *v1alpha1.ConversionPolicy) string {
-	certificates := policy.Spec.Certificates
+	return sourceSecret(policy.Spec.Certificates, names.IssuedSecret(policy.Name))
+}
+
+// SourceSecretOf is SourceSecret of a fleet.
+func SourceSecretOf(fleet *v1alpha1.ConverterFleet) string {
+	_, _, issued := names.FleetSecrets(fleet.Name)
+	return sourceSecret(ptr.Deref(fleet.Spec.Certificates, v1alpha1.Certificates{}), issued)
+}
+
+// sourceSecret names the Secret of a source. issued is the one that cert-manager writes.
+func sourceSecret(certificates v1alpha1.Certificates, issued string) string {
 	switch {
 	case certificates.CertManager != nil:
-		return names.IssuedSecret(policy.Name)
+		return issued
 	case certificates.Secret != nil:
 		return certificates.Secret.Name
 	case certificates.Injected != nil:
