@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -65,7 +66,8 @@ func (r *ConversionPolicyReconciler) otherNodes(ctx context.Context, pods []obse
 	if node == "" {
 		return observed.OtherNodes{}
 	}
-	one := pods[slices.IndexFunc(pods, func(pod observed.Pod) bool { return pod.Ready })]
+	// The order of pods differs from read to read, and the result is known by one of them.
+	one := slices.MinFunc(workload.Ready(pods), func(a, b observed.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	if found, is := r.nodes.recent(one.UID, r.Now()); is {
 		return found
 	}

@@ -130,6 +130,7 @@ func TestOtherNodes(t *testing.T) {
 				if got := r.otherNodes(t.Context(), pods); got != c.want {
 					t.Errorf("found %+v, want %+v", got, c.want)
 				}
+				slices.Reverse(pods) // as they come from the cache
 			}
 			if server.lists != c.lists {
 				t.Errorf("%d lists, want %d", server.lists, c.lists)

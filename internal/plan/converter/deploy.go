@@ -44,8 +44,8 @@ func (c *Converter) Redundancy() workload.Redundancy {
 	if c.Fleet() != "" || !c.InCharge() {
 		return workload.Redundancy{}
 	}
-	return workload.Redundancy{Pods: c.PodsOf(""), Ending: len(c.EndingOf("")), Desired: c.replicas(), Evictable: c.Evictable, Others: c.Others,
-		Now: c.Now, Workload: c.workload()}
+	return workload.Redundancy{Pods: c.PodsOf(""), Ending: len(c.EndingOf("")), Workload: c.workload(), Evictable: c.Evictable, Others: c.Others,
+		Before: c.Policy.Status.Conditions, Now: c.Now}
 }
 
 // render returns the objects to deploy, with the patches of the policy.

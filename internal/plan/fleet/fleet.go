@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -217,7 +216,7 @@ func (p *planner) available() gate.Outcome {
 }
 
 func (p *planner) ready() []observed.Pod {
-	return slices.DeleteFunc(slices.Clone(p.Pods), func(pod observed.Pod) bool { return !pod.Ready })
+	return workload.Ready(p.Pods)
 }
 
 // trouble is what prevents pods from being created or from starting. They usually have the same
@@ -259,8 +258,8 @@ func (p *planner) reportProblems() {
 // spread reports pods that are all on one node, and has one of them start on another node.
 func (p *planner) spread() {
 	w := Workload(p.Settings, p.Fleet, p.Scaled)
-	decided := workload.Redundancy{Pods: p.Pods, Ending: len(p.Ending), Desired: w.Replicas(), Evictable: p.Evictable, Others: p.Others,
-		Since: workload.NotRedundantSince(p.status.Conditions), Now: p.Now, Workload: w}.Decide()
+	decided := workload.Redundancy{Pods: p.Pods, Ending: len(p.Ending), Workload: w, Evictable: p.Evictable, Others: p.Others,
+		Before: p.status.Conditions, Now: p.Now}.Decide()
 	p.Add(decided.Work)
 	if decided.Reason == "" {
 		apimeta.RemoveStatusCondition(&p.status.Conditions, v1alpha1.NotRedundantCondition)

@@ -3,16 +3,11 @@
 
 package health
 
-import (
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
-)
+import "github.com/conversion-operator/conversion-operator/api/v1alpha1"
 
 // reportRedundancy reports pods of the policy that are all on one node. A fleet reports its own.
 func (h *Health) reportRedundancy() {
-	redundancy := h.converter.Redundancy()
-	redundancy.Since = workload.NotRedundantSince(h.Policy.Status.Conditions)
-	decided := redundancy.Decide()
+	decided := h.converter.Redundancy().Decide()
 	h.report(v1alpha1.NotRedundantCondition, decided.Outcome)
 	if !h.Policy.Spec.Suspend {
 		h.work.Add(decided.Work)

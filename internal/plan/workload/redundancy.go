@@ -30,21 +30,20 @@ type Redundancy struct {
 	// Pods are those that are not being deleted; Ending is the number of the others.
 	Pods   []observed.Pod
 	Ending int
-	// Desired is the wanted number of pods, Evictable the number that the PodDisruptionBudget
-	// allows to evict now.
-	Desired   int32
+	// Workload has the wanted number of pods.
+	Workload Workload
+	// Evictable is the number of pods that the PodDisruptionBudget allows to evict now.
 	Evictable int
 	// Others are the nodes that no pod is on.
 	Others observed.OtherNodes
-	// Since is the time since when the pods are known to be on one node; zero if they were not.
-	Since, Now time.Time
-	// Workload has the name for messages.
-	Workload Workload
+	// Before are the conditions so far, which tell since when the pods are known to be on one node.
+	Before []metav1.Condition
+	Now    time.Time
 }
 
-// NotRedundantSince is the time since when the condition NotRedundant is True; zero if it is not.
-func NotRedundantSince(conditions []metav1.Condition) time.Time {
-	if known := apimeta.FindStatusCondition(conditions, v1alpha1.NotRedundantCondition); known != nil && known.Status == metav1.ConditionTrue {
+// since is the time since when the pods are known to be on one node; zero if they were not.
+func (r Redundancy) since() time.Time {
+	if known := apimeta.FindStatusCondition(r.Before, v1alpha1.NotRedundantCondition); known != nil && known.Status == metav1.ConditionTrue {
 		return known.LastTransitionTime.Time
 	}
 	return time.Time{}
@@ -52,14 +51,15 @@ func NotRedundantSince(conditions []metav1.Condition) time.Time {
 
 // OnlyNode is the node that all ready pods are on, if there are several; or empty.
 func OnlyNode(pods []observed.Pod) string {
-	ready := readyOf(pods)
+	ready := Ready(pods)
 	if len(ready) < 2 || slices.ContainsFunc(ready, func(pod observed.Pod) bool { return pod.Node != ready[0].Node }) {
 		return ""
 	}
 	return ready[0].Node
 }
 
-func readyOf(pods []observed.Pod) []observed.Pod {
+// Ready are the pods that are ready.
+func Ready(pods []observed.Pod) []observed.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod observed.Pod) bool { return !pod.Ready })
 }
 
@@ -74,18 +74,18 @@ func (r Redundancy) Decide() (decided gate.Decision) {
 	if !r.Others.Exist {
 		return decided
 	}
-	ready := readyOf(r.Pods)
+	ready, since := Ready(r.Pods), r.since()
 	says := fmt.Sprintf("all %d ready converter pods are on node %s, and conversions stop if it does: ", len(ready), node)
 	youngest := slices.MaxFunc(ready, func(a, b observed.Pod) int { return a.Created.Compare(b.Created) })
-	wait := max(evictionAge, r.Now.Sub(r.Since)/2)
+	wait := max(evictionAge, r.Now.Sub(since)/2)
 	switch {
 	case !r.Others.Usable:
 		says += "no other node takes them: make one available, or change their node selector, affinity or tolerations"
-	case int32(len(ready)) < r.Desired || len(r.Pods) > len(ready) || r.Ending > 0: //nolint:gosec // there are not that many
+	case int32(len(ready)) < r.Workload.Replicas() || len(r.Pods) > len(ready) || r.Ending > 0: //nolint:gosec // there are not that many
 		says += "the operator evicts one once all are ready"
 	case r.Evictable == 0:
 		says += fmt.Sprintf("the operator evicts one once PodDisruptionBudget %s/%s allows that", r.Workload.Settings.Namespace, r.Workload.Name)
-	case r.Since.IsZero() || !decided.Due(youngest.Created.Add(wait).Sub(r.Now)):
+	case since.IsZero() || !decided.Due(youngest.Created.Add(wait).Sub(r.Now)):
 		says += "the operator evicts one after a while, so that it starts on another node"
 	default:
 		says += "the operator evicts one, so that it starts on another node"

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
@@ -31,19 +33,20 @@ func TestRedundancy(t *testing.T) {
 		"there is one node":                 {func(r *workload.Redundancy) { r.Others = observed.OtherNodes{} }, "", false},
 		"no other node takes them":          {func(r *workload.Redundancy) { r.Others.Usable = false }, "no other node takes them", false},
 		"a pod is not ready":                {func(r *workload.Redundancy) { r.Pods[0].Ready = false }, "once all are ready", false},
-		"a pod is missing":                  {func(r *workload.Redundancy) { r.Desired = 4 }, "once all are ready", false},
+		"a pod is missing":                  {func(r *workload.Redundancy) { r.Workload.Spec.Replicas = new(int32(4)) }, "once all are ready", false},
 		"a pod is ending":                   {func(r *workload.Redundancy) { r.Ending = 1 }, "once all are ready", false},
 		"the budget forbids it":             {func(r *workload.Redundancy) { r.Evictable = 0 }, "once PodDisruptionBudget conversion-system/converter-fleet-blue allows that", false},
-		"it has just been noticed":          {func(r *workload.Redundancy) { r.Since = time.Time{} }, "after a while", false},
+		"it has just been noticed":          {func(r *workload.Redundancy) { r.Before = nil }, "after a while", false},
 		"a pod is young":                    {func(r *workload.Redundancy) { r.Pods[1].Created = now.Add(-4 * time.Minute) }, "after a while", false},
-		"an earlier eviction did not help":  {func(r *workload.Redundancy) { r.Since = now.Add(-3 * time.Hour) }, "after a while", false},
-		"that was long ago":                 {func(r *workload.Redundancy) { r.Since = now.Add(-100 * time.Minute) }, "the operator evicts one, so that", true},
+		"an earlier eviction did not help":  {func(r *workload.Redundancy) { r.Before = since(now.Add(-3 * time.Hour)) }, "after a while", false},
+		"that was long ago":                 {func(r *workload.Redundancy) { r.Before = since(now.Add(-100 * time.Minute)) }, "the operator evicts one, so that", true},
 		"a pod on another node starts late": {func(r *workload.Redundancy) { r.Pods[0] = observed.Pod{Node: "two"} }, "once all are ready", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := workload.Redundancy{Desired: 3, Evictable: 1, Others: observed.OtherNodes{Exist: true, Usable: true}, Since: now.Add(-6 * time.Minute), Now: now,
-				Workload: workload.Workload{Settings: observed.Settings{Namespace: "conversion-system"}, Name: "converter-fleet-blue"}}
+			r := workload.Redundancy{Evictable: 1, Others: observed.OtherNodes{Exist: true, Usable: true}, Before: since(now.Add(-6 * time.Minute)), Now: now,
+				Workload: workload.Workload{Settings: observed.Settings{Namespace: "conversion-system"}, Name: "converter-fleet-blue",
+					Spec: v1alpha1.Workload{Replicas: new(int32(3))}}}
 			for _, name := range []string{"a", "b", "c"} {
 				r.Pods = append(r.Pods, observed.Pod{Name: name, UID: types.UID(name), Node: "one", Ready: true, Created: now.Add(-time.Hour)})
 			}
@@ -63,4 +66,9 @@ func TestRedundancy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// since are conditions by which pods are on one node since then.
+func since(then time.Time) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.NotRedundantCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(then)}}
 }
