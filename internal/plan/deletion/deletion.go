@@ -88,7 +88,7 @@ func (d *Deletion) endRuns() {
 		d.work.Do(step.DeleteRun{Name: names.Run(d.Policy.Name, run.ID)})
 	}
 	if d.Rights {
-		d.work.Do(rights.Withdraw(d.Cluster, names.MigrationRights(d.Policy.Name)))
+		d.work.Do(rights.WithdrawOfRuns(d.Cluster))
 	}
 	if d.ReadRights {
 		d.work.Do(rights.Withdraw(d.Cluster, names.ReadRights(d.Policy.Name)))

@@ -26,7 +26,7 @@ func (m *Migration) Migrated() gate.Decision { return m.work.Decide(m.migrated()
 func (m *Migration) migrated() gate.Outcome {
 	decided := m.decideMigration(m.wantedRun(), crds.StorageVersion(m.CRD))
 	if m.Rights && (m.UnderWay() == nil || m.rests()) {
-		m.work.Do(rights.Withdraw(m.Cluster, names.MigrationRights(m.Policy.Name)))
+		m.work.Do(rights.WithdrawOfRuns(m.Cluster))
 	}
 	return decided
 }

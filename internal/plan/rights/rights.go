@@ -102,7 +102,13 @@ func MissingToClear(cluster observed.Cluster) string {
 
 // Withdraw deletes the rights of a name, except those that an administrator granted.
 func Withdraw(cluster observed.Cluster, name string) step.Step {
-	return step.DeleteRights{Name: name, OfRuns: name == names.MigrationRights(cluster.Policy.Name), KeepClusterRole: cluster.Granted != nil}
+	return step.DeleteRights{Name: name, KeepClusterRole: cluster.Granted != nil}
+}
+
+// WithdrawOfRuns is Withdraw for the rights of migrations, and deletes everything else that their pods
+// have.
+func WithdrawOfRuns(cluster observed.Cluster) step.Step {
+	return step.DeleteRights{Name: names.MigrationRights(cluster.Policy.Name), OfRuns: true, KeepClusterRole: cluster.Granted != nil}
 }
 
 // ToRead grants get and list on the one resource, and nothing else.
