@@ -35,7 +35,12 @@ type PolicyMetrics struct {
 }
 
 func policyMetric(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "policy", name), help, append([]string{"policy"}, labels...), nil)
+	return metricOf("policy", name, help, labels...)
+}
+
+// metricOf describes a metric of the objects of a kind, whose name is a label.
+func metricOf(kind, name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, kind, name), help, append([]string{kind}, labels...), nil)
 }
 
 var (
@@ -83,14 +88,19 @@ func (m PolicyMetrics) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	for i := range policies.Items {
-		collectPolicy(&policies.Items[i], func(description *prometheus.Desc, value float64, labels ...string) {
-			metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, append([]string{policies.Items[i].Name}, labels...)...)
-		})
+		collectPolicy(&policies.Items[i], gaugesOf(policies.Items[i].Name, metrics))
 	}
 }
 
-// setGauge exports one value of a policy.
+// setGauge exports one value of a policy or a fleet.
 type setGauge func(_ *prometheus.Desc, value float64, labels ...string)
+
+// gaugesOf exports the values of the object of that name.
+func gaugesOf(name string, metrics chan<- prometheus.Metric) setGauge {
+	return func(description *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
+	}
+}
 
 // collectPolicy exports the known values of one policy.
 func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {

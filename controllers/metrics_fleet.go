@@ -21,7 +21,7 @@ type FleetMetrics struct {
 }
 
 func fleetMetric(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "fleet", name), help, append([]string{"fleet"}, labels...), nil)
+	return metricOf("fleet", name, help, labels...)
 }
 
 var (
@@ -54,9 +54,7 @@ func (m FleetMetrics) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	for i := range fleets.Items {
-		collectFleet(&fleets.Items[i].Status, func(description *prometheus.Desc, value float64, labels ...string) {
-			metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, append([]string{fleets.Items[i].Name}, labels...)...)
-		})
+		collectFleet(&fleets.Items[i].Status, gaugesOf(fleets.Items[i].Name, metrics))
 	}
 }
 
