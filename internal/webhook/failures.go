@@ -104,9 +104,13 @@ func (all *failureLogs) serveKinds(kinds map[string]*kind) {
 	}
 }
 
-// fullest returns the log with the most entries, log itself if none has more, or nil if all of them
-// together have less than most. The caller must hold all.mu.
-func (all *failureLogs) fullest(log *failureLog, entries func(*failureLog) int, most int) *failureLog {
+// full returns the log that must lose an entry before a log gets another one: log itself, if it has
+// most entries; or that with the most, log itself if none has more, if all of them together have
+// mostOfAll; or else nil. The caller must hold all.mu.
+func (all *failureLogs) full(log *failureLog, entries func(*failureLog) int, most, mostOfAll int) *failureLog {
+	if entries(log) >= most {
+		return log
+	}
 	total, fullest := 0, log
 	for _, each := range all.logs {
 		total += entries(each)
@@ -114,7 +118,7 @@ func (all *failureLogs) fullest(log *failureLog, entries func(*failureLog) int, 
 			fullest = each
 		}
 	}
-	if total < most {
+	if total < mostOfAll {
 		return nil
 	}
 	return fullest
@@ -156,11 +160,7 @@ func (l *failureLog) add(key failureKey, object, message string) {
 
 // makeRoom makes room for one more entry.
 func (l *failureLog) makeRoom() {
-	full := l
-	if len(l.entries) < maxFailures {
-		full = l.all.fullest(l, func(l *failureLog) int { return len(l.entries) }, maxAllFailures)
-	}
-	if full != nil {
+	if full := l.all.full(l, func(l *failureLog) int { return len(l.entries) }, maxFailures, maxAllFailures); full != nil {
 		full.evictOldest()
 	}
 }

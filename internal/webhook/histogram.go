@@ -58,15 +58,27 @@ func (h *histogram) observe(value int64) {
 	h.sum.Add(value)
 }
 
+// empty reports that it has observed no value. Most histograms of a pod with many kinds are.
+func (h *histogram) empty() bool {
+	for i := range h.counts {
+		if h.counts[i].Load() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // collect sends the histogram, if it has observed a value.
 func (h *histogram) collect(metrics chan<- prometheus.Metric, as *prometheus.Desc, labels ...string) {
+	if h.empty() {
+		return
+	}
 	var total uint64
 	cumulative := make(map[float64]uint64, len(h.upper))
 	for i, upper := range h.upper {
 		total += uint64(h.counts[i].Load())
 		cumulative[float64(upper)/h.perUnit] = total
 	}
-	if total += uint64(h.counts[len(h.upper)].Load()); total > 0 {
-		metrics <- prometheus.MustNewConstHistogram(as, total, float64(h.sum.Load())/h.perUnit, cumulative, labels...)
-	}
+	total += uint64(h.counts[len(h.upper)].Load())
+	metrics <- prometheus.MustNewConstHistogram(as, total, float64(h.sum.Load())/h.perUnit, cumulative, labels...)
 }

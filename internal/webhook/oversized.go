@@ -67,15 +67,12 @@ func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 
 // makeRoomForOversized makes room for one more object. The caller must hold l.all.mu.
 func (l *failureLog) makeRoomForOversized() {
-	full := l
-	if len(l.oversized) < maxOversized {
-		full = l.all.fullest(l, func(l *failureLog) int { return len(l.oversized) }, maxAllOversized)
-	}
+	full := l.all.full(l, func(l *failureLog) int { return len(l.oversized) }, maxOversized, maxAllOversized)
 	if full == nil {
 		return
 	}
 	before := len(full.oversized)
-	if all := full.listOversized(); len(all) == before && before > 0 {
+	if all := full.listOversized(); len(all) == before {
 		oldest := slices.MinFunc(all, func(a, b Oversized) int { return a.Last.Compare(b.Last) })
 		delete(full.oversized, oversizedKey{oldest.Object, oldest.Version})
 	}
