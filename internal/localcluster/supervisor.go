@@ -141,7 +141,7 @@ func (v *supervisor) startAll(ctx context.Context) error {
 		return err
 	}
 	if !v.spec.ControlPlaneOnly {
-		if err := v.startNode(ctx, api); err != nil {
+		if err := v.startNode(ctx, api, v.spec.scheduler()); err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,9 @@ func (v *supervisor) startContainerd(ctx context.Context) error {
 	})
 }
 
-func (v *supervisor) startNode(ctx context.Context, api apiClient) error {
-	if err := v.startComponents(v.spec.scheduler(), v.spec.kubelet()); err != nil {
+// startNode starts the kubelet, with other components that need no order.
+func (v *supervisor) startNode(ctx context.Context, api apiClient, others ...component) error {
+	if err := v.startComponents(append(others, v.spec.kubelet())...); err != nil {
 		return err
 	}
 	return v.await(ctx, "the node", api.nodeReady)
@@ -194,10 +195,7 @@ func (v *supervisor) startWorker(ctx context.Context) error {
 	if err := v.startContainerd(ctx); err != nil {
 		return err
 	}
-	if err := v.startComponents(v.spec.kubelet()); err != nil {
-		return err
-	}
-	return v.await(ctx, "the node", api.nodeReady)
+	return v.startNode(ctx, api)
 }
 
 // await waits until a component is ready, and reports that.
