@@ -32,6 +32,8 @@ func TestRestoreStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			w := story(t)
+			w.converge()
+			w.settleAPIServers()
 			expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "conversion is active and verified")
 			checkStory(t, name, w)
 		})
@@ -73,8 +75,6 @@ func restoredByBackup(t *testing.T) *world {
 	w := migrated(t)
 	w.say("Everything is restored from a backup of objects, which has no status.")
 	w.restoreObjects()
-	w.converge()
-	w.settleAPIServers()
 	return w
 }
 
@@ -87,8 +87,6 @@ func restoredManagedFields(t *testing.T) *world {
 	}
 	w.account(names.ManagedBy)
 	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = w.pair(pki.NewAuthority("before", w.observed.Now, time.Hour)).Certificate
-	w.converge()
-	w.settleAPIServers()
 	return w
 }
 
@@ -97,8 +95,6 @@ func restoredWithoutNamespace(t *testing.T) *world {
 	w.say("Policy and CustomResourceDefinition are restored, and nothing in the namespace of the operator.")
 	w.loseNamespace()
 	w.restoreObjects()
-	w.converge()
-	w.settleAPIServers()
 	return w
 }
 
@@ -106,8 +102,6 @@ func restoredFleet(t *testing.T) *world {
 	w := inFleet(t)
 	w.say("Everything is restored, with the fleet and its rulesets.")
 	w.restoreObjects()
-	w.converge()
-	w.settleAPIServers()
 	return w
 }
 
@@ -118,8 +112,6 @@ func restoredFleetAlone(t *testing.T) *world {
 	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return pod.Fleet == "default" })
 	w.createFleet("default")
 	w.restoreObjects()
-	w.converge()
-	w.settleAPIServers()
 	return w
 }
 
@@ -145,8 +137,6 @@ func restoredEtcd(t *testing.T) *world {
 	w.observed.Policy, w.observed.CRD, w.owners = policy, crd, owners
 	w.observed.Authority, w.observed.Certificate, w.observed.Revisions, w.observed.Runs = authority, certificate, revisions, nil
 	w.observed.Samples, w.observed.APIServer, w.observed.Written, w.observed.Requested = nil, nil, nil, nil
-	w.converge()
-	w.settleAPIServers()
 	return w
 }
 
