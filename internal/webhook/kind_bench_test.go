@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
 // BenchmarkKinds measures the calls of one kind, with one object each: alone in a pod, beside 199
@@ -52,7 +53,7 @@ func BenchmarkKinds(b *testing.B) {
 			}
 			stop.Store(true)
 			flood.Wait()
-			p50, p99, p99Due := quantile(took, 50), quantile(took, 99), quantile(due, 99)
+			p50, p99, p99Due := measure.Quantile(took, 0.5), measure.Quantile(took, 0.99), measure.Quantile(due, 0.99)
 			if bench.kinds == 1 {
 				alone, aloneDue = p99, p99Due
 			}
@@ -62,11 +63,6 @@ func BenchmarkKinds(b *testing.B) {
 			b.ReportMetric(float64(p99Due)/float64(aloneDue), "due-p99/alone")
 		})
 	}
-}
-
-func quantile(took []time.Duration, percent int) time.Duration {
-	slices.Sort(took)
-	return took[len(took)*percent/100]
 }
 
 // sampleKinds returns a handler of the sample's rules for several kinds.

@@ -6,7 +6,6 @@ package migrations
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -197,14 +196,4 @@ func (c *cluster) pages(ctx context.Context, s setup, version string, do func([]
 			return nil
 		}
 	}
-}
-
-func percentile(sorted []time.Duration, percent int) time.Duration {
-	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
-}
-
-func sorted(times []time.Duration) []time.Duration {
-	times = slices.Clone(times)
-	slices.Sort(times)
-	return times
 }

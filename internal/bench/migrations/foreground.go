@@ -46,7 +46,7 @@ func (c *cluster) foreground(ctx context.Context, s setup) (stop func() ([]time.
 	return func() ([]time.Duration, error) {
 		cancel()
 		<-ended
-		return sorted(times), failed
+		return times, failed
 	}
 }
 
@@ -148,10 +148,10 @@ func (r *suite) beside(ctx context.Context, s setup) error {
 
 func (r *suite) latencies(s setup, beside string, times, alone []time.Duration) {
 	subject := "another client beside " + beside
-	for _, percent := range []int{50, 99} {
-		r.add(s, subject, measure.In(time.Millisecond, percentile(times, percent)), fmt.Sprintf("ms p%d", percent))
-	}
-	ratio := float64(percentile(times, 99)) / float64(percentile(alone, 99))
+	p99 := measure.Quantile(times, 0.99)
+	r.add(s, subject, measure.In(time.Millisecond, measure.Quantile(times, 0.5)), "ms p50")
+	r.add(s, subject, measure.In(time.Millisecond, p99), "ms p99")
+	ratio := measure.In(measure.Quantile(alone, 0.99), p99)
 	r.add(s, subject, ratio, "times p99 alone")
 	r.tell("%s: %s: %.2f times p99 alone", s.name, subject, ratio)
 }
