@@ -56,11 +56,12 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	e.crds[0], e.rules[0] = ruled(t, c, v1, v2, "v2")
 	v1, v2 = c.Evolved(v1, v2)
 	e.crds[1], e.rules[1] = ruled(t, c, v1, v2, generate.One(c, "v2", "v2", "v1"))
-	e.before, e.after = converterOf(t, compile.Compile(e.crds[0], e.rules[0])), converterOf(t, compile.Compile(e.crds[1], e.rules[1]))
+	current := compile.Compile(e.crds[1], e.rules[1])
+	e.before, e.after = converterOf(t, compile.Compile(e.crds[0], e.rules[0])), converterOf(t, current)
 	for i := range e.crds {
 		e.schemas[i] = structuralSchemas(t, e.crds[i])
 	}
-	e.reference = referenceOf(t, e.after.Ruleset())
+	e.reference = referenceOf(t, current.Ruleset)
 	return e
 }
 

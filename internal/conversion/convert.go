@@ -40,10 +40,13 @@ type version struct {
 
 // NewConverter prepares a ruleset. It fails if a rule or a schema of it is not usable.
 func NewConverter(ruleset *Ruleset) (*Converter, error) {
-	c := &Converter{ruleset: ruleset, projection: &projection{}, kind: appendQuoted(nil, ruleset.Kind)}
+	withoutSchemas := *ruleset // a converter pod has many, and needs only what is read from them
+	withoutSchemas.Schemas = nil
+	c := &Converter{ruleset: &withoutSchemas, projection: &projection{}, kind: appendQuoted(nil, ruleset.Kind)}
 	c.projection.addPath(Path{"metadata", "annotations"})
+	var schemas shape.Reader
 	for _, name := range ruleset.Versions {
-		v, err := newVersion(ruleset, name)
+		v, err := newVersion(ruleset, name, &schemas)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +69,7 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 	return c, nil
 }
 
-func newVersion(ruleset *Ruleset, name string) (*version, error) {
+func newVersion(ruleset *Ruleset, name string, schemas *shape.Reader) (*version, error) {
 	v := &version{
 		name: name, apiVersion: appendQuoted(nil, ruleset.Group+"/"+name),
 		annotation: newName(AnnotationName(ruleset.CRD, name)), legacy: newName(legacyName(name)),
@@ -77,7 +80,7 @@ func newVersion(ruleset *Ruleset, name string) (*version, error) {
 		return v, nil
 	}
 	var err error
-	if v.shape, err = shape.Read(text); err != nil {
+	if v.shape, err = schemas.Read(text); err != nil {
 		return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
 	}
 	return v, nil

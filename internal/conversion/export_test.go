@@ -57,7 +57,7 @@ func Scanner() func(object []byte) error {
 	}
 }
 
-// Ruleset returns the ruleset of the converter.
+// Ruleset returns the ruleset of the converter, without schemas.
 func (c *Converter) Ruleset() *Ruleset { return c.ruleset }
 
 // ShapeOf returns the schema of a version.

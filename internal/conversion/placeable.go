@@ -46,11 +46,12 @@ type oneSided struct {
 // NewPlaces returns the places in objects that are stored in a version.
 func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 	p := &Places{versions: map[string]*oneSided{}, known: map[string]Place{}}
+	var schemas shape.Reader
 	for _, name := range ruleset.Versions {
 		side := &oneSided{}
 		if text := ruleset.Schemas[name]; text != nil {
 			var err error
-			if side.shape, err = shape.Read(text); err != nil {
+			if side.shape, err = schemas.Read(text); err != nil {
 				return nil, err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
@@ -46,8 +47,7 @@ func TestIdentity(t *testing.T) {
 
 // FuzzRulesetLoad loads arbitrary bytes as a ruleset, and converts by it.
 func FuzzRulesetLoad(f *testing.F) {
-	c := rich(f)
-	text, err := c.Ruleset().Marshal()
+	text, err := compile.Compile(richWorld(f)).Ruleset.Marshal()
 	if err != nil {
 		f.Fatal(err)
 	}

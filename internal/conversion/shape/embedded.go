@@ -25,13 +25,19 @@ import (
 // declareObjectFields declares the fields that every Kubernetes object has. The schema may
 // restrict them further, but not prune them.
 func declareObjectFields(node *form.Node) *form.Node {
-	with := *node
-	with.Required = slices.Concat(node.Required, []string{"apiVersion", "kind"})
-	with.Properties = map[string]*form.Node{}
+	with, limits := *node, form.Limits{}
+	if node.Limits != nil {
+		limits = *node.Limits
+	}
+	limits.Required = slices.Concat(limits.Required, []string{"apiVersion", "kind"})
+	with.Limits, with.Properties = &limits, map[string]*form.Node{}
 	maps.Copy(with.Properties, node.Properties)
 	for name, own := range map[string]*form.Node{"apiVersion": {Type: "s"}, "kind": {Type: "s"}, "metadata": {Type: "o", Preserve: true}} {
 		if declared := node.Properties[name]; declared != nil {
-			own.AllOf, own.Default = []*form.Node{declared}, declared.Default
+			own.Limits = &form.Limits{AllOf: []*form.Node{declared}}
+			if declared.Limits != nil {
+				own.Default = declared.Default
+			}
 		}
 		with.Properties[name] = own
 	}
@@ -41,7 +47,11 @@ func declareObjectFields(node *form.Node) *form.Node {
 // checkEmbedded adds the API server's checks of these fields.
 func (s *Schema) checkEmbedded() {
 	for name, check := range map[string]func(any) string{"apiVersion": apiVersion, "kind": kindName, "metadata": objectMeta} {
-		s.properties[name].extraCheck, s.properties[name].limited = check, true
+		declared := s.properties[name]
+		checked := declared.withLimits(&limits{
+			Limits: declared.limits.Limits, allOf: declared.limits.allOf, extraCheck: check,
+		})
+		checked.limited, s.properties[name] = true, checked
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // checkUnique refuses a set with a duplicate element, and a list map with duplicate keys.
 func (s *Schema) checkUnique(list []any) *MisfitError {
-	switch s.node.ListType {
+	switch s.limits.ListType {
 	case "set":
 		return checkDistinct(list, "is in the set twice")
 	case "map":
@@ -35,14 +35,14 @@ type absentKey struct{}
 
 // keysOf returns the keys that an element has.
 func (s *Schema) keysOf(element map[string]any) any {
-	if len(s.node.ListKeys) == 1 {
-		if key, found := element[s.node.ListKeys[0]]; found {
+	if len(s.limits.ListKeys) == 1 {
+		if key, found := element[s.limits.ListKeys[0]]; found {
 			return key
 		}
 		return absentKey{}
 	}
-	keys := make(map[string]any, len(s.node.ListKeys))
-	for _, name := range s.node.ListKeys {
+	keys := make(map[string]any, len(s.limits.ListKeys))
+	for _, name := range s.limits.ListKeys {
 		if key, found := element[name]; found {
 			keys[name] = key
 		}

@@ -49,7 +49,7 @@ func (s *Schema) member(name []byte) *Schema {
 	switch {
 	case s.additional != nil:
 		return s.additional
-	case s.preserve && !s.node.Closed:
+	case s.preserve && !s.closed:
 		return anything
 	}
 	return nil

@@ -131,13 +131,15 @@ func elementOf(s *schema.Structural) *schema.Structural {
 }
 
 // read strips a schema and reads it again.
-func read(t testing.TB, field *props) *shape.Schema {
+func read(t testing.TB, field *props) *shape.Schema { return readBy(t, new(shape.Reader), field) }
+
+func readBy(t testing.TB, reader *shape.Reader, field *props) *shape.Schema {
 	t.Helper()
 	text, err := strip.Of(field)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := shape.Read(text)
+	s, err := reader.Read(text)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

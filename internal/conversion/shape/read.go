@@ -17,7 +17,15 @@ import (
 
 // Read reads a schema that package strip wrote. It refuses unknown fields: ignoring a limit would
 // admit values that do not fit.
-func Read(text json.RawMessage) (*Schema, error) {
+func Read(text json.RawMessage) (*Schema, error) { return new(Reader).Read(text) }
+
+// Reader reads schemas, and shares their equal parts. A converter pod keeps the schemas of many kinds in
+// memory; the versions of a kind differ little, and the same types recur in each. The zero value is
+// ready for use. A Reader is not safe for concurrent use; the schemas are.
+type Reader struct{ parts parts }
+
+// Read is the function Read for one schema of several.
+func (r *Reader) Read(text json.RawMessage) (*Schema, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	var node *form.Node
@@ -30,7 +38,7 @@ func Read(text json.RawMessage) (*Schema, error) {
 	if err := check(node); err != nil {
 		return nil, fmt.Errorf("reading a stripped schema: %w", err)
 	}
-	return newSchema(node), nil
+	return r.parts.schema(node, position{}), nil
 }
 
 // check refuses a node that would make a Schema panic later.
@@ -56,98 +64,86 @@ func check(node *form.Node) error {
 
 // subschemas returns the schemas directly inside of a node.
 func subschemas(node *form.Node) []*form.Node {
-	nodes := slices.Concat(node.AllOf, node.AnyOf, node.OneOf)
+	var nodes []*form.Node
 	for _, member := range node.Properties {
 		nodes = append(nodes, member)
 	}
-	for _, single := range []*form.Node{node.Additional, node.Items, node.Not} {
+	for _, single := range []*form.Node{node.Additional, node.Items} {
 		if single != nil {
 			nodes = append(nodes, single)
 		}
 	}
+	if node.Limits == nil {
+		return nodes
+	}
+	nodes = slices.Concat(nodes, node.AllOf, node.AnyOf, node.OneOf)
+	if node.Not != nil {
+		nodes = append(nodes, node.Not)
+	}
 	return nodes
 }
 
-func newSchema(node *form.Node) *Schema {
+// position is what a schema inherits from the one around it.
+type position struct{ element, preserve, inJunctor bool }
+
+// schema returns the schema of a node.
+func (p *parts) schema(node *form.Node, at position) *Schema {
 	if node.Embedded {
 		node = declareObjectFields(node)
 	}
-	s := &Schema{node: node, kind: kinds[node.Type], preserve: node.Preserve}
+	s := &Schema{
+		kind: kinds[node.Type], nullable: node.Nullable, closed: node.Closed,
+		preserve: node.Preserve || at.preserve, element: at.element, inJunctor: at.inJunctor,
+		limits: noLimits,
+	}
 	if node.IntOrString {
 		s.kind = intOrStringKind
 	}
+	inside, joined := position{inJunctor: at.inJunctor}, position{inJunctor: true}
 	if node.Properties != nil {
 		s.properties = make(map[string]*Schema, len(node.Properties))
 	}
 	for name, member := range node.Properties {
-		s.properties[name] = newSchema(member)
+		s.properties[name] = p.schema(member, inside)
 	}
 	if node.Additional != nil {
-		s.additional = newSchema(node.Additional)
+		s.additional = p.schema(node.Additional, inside)
 	}
 	if node.Items != nil {
-		s.items = newSchema(node.Items)
-		s.items.markElement(s.preserve)
+		s.items = p.schema(node.Items, position{element: true, preserve: s.preserve, inJunctor: at.inJunctor})
 	}
-	s.allOf, s.anyOf, s.oneOf = newSchemas(node.AllOf), newSchemas(node.AnyOf), newSchemas(node.OneOf)
-	if node.Not != nil {
-		s.not = newSchema(node.Not)
-		s.not.markInJunctor()
+	if own := node.Limits; own != nil {
+		s.limits = &limits{Limits: *own, allOf: p.schemas(own.AllOf, joined), anyOf: p.schemas(own.AnyOf, joined), oneOf: p.schemas(own.OneOf, joined)}
+		if own.Not != nil {
+			s.limits.not = p.schema(own.Not, joined)
+		}
+		s.limits.dropNodes()
 	}
-	s.limited, s.defaulted = hasLimits(node), s.holdsDefault()
-	s.isText = isText(node)
+	s.derive(node.Embedded)
 	if node.Embedded {
 		s.checkEmbedded()
+		return s
 	}
-	return s
+	return p.share(s)
 }
 
-func newSchemas(nodes []*form.Node) []*Schema {
+func (p *parts) schemas(nodes []*form.Node, at position) []*Schema {
 	var all []*Schema
 	for _, node := range nodes {
-		joined := newSchema(node)
-		joined.markInJunctor()
-		all = append(all, joined)
+		all = append(all, p.schema(node, at))
 	}
 	return all
 }
 
-// markInJunctor marks the schema, and all schemas in it, as part of allOf, anyOf, oneOf or not.
-func (s *Schema) markInJunctor() {
-	s.inJunctor = true
-	for _, member := range s.properties {
-		member.markInJunctor()
-	}
-	for _, single := range []*Schema{s.additional, s.items} {
-		if single != nil {
-			single.markInJunctor()
-		}
-	}
-}
-
-// markElement marks the schema as that of the elements of a list.
-func (s *Schema) markElement(preserve bool) {
-	s.element = true
-	if !preserve || s.preserve {
-		return
-	}
-	s.preserve = true
-	if s.items != nil {
-		s.items.markElement(true)
-	}
-}
-
-// hasLimits reports whether a node restricts values beyond their type.
-func hasLimits(n *form.Node) bool {
-	return n.Enum != nil || n.Pattern != "" || n.Format != "" || n.MultipleOf != nil || n.Unique || n.Embedded ||
-		n.Required != nil || n.ListType != "" || n.Closed ||
-		n.Minimum != nil || n.Maximum != nil || n.MinLength != nil || n.MaxLength != nil ||
-		n.MinItems != nil || n.MaxItems != nil || n.MinMembers != nil || n.MaxMembers != nil ||
-		n.AllOf != nil || n.AnyOf != nil || n.OneOf != nil || n.Not != nil
+// derive sets what follows from the other fields.
+func (s *Schema) derive(embedded bool) {
+	s.limited = embedded || s.closed || s.limits.restrict()
+	s.defaulted = s.holdsDefault()
+	s.isText = s.kind == stringKind && s.limits.Format == "" && !s.limits.hasJunctors()
 }
 
 func (s *Schema) holdsDefault() bool {
-	if s.node.Default != nil || s.additional != nil && s.additional.defaulted || s.items != nil && s.items.defaulted {
+	if s.limits.Default != nil || s.additional != nil && s.additional.defaulted || s.items != nil && s.items.defaulted {
 		return true
 	}
 	for _, member := range s.properties {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
 	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
 )
 
@@ -96,7 +95,7 @@ func (r *scanner) checkType(s *Schema, of kind) *MisfitError {
 // replaces it by the default, except for elements of a list, which it never prunes.
 func (r *scanner) checkNull(s *Schema) *MisfitError {
 	r.limited = r.limited || s.limited
-	if s.node.Nullable || s.element && s.kind == anyKind && s.node.Default == nil {
+	if s.nullable || s.element && s.kind == anyKind && s.limits.Default == nil {
 		return nil
 	}
 	return misfit("must be " + kindNames[s.kind] + ", not null")
@@ -252,15 +251,10 @@ func (r *scanner) byte(pos int) byte {
 	return 0
 }
 
-// isText reports whether the limits of a string can be checked without decoding.
-func isText(n *form.Node) bool {
-	return n.Type == "s" && !n.IntOrString && n.Format == "" && n.AllOf == nil && n.AnyOf == nil && n.OneOf == nil && n.Not == nil
-}
-
 // newEnumTexts returns the strings of the enum.
 func (s *Schema) newEnumTexts() *map[string]struct{} {
-	words := make(map[string]struct{}, len(s.node.Enum))
-	for _, text := range s.node.Enum {
+	words := make(map[string]struct{}, len(s.limits.Enum))
+	for _, text := range s.limits.Enum {
 		if word, err := decoded(text); err == nil {
 			if word, isString := word.(string); isString {
 				words[word] = struct{}{}
@@ -272,13 +266,13 @@ func (s *Schema) newEnumTexts() *map[string]struct{} {
 
 // checkString checks a string. Common limits need no decoding if the string has no escapes.
 func (r *scanner) checkString(s *Schema, quoted []byte) *MisfitError {
-	simple := s.isText && s.extraCheck == nil && bytes.IndexByte(quoted, '\\') < 0
+	simple := s.isText && s.limits.extraCheck == nil && bytes.IndexByte(quoted, '\\') < 0
 	if !s.limited || !simple {
 		return r.checkType(s, stringKind)
 	}
-	text, n := quoted[1:len(quoted)-1], s.node
+	text, n := quoted[1:len(quoted)-1], s.limits
 	if n.Enum != nil {
-		if _, allowed := (*s.enumTexts.of(s, (*Schema).newEnumTexts))[string(text)]; !allowed {
+		if _, allowed := (*n.enumTexts.of(s, (*Schema).newEnumTexts))[string(text)]; !allowed {
 			return misfit("is none of the allowed values")
 		}
 	}
@@ -291,7 +285,7 @@ func (r *scanner) checkString(s *Schema, quoted []byte) *MisfitError {
 	if n.Pattern == "" {
 		return nil
 	}
-	if pattern := s.pattern.of(s, (*Schema).newPattern); pattern.err != nil || !pattern.Match(text) {
+	if pattern := n.pattern.of(s, (*Schema).newPattern); pattern.err != nil || !pattern.Match(text) {
 		return misfit("does not match the pattern")
 	}
 	return nil

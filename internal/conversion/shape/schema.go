@@ -5,27 +5,27 @@ package shape
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"sync/atomic"
 
 	"k8s.io/kube-openapi/pkg/validation/validate"
-
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
 )
 
-// Schema is the stripped schema of a value. It is safe for concurrent use.
+// Schema is the stripped schema of a value. It is safe for concurrent use, and may be part of several
+// schemas.
 type Schema struct {
-	node       *form.Node
-	kind       kind
 	properties map[string]*Schema
 	additional *Schema
 	items      *Schema
+	limits     *limits
 
-	allOf, anyOf, oneOf []*Schema
-	not                 *Schema
-
+	kind     kind
+	nullable bool
+	// closed is additionalProperties: false.
+	closed bool
 	// preserve is true if unknown members are not pruned. It extends to the elements of a list,
 	// whatever their own schema says.
 	preserve bool
@@ -34,6 +34,7 @@ type Schema struct {
 	// inJunctor is true inside of allOf, anyOf, oneOf and not, where the type has not been checked
 	// before.
 	inJunctor bool
+
 	// limited is true if more than the type restricts the value itself.
 	limited bool
 	// isText is true if the limits are those of a string, which need no decoding.
@@ -41,14 +42,9 @@ type Schema struct {
 	// defaulted is true if the schema has a default for any part of the value.
 	defaulted bool
 
-	// What follows is derived from the node, when it is first needed.
-	validator    derived[validate.SchemaValidator]
-	pattern      derived[pattern]
-	enumTexts    derived[map[string]struct{}]
-	defaultValue derived[any]
-	fragment     derived[Schema]
-	// extraCheck is a further check of the API server, nil if there is none.
-	extraCheck func(value any) (reason string)
+	// What follows is derived, when it is first needed.
+	validator derived[validate.SchemaValidator]
+	fragment  derived[Schema]
 }
 
 // derived is a value that is computed when it is first needed. A converter pod has the schemas of
@@ -90,11 +86,11 @@ var kinds = map[string]kind{
 }
 
 // anything is the schema of values without a known schema.
-var anything = newSchema(&form.Node{Preserve: true, Nullable: true})
+var anything = &Schema{preserve: true, nullable: true, limits: noLimits}
 
 // undeclared is the schema of values without declared members: members are pruned, and other
 // values are not.
-var undeclared = newSchema(&form.Node{Nullable: true})
+var undeclared = &Schema{nullable: true, limits: noLimits}
 
 // Field returns the schema of a member, nil if the API server would prune the member.
 func (s *Schema) Field(name string) *Schema { return s.member([]byte(name)) }
@@ -115,10 +111,10 @@ func (s *Schema) Items() *Schema {
 // Keys returns the names of the keys of a list map, in the schema's order; nil for any other
 // value.
 func (s *Schema) Keys() []string {
-	if s.node.ListType != "map" {
+	if s.limits.ListType != "map" {
 		return nil
 	}
-	return s.node.ListKeys
+	return s.limits.ListKeys
 }
 
 // IsObject reports whether only objects fit, with declared fields or as a map.
@@ -131,57 +127,50 @@ func (s *Schema) IsMap() bool { return s.kind == objectKind && s.additional != n
 func (s *Schema) IsList() bool { return s.kind == arrayKind }
 
 // IsSet reports whether only lists without duplicate elements fit.
-func (s *Schema) IsSet() bool { return s.kind == arrayKind && s.node.ListType == "set" }
+func (s *Schema) IsSet() bool { return s.kind == arrayKind && s.limits.ListType == "set" }
 
 // IsNullable reports whether null fits.
-func (s *Schema) IsNullable() bool { return s.node.Nullable }
+func (s *Schema) IsNullable() bool { return s.nullable }
 
 // HoldsAnything reports whether members fit that the schema does not name.
 func (s *Schema) HoldsAnything() bool { return s.preserve }
 
 // Part returns the schema of a fragment of the value, such as server-side apply sends: nothing is
 // required, and all other limits stay.
-func (s *Schema) Part() *Schema { return s.fragment.of(s, (*Schema).newFragment) }
+func (s *Schema) Part() *Schema {
+	if s == nil {
+		return nil
+	}
+	return s.fragment.of(s, (*Schema).newFragment)
+}
 
 func (s *Schema) newFragment() *Schema {
-	fragment := newSchema(fragmentOf(s.node))
-	if s.element {
-		fragment.markElement(s.preserve)
+	fragment := s.withLimits(s.limits.ofFragment())
+	fragment.additional, fragment.items, fragment.properties = s.additional.Part(), s.items.Part(), maps.Clone(s.properties)
+	for name, member := range s.properties {
+		fragment.properties[name] = member.Part()
 	}
+	if fragment.limits == s.limits && fragment.additional == s.additional && fragment.items == s.items && maps.Equal(fragment.properties, s.properties) {
+		return s
+	}
+	fragment.derive(false)
 	return fragment
 }
 
-// fragmentOf removes what a value must have. AnyOf, oneOf and not are removed as well, because
-// they may require something.
-func fragmentOf(node *form.Node) *form.Node {
-	if node == nil {
-		return nil
+// withLimits returns a schema with other limits.
+func (s *Schema) withLimits(limits *limits) *Schema {
+	return &Schema{
+		properties: s.properties, additional: s.additional, items: s.items, limits: limits,
+		kind: s.kind, nullable: s.nullable, closed: s.closed, preserve: s.preserve, element: s.element, inJunctor: s.inJunctor,
+		limited: s.limited, isText: s.isText, defaulted: s.defaulted,
 	}
-	if node.Embedded {
-		node = declareObjectFields(node)
-	}
-	part := *node
-	part.Embedded, part.Required, part.MinItems, part.MinMembers = false, nil, nil, nil
-	part.AnyOf, part.OneOf, part.Not = nil, nil, nil
-	part.Additional, part.Items = fragmentOf(node.Additional), fragmentOf(node.Items)
-	part.AllOf = slices.Clone(node.AllOf)
-	for i, each := range node.AllOf {
-		part.AllOf[i] = fragmentOf(each)
-	}
-	if node.Properties != nil {
-		part.Properties = make(map[string]*form.Node, len(node.Properties))
-	}
-	for name, member := range node.Properties {
-		part.Properties[name] = fragmentOf(member)
-	}
-	return &part
 }
 
 // Sample returns a value that fits: the text, a JSON string, if it does, or else a value that the
 // schema names or that its type suggests; nil if none of these fits.
 func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
-	candidates := append([]json.RawMessage{text, s.node.Default}, s.node.Enum...)
-	for _, limit := range []*float64{s.node.Minimum, s.node.Maximum} {
+	candidates := append([]json.RawMessage{text, s.limits.Default}, s.limits.Enum...)
+	for _, limit := range []*float64{s.limits.Minimum, s.limits.Maximum} {
 		if limit != nil {
 			candidates = append(candidates, strconv.AppendFloat(nil, *limit, 'f', -1, 64))
 		}

@@ -11,8 +11,6 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
-
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
 )
 
 // decodedFits checks the limits that need decoding.
@@ -23,6 +21,12 @@ func (s *Schema) decodedFits(text []byte) *MisfitError {
 	}
 	s.fillDefaults(value)
 	return s.validate(value)
+}
+
+// types are the types that the validator accepts for a kind.
+var types = map[kind]spec.StringOrArray{
+	stringKind: {"string"}, integerKind: {"integer"}, numberKind: {"number"}, booleanKind: {"boolean"},
+	objectKind: {"object"}, arrayKind: {"array"}, intOrStringKind: {"integer", "string"},
 }
 
 // validate checks a decoded value and its content, and stops at the first misfit. The API server's
@@ -40,8 +44,8 @@ func (s *Schema) validate(value any) *MisfitError {
 	if m := firstMisfit(s.matchPattern(value), s.validateJunctors(value)); m != nil {
 		return m
 	}
-	if s.extraCheck != nil {
-		if reason := s.extraCheck(value); reason != "" {
+	if s.limits.extraCheck != nil {
+		if reason := s.limits.extraCheck(value); reason != "" {
 			return misfit(reason)
 		}
 	}
@@ -57,19 +61,13 @@ func (s *Schema) validate(value any) *MisfitError {
 // newValidator returns the API server's validator for the value without its content. Patterns are
 // checked separately, because the validator would cache them for ever.
 func (s *Schema) newValidator() *validate.SchemaValidator {
-	n := s.node
+	n := s.limits
 	alone := &spec.Schema{SchemaProps: spec.SchemaProps{
-		Nullable: n.Nullable, Format: n.Format, Required: n.Required,
+		Type: types[s.kind], Nullable: s.nullable, Format: n.Format, Required: n.Required,
 		Minimum: n.Minimum, ExclusiveMinimum: n.ExclusiveMin, Maximum: n.Maximum, ExclusiveMaximum: n.ExclusiveMax,
 		MultipleOf: n.MultipleOf, MinLength: n.MinLength, MaxLength: n.MaxLength, MinItems: n.MinItems, MaxItems: n.MaxItems,
 		MinProperties: n.MinMembers, MaxProperties: n.MaxMembers, UniqueItems: n.Unique,
 	}}
-	switch {
-	case n.IntOrString:
-		alone.Type = spec.StringOrArray{"integer", "string"}
-	case n.Type != "":
-		alone.Type = spec.StringOrArray{form.Types[n.Type]}
-	}
 	for _, text := range n.Enum {
 		value, err := decoded(text)
 		if err != nil {
@@ -81,17 +79,17 @@ func (s *Schema) newValidator() *validate.SchemaValidator {
 }
 
 func (s *Schema) newPattern() *pattern {
-	compiled, err := regexp.Compile(s.node.Pattern)
+	compiled, err := regexp.Compile(s.limits.Pattern)
 	return &pattern{compiled, err}
 }
 
 // matchPattern checks the pattern of a string.
 func (s *Schema) matchPattern(value any) *MisfitError {
 	text, isText := value.(string)
-	if !isText || s.node.Pattern == "" {
+	if !isText || s.limits.Pattern == "" {
 		return nil
 	}
-	if pattern := s.pattern.of(s, (*Schema).newPattern); pattern.err != nil || !pattern.MatchString(text) {
+	if pattern := s.limits.pattern.of(s, (*Schema).newPattern); pattern.err != nil || !pattern.MatchString(text) {
 		return misfit("does not match the pattern")
 	}
 	return nil
@@ -99,18 +97,18 @@ func (s *Schema) matchPattern(value any) *MisfitError {
 
 // validateJunctors checks allOf, anyOf, oneOf and not.
 func (s *Schema) validateJunctors(value any) *MisfitError {
-	for _, each := range s.allOf {
+	for _, each := range s.limits.allOf {
 		if m := each.validate(value); m != nil {
 			return m
 		}
 	}
 	fits := func(other *Schema) bool { return other.validate(value) == nil }
-	if len(s.anyOf) > 0 && !slices.ContainsFunc(s.anyOf, fits) {
+	if len(s.limits.anyOf) > 0 && !slices.ContainsFunc(s.limits.anyOf, fits) {
 		return misfit("fits none of anyOf")
 	}
-	if len(s.oneOf) > 0 {
+	if len(s.limits.oneOf) > 0 {
 		fitting := 0
-		for _, each := range s.oneOf {
+		for _, each := range s.limits.oneOf {
 			if fits(each) {
 				fitting++
 			}
@@ -119,7 +117,7 @@ func (s *Schema) validateJunctors(value any) *MisfitError {
 			return misfit("does not fit exactly one of oneOf")
 		}
 	}
-	if s.not != nil && fits(s.not) {
+	if s.limits.not != nil && fits(s.limits.not) {
 		return misfit("fits what it must not")
 	}
 	return nil
@@ -133,7 +131,7 @@ func (s *Schema) validateMembers(object map[string]any) *MisfitError {
 		if !found {
 			member = s.additional
 		}
-		if member == nil && s.node.Closed {
+		if member == nil && s.closed {
 			return misfit("is not in the schema").inMember([]byte(name))
 		}
 		if member == nil {
@@ -161,7 +159,7 @@ func (s *Schema) validateElements(list []any) *MisfitError {
 // newDefault returns the default, with all defaults in it filled in. Values share it, and must not
 // change it.
 func (s *Schema) newDefault() *any {
-	value, err := decoded(s.node.Default)
+	value, err := decoded(s.limits.Default)
 	if err != nil {
 		return new(any) // cannot happen: it was read from JSON
 	}
@@ -185,8 +183,8 @@ func (s *Schema) fillDefaults(value any) {
 			}
 		}
 		for name, property := range s.properties {
-			if _, found := value[name]; !found && property.node.Default != nil {
-				value[name] = *property.defaultValue.of(property, (*Schema).newDefault)
+			if _, found := value[name]; !found && property.limits.Default != nil {
+				value[name] = *property.limits.defaultValue.of(property, (*Schema).newDefault)
 			}
 		}
 	case []any:

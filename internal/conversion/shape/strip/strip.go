@@ -71,11 +71,13 @@ func stripValue(s *props) (*form.Node, error) {
 	node := &form.Node{
 		Nullable: s.Nullable, Preserve: s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields,
 		Embedded: s.XEmbeddedResource, IntOrString: s.XIntOrString,
-		Required: sorted(s.Required), Pattern: s.Pattern, Format: format,
-		Minimum: s.Minimum, Maximum: s.Maximum, MultipleOf: s.MultipleOf,
-		ExclusiveMin: s.ExclusiveMinimum, ExclusiveMax: s.ExclusiveMaximum,
-		MinLength: positive(s.MinLength), MaxLength: s.MaxLength, MinItems: positive(s.MinItems), MaxItems: s.MaxItems,
-		MinMembers: positive(s.MinProperties), MaxMembers: s.MaxProperties, Unique: s.UniqueItems,
+		Limits: &form.Limits{
+			Required: sorted(s.Required), Pattern: s.Pattern, Format: format,
+			Minimum: s.Minimum, Maximum: s.Maximum, MultipleOf: s.MultipleOf,
+			ExclusiveMin: s.ExclusiveMinimum, ExclusiveMax: s.ExclusiveMaximum,
+			MinLength: positive(s.MinLength), MaxLength: s.MaxLength, MinItems: positive(s.MinItems), MaxItems: s.MaxItems,
+			MinMembers: positive(s.MinProperties), MaxMembers: s.MaxProperties, Unique: s.UniqueItems,
+		},
 	}
 	if s.Type != "" {
 		node.Type = s.Type[:1]

@@ -26,6 +26,13 @@ type Node struct {
 	Preserve    bool `json:"u,omitempty"` // x-kubernetes-preserve-unknown-fields
 	Embedded    bool `json:"er,omitempty"`
 	IntOrString bool `json:"is,omitempty"`
+
+	// Limits are nil if there are none: most nodes have none.
+	*Limits
+}
+
+// Limits restrict a value beyond its type, or give it a default.
+type Limits struct {
 	// ListType is "set" or "map"; an atomic list needs no check.
 	ListType string   `json:"lt,omitempty"`
 	ListKeys []string `json:"lk,omitempty"`

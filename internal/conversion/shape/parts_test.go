@@ -1,0 +1,102 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shape_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/test/published" //nolint:depguard // the schemas of public projects are there
+)
+
+// TestReaderSharesEqualParts reads two versions that differ in one field.
+func TestReaderSharesEqualParts(t *testing.T) {
+	const resources = "resources: {type: object, required: [cpu], properties: {cpu: {type: string, pattern: '^[0-9]+m?$'}}}"
+	var reader shape.Reader
+	var versions []*shape.Schema
+	for _, schema := range []string{
+		"{type: object, properties: {" + resources + ", image: {type: string}}}",
+		"{type: object, properties: {" + resources + ", image: {type: string, maxLength: 9}, sidecar: {type: object, properties: {" + resources + "}}}}",
+	} {
+		versions = append(versions, readBy(t, &reader, schemaOf(t, schema)))
+	}
+	old, current := versions[0], versions[1]
+	if old.Field("resources") != current.Field("resources") || old.Field("resources") != current.Field("sidecar").Field("resources") {
+		t.Error("equal schemas are not shared")
+	}
+	if long := []byte(`"0123456789"`); old.Field("image").Fits(long) != nil || current.Field("image").Fits(long) == nil {
+		t.Error("schemas with other limits are shared")
+	}
+}
+
+// TestReaderKeepsPositionsApart checks that a schema which stands at two positions is two: null is
+// pruned from fields, and not from lists.
+func TestReaderKeepsPositionsApart(t *testing.T) {
+	s := read(t, schemaOf(t, "{type: object, properties: {field: {}, list: {type: array, items: {}}}}"))
+	if s.Field("field").Fits([]byte("null")) == nil {
+		t.Error("null fits a field that is not nullable")
+	}
+	if err := s.Field("list").Fits([]byte("[null]")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPartOfUnlimitedSchema checks that a fragment costs no memory if nothing is required.
+func TestPartOfUnlimitedSchema(t *testing.T) {
+	s := read(t, schemaOf(t, "{type: object, properties: {a: {type: object, required: [b], properties: {b: {type: string}}}, c: {type: object, properties: {d: {type: string}}}}}"))
+	if s.Part() == s || s.Field("a").Part() == s.Field("a") {
+		t.Error("a fragment requires what the value must have")
+	}
+	if s.Part().Field("c") != s.Field("c") {
+		t.Error("the fragment does not share an object without limits")
+	}
+}
+
+// BenchmarkRead measures reading the versions of a CRD, and the memory that they take.
+func BenchmarkRead(b *testing.B) {
+	for _, project := range published.All {
+		crds, err := published.Read(b.Context(), project)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, crd := range crds {
+			var texts [][]byte
+			for _, version := range crd.Spec.Versions {
+				text, err := strip.Of(version.Schema.OpenAPIV3Schema)
+				if err != nil {
+					b.Fatal(err)
+				}
+				texts = append(texts, text)
+			}
+			b.Run(crd.Name, func(b *testing.B) {
+				var all [][]*shape.Schema
+				before := liveHeap()
+				for b.Loop() {
+					var reader shape.Reader
+					var versions []*shape.Schema
+					for _, text := range texts {
+						s, err := reader.Read(text)
+						if err != nil {
+							b.Fatal(err)
+						}
+						versions = append(versions, s)
+					}
+					all = append(all, versions)
+				}
+				b.ReportMetric(float64(liveHeap()-before)/float64(len(all)), "live-B/op")
+				runtime.KeepAlive(all)
+			})
+		}
+	}
+}
+
+// liveHeap returns the bytes in use after a garbage collection.
+func liveHeap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
