@@ -44,7 +44,7 @@ func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyS
 	for _, condition := range after.Conditions {
 		old := apimeta.FindStatusCondition(before, condition.Type)
 		changed := old == nil || old.Status != condition.Status || old.Reason != condition.Reason
-		if !changed || repeats(condition, after.Conditions) {
+		if !changed || repeats(condition, after.Conditions) || passes(old, condition) {
 			continue
 		}
 		warning := isWarning(condition, after.Conditions)
@@ -74,6 +74,19 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 		})
 	}
 	return slices.Contains(withoutEvent, condition.Reason)
+}
+
+// passes reports that a condition is on its way to True, and has not left it: it has an event when it
+// gets there, or fails. Hundreds of policies may be activated at once, and events are half of their
+// writes.
+func passes(old *metav1.Condition, condition metav1.Condition) bool {
+	return slices.Contains(passing, condition.Reason) && (old == nil || old.Status != metav1.ConditionTrue)
+}
+
+// passing are the reasons of underWay that the operator leaves by itself within seconds.
+var passing = []string{
+	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonWaitingForEndpoints,
+	v1alpha1.ReasonProbing, v1alpha1.ReasonSampling, v1alpha1.ReasonConfiguring,
 }
 
 // withoutEvent are the reasons of conditions that have no event: there is nothing to do, or
