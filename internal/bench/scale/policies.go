@@ -18,8 +18,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// patience bounds each wait for policies; many policies with their own pods take longest.
-const patience = 10 * time.Minute
+// patience bounds each wait; patienceEach is added for each policy, as an API server with many
+// CustomResourceDefinitions takes a second for each change.
+const patience, patienceEach = 10 * time.Minute, 2 * time.Second
 
 // stages are the conditions that are timed.
 var stages = []string{v1alpha1.RulesValidCondition, v1alpha1.WebhookAvailableCondition, v1alpha1.ConversionVerifiedCondition,
@@ -40,7 +41,7 @@ func (s *suite) policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.
 // activateAll creates a policy for each CRD at once, and returns the time until each condition is True
 // for all of them.
 func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string]time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(converting))*patienceEach)
 	defer cancel()
 	watching, err := s.cluster.client.Watch(ctx, &v1alpha1.ConversionPolicyList{})
 	if err != nil {
