@@ -113,9 +113,10 @@ type Migration struct {
 
 	// verify tells how a run is verified before storedVersions is pruned. None relies on
 	// the API server's answers. Sample writes a sample of the objects again, and Full
-	// writes all of them again; the second write must change nothing.
+	// writes all of them again; the second write must change nothing. The default is
+	// Sample if every API server was seen to write at the storage version, and Full
+	// otherwise (status.migration.barrier.kind is Time).
 	// +optional
-	// +kubebuilder:default=Sample
 	Verify MigrationVerification `json:"verify,omitempty"`
 
 	// fallback lists other ways to write an object that the API server refuses at the

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/apiservers"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -70,7 +71,7 @@ func TestAddressesOfAPIServers(t *testing.T) {
 		wantError  string
 	}{
 		"all readable":             {http.StatusOK, http.StatusOK, 1, ""},
-		"leases may not be read":   {http.StatusForbidden, http.StatusOK, 0, ""},
+		"leases may not be read":   {http.StatusForbidden, http.StatusOK, 0, "unknown"},
 		"addresses may not":        {http.StatusOK, http.StatusForbidden, 0, "unknown"},
 		"leases cannot be read":    {http.StatusTeapot, http.StatusOK, 0, "status code 418"},
 		"addresses cannot be read": {http.StatusOK, http.StatusTeapot, 0, "status code 418"},
@@ -121,11 +122,11 @@ func TestHostOf(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := hostOf(tt.address)
+			got, err := apiservers.HostOf(tt.address)
 			if tt.fails != "" {
 				wantError(t, err, tt.fails)
 			} else if err != nil || got != tt.want {
-				t.Errorf("hostOf(%q) = %q, %v, want %q", tt.address, got, err, tt.want)
+				t.Errorf("apiservers.HostOf(%q) = %q, %v, want %q", tt.address, got, err, tt.want)
 			}
 		})
 	}

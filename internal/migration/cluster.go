@@ -7,14 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/url"
-	"slices"
-	"strconv"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/apiservers"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
@@ -213,10 +208,6 @@ func (c *Cluster) Save(ctx context.Context, data map[string]string) error {
 	return err
 }
 
-// serverLeases selects the leases of API servers. From k8s.io/kubernetes
-// pkg/controlplane/apiserver.
-const serverLeases = "apiserver.kubernetes.io/identity=kube-apiserver"
-
 // APIServers implements Servers: it queries each API server behind the kubernetes Service by its
 // own address.
 type APIServers struct {
@@ -235,85 +226,20 @@ func (c *Cluster) APIServers() (*APIServers, error) {
 	return &APIServers{cluster: c, config: c.config, client: client, clock: SystemClock{}}, nil
 }
 
-// Addresses implements Servers. It returns 0 leases if it may not read them.
+// Addresses implements Servers.
 func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases int, err error) {
-	endpoints, err := s.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
-		LabelSelector: discoveryv1.LabelServiceName + "=kubernetes",
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	list, err := s.client.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: serverLeases})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, 0, err
-	}
-	if err == nil {
-		leases = s.activeLeases(list.Items)
-	}
-	return addressesOf(endpoints.Items), leases, nil
+	return apiservers.Find(ctx, s.client, s.clock.Now())
 }
 
-// activeLeases counts the leases that have not expired.
-func (s *APIServers) activeLeases(leases []coordinationv1.Lease) int {
-	count := 0
-	for _, lease := range leases {
-		spec := lease.Spec
-		if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-			continue
-		}
-		if s.clock.Now().Before(spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)) {
-			count++
-		}
-	}
-	return count
-}
-
-func addressesOf(endpoints []discoveryv1.EndpointSlice) []string {
-	var addresses []string
-	for _, slice := range endpoints {
-		for _, port := range slice.Ports {
-			if port.Port == nil {
-				continue
-			}
-			for _, endpoint := range slice.Endpoints {
-				for _, address := range endpoint.Addresses {
-					addresses = append(addresses, net.JoinHostPort(address, strconv.Itoa(int(*port.Port))))
-				}
-			}
-		}
-	}
-	slices.Sort(addresses)
-	return slices.Compact(addresses)
-}
-
-// ServedResourceAt implements Servers. It uses the same credentials, and verifies the certificate
-// for the configured host name.
+// ServedResourceAt implements Servers.
 func (s *APIServers) ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error) {
-	config := rest.CopyConfig(s.config)
-	if config.ServerName == "" {
-		name, err := hostOf(config.Host)
-		if err != nil {
-			return nil, err
-		}
-		config.ServerName = name
+	config, err := apiservers.At(s.config, address)
+	if err != nil {
+		return nil, err
 	}
-	config.Host = "https://" + address
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	return s.cluster.servedResource(ctx, client)
-}
-
-// hostOf returns the host name or IP address of an API server address, which may be a URL.
-func hostOf(address string) (string, error) {
-	parsed, err := url.Parse(address)
-	if err == nil && parsed.Hostname() != "" {
-		return parsed.Hostname(), nil
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", fmt.Errorf("the address %q of the API server has no host: %w", address, err)
-	}
-	return host, nil
 }

@@ -101,16 +101,17 @@ func (e *Engine) propagationDelay(j *journal) time.Duration {
 
 // verify patches objects again. None may change.
 func (e *Engine) verify(ctx context.Context, j *journal) error {
-	if e.Verify == v1alpha1.MigrationVerifyNone {
+	kind := e.verification(j)
+	if kind == v1alpha1.MigrationVerifyNone {
 		return nil
 	}
 	if err := j.setState(ctx, contract.StateVerifying); err != nil {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("Verifying: patching objects again must not change them", "verify", e.Verify)
+	log.Info("Verifying: patching objects again must not change them", "verify", kind)
 	var err error
-	if e.Verify == v1alpha1.MigrationVerifyFull {
+	if kind == v1alpha1.MigrationVerifyFull {
 		err = e.verifyAll(ctx, j)
 	} else {
 		j.record.Verified, err = e.reverify(ctx, j, objectsOf(j.reverify.Sample))
@@ -119,6 +120,18 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 		log.Info("Verified", "objects", j.record.Verified)
 	}
 	return err
+}
+
+// verification returns what to verify. A sample is enough only if every API server was asked: one that
+// nobody asked may have written any object at the old version.
+func (e *Engine) verification(j *journal) v1alpha1.MigrationVerification {
+	switch {
+	case e.Verify != "":
+		return e.Verify
+	case j.record.BarrierKind == v1alpha1.BarrierAllServers:
+		return v1alpha1.MigrationVerifySample
+	}
+	return v1alpha1.MigrationVerifyFull
 }
 
 // verifyAll patches all objects. Like the pass, it continues after the last finished page.

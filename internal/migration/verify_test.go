@@ -188,3 +188,27 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 		t.Errorf("sample (-want +got):\n%s", diff)
 	}
 }
+
+// TestDefaultVerification has more objects than a sample.
+func TestDefaultVerification(t *testing.T) {
+	const objects = maxSample + 100
+	one, two := &fakeServers{since: map[string]int{"a": 0}, leases: 1}, &fakeServers{since: map[string]int{"a": 0}, leases: 2}
+	tests := map[string]struct {
+		servers *fakeServers
+		verify  v1alpha1.MigrationVerification
+		want    int64
+	}{
+		"every API server was asked":         {one, "", maxSample},
+		"one was not asked":                  {two, "", objects},
+		"one was not asked, refused by user": {two, v1alpha1.MigrationVerifySample, maxSample},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			engine := newTestEngine(newFakeAPI(objects), &fakeStore{})
+			engine.Servers, engine.Verify = tt.servers, tt.verify
+			if record := mustRun(t, engine); !record.Complete() || record.Verified != tt.want {
+				t.Errorf("%d verified, want %d: %+v", record.Verified, tt.want, record)
+			}
+		})
+	}
+}

@@ -193,7 +193,7 @@ func TestSettingsOfRuns(t *testing.T) {
 		settings v1alpha1.Migration
 		want     contract.Spec
 	}{
-		"none": {v1alpha1.Migration{}, contract.Spec{Concurrency: 32, Pace: v1alpha1.MigrationGentle, Verify: v1alpha1.MigrationVerifySample}},
+		"none": {v1alpha1.Migration{}, contract.Spec{Concurrency: 32, Pace: v1alpha1.MigrationGentle}},
 		"all": {v1alpha1.Migration{
 			MaxWritesPerSecond: new(int32(7)), Concurrency: new(int32(3)), Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull,
 			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus},

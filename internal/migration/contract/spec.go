@@ -81,8 +81,9 @@ type Spec struct {
 	// MaxWritesPerSecond bounds the patches that are sent, including refused ones; 0 means no
 	// limit.
 	MaxWritesPerSecond int `json:"maxWritesPerSecond,omitempty"`
-	// Verify selects the objects that are patched again at the end.
-	Verify v1alpha1.MigrationVerification `json:"verify"`
+	// Verify selects the objects that are patched again at the end. If it is empty, the run decides by
+	// the kind of its barrier.
+	Verify v1alpha1.MigrationVerification `json:"verify,omitempty"`
 	// Fallback are the paths to try, in this order, for an object that is refused at the storage
 	// version.
 	Fallback []v1alpha1.MigrationFallback `json:"fallback,omitempty"`
@@ -186,8 +187,10 @@ func (s *Spec) validate() field.ErrorList {
 
 func (s *Spec) validateChoices() field.ErrorList {
 	errs := oneOf(field.NewPath("pace"), s.Pace, v1alpha1.MigrationGentle, v1alpha1.MigrationFast)
-	errs = append(errs, oneOf(field.NewPath("verify"), s.Verify,
-		v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull)...)
+	if s.Verify != "" {
+		errs = append(errs, oneOf(field.NewPath("verify"), s.Verify,
+			v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull)...)
+	}
 	for i, fallback := range s.Fallback {
 		path := field.NewPath("fallback").Index(i)
 		errs = append(errs, oneOf(path, fallback, v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion)...)

@@ -80,7 +80,7 @@ func TestParseSpecRefuses(t *testing.T) {
 			"resource.group: Required value: must not be empty, resource.version: Required value: must not be empty, resource.resource: Required value: must not be empty, " +
 			"namespace: Required value: must not be empty, recordConfigMap: Required value: must not be empty, " +
 			"customResourceDefinition.generation: Invalid value: 0: must be at least 1, pageSize: Invalid value: 0: must be at least 1, concurrency: Invalid value: 0: must be at least 1, " +
-			`pace: Unsupported value: "": supported values: "Gentle", "Fast", verify: Unsupported value: "": supported values: "None", "Sample", "Full"]`},
+			`pace: Unsupported value: "": supported values: "Gentle", "Fast"]`},
 		"negative numbers": {changed(func(s *Spec) {
 			s.Preflight, s.MaxWritesPerSecond, s.PropagationDelay.Duration = -1, -2, -time.Second
 		}), "the run specification is not valid: [preflight: Invalid value: -1: must be at least 0, maxWritesPerSecond: Invalid value: -2: must be at least 0, " +

@@ -184,7 +184,7 @@ func (m *Migration) runSpec(id, storage string) *contract.Spec {
 		Concurrency:        int(ptr.Deref(wants.Concurrency, contract.DefaultConcurrency)),
 		Pace:               cmp.Or(wants.Pace, v1alpha1.MigrationGentle),
 		MaxWritesPerSecond: int(ptr.Deref(wants.MaxWritesPerSecond, 0)),
-		Verify:             cmp.Or(wants.Verify, v1alpha1.MigrationVerifySample),
+		Verify:             wants.Verify,
 		Fallback:           fallback,
 		OldVersions:        old,
 		TracingEndpoint:    m.Settings.TracingEndpoint,

@@ -1,0 +1,103 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiservers finds the API servers of a cluster, and reaches each by its own address.
+package apiservers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// serverLeases selects the leases of API servers. From k8s.io/kubernetes
+// pkg/controlplane/apiserver.
+const serverLeases = "apiserver.kubernetes.io/identity=kube-apiserver"
+
+// Find returns the addresses of the API servers behind the Service kubernetes, as host:port, and how
+// many API servers hold a lease. More leases than addresses mean that one address stands for several API
+// servers. It fails without the right to read one of them: each alone may miss API servers.
+func Find(ctx context.Context, client kubernetes.Interface, now time.Time) (addresses []string, leases int, err error) {
+	endpoints, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+		LabelSelector: discoveryv1.LabelServiceName + "=kubernetes",
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: serverLeases})
+	if err != nil {
+		return nil, 0, err
+	}
+	return addressesOf(endpoints.Items), active(list.Items, now), nil
+}
+
+// active counts the leases that have not expired.
+func active(leases []coordinationv1.Lease, now time.Time) int {
+	count := 0
+	for _, lease := range leases {
+		spec := lease.Spec
+		if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		if now.Before(spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)) {
+			count++
+		}
+	}
+	return count
+}
+
+func addressesOf(endpoints []discoveryv1.EndpointSlice) []string {
+	var addresses []string
+	for _, slice := range endpoints {
+		for _, port := range slice.Ports {
+			if port.Port == nil {
+				continue
+			}
+			for _, endpoint := range slice.Endpoints {
+				for _, address := range endpoint.Addresses {
+					addresses = append(addresses, net.JoinHostPort(address, strconv.Itoa(int(*port.Port))))
+				}
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// At returns the configuration for the API server at one address, with the same credentials. It verifies
+// the certificate for the configured host name.
+func At(config *rest.Config, address string) (*rest.Config, error) {
+	config = rest.CopyConfig(config)
+	if config.ServerName == "" {
+		name, err := HostOf(config.Host)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = name
+	}
+	config.Host = "https://" + address
+	return config, nil
+}
+
+// HostOf returns the host name or IP address of an API server address, which may be a URL.
+func HostOf(address string) (string, error) {
+	parsed, err := url.Parse(address)
+	if err == nil && parsed.Hostname() != "" {
+		return parsed.Hostname(), nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("the address %q of the API server has no host: %w", address, err)
+	}
+	return host, nil
+}
