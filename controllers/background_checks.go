@@ -42,7 +42,7 @@ type BackgroundChecks struct {
 func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *BackgroundChecks {
 	read := newReader(config)
 	prober := &apiServerProber{client: writer, live: direct, slot: make(slots, 1)}
-	metrics := &requestMetricsReader{config: config, now: now}
+	metrics := newRequestMetricsReader(config, now)
 	return &BackgroundChecks{
 		TakeSamples: read.takeSamples, ProbeAPIServer: prober.probe, CountWrites: read.countWrites,
 		ReadRequests: metrics.requests, ClearManagedFields: read.cleanManagedFields, Tidy: prober.tidy, Now: now,

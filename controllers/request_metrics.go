@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,14 +20,19 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/apiservers"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // +kubebuilder:rbac:urls=/metrics,verbs=get
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list
 
 const (
 	// metricsAge is how long the metrics of an API server are reused for other policies, unless
@@ -32,6 +40,8 @@ const (
 	metricsAge = 5 * time.Minute
 	// metricsTimeout bounds reading them.
 	metricsTimeout = time.Minute
+	// roundsPerServer is how often an address is asked for each API server behind it.
+	roundsPerServer = 3
 	// maxMetricsLine is more than the length of any line of them.
 	maxMetricsLine = 1 << 20
 )
@@ -44,19 +54,36 @@ const (
 	startGauge      = "process_start_time_seconds"
 )
 
-// requestMetricsReader reads the request counters of an API server. One reading serves all
+// requestMetricsReader reads the request counters of all API servers. One reading serves all
 // policies.
 type requestMetricsReader struct {
 	config *rest.Config
-	now    func() time.Time
+	// find returns the addresses and the number of leases of API servers; it is apiservers.Find,
+	// except in tests.
+	find func(context.Context) (addresses []string, leases int, err error)
+	now  func() time.Time
 
 	mu     sync.Mutex
 	read   time.Time
-	server string
-	counts map[schema.GroupVersionResource]int64
+	counts serverCounts
+	missed string
 }
 
-// requests returns the number of requests for one resource, by version.
+// serverCounts are the requests for each resource, by API server.
+type serverCounts map[string]map[schema.GroupVersionResource]int64
+
+func newRequestMetricsReader(config *rest.Config, now func() time.Time) *requestMetricsReader {
+	find := func(ctx context.Context) ([]string, int, error) {
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, 0, err
+		}
+		return apiservers.Find(ctx, client, now())
+	}
+	return &requestMetricsReader{config: config, find: find, now: now}
+}
+
+// requests returns the number of requests for one resource, by API server and version.
 func (m *requestMetricsReader) requests(ctx context.Context, s step.ReadRequests) observed.BackgroundCheck {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,38 +92,115 @@ func (m *requestMetricsReader) requests(ctx context.Context, s step.ReadRequests
 			return observed.BackgroundCheck{Reason: "MetricsUnreadable", Message: err.Error()}
 		}
 	}
-	found := &observed.Requests{Server: m.server, Counts: map[string]int64{}}
-	for resource, count := range m.counts {
-		if resource.Group == s.Group && resource.Resource == s.Resource {
-			found.Counts[resource.Version] = count
+	found := &observed.Requests{Missed: m.missed}
+	for _, server := range slices.Sorted(maps.Keys(m.counts)) {
+		counts := map[string]int64{}
+		for resource, count := range m.counts[server] {
+			if resource.Group == s.Group && resource.Resource == s.Resource {
+				counts[resource.Version] = count
+			}
 		}
+		found.Servers = append(found.Servers, observed.ServerRequests{Server: server, Counts: counts})
 	}
 	return observed.BackgroundCheck{Requests: found}
 }
 
+// gather reads the metrics of all API servers. It fails if it cannot read those of any.
 func (m *requestMetricsReader) gather(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	began := m.now()
-	config := rest.CopyConfig(m.config)
+	addresses, leases, unknown := m.find(ctx)
+	servers := max(len(addresses), leases)
+	counts, err := m.readEach(ctx, addresses, servers)
+	if len(counts) == 0 {
+		// The configured address may be the only one that the manager reaches.
+		counts = serverCounts{}
+		if err = m.readAt(ctx, m.config, counts); err != nil {
+			return err
+		}
+	}
+	m.read, m.counts, m.missed = began, counts, ""
+	switch {
+	case unknown != nil:
+		m.missed = "the API servers cannot be counted: " + unknown.Error()
+	case len(counts) < servers && err != nil:
+		m.missed = fmt.Sprintf("%d of %d API servers answered: %v", len(counts), servers, err)
+	case len(counts) < servers || servers == 0:
+		m.missed = fmt.Sprintf("%d of %d API servers answered", len(counts), servers)
+	}
+	return nil
+}
+
+// readEach reads the metrics at each address. If one address stands for several API servers, it reads
+// there again: each connection may reach another one.
+func (m *requestMetricsReader) readEach(ctx context.Context, addresses []string, servers int) (serverCounts, error) {
+	counts := serverCounts{}
+	rounds := 1
+	if servers > len(addresses) {
+		rounds = roundsPerServer * servers
+	}
+	var failed error
+	for range rounds {
+		failed = nil
+		for _, address := range addresses {
+			config, err := apiservers.At(m.config, address)
+			if err == nil {
+				err = m.readAt(ctx, config, counts)
+			}
+			if err != nil {
+				failed = err
+			}
+		}
+		if len(counts) >= servers || ctx.Err() != nil {
+			break
+		}
+	}
+	return counts, failed
+}
+
+// readAt reads the metrics of the API server that answers, over a connection of its own.
+func (m *requestMetricsReader) readAt(ctx context.Context, config *rest.Config, counts serverCounts) error {
+	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(config)
+	connection, err := newConnection(config)
+	if err != nil {
+		return err
+	}
+	defer connection.CloseIdleConnections()
+	client, err := rest.UnversionedRESTClientForConfigAndClient(config, connection)
 	if err != nil {
 		return err
 	}
 	text, err := client.Get().AbsPath("/metrics").Stream(ctx)
 	if apierrors.IsForbidden(err) {
-		return errors.New("the operator may not get /metrics of the API server: allow its ClusterRole to, or rely on time alone")
+		return errors.New("the operator may not get /metrics of the API server: allow its ClusterRole to")
 	}
 	if err != nil {
 		return fmt.Errorf("reading /metrics of the API server: %w", err)
 	}
-	server, counts, err := countRequests(text)
-	err = errors.Join(err, text.Close())
-	if err == nil {
-		m.read, m.server, m.counts = began, server, counts
+	server, found, err := countRequests(text)
+	if err = errors.Join(err, text.Close()); err == nil {
+		counts[server] = found
 	}
 	return err
+}
+
+// newConnection returns a client that shares no connections with others.
+func newConnection(config *rest.Config) (*http.Client, error) {
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transport := utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig})
+	if config.Proxy != nil {
+		transport.Proxy = config.Proxy
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: wrapped, Timeout: config.Timeout}, nil
 }
 
 // countRequests sums up the requests for each resource. The counter of a resource may be missing,

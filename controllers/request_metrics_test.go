@@ -4,6 +4,9 @@
 package controllers
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,11 +44,15 @@ func TestRequestMetrics(t *testing.T) {
 	}))
 	defer server.Close()
 	now := time.Unix(0, 0)
-	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, now: func() time.Time { return now }}
+	nobody := func(context.Context) ([]string, int, error) { return nil, 0, errors.New("forbidden") }
+	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, find: nobody, now: func() time.Time { return now }}
 	ask := func() observed.BackgroundCheck {
 		return metrics.requests(t.Context(), step.ReadRequests{Group: "example.com", Resource: "crontabs"})
 	}
-	want := observed.BackgroundCheck{Requests: &observed.Requests{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}}
+	want := observed.BackgroundCheck{Requests: &observed.Requests{
+		Servers: []observed.ServerRequests{{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}},
+		Missed:  "the API servers cannot be counted: forbidden",
+	}}
 	for range 2 {
 		if diff := cmp.Diff(want, ask()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -73,5 +80,59 @@ func TestCountRequestsKnowsItsServer(t *testing.T) {
 	_, _, err := countRequests(strings.NewReader(strings.ReplaceAll(someMetrics, startGauge, "something_else")))
 	if err == nil {
 		t.Error("counts of no server are taken")
+	}
+}
+
+// TestMetricsOfEachServer reads those of API servers at addresses of their own, and of several behind
+// one.
+func TestMetricsOfEachServer(t *testing.T) {
+	// serve starts an address that stands for API servers, which answer its connections in turn.
+	serve := func(starts ...int) string {
+		var next atomic.Int64
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			start := starts[int(next.Add(1)-1)%len(starts)]
+			fmt.Fprintf(w, "%s{group=\"example.com\",resource=\"crontabs\",version=\"v1\"} %d\n%s %d\n", requestCounter, start, startGauge, start)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	one, two, balancer := serve(1), serve(2), serve(3, 3, 4, 5)
+	cases := map[string]struct {
+		addresses []string
+		leases    int
+		want      []string
+		missed    string
+	}{
+		"one":                          {[]string{one}, 1, []string{"1"}, ""},
+		"two":                          {[]string{one, two}, 2, []string{"1", "2"}, ""},
+		"behind one address":           {[]string{balancer}, 3, []string{"3", "4", "5"}, ""},
+		"more than answer":             {[]string{balancer}, 4, []string{"3", "4", "5"}, "3 of 4 API servers answered"},
+		"one is unreachable":           {[]string{one, "127.0.0.1:1"}, 2, []string{"1"}, "1 of 2 API servers answered: reading /metrics of the API server: Get \"https://127.0.0.1:1/metrics\": "},
+		"only the configured address":  {[]string{"127.0.0.1:1"}, 1, []string{"2"}, ""},
+		"one of two, as it turned out": {[]string{"127.0.0.1:1", "127.0.0.1:2"}, 2, []string{"2"}, "1 of 2 API servers answered"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := &rest.Config{Host: "https://" + two, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+			find := func(context.Context) ([]string, int, error) { return c.addresses, c.leases, nil }
+			metrics := &requestMetricsReader{config: config, find: find, now: time.Now}
+			got := metrics.requests(t.Context(), step.ReadRequests{Group: "example.com", Resource: "crontabs"})
+			if got.Requests == nil {
+				t.Fatalf("nothing was read: %s", got.Message)
+			}
+			var servers []string
+			for _, server := range got.Requests.Servers {
+				servers = append(servers, server.Server)
+				if fmt.Sprint(server.Counts["v1"]) != server.Server {
+					t.Errorf("server %s has the counts %v", server.Server, server.Counts)
+				}
+			}
+			if diff := cmp.Diff(c.want, servers); diff != "" {
+				t.Errorf("servers (-want +got):\n%s", diff)
+			}
+			if missed := got.Requests.Missed; !strings.HasPrefix(missed, c.missed) || c.missed == "" && missed != "" {
+				t.Errorf("missed is %q, want %q", missed, c.missed)
+			}
+		})
 	}
 }

@@ -273,17 +273,18 @@ func (k *kind) revertStorageVersion(t *testing.T) {
 func TestRequestsAreCounted(t *testing.T) {
 	k := newKind(t, "counted.retired.example.com")
 	look := func() observed.BackgroundCheck {
-		metrics := &requestMetricsReader{config: direct, now: time.Now}
+		metrics := newRequestMetricsReader(direct, time.Now)
 		return metrics.requests(t.Context(), step.ReadRequests{Group: k.group, Resource: "crontabs"})
 	}
 	before := look()
-	if before.Requests == nil || before.Requests.Server == "" || before.Requests.Counts["v1beta1"] != 0 {
+	if before.Requests == nil || before.Requests.Missed != "" || len(before.Requests.Servers) != 1 || before.Requests.Servers[0].Counts["v1beta1"] != 0 {
 		t.Fatalf("before any client asked: %+v", before)
 	}
 	_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
 	expect.NoError(t, err)
 	expect.Eventually(t, "the request is counted", func() (bool, string) {
 		after := look()
-		return after.Requests.Server == before.Requests.Server && after.Requests.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
+		server := after.Requests.Servers[0]
+		return server.Server == before.Requests.Servers[0].Server && server.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // TestRequestsAreRemembered of each API server, of the latest eight, to the hour.
@@ -33,7 +32,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 		{"the second, as it was", "200", 3, false},
 		{"it was started again, and no one has asked", "300", 0, false},
 	} {
-		w.requested.Requests = &observed.Requests{Server: step.server, Counts: map[string]int64{"v1beta1": step.requests, "v1": 99}}
+		w.requested.Requests = countedBy(step.server, map[string]int64{"v1beta1": step.requests, "v1": 99})
 		before := w.observed.Policy.Status.Retirement[0].LastRequested
 		w.later(2 * time.Hour)
 		after := w.observed.Policy.Status.Retirement[0].LastRequested
@@ -45,7 +44,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 		}
 	}
 	for server := range 12 {
-		w.requested.Requests = &observed.Requests{Server: fmt.Sprint(1000 + server)}
+		w.requested.Requests = countedBy(fmt.Sprint(1000+server), nil)
 		w.later(2 * time.Hour)
 	}
 	var servers []string

@@ -24,7 +24,7 @@ func TestVersionStories(t *testing.T) {
 	}{
 		"version-retired":       {policyYAML, versionRetired},
 		"version-still-asked":   {policyYAML, versionStillAsked},
-		"version-by-time-alone": {policyYAML, versionByTimeAlone},
+		"version-asked-unseen":  {policyYAML, versionAskedUnseen},
 		"version-by-manifest":   {policyYAML, versionByManifest},
 		"version-taken-back":    {policyYAML, versionTakenBack},
 		"version-without-rules": {noneYAML, versionWithoutRules},
@@ -100,19 +100,28 @@ func versionStillAsked(w *world) {
 	w.say("Another API server answers, which was started a day ago, and has been asked: by whom and when is not known.")
 	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 	w.converge()
-	w.requested.Requests = &observed.Requests{Server: "1768000000", Counts: map[string]int64{"v1beta1": 1}}
+	w.requested.Requests = countedBy("1768000000", map[string]int64{"v1beta1": 1})
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	w.later(2 * time.Hour)
 	w.tellVersions()
 }
 
-func versionByTimeAlone(w *world) {
-	w.say("Metrics cannot be read: time is all there is to go by.")
+func versionAskedUnseen(w *world) {
+	w.say("Metrics cannot be read: nobody knows whether clients request the version, and it stays.")
 	w.requested = observed.BackgroundCheck{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)
 	w.tellVersions()
 	w.later(week)
+	w.tellVersions()
+	w.say("Only one of three API servers answers.")
+	w.requested = observed.BackgroundCheck{Requests: countedBy("1767225600", nil)}
+	w.requested.Requests.Missed = "1 of 3 API servers answered"
+	w.later(2 * time.Hour)
+	w.tellVersions()
+	w.say("All of them do, and no client requests it.")
+	w.requested.Requests.Missed = ""
+	w.later(2 * time.Hour)
 	w.tellVersions()
 }
 

@@ -90,7 +90,7 @@ func (w *world) retire(version string, action v1alpha1.RetirementAction) {
 
 // ask lets an API server have counted requests for a version.
 func (w *world) ask(version string, requests int64) {
-	w.requested.Requests = &observed.Requests{Server: "1767225600", Counts: map[string]int64{version: requests}}
+	w.requested.Requests = countedBy("1767225600", map[string]int64{version: requests})
 }
 
 // migrated lets the migration that runs end well.
@@ -138,4 +138,9 @@ func (w *world) rights(name string) *bool {
 		return &w.observed.CleanRights
 	}
 	return &w.observed.Rights
+}
+
+// countedBy are the counts of the only API server.
+func countedBy(server string, counts map[string]int64) *observed.Requests {
+	return &observed.Requests{Servers: []observed.ServerRequests{{Server: server, Counts: counts}}}
 }

@@ -36,15 +36,22 @@ type BackgroundCheck struct {
 	// Oversized are objects that do not fit at a version. Whole are those of
 	// TakeSamples.Oversized that fit now, or no longer exist.
 	Oversized, Whole []v1alpha1.OversizedObject
-	// Requests are the counts of an API server; nil if they were not read.
+	// Requests are the counts of API servers; nil if they were not read.
 	Requests *Requests
 	// Attempts is the number of checks of the same subject, and Ended the end of the last one.
 	Attempts int
 	Ended    time.Time
 }
 
-// Requests are the counts of one API server.
+// Requests are the counts of API servers.
 type Requests struct {
+	Servers []ServerRequests
+	// Missed is why API servers may be missing; empty if all of them answered.
+	Missed string
+}
+
+// ServerRequests are the counts of one API server.
+type ServerRequests struct {
 	// Server is the start time of the server, in seconds since 1970.
 	Server string
 	// Counts are the requests for each version since then.

@@ -20,8 +20,8 @@ import (
 // requested a deprecated version since the server started, and a counter shows how often, but
 // not when. So the operator reads the counter every hour, and compares it with the last value.
 //
-// The result is limited: one of perhaps several API servers answers, and its counters start at
-// zero with each restart. Requests to the others are unknown.
+// The result is limited: counters start at zero with each restart of an API server. If one of them may
+// not have been asked, nothing follows from the counters of the others.
 
 const (
 	// requestsInterval is the time between two reads of the metrics.
@@ -85,21 +85,26 @@ func (r *Retirement) countRequests(record *v1alpha1.RetirementStatus) {
 	if !check.ProvenOf(string(r.CRD.UID)) || check.Requests == nil {
 		return
 	}
-	count := v1alpha1.RequestCount{Server: check.Requests.Server, Requests: check.Requests.Counts[record.Version]}
+	for _, server := range check.Requests.Servers {
+		r.countServer(record, v1alpha1.RequestCount{Server: server.Server, Requests: server.Counts[record.Version]})
+	}
+	slices.SortFunc(record.Requests, func(a, b v1alpha1.RequestCount) int { return cmp.Compare(started(a), started(b)) })
+	record.Requests = record.Requests[max(0, len(record.Requests)-maxServers):]
+}
+
+func (r *Retirement) countServer(record *v1alpha1.RetirementStatus, count v1alpha1.RequestCount) {
 	at := slices.IndexFunc(record.Requests, func(seen v1alpha1.RequestCount) bool { return seen.Server == count.Server })
 	if at >= 0 && record.Requests[at].Requests == count.Requests {
 		return
 	}
 	if count.Requests > 0 {
-		record.LastRequested = &metav1.Time{Time: check.Ended.Truncate(time.Hour)}
+		record.LastRequested = &metav1.Time{Time: r.Requested.Ended.Truncate(time.Hour)}
 	}
 	if at >= 0 {
 		record.Requests[at] = count
 		return
 	}
 	record.Requests = append(record.Requests, count)
-	slices.SortFunc(record.Requests, func(a, b v1alpha1.RequestCount) int { return cmp.Compare(started(a), started(b)) })
-	record.Requests = record.Requests[max(0, len(record.Requests)-maxServers):]
 }
 
 func started(server v1alpha1.RequestCount) float64 {
@@ -114,20 +119,28 @@ func started(server v1alpha1.RequestCount) float64 {
 func (r *Retirement) requested(version string) v1alpha1.Requested {
 	record := r.record(version)
 	switch {
-	case record == nil || len(record.Requests) == 0 || r.unreadable() != "":
+	case record == nil || len(record.Requests) == 0:
 		return v1alpha1.RequestedUnknown
 	case record.LastRequested != nil:
 		return v1alpha1.RequestedYes
+	case r.unknown() != "":
+		return v1alpha1.RequestedUnknown
 	}
 	return v1alpha1.RequestedNo
 }
 
-// unreadable is why metrics cannot be read; empty if they can be, or were not read yet.
-func (r *Retirement) unreadable() string {
-	if r.Requested == nil || r.Requested.Running || r.Requested.Reason == "" {
+// unknown is why requests to some API servers are unknown; empty if they are known, or were not read
+// yet.
+func (r *Retirement) unknown() string {
+	switch check := r.Requested; {
+	case check == nil || check.Running:
 		return ""
+	case check.Reason != "":
+		return check.Message
+	case check.Requests != nil:
+		return check.Requests.Missed
 	}
-	return r.Requested.Message
+	return ""
 }
 
 // lately reports that a client requested a version within the time that must pass without

@@ -140,15 +140,18 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 		r.work.Recheck(left)
 	case after > 0 && !r.looked(record.DeprecatedTime.Add(after)):
 		r.readRequests()
+	case after > 0 && r.unknown() != "":
+		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s is deprecated, and stays served, because clients may request it unseen: %s; stop serving it yourself, or set after: 0s",
+			name, gate.Cut(r.unknown())))
 	default:
 		return r.edit("setting served: false for "+name, r.change(name, "served", false))
 	}
 	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated; the operator stops serving it after %s without requests%s", name, humanize.HumanDuration(after), r.unknownRequests()))
 }
 
-// unknownRequests says that requests are unknown, so that only the time counts.
+// unknownRequests says that requests are unknown, so that the version will stay.
 func (r *Retirement) unknownRequests() string {
-	if why := r.unreadable(); why != "" {
+	if why := r.unknown(); why != "" {
 		return "; requests are unknown: " + gate.Cut(why)
 	}
 	return ""
