@@ -168,7 +168,7 @@ func (f *fleetReconciler) cleanUp(ctx context.Context, name string) error {
 
 // gather reads the cluster.
 func (f *fleetReconciler) gather(ctx context.Context, object *v1alpha1.ConverterFleet) (state fleet.Observed, err error) {
-	state = fleet.Observed{Settings: f.Settings, Now: f.Now(), Fleet: object}
+	state = fleet.Observed{Settings: f.settings(), Now: f.Now(), Fleet: object}
 	if err := f.gatherCertificates(ctx, &state); err != nil {
 		return state, err
 	}

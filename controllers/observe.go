@@ -38,7 +38,7 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 
 // gather reads the cluster.
 func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha1.ConversionPolicy) (observed.Cluster, error) {
-	state := observed.Cluster{Settings: r.Settings, Now: r.Now(), Policy: policy}
+	state := observed.Cluster{Settings: r.settings(), Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *observed.Cluster) error{
 		r.observeCRD, r.observeCertificates, r.observeRulesets, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,

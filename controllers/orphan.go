@@ -87,7 +87,7 @@ func (r *ConversionPolicyReconciler) reconcileOrphan(ctx context.Context, name s
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, policy); !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, err
 	}
-	state := observed.Cluster{Settings: r.Settings, Now: r.Now(),
+	state := observed.Cluster{Settings: r.settings(), Now: r.Now(),
 		Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	for _, read := range []func(context.Context, *observed.Cluster) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeFleets, r.observeRuns, r.observeObjectRights} {
 		if err := read(ctx, &state); err != nil {

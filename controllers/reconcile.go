@@ -34,6 +34,8 @@ type ConversionPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Settings are the same for every policy.
 	Settings observed.Settings
+	// RequestTimeout determines the propagation delay; nil if Settings do.
+	RequestTimeout *RequestTimeout
 	// Prober probes converter pods.
 	Prober *Prober
 	// Checks run in the background, because they take too long for a reconciliation.
@@ -58,6 +60,15 @@ type ConversionPolicyReconciler struct {
 	fleetBackground *background
 	// pods sends requests that controller-runtime's client has no options for.
 	pods rest.Interface
+}
+
+// settings returns the current settings.
+func (r *ConversionPolicyReconciler) settings() observed.Settings {
+	settings := r.Settings
+	if r.RequestTimeout != nil {
+		settings.PropagationDelay = r.RequestTimeout.PropagationDelay()
+	}
+	return settings
 }
 
 // Reconcile takes one policy to its next state:

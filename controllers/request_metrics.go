@@ -58,10 +58,8 @@ const (
 // policies.
 type requestMetricsReader struct {
 	config *rest.Config
-	// find returns the addresses and the number of leases of API servers; it is apiservers.Find,
-	// except in tests.
-	find func(context.Context) (addresses []string, leases int, err error)
-	now  func() time.Time
+	find   findServers
+	now    func() time.Time
 
 	mu     sync.Mutex
 	read   time.Time
@@ -73,14 +71,21 @@ type requestMetricsReader struct {
 type serverCounts map[string]map[schema.GroupVersionResource]int64
 
 func newRequestMetricsReader(config *rest.Config, now func() time.Time) *requestMetricsReader {
-	find := func(ctx context.Context) ([]string, int, error) {
+	return &requestMetricsReader{config: config, find: newFindServers(config, now), now: now}
+}
+
+// findServers returns the addresses and the number of leases of API servers. It is apiservers.Find,
+// except in tests.
+type findServers func(context.Context) (addresses []string, leases int, err error)
+
+func newFindServers(config *rest.Config, now func() time.Time) findServers {
+	return func(ctx context.Context) ([]string, int, error) {
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, 0, err
 		}
 		return apiservers.Find(ctx, client, now())
 	}
-	return &requestMetricsReader{config: config, find: find, now: now}
 }
 
 // requests returns the number of requests for one resource, by API server and version.
@@ -159,20 +164,9 @@ func (m *requestMetricsReader) readEach(ctx context.Context, addresses []string,
 	return counts, failed
 }
 
-// readAt reads the metrics of the API server that answers, over a connection of its own.
+// readAt reads the metrics of the API server that answers.
 func (m *requestMetricsReader) readAt(ctx context.Context, config *rest.Config, counts serverCounts) error {
-	config = rest.CopyConfig(config)
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	connection, err := newConnection(config)
-	if err != nil {
-		return err
-	}
-	defer connection.CloseIdleConnections()
-	client, err := rest.UnversionedRESTClientForConfigAndClient(config, connection)
-	if err != nil {
-		return err
-	}
-	text, err := client.Get().AbsPath("/metrics").Stream(ctx)
+	text, err := openAt(ctx, config, "/metrics", "text/plain")
 	if apierrors.IsForbidden(err) {
 		return errors.New("the operator may not get /metrics of the API server: allow its ClusterRole to")
 	}
@@ -186,13 +180,28 @@ func (m *requestMetricsReader) readAt(ctx context.Context, config *rest.Config, 
 	return err
 }
 
-// newConnection returns a client that shares no connections with others.
+// openAt gets a path that is no resource, over a connection of its own.
+func openAt(ctx context.Context, config *rest.Config, path, accept string) (io.ReadCloser, error) {
+	config = rest.CopyConfig(config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	connection, err := newConnection(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.UnversionedRESTClientForConfigAndClient(config, connection)
+	if err != nil {
+		return nil, err
+	}
+	return client.Get().AbsPath(path).SetHeader("Accept", accept).Stream(ctx)
+}
+
+// newConnection returns a client whose requests have connections of their own.
 func newConnection(config *rest.Config) (*http.Client, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
 	}
-	transport := utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig})
+	transport := utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true})
 	if config.Proxy != nil {
 		transport.Proxy = config.Proxy
 	}

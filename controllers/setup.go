@@ -139,6 +139,11 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	if err != nil {
 		return err
 	}
+	if r.RequestTimeout != nil {
+		if err := mgr.Add(r.RequestTimeout); err != nil {
+			return err
+		}
+	}
 	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).

@@ -53,7 +53,7 @@ func TestRetirement(t *testing.T) {
 // object (kubernetes#111937), so nothing is left to clear.
 func (k *kind) nameRemovedVersion(t *testing.T) {
 	t.Helper()
-	if !atLeast137(t) {
+	if !atLeast(t, "v1.37.0-alpha.0") {
 		return
 	}
 	with := getCRD(t, k.name)
@@ -73,13 +73,14 @@ func (k *kind) nameRemovedVersion(t *testing.T) {
 	})
 }
 
-func atLeast137(t *testing.T) bool {
+// atLeast reports whether the API server has this version of Kubernetes, or a later one.
+func atLeast(t *testing.T, version string) bool {
 	t.Helper()
 	disco, err := discovery.NewDiscoveryClientForConfig(direct)
 	expect.NoError(t, err)
 	server, err := disco.ServerVersion()
 	expect.NoError(t, err)
-	return utilversion.MustParseSemantic(server.GitVersion).AtLeast(utilversion.MustParseSemantic("v1.37.0-alpha.0"))
+	return utilversion.MustParseSemantic(server.GitVersion).AtLeast(utilversion.MustParseSemantic(version))
 }
 
 func (k *kind) checkPromoted(t *testing.T) {
@@ -287,4 +288,16 @@ func TestRequestsAreCounted(t *testing.T) {
 		server := after.Requests.Servers[0]
 		return server.Server == before.Requests.Servers[0].Server && server.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
 	})
+}
+
+// TestRequestTimeoutOfServer reads the flag of a real API server, if its Kubernetes serves flags.
+func TestRequestTimeoutOfServer(t *testing.T) {
+	var want time.Duration
+	if atLeast(t, "v1.36.0") {
+		want = time.Minute
+	}
+	got, err := NewRequestTimeout(direct, time.Now).read(t.Context())
+	if got != want || (err == nil) != (want > 0) {
+		t.Errorf("the request timeout is %s, want %s: %v", got, want, err)
+	}
 }

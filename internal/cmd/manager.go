@@ -77,9 +77,10 @@ func newManagerCommand() *cobra.Command {
 		"address of /metrics, with TLS, for clients with a token that may read it; 0 for none")
 	flags.StringVar(&options.metricsCerts, "metrics-cert-path", "",
 		"directory of tls.crt and tls.key for /metrics, which the manager reloads when they change; default a certificate that the manager creates at each start")
-	flags.DurationVar(&options.propagationDelay, "propagation-delay", observed.DefaultPropagationDelay,
+	flags.DurationVar(&options.propagationDelay, "propagation-delay", 0,
 		"propagation delay: how long API servers may still use a CustomResourceDefinition as it was before a change. A migration waits for writes in the old storage version, "+
-			"converter pods keep the previous rules, and the next certificate authority is trusted before it is used; truncate it only if no other client writes")
+			"converter pods keep the previous rules, and the next certificate authority is trusted before it is used; set it only if no other client writes; "+
+			"default twice the --request-timeout of the API servers, if they serve /flagz (Kubernetes 1.36 and later), and 2m0s at least")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", observed.DefaultProofLifetime,
 		"how long the result of a converter pod's last probe is valid: the manager probes the pod again after that time, ten times as often during a migration")
 	flags.BoolVar(&options.sizeAdmission, "size-admission", true,
@@ -124,6 +125,10 @@ func (o managerOptions) run(ctx context.Context) error {
 		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
 		Now:        time.Now,
 		Tracer:     traces.Tracer,
+	}
+	if o.propagationDelay == 0 {
+		reconciler.RequestTimeout = controllers.NewRequestTimeout(manager.GetConfig(), time.Now)
+		reconciler.RequestTimeout.Read(ctx)
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

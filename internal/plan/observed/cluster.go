@@ -23,7 +23,7 @@ import (
 )
 
 // DefaultPropagationDelay is how long API servers may use the previous
-// CustomResourceDefinition after a change. Meanwhile, a migration waits for writes in the
+// CustomResourceDefinition after a change, unless their request timeout is longer than usual. Meanwhile, a migration waits for writes in the
 // previous storage version, converter pods serve the previous ruleset, and no pod uses the
 // next certificate authority. An API server keeps the previous storage for requests in
 // flight for up to twice its request timeout of one minute:
