@@ -57,6 +57,9 @@ func (r *reader) writesIn(ctx context.Context, s step.CountWrites) (observed.Bac
 	err = retryForbidden(ctx, func() error {
 		found = observed.BackgroundCheck{}
 		return cluster.Heads(ctx, crds.Resource(s.CRD, version), func(head live.Head) bool {
+			if head.Created.Before(&s.CRD.CreationTimestamp) {
+				found.Older++
+			}
 			if head.Between(s.Since, s.Until.Add(followTime), isUnexpected) {
 				found.Objects++
 				if len(found.Names) < maxNames {

@@ -95,4 +95,9 @@ type UnconvertedWindow struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Objects []string `json:"objects,omitempty"`
+	// olderObjects is the number of objects that are older than the
+	// CustomResourceDefinition, which was removed without them, and created again. Its
+	// history does not show in which versions they are stored: a migration rewrites them.
+	// +optional
+	OlderObjects int64 `json:"olderObjects,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 const waitsForAdmission = "waiting until all API servers refuse objects that are too large to convert"
@@ -41,6 +42,22 @@ func TestUnchangedDefinition(t *testing.T) {
 			t.Errorf("the story has %q:\n%s", unwanted, w.story())
 		}
 	}
+}
+
+// TestObjectsOlderThanTheDefinition: a definition that was created again over objects says nothing about
+// how they are stored.
+func TestObjectsOlderThanTheDefinition(t *testing.T) {
+	w := unchanged(t)
+	w.written = observed.BackgroundCheck{Older: 2}
+	w.converge()
+	status := w.observed.Policy.Status
+	if status.UnconvertedWindow == nil || status.UnconvertedWindow.OlderObjects != 2 {
+		t.Errorf("the window is %+v, want one with two older objects", status.UnconvertedWindow)
+	}
+	if evidence := status.MigrationEvidence; evidence != nil {
+		t.Errorf("the evidence is %+v, want none", evidence)
+	}
+	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "")
 }
 
 // TestPromotionWaitsForAdmission: before the storage version changes, all API servers refuse large

@@ -51,7 +51,11 @@ func (a *Activation) measureWindow() {
 }
 
 func (a *Activation) openWindow(served []string) {
-	a.Status.UnconvertedWindow = &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served}
+	var older int64
+	if previous := a.Status.UnconvertedWindow; previous != nil {
+		older = previous.OlderObjects
+	}
+	a.Status.UnconvertedWindow = &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served, OlderObjects: older}
 	if a.Drifted() {
 		return // drift has its own events
 	}
@@ -88,7 +92,7 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 			Since: window.Since.Time, Until: window.Until.Time, Storage: a.storedThroughout()})
 	case check.Running:
 	case check.Reason == "":
-		window.Written, window.Objects = new(int64(check.Objects)), check.Names
+		window.Written, window.Objects, window.OlderObjects = new(int64(check.Objects)), check.Names, int64(check.Older)
 		if check.Objects > 0 {
 			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window)})
 		}

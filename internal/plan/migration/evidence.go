@@ -22,20 +22,32 @@ func Evidence(cluster observed.Cluster) *v1alpha1.MigrationEvidence {
 	storage := crds.StorageVersion(crd)
 	if evidence := cluster.Policy.Status.MigrationEvidence.DeepCopy(); evidence != nil {
 		changes := crd.Generation - evidence.CRDGeneration
+		if evidence.Source != v1alpha1.EvidenceMigration && olderObjects(cluster) {
+			return nil
+		}
 		if evidence.CRDUID == crd.UID && evidence.StorageVersion == storage && changes >= 0 && changes <= 1 && crds.StoredOnlyIn(crd, storage) {
 			evidence.CRDGeneration = crd.Generation
 			return evidence
 		}
 	}
 	// The storage version of a definition whose spec never changed is the only one that was ever
-	// stored.
+	// stored, unless there are objects from before the definition.
 	switch {
+	case olderObjects(cluster):
+		return nil
 	case crd.Generation != 1 || !crds.StoredOnlyIn(crd, storage):
 		return nil
 	case len(crd.Spec.Versions) == 1:
 		return newEvidence(cluster, v1alpha1.EvidenceSingleVersion)
 	}
 	return newEvidence(cluster, v1alpha1.EvidenceUnchanged)
+}
+
+// olderObjects reports that objects are older than the CustomResourceDefinition: it was removed without
+// them, as when its finalizer was removed by force, and created again.
+func olderObjects(cluster observed.Cluster) bool {
+	window := cluster.Policy.Status.UnconvertedWindow
+	return window != nil && window.OlderObjects > 0 && !cluster.Recreated()
 }
 
 // newEvidence is evidence for the current CustomResourceDefinition.

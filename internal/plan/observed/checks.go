@@ -29,6 +29,8 @@ type BackgroundCheck struct {
 	// Names has the first ten of the latter.
 	Objects int
 	Names   []string
+	// Older is the number of counted objects that are older than the CustomResourceDefinition.
+	Older int
 	// Held counts the preserved data of the objects; nil if it was not counted. Discarded is
 	// the number of objects from which some of it was removed.
 	Held      *Held

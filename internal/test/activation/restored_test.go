@@ -60,6 +60,34 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestObjectsOlderThanTheDefinition removes a CRD without its objects, and creates it again: it has
+// never changed, and yet objects may be stored in any version.
+func TestObjectsOlderThanTheDefinition(t *testing.T) {
+	t.Parallel()
+	const group = "outlived.example.com"
+	const policy = "crontabs." + group
+	define(t, group, "v1", "v1beta1")
+	awaitServed(t, group)
+	createCronTab(t, group, "v1", "old", "a.example.com:1")
+	nextSecond(t, group)
+	expect.NoError(t, storage.Delete(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/"+policy))
+	expect.Eventually(t, "the CRD is gone", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: policy}, &apiextensionsv1.CustomResourceDefinition{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+
+	define(t, group, "v1", "v1beta1")
+	awaitServed(t, group)
+	createPolicy(t, group, nil)
+	waitReadyThrough(t, startConverter(t, policy, behaviour{}, behaviour{}))
+	expect.Eventually(t, "the old object is found, and there is no evidence", func() (bool, string) {
+		status := getPolicy(t, policy).Status
+		window := status.UnconvertedWindow
+		return window != nil && window.OlderObjects == 1 && status.MigrationEvidence == nil, fmt.Sprintf("window %+v, evidence %+v", window, status.MigrationEvidence)
+	})
+	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonStoredVersionsUntrusted, nil)
+}
+
 // backup has the objects that belong to a policy.
 type backup struct {
 	policy   *v1alpha1.ConversionPolicy

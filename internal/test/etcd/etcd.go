@@ -65,6 +65,11 @@ func (c Client) Put(ctx context.Context, key, value string) error {
 	return c.post(ctx, "kv/put", map[string][]byte{"key": []byte(key), "value": []byte(value)}, nil)
 }
 
+// Delete deletes a key.
+func (c Client) Delete(ctx context.Context, key string) error {
+	return c.post(ctx, "kv/deleterange", map[string][]byte{"key": []byte(key)}, nil)
+}
+
 // Compact makes etcd forget all revisions before this one.
 func (c Client) Compact(ctx context.Context, revision int64) error {
 	return c.post(ctx, "kv/compaction", map[string]int64{"revision": revision}, nil)

@@ -45,6 +45,11 @@ func TestClient(t *testing.T) {
 	_, err = client.Get(t.Context(), "/in/")
 	wantError(t, err, "nothing at /in/")
 
+	expect.NoError(t, client.Delete(t.Context(), "/in/1"))
+	_, err = client.Get(t.Context(), "/in/1")
+	wantError(t, err, "nothing at /in/1")
+	revision++
+
 	expect.NoError(t, client.SetFull(t.Context(), true))
 	wantError(t, client.Put(t.Context(), "/in/5", ""), "database space exceeded")
 	expect.NoError(t, client.SetFull(t.Context(), false))
