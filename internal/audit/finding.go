@@ -53,6 +53,7 @@ const (
 	StoredVersionUnserved     ID = "StoredVersionUnserved"
 	StoredVersionOld          ID = "StoredVersionOld"
 	UpgradeDropsStoredVersion ID = "UpgradeDropsStoredVersion"
+	UpgradeRestrictsVersion   ID = "UpgradeRestrictsVersion"
 	NoneTypesDiffer           ID = "NoneTypesDiffer"
 	NoneLosesFields           ID = "NoneLosesFields"
 	NoneHidesFields           ID = "NoneHidesFields"
@@ -97,6 +98,7 @@ var Kinds = []Kind{
 	{StoredVersionUnserved, SeverityWarning, "objects may be stored in a version that is not served"},
 	{StoredVersionOld, SeverityWarning, "objects may be stored in another version than the storage version: the API server refuses an upgrade that drops it"},
 	{UpgradeDropsStoredVersion, SeverityError, "a manifest of --upgrade lacks a version in which objects may be stored: the API server will refuse it"},
+	{UpgradeRestrictsVersion, SeverityWarning, "a manifest of --upgrade accepts fewer values at a version: API servers will refuse or prune the others when objects are written, also by a migration"},
 	{NoneTypesDiffer, SeverityError, "strategy None, and a field has another type in another version"},
 	{NoneLosesFields, SeverityError, "strategy None, and a served version has fields that the storage version lacks: the API server drops them on each write"},
 	{NoneHidesFields, SeverityWarning, "strategy None, and the storage version has fields that another version lacks: a client that writes there drops them"},

@@ -5,9 +5,11 @@ package audit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/crds/restrict"
 )
 
 const cureMigrate = "rewrite all objects in %s, with a ConversionPolicy with migration.mode Automatic or a StorageVersionMigration; " +
@@ -66,6 +68,21 @@ func upgrade(o *Observed) []Finding {
 				fmt.Sprintf("the new manifest has only %s, and status.storedVersions lists %s: the API server will refuse the manifest", few(has), name),
 				"before the upgrade, "+fmt.Sprintf(cureMigrate, "a version that stays", name)))
 		}
+	}
+	return append(found, restrictions(o)...)
+}
+
+// restrictions compares the schemas of a manifest with those of the same versions now.
+func restrictions(o *Observed) []Finding {
+	byVersion := map[string][]string{}
+	for _, restriction := range restrict.Find(o.CRD, o.Next) {
+		byVersion[restriction.Version] = append(byVersion[restriction.Version], restriction.String())
+	}
+	var found []Finding
+	for _, name := range slices.Sorted(maps.Keys(byVersion)) {
+		found = append(found, o.certain(UpgradeRestrictsVersion, name,
+			fmt.Sprintf("the new manifest accepts fewer values at %s: %s", name, few(byVersion[name])),
+			"change the objects that have such values before the upgrade, or leave the version as it is, and make the change in a new version that objects convert to"))
 	}
 	return found
 }

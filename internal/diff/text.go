@@ -44,6 +44,9 @@ func (t Table) write(w io.Writer, p Policy) error {
 	if len(p.VersionsRemoved) > 0 {
 		fmt.Fprintf(w, "  %s removed: %s\n", terminal.Count(len(p.VersionsRemoved), "version"), strings.Join(p.VersionsRemoved, ", "))
 	}
+	for _, restriction := range p.Restrictions {
+		fmt.Fprintf(w, "  %s accepts fewer values: %s\n", restriction.Version, t.redIf(true, terminal.OneLine(restriction.String())))
+	}
 	if p.HubBefore != p.HubAfter {
 		fmt.Fprintf(w, "  the hub was %s, and is %s\n", p.HubBefore, p.HubAfter)
 	}
