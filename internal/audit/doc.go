@@ -11,6 +11,7 @@
 //	none.go        strategy None between versions that differ
 //	cabundle.go    what API servers trust of a conversion webhook
 //	webhook.go     where its calls go, and whether they arrive
+//	bootstrap.go   objects that nodes or pods need in order to start
 //	reads.go       objects that the audit read at each served version
 //	pruned.go      status.storedVersions that may not be true
 //	deprecated.go  deprecated versions that are served

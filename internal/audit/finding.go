@@ -67,6 +67,7 @@ const (
 	ServicePortMissing        ID = "ServicePortMissing"
 	ServiceWithoutEndpoints   ID = "ServiceWithoutEndpoints"
 	ReviewVersionOld          ID = "ReviewVersionOld"
+	BootstrapDependency       ID = "BootstrapDependency"
 	ConversionFails           ID = "ConversionFails"
 	ReadFails                 ID = "ReadFails"
 	ConversionUnproven        ID = "ConversionUnproven"
@@ -112,6 +113,7 @@ var Kinds = []Kind{
 	{ServicePortMissing, SeverityError, "the Service of a conversion webhook lacks the port that is called"},
 	{ServiceWithoutEndpoints, SeverityError, "the Service of a conversion webhook has no ready endpoint"},
 	{ReviewVersionOld, SeverityWarning, "a conversion webhook does not accept ConversionReview v1"},
+	{BootstrapDependency, SeverityWarning, "nodes, the network, admission or certificates may need objects that a conversion webhook in the cluster converts: an outage may not end by itself"},
 	{ConversionFails, SeverityError, "an object cannot be read at a served version, because its conversion fails"},
 	{ReadFails, SeverityError, "an object cannot be read at a served version, for another reason"},
 	{ConversionUnproven, SeverityNote, "there is no object to test a conversion webhook"},

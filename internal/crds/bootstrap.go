@@ -26,6 +26,27 @@ const (
 	NeedOperator Need = v1alpha1.ReasonOperatorConfiguration
 )
 
+// needs say what a component does with objects, and what an outage of their converter may lead to.
+var needs = map[Need]struct{ purpose, outage string }{
+	NeedNodes: {"to provision nodes",
+		"after an outage of all nodes, it may be unable to read them, and no node starts for converter pods"},
+	NeedNetwork: {"to connect pods to the network",
+		"after an outage of all nodes, it may be unable to read them, and no converter pod starts"},
+	NeedAdmission: {"to admit pods",
+		"after an outage of all converter pods, it may be unable to read them, and no converter pod is admitted"},
+	NeedCertificates: {"to issue certificates, perhaps that of the converter",
+		"if that certificate expires, it may be unable to read them, and the certificate is never renewed"},
+	NeedOperator: {"to run converter pods",
+		"after an outage of all converter pods, it may be unable to read them, and repairs nothing"},
+}
+
+// Purpose says, after a verb, what a component does with the objects: to provision nodes.
+func (n Need) Purpose() string { return needs[n].purpose }
+
+// Outage says what may happen after an outage of the converter of the objects. The component is "it",
+// and the objects are "them".
+func (n Need) Outage() string { return needs[n].outage }
+
 // Reader is a component of a cluster that needs objects of some API groups before pods can start or
 // answer.
 type Reader struct {

@@ -33,11 +33,11 @@ func (h *Health) bootstrapRisk() gate.Outcome {
 	reader := crds.ReaderOf(h.CRD.Spec.Group)
 	switch {
 	case h.IssuesItself(fleet):
-		return h.dependsOn(crds.NeedCertificates, "cert-manager", dependencies[crds.NeedCertificates])
+		return h.dependsOn(crds.NeedCertificates, "cert-manager", dependencyOf(crds.NeedCertificates))
 	case reader == nil, reader.Need == crds.NeedCertificates && !h.othersIssue(fleet):
 		return gate.Outcome{}
 	case reader.Need != crds.NeedNetwork || !startsWithoutNetwork(h.WorkloadAt(fleet)):
-		return h.dependsOn(reader.Need, reader.Name, dependencies[reader.Need])
+		return h.dependsOn(reader.Need, reader.Name, dependencyOf(reader.Need))
 	case reader.RoutesServices:
 		return h.dependsOn(reader.Need, reader.Name, routesServices)
 	}
@@ -65,21 +65,16 @@ func startsWithoutNetwork(workload v1alpha1.Workload) bool {
 // and what prevents that. PLACE stands for where the converter pods are configured.
 type dependency struct{ does, fails, remedy string }
 
-var dependencies = map[crds.Need]dependency{
-	crds.NeedNodes: {"to provision nodes",
-		"after an outage of all nodes, it may be unable to read them, and no node starts for converter pods",
-		"run converter pods on nodes that it does not provision, or "},
-	crds.NeedNetwork: {"to connect pods to the network",
-		"after an outage of all nodes, it may be unable to read them, and no converter pod starts",
-		"set hostNetwork: true and a toleration of node.kubernetes.io/not-ready in spec.workload PLACE, or "},
-	crds.NeedAdmission: {"to admit pods",
-		"after an outage of all converter pods, it may be unable to read them, and no converter pod is admitted",
-		"exempt the namespace of the operator from its webhooks, or "},
-	crds.NeedCertificates: {"to issue certificates, perhaps that of the converter",
-		"if that certificate expires, it may be unable to read them, and the certificate is never renewed",
-		"set spec.certificates.selfManaged PLACE, or "},
-	crds.NeedOperator: {"to run converter pods",
-		"after an outage of all converter pods, it may be unable to read them, and repairs nothing", ""},
+func dependencyOf(need crds.Need) dependency {
+	return dependency{need.Purpose(), need.Outage(), remedies[need]}
+}
+
+// remedies prevent what an outage leads to, besides the end of the dependency.
+var remedies = map[crds.Need]string{
+	crds.NeedNodes:        "run converter pods on nodes that it does not provision, or ",
+	crds.NeedNetwork:      "set hostNetwork: true and a toleration of node.kubernetes.io/not-ready in spec.workload PLACE, or ",
+	crds.NeedAdmission:    "exempt the namespace of the operator from its webhooks, or ",
+	crds.NeedCertificates: "set spec.certificates.selfManaged PLACE, or ",
 }
 
 // routesServices is what host networking does not solve.
