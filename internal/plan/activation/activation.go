@@ -90,8 +90,7 @@ func (a *Activation) Drifted() bool { return a.converter.Drifted }
 // example because rulesets were deleted; empty if nothing needs to be replaced.
 func (a *Activation) replacement() string {
 	c := a.converter
-	lost := c.Active && a.PointsHere() && !c.Answers(c.Named())
-	if a.None() || !lost || !a.CRD.DeletionTimestamp.IsZero() {
+	if a.None() || !c.Lost() || !a.CRD.DeletionTimestamp.IsZero() {
 		return ""
 	}
 	if identity := c.Answerable(); a.usable(identity) {

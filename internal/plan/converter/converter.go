@@ -293,18 +293,22 @@ func (c *Converter) Convertible() bool {
 // DropUnused deletes the objects of converters that API servers no longer call and no pod uses.
 func (c *Converter) DropUnused() gate.Work {
 	var work gate.Work
-	rules := c.Rulesets() && c.Fleet() == ""
-	stores := false
+	kept := c.kept()
+	rules := c.Rulesets() && c.Fleet() == "" || slices.ContainsFunc(kept, c.isOwnRuleset)
+	stores, images := false, false
 	for _, stored := range c.Revisions {
 		if names.RevisionOf(stored.Hash).Fleet != "" {
 			continue
 		}
-		served := slices.Contains(c.Served, stored.Hash)
-		if stored.Image != nil && !served {
+		stores = stores || stored.Image == nil
+		if stored.Image == nil {
+			continue
+		}
+		if slices.Contains(kept, stored.Hash) {
+			images = true
+		} else {
 			work.Do(step.DeleteDeployment{Name: names.Image(c.Policy.Name, stored.Hash)})
 		}
-		stores = stores || stored.Image == nil
-		rules = rules || stored.Image == nil && served
 	}
 	if c.Deployed && !rules {
 		work.Do(step.DeleteDeployment{Name: names.Child(c.Policy.Name)})
@@ -312,16 +316,19 @@ func (c *Converter) DropUnused() gate.Work {
 	if stores && !rules {
 		work.Do(step.DeleteRulesets{Name: names.Rulesets(c.Policy.Name)})
 	}
-	work.Add(c.ReleaseFleets(c.Served...))
+	work.Add(c.ReleaseFleets(kept...))
 	if c.RolledOut || !rules {
 		for _, name := range c.OldRulesets {
 			work.Do(step.DeleteRulesets{Name: name})
 		}
 	}
-	if c.Exposed && (!c.Deploys() || c.Fleet() != "") && !slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool {
-		return names.RevisionOf(stored.Hash).Fleet == "" && slices.Contains(c.Served, stored.Hash)
-	}) {
+	if c.Exposed && (!c.Deploys() || c.Fleet() != "") && !rules && !images {
 		work.Do(step.DeleteService{Name: names.Child(c.Policy.Name)})
 	}
 	return work
+}
+
+// isOwnRuleset reports that a revision is a ruleset that the pods of the policy alone serve.
+func (c *Converter) isOwnRuleset(identity string) bool {
+	return names.RevisionOf(identity).Fleet == "" && c.StoredImage(identity) == nil && (c.Rulesets() || identity != c.Wanted)
 }

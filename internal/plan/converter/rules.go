@@ -168,7 +168,7 @@ func (r rules) available() gate.Outcome {
 // active, or one of another kind is.
 func (c *Converter) fromElsewhere() bool {
 	named := c.Named()
-	return !c.EverActive || c.replacing() && !slices.Contains(c.servedAt(c.Fleet()), named) && (c.Answers(named) || !c.PointsHere())
+	return !c.EverActive || c.replacing() && !slices.Contains(c.servedAt(c.Fleet()), named) && !c.Lost()
 }
 
 // podFailure says what prevents pods from being created, such as a quota.

@@ -101,14 +101,7 @@ func (c *Converter) serve() {
 	if c.Wanted != "" {
 		c.Served = append(c.Served, c.Wanted)
 	}
-	var requested []string
-	for _, active := range c.Status.Active {
-		requested = append(requested, active.Revision)
-	}
-	if c.Active {
-		requested = append(requested, c.Named())
-	}
-	for _, hash := range requested {
+	for _, hash := range c.called() {
 		// A ruleset that no pod has, and that none can be started with, is lost.
 		if c.exists(hash) || c.Answers(hash) {
 			c.Served = append(c.Served, hash)
@@ -116,6 +109,32 @@ func (c *Converter) serve() {
 	}
 	slices.Sort(c.Served)
 	c.Served = slices.Compact(c.Served)
+}
+
+// called are the revisions that API servers may request.
+func (c *Converter) called() (revisions []string) {
+	for _, active := range c.Status.Active {
+		revisions = append(revisions, active.Revision)
+	}
+	if c.Active {
+		revisions = append(revisions, c.Named())
+	}
+	return revisions
+}
+
+// kept are the revisions whose objects and rulesets stay: those that must be served, and those that
+// API servers may request although their rulesets seem to be lost, because pods may have them in memory.
+// A manager that has started does not know what the pods have at a place that the policy leaves.
+func (c *Converter) kept() []string { return slices.Concat(c.Served, c.called()) }
+
+// Lost reports that no pod has the revision that the CustomResourceDefinition names. Pods at a place
+// that the policy leaves may have it if they were not asked.
+func (c *Converter) Lost() bool {
+	if !c.Active || !c.PointsHere() || c.Answers(c.Named()) {
+		return false
+	}
+	place := names.RevisionOf(c.Named()).Fleet
+	return place == c.Fleet() || !slices.ContainsFunc(c.PodsOf(place), func(pod observed.Pod) bool { return pod.Ready && pod.Revisions == nil })
 }
 
 // missing says why no pod of the wanted place can be started with all rulesets that it must serve,

@@ -63,7 +63,7 @@ func (c *Converter) fleetExists() gate.Outcome {
 	if fleet.Exists && (full == nil || c.exists(c.Wanted)) {
 		return gate.Outcome{}
 	}
-	c.work.Add(c.ReleaseFleets(c.Served...)) // which a later gate does otherwise
+	c.work.Add(c.ReleaseFleets(c.kept()...)) // which a later gate does otherwise
 	switch byDefault := fleet.Name == string(v1alpha1.DefaultFleet); {
 	case fleet.Exists:
 		c.work.Recheck(roomAgain)
