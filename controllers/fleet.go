@@ -20,7 +20,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -304,7 +303,7 @@ func (f *fleetReconciler) do(ctx context.Context, object *v1alpha1.ConverterFlee
 	return f.doFor(ctx, fleetOwner(object), s)
 }
 
-// writeFleetStatus writes the status if it differs, and an event if Ready has another reason.
+// writeFleetStatus writes the status if it differs, and then an event for each condition that changed.
 func (f *fleetReconciler) writeFleetStatus(ctx context.Context, object *v1alpha1.ConverterFleet, status v1alpha1.ConverterFleetStatus) error {
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
@@ -314,22 +313,7 @@ func (f *fleetReconciler) writeFleetStatus(ctx context.Context, object *v1alpha1
 	if err := f.Client.Status().Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for i := range status.Conditions {
-		now := &status.Conditions[i]
-		switch now.Type {
-		case v1alpha1.ReadyCondition, v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
-			continue
-		}
-		before := apimeta.FindStatusCondition(base.Status.Conditions, now.Type)
-		if before != nil && before.Status == now.Status && before.Reason == now.Reason {
-			continue
-		}
-		kind := corev1.EventTypeNormal
-		if slices.Contains(v1alpha1.Abnormal, now.Type) || now.Status == metav1.ConditionFalse && now.Reason != v1alpha1.ReasonIssuing && now.Reason != v1alpha1.ReasonNoPodsReady {
-			kind = corev1.EventTypeWarning
-		}
-		f.Recorder.Eventf(object, nil, kind, now.Reason, now.Type, "%s is %s: %s", now.Type, now.Status, now.Message)
-	}
+	f.emit(object, fleet.Events(base.Status, status))
 	return nil
 }
 

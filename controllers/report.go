@@ -74,17 +74,17 @@ func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1
 	return err
 }
 
-// emit records events on the policy, and on the CustomResourceDefinition if they concern its
-// author.
-func (r *ConversionPolicyReconciler) emit(policy *v1alpha1.ConversionPolicy, list []gate.Event) {
+// emit records events on a policy or a fleet, and on the CustomResourceDefinition of a policy if they
+// concern its author.
+func (r *ConversionPolicyReconciler) emit(object client.Object, list []gate.Event) {
 	for _, event := range list {
 		kind := corev1.EventTypeNormal
 		if event.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		r.Recorder.Eventf(policy, nil, kind, event.Reason, event.Action, "%s", truncate(event.Note))
+		r.Recorder.Eventf(object, nil, kind, event.Reason, event.Action, "%s", truncate(event.Note))
 		if event.CRD != "" {
-			r.Recorder.Eventf(definition(policy.Name, event.CRD), policy, kind, event.Reason, event.Action, "%s", truncate(event.Note))
+			r.Recorder.Eventf(definition(object.GetName(), event.CRD), object, kind, event.Reason, event.Action, "%s", truncate(event.Note))
 		}
 	}
 }

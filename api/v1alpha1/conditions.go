@@ -327,6 +327,8 @@ const (
 const (
 	// ReasonBootstrapDependencyResolved: BootstrapDependency is gone.
 	ReasonBootstrapDependencyResolved = "BootstrapDependencyResolved"
+	// ReasonNotRedundantResolved: NotRedundant is gone.
+	ReasonNotRedundantResolved = "NotRedundantResolved"
 	// ReasonOversizedResolved: OversizedObjects is gone.
 	ReasonOversizedResolved = "OversizedObjectsResolved"
 	// ReasonConversionsRecovered: ConversionsFailing is gone.

@@ -12,31 +12,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // Events returns the events between two states of a policy: one for each condition whose
 // status or reason changed, and those of its migration. They follow from the two states
 // alone, so that a restart of the manager repeats none.
 func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
-	return slices.Concat(conditionEvents(before.Conditions, after), endings(before.Conditions, after.Conditions), migration.Events(before, after))
+	return slices.Concat(conditionEvents(before.Conditions, after), gate.Recovered(recoveries, before.Conditions, after.Conditions), migration.Events(before, after))
 }
 
 // recoveries are the events for the end of conditions that exist only during a problem.
-var recoveries = []struct{ condition, reason, note string }{
-	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "conversions recovered: no conversion failed recently"},
-	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "samples recovered: live objects come back unchanged, or sampling ended"},
-	{v1alpha1.OversizedObjectsCondition, v1alpha1.ReasonOversizedResolved, "oversized objects resolved: every known object fits at every version"},
-	{v1alpha1.BootstrapDependencyCondition, v1alpha1.ReasonBootstrapDependencyResolved, "bootstrap dependency resolved: converter pods no longer depend on objects that they convert"},
-}
-
-func endings(before, after []metav1.Condition) []gate.Event {
-	var events []gate.Event
-	for _, end := range recoveries {
-		if apimeta.IsStatusConditionTrue(before, end.condition) && apimeta.FindStatusCondition(after, end.condition) == nil {
-			events = append(events, gate.Event{Reason: end.reason, Action: end.condition, Note: end.note})
-		}
-	}
-	return events
+var recoveries = []gate.Recovery{
+	{Condition: v1alpha1.ConversionsFailingCondition, Reason: v1alpha1.ReasonConversionsRecovered, Note: "conversions recovered: no conversion failed recently"},
+	{Condition: v1alpha1.SamplesFailingCondition, Reason: v1alpha1.ReasonSamplesRecovered, Note: "samples recovered: live objects come back unchanged, or sampling ended"},
+	{Condition: v1alpha1.OversizedObjectsCondition, Reason: v1alpha1.ReasonOversizedResolved, Note: "oversized objects resolved: every known object fits at every version"},
+	workload.RedundancyRecovery,
+	{Condition: v1alpha1.BootstrapDependencyCondition, Reason: v1alpha1.ReasonBootstrapDependencyResolved, Note: "bootstrap dependency resolved: converter pods no longer depend on objects that they convert"},
 }
 
 func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyStatus) []gate.Event {
@@ -48,7 +40,7 @@ func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyS
 			continue
 		}
 		warning := isWarning(condition, after.Conditions)
-		event := gate.Event{Reason: condition.Reason, Action: condition.Type, Note: note(condition), Warning: warning}
+		event := gate.Event{Reason: condition.Reason, Action: condition.Type, Note: gate.Note(condition), Warning: warning}
 		if after.CRD != nil && (warning || slices.Contains(onCRD, condition.Type)) {
 			event.CRD = after.CRD.UID
 		}
@@ -113,12 +105,4 @@ var underWay = []string{
 	v1alpha1.ReasonPromoting, v1alpha1.ReasonForeignStorageMigration,
 	v1alpha1.ReasonRetiring, v1alpha1.ReasonCleaningManagedFields, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonDeleting,
-}
-
-func note(condition metav1.Condition) string {
-	text := condition.Type + " is " + string(condition.Status)
-	if condition.Message != "" {
-		text += ": " + condition.Message
-	}
-	return text
 }

@@ -11,6 +11,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
@@ -52,8 +54,15 @@ func TestPodsOnOneNode(t *testing.T) {
 			for i := range w.observed.Pods {
 				w.observed.Pods[i].Node = []string{"one", "two"}[i%2]
 			}
-			if found := apimeta.FindStatusCondition(w.plan().Status.Conditions, v1alpha1.NotRedundantCondition); found != nil {
+			third := w.plan()
+			if found := apimeta.FindStatusCondition(third.Status.Conditions, v1alpha1.NotRedundantCondition); found != nil {
 				t.Errorf("on two nodes, it is %v", found)
+			}
+			resolved := slices.ContainsFunc(plan.Events(second.Status, third.Status), func(event gate.Event) bool {
+				return event.Reason == v1alpha1.ReasonNotRedundantResolved && !event.Warning
+			})
+			if resolved != c.reported {
+				t.Errorf("there is an event for its end: %v, want %v", resolved, c.reported)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ package gate
 import (
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -151,4 +152,26 @@ func Flag(set bool, ready Outcome) Outcome {
 func (o Outcome) Condition(of string, generation int64, now time.Time) metav1.Condition {
 	return metav1.Condition{Type: of, Status: o.Status, Reason: o.Reason, Message: o.Message,
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
+}
+
+// Note is the text of the event about a condition.
+func Note(condition metav1.Condition) string {
+	text := condition.Type + " is " + string(condition.Status)
+	if condition.Message != "" {
+		text += ": " + condition.Message
+	}
+	return text
+}
+
+// Recovery is the event for the end of a condition that exists only during a problem.
+type Recovery struct{ Condition, Reason, Note string }
+
+// Recovered returns the events of the conditions that were True before, and are gone.
+func Recovered(of []Recovery, before, after []metav1.Condition) (events []Event) {
+	for _, end := range of {
+		if apimeta.IsStatusConditionTrue(before, end.Condition) && apimeta.FindStatusCondition(after, end.Condition) == nil {
+			events = append(events, Event{Reason: end.Reason, Action: end.Condition, Note: end.Note})
+		}
+	}
+	return events
 }
