@@ -77,11 +77,12 @@ func (u *fleetUsers) set(policy string, now fleetUser) {
 func (u *fleetUsers) policiesOf(name string, all []v1alpha1.ConversionPolicy) []fleet.Policy {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	found := map[string]fleet.Policy{}
+	found, objects := map[string]fleet.Policy{}, map[string]*v1alpha1.ConversionPolicy{}
 	for i := range all {
 		if slices.Contains(observed.FleetsOf(&all[i], nil), name) {
 			found[all[i].Name] = fleet.Policy{Name: all[i].Name}
 		}
+		objects[all[i].Name] = &all[i]
 	}
 	for policy, user := range u.byPolicy {
 		if _, asks := found[policy]; !asks && !slices.Contains(user.fleets, name) {
@@ -95,6 +96,7 @@ func (u *fleetUsers) policiesOf(name string, all []v1alpha1.ConversionPolicy) []
 	}
 	policies := make([]fleet.Policy, 0, len(found))
 	for _, policy := range found {
+		policy.Object = objects[policy.Name]
 		policies = append(policies, policy)
 	}
 	slices.SortFunc(policies, func(a, b fleet.Policy) int { return cmp.Compare(a.Name, b.Name) })

@@ -36,6 +36,8 @@ const (
 	SamplesFailingCondition = "SamplesFailing"
 	// NotRedundantCondition is True while all ready converter pods of a policy or a fleet are on one node, and there are others. It exists only then.
 	NotRedundantCondition = "NotRedundant"
+	// RotationBlockedCondition is True while CustomResourceDefinitions hold up the replacement of the authority of a fleet. It exists only then.
+	RotationBlockedCondition = "RotationBlocked"
 	// OversizedObjectsCondition is True while objects are known that hold more for one version than their annotations have room for at another. It exists only then.
 	OversizedObjectsCondition = "OversizedObjects"
 	// BootstrapDependencyCondition is True while converter pods may need objects of the kind that they convert, before they can start or answer. It exists only then.
@@ -44,7 +46,7 @@ const (
 
 // Abnormal are the condition types that exist only while there is a problem, regardless
 // of the gates. Ready does not depend on them.
-var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition, NotRedundantCondition, BootstrapDependencyCondition}
+var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition, NotRedundantCondition, BootstrapDependencyCondition, RotationBlockedCondition}
 
 // Gates are the condition types of the gates, in order.
 var Gates = []string{
@@ -148,6 +150,8 @@ const (
 	ReasonFleetInUse = "FleetInUse"
 	// ReasonOneNode: all ready converter pods of a policy or a fleet are on one node.
 	ReasonOneNode = "OneNode"
+	// ReasonCABundleOutdated: CustomResourceDefinitions that convert through a ConverterFleet do not trust its next authority, or still trust the previous one.
+	ReasonCABundleOutdated = "CABundleOutdated"
 	// ReasonFleetFull: the ConverterFleet has no room for the ruleset.
 	ReasonFleetFull = "FleetFull"
 	// ReasonRulesetLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
@@ -329,6 +333,8 @@ const (
 	ReasonBootstrapDependencyResolved = "BootstrapDependencyResolved"
 	// ReasonNotRedundantResolved: NotRedundant is gone.
 	ReasonNotRedundantResolved = "NotRedundantResolved"
+	// ReasonRotationUnblocked: RotationBlocked is gone.
+	ReasonRotationUnblocked = "RotationUnblocked"
 	// ReasonOversizedResolved: OversizedObjects is gone.
 	ReasonOversizedResolved = "OversizedObjectsResolved"
 	// ReasonConversionsRecovered: ConversionsFailing is gone.

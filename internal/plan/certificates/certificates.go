@@ -195,7 +195,7 @@ func (c *Certificates) rotationState() v1alpha1.RotationState {
 		return v1alpha1.RotationIdle
 	case c.servesOffered() && !c.serving.bundle.Same(c.offered.roots):
 		return v1alpha1.RotationVerifying
-	case c.servesOffered() && c.TrustsOther():
+	case c.servesOffered() && (c.TrustsOther() || c.differ()):
 		return v1alpha1.RotationRemovingCA
 	case c.servesOffered() || c.offered.signer != nil && c.valid(c.serving.pair, c.offered.roots):
 		return v1alpha1.RotationIdle

@@ -88,7 +88,7 @@ func (c *Certificates) serve(write *step.WriteCertificate) {
 	switch {
 	case c.offered.wrong != nil:
 	case c.servesOffered():
-		c.recheckRenewal()
+		c.recheckRenewal(c.offered.roots)
 	case c.mayServe():
 		write.Pair, write.Signer = c.offered.pair, c.offered.signer
 	default:
@@ -103,7 +103,12 @@ func (c *Certificates) serveMeanwhile(write *step.WriteCertificate) {
 	if !ok {
 		return
 	}
-	if older := self.older(); older != nil && (c.renewalDue() || !c.valid(c.serving.pair, older.roots)) {
+	older := self.older()
+	if older == nil {
+		return
+	}
+	c.recheckRenewal(older.roots)
+	if c.renewalDue(older.roots) || !c.valid(c.serving.pair, older.roots) {
 		write.Signer = &older.pair
 	}
 }
@@ -111,7 +116,7 @@ func (c *Certificates) serveMeanwhile(write *step.WriteCertificate) {
 // servesOffered reports that pods have the offered certificate, and it is not due for renewal.
 func (c *Certificates) servesOffered() bool {
 	if c.offered.signer != nil {
-		return c.valid(c.serving.pair, c.offered.roots) && !c.renewalDue()
+		return c.valid(c.serving.pair, c.offered.roots) && !c.renewalDue(c.offered.roots)
 	}
 	return same(c.serving.pair, c.offered.pair)
 }
@@ -121,7 +126,7 @@ func (c *Certificates) servesOffered() bool {
 func (c *Certificates) mayServe() bool {
 	trusted := c.trusted
 	switch {
-	case !c.EverActive || c.refused() || c.nothingServes():
+	case !c.EverActive || c.Refused() || c.nothingServes() || c.cannotWait():
 		return true
 	case !c.Active:
 		trusted = c.serving.bundle // the caBundle after the activation
@@ -140,9 +145,9 @@ func (c *Certificates) nothingServes() bool {
 	return !ready && pki.CheckPair(c.serving.pair) != nil
 }
 
-// refused reports that all API servers refuse the certificate of pods. Pods ignore a Secret without
+// Refused reports that all API servers refuse the certificate of pods. Pods ignore a Secret without
 // a valid certificate.
-func (c *Certificates) refused() bool {
+func (c *Certificates) Refused() bool {
 	return c.Active && pki.CheckPair(c.serving.pair) == nil && !slices.ContainsFunc(c.Trusted, func(text []byte) bool {
 		bundle, err := pki.ParseBundle(text)
 		if err != nil {
@@ -221,21 +226,25 @@ func (c *Certificates) valid(pair pki.KeyPair, trusted pki.Bundle) bool {
 	return pki.CheckLeaf(pair, trusted, c.ServerName, c.Now) == nil
 }
 
-// renewalDue reports that the authority must renew the serving certificate.
-func (c *Certificates) renewalDue() bool {
-	at, known := c.renewAt()
+// renewalDue reports that an authority must renew the serving certificate. No certificate outlives
+// its authority, so that one which ends together with it cannot be renewed.
+func (c *Certificates) renewalDue(by pki.Bundle) bool {
+	at, known := c.renewAt(by)
 	return known && !c.Now.Before(at)
 }
 
-func (c *Certificates) recheckRenewal() {
-	if at, known := c.renewAt(); known && c.offered.signer != nil {
+func (c *Certificates) recheckRenewal(by pki.Bundle) {
+	if c.offered.signer == nil {
+		return
+	}
+	if at, known := c.renewAt(by); known {
 		c.work.Recheck(min(at.Sub(c.Now), longestWait))
 	}
 }
 
-func (c *Certificates) renewAt() (time.Time, bool) {
+func (c *Certificates) renewAt(by pki.Bundle) (time.Time, bool) {
 	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
-	if err != nil {
+	if err != nil || !leaf.NotAfter.Before(by.NotAfter()) {
 		return time.Time{}, false
 	}
 	lasts, before := c.lifetime()

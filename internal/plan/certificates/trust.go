@@ -31,7 +31,7 @@ func (c *Certificates) mayWriteBundle() bool {
 // urgent reports that certificates cannot wait for the end of a migration.
 func (c *Certificates) urgent() bool {
 	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
-	if err != nil || pki.Urgent(leaf, c.Now) || c.refused() {
+	if err != nil || pki.Urgent(leaf, c.Now) || c.Refused() {
 		return true
 	}
 	for _, root := range c.serving.bundle {
@@ -101,7 +101,7 @@ func (c *Certificates) TrustsOther() bool {
 		return false
 	}
 	_, left := c.seenSince()
-	return left || c.OfFleet || c.refused()
+	return left || c.OfFleet || c.Refused()
 }
 
 // OnlyAddsTrust reports that the wanted caBundle has all authorities that API servers trust now.
@@ -136,6 +136,12 @@ func (c *Certificates) active() []byte {
 		return nil
 	}
 	return c.Trusted[0]
+}
+
+// differ reports that the known caBundles of CustomResourceDefinitions are not the same.
+func (c *Certificates) differ() bool {
+	known := slices.DeleteFunc(slices.Clone(c.Trusted), func(text []byte) bool { return text == nil })
+	return len(known) > 1 // they are distinct
 }
 
 // distinct returns the different ones of bundles. Those of a fleet are the same in most

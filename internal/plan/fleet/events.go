@@ -15,7 +15,10 @@ import (
 )
 
 // recoveries are the events for the end of conditions that exist only during a problem.
-var recoveries = []gate.Recovery{workload.RedundancyRecovery}
+var recoveries = []gate.Recovery{
+	workload.RedundancyRecovery,
+	{Condition: v1alpha1.RotationBlockedCondition, Reason: v1alpha1.ReasonRotationUnblocked, Note: "rotation unblocked: the rotation of certificates continues, or is complete"},
+}
 
 // underWay are the reasons of conditions that become True without help.
 var underWay = []string{v1alpha1.ReasonIssuing, v1alpha1.ReasonNoPodsReady}

@@ -62,6 +62,8 @@ func (o Observed) Used() bool { return len(o.Policies) > 0 || o.Stored > 0 }
 // Policy is a policy that uses a fleet.
 type Policy struct {
 	Name string
+	// Object is nil if the policy no longer exists. It must not be changed.
+	Object *v1alpha1.ConversionPolicy
 	// Known tells that its CustomResourceDefinition was read.
 	Known bool
 	// Converts tells that its CustomResourceDefinition converts through the fleet, with this
@@ -136,7 +138,7 @@ func certificatesInput(o Observed) certificates.Input {
 		in.Active, in.EverActive, in.Trusted = true, true, [][]byte{nil}
 	}
 	for _, policy := range o.Policies {
-		trusted := append([]byte{}, policy.CABundle...) // not nil, if it is empty
+		trusted := policy.trusted()
 		switch {
 		case !policy.Known:
 			trusted = nil
@@ -240,6 +242,7 @@ const mostNamed = 5
 // reportProblems sets the conditions that exist only while there is a problem.
 func (p *planner) reportProblems() {
 	p.spread()
+	p.reportRotation()
 	if p.Fleet.DeletionTimestamp.IsZero() {
 		apimeta.RemoveStatusCondition(&p.status.Conditions, v1alpha1.DeletionBlockedCondition)
 		return

@@ -284,3 +284,39 @@ func (w *world) act(random *rand.Rand) {
 		w.catchUp()
 	}
 }
+
+// TestSlowRotation: policies write caBundle one after the other, and each write takes long. Trust comes
+// before the certificate that needs it, and the previous authority goes last, for each API server.
+func TestSlowRotation(t *testing.T) {
+	w := serving(t, "a", "b", "c", "d", "e", "f", "g", "h")
+	before := w.policies[0].current()
+	w.rotate("now")
+	for range 2 { // the next authority is added, and the previous one is removed
+		w.look()
+		w.look()
+		for _, p := range w.policies {
+			w.pass(10 * time.Minute)
+			w.reconcile(p)
+			w.write(p)
+			w.reconcile(p)
+			for _, pod := range w.pods {
+				w.look()
+				w.load(pod)
+				w.meet()
+			}
+		}
+		for range 10 {
+			w.pass(w.settings.PropagationDelay)
+			w.look()
+			for _, pod := range w.pods {
+				w.load(pod)
+			}
+			w.meet()
+		}
+	}
+	w.look()
+	want := []v1alpha1.RotationState{v1alpha1.RotationAddingCA, v1alpha1.RotationPropagating, v1alpha1.RotationVerifying, v1alpha1.RotationRemovingCA, v1alpha1.RotationIdle}
+	if got := w.states[max(0, len(w.states)-len(want)):]; !slices.Equal(got, want) || w.servedBy(before) {
+		t.Errorf("the states were %v, want %v", w.states, want)
+	}
+}

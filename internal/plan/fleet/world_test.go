@@ -62,6 +62,8 @@ type policy struct {
 	name string
 	// suspended policies write nothing.
 	suspended bool
+	// object is what the API server has; nil if the policy no longer exists.
+	object *v1alpha1.ConversionPolicy
 	// read is the caBundle that the latest reconciliation decided to write; nil if it writes none.
 	read []byte
 	// stale tells that the CustomResourceDefinition was written, or read to be written, since the
@@ -195,11 +197,12 @@ func (w *world) observe() fleet.Observed {
 		Evictable: 1, Others: w.others, PodFailure: w.podFailure, Stored: w.stored, Unreadable: w.unreadable, Orphaned: w.orphaned}
 	w.policies = slices.DeleteFunc(w.policies, func(p *policy) bool { return !p.left.IsZero() && w.now.After(p.left.Add(w.settings.PropagationDelay)) })
 	for _, p := range w.policies {
-		if p.recorded == nil {
-			state.Policies = append(state.Policies, fleet.Policy{Name: p.name})
-		} else {
-			state.Policies = append(state.Policies, *p.recorded)
+		of := fleet.Policy{Name: p.name}
+		if p.recorded != nil {
+			of = *p.recorded
 		}
+		of.Object = p.object
+		state.Policies = append(state.Policies, of)
 	}
 	slices.SortFunc(state.Policies, func(a, b fleet.Policy) int { return cmp.Compare(a.Name, b.Name) })
 	current, successor := fleet.Trust(state)
