@@ -48,14 +48,15 @@ type ConversionPolicyReconciler struct {
 	// Tracer records reconciliations and their steps.
 	Tracer tracing.Tracer
 
-	background  *background
-	orphans     orphans
-	rules       compiledRules
-	rulesets    storedRulesets
-	fleetUsers  fleetUsers
-	loads       loads
-	absentKinds absentKinds
-	nodes       nodeLooks
+	background   *background
+	orphans      orphans
+	rules        compiledRules
+	rulesets     storedRulesets
+	fleetUsers   fleetUsers
+	bundleWrites bundleWrites
+	loads        loads
+	absentKinds  absentKinds
+	nodes        nodeLooks
 	// fleetBackground runs work for fleets.
 	fleetBackground *background
 	// pods sends requests that controller-runtime's client has no options for.
@@ -108,7 +109,7 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 		return ctrl.Result{RequeueAfter: pending}, nil
 	}
 	before := policy.Status.DeepCopy()
-	decided := decide(ctx, state)
+	decided := r.bundleWrites.pace(policy.Name, decide(ctx, state), r.Now())
 	done, applyErr := r.apply(ctx, policy, decided)
 	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
 	return resultOf(decided, applyErr, reportErr)
@@ -137,6 +138,7 @@ func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.rules.forget(policy)
 	r.rulesets.forget(policy)
 	r.fleetUsers.forget(policy)
+	r.bundleWrites.forget(policy)
 }
 
 // resultOf returns the result of a reconciliation whose writes returned errs. After a conflict

@@ -324,6 +324,11 @@ func TestBundleOfFleet(t *testing.T) {
 			next := w.pair(pki.NewAuthority("next", w.observed.Now, 10000*time.Hour))
 			there.certificate = there.certificate.DeepCopy()
 			there.certificate.Data[observed.CAKey] = slices.Concat(there.certificate.Data[observed.CAKey], next.Certificate)
+			for _, s := range w.plan().Steps {
+				if to, is := s.(step.SwitchCRD); is && to.MayWait == (len(w.observed.Runs) > 0) {
+					t.Errorf("the write may wait for others: %t", to.MayWait)
+				}
+			}
 			w.converge()
 			after := w.observed.CRD
 			if got := after.Generation - before.Generation; (got == 1) != c.want || got > 1 {
@@ -341,6 +346,20 @@ func TestBundleOfFleet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefusedBundle: a caBundle by which API servers accept no pod is written at once.
+func TestRefusedBundle(t *testing.T) {
+	w := inFleet(t)
+	w.fleets["default"].authority = w.pair(pki.NewAuthority("next", w.observed.Now, 10000*time.Hour))
+	w.fleets["default"].certificate = w.issueFor("default", w.fleets["default"].authority)
+	w.observeFleets()
+	for _, s := range w.plan().Steps {
+		if to, is := s.(step.SwitchCRD); is && !to.MayWait {
+			return
+		}
+	}
+	t.Errorf("steps are %v", w.plan().Steps)
 }
 
 // startMigration lets a migration run.

@@ -239,7 +239,7 @@ func (p *planner) updateCABundle() {
 		}
 		conversion := p.CRD.Spec.Conversion.DeepCopy()
 		conversion.Webhook.ClientConfig.CABundle = bundle
-		p.Do(step.SwitchCRD{Pin: step.PinOf(p.CRD), Conversion: conversion})
+		p.Do(step.SwitchCRD{Pin: step.PinOf(p.CRD), Conversion: conversion, MayWait: !p.Migrates() && !keeps.Refused()})
 	}
 }
 

@@ -105,6 +105,9 @@ type RefreshPod struct {
 type SwitchCRD struct {
 	Pin        Pin
 	Conversion *apiextensionsv1.CustomResourceConversion
+	// MayWait tells that only caBundle changes, and that conversions work without the change. Many
+	// policies may want one at the same time.
+	MayWait bool
 }
 
 // EvictPod evicts a converter pod that answers incorrectly, or one of several that are all on one
