@@ -137,14 +137,15 @@ func TestPoliciesOfFleet(t *testing.T) {
 	theirs := converting(inFleet("theirs", "blue"), names.Fleet("blue"), "A")
 	theirs.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Namespace = "elsewhere"
 	users.record(theirs, []string{"blue"})
-	got := users.policiesOf("blue", []v1alpha1.ConversionPolicy{moving, elsewhere, joining, replaced, inFleet("unknown", "blue")})
+	unknown := inFleet("unknown", "blue")
+	got := users.policiesOf("blue", []v1alpha1.ConversionPolicy{moving, elsewhere, joining, replaced, unknown})
 	want := []fleet.Policy{
 		{Name: "gone", Known: true, Converts: true, CABundle: []byte("A")},
-		{Name: "joining", Known: true},
-		{Name: "moving", Known: true, Converts: true, CABundle: []byte("A")},
-		{Name: "replaced"},
+		{Name: "joining", Object: &joining, Known: true},
+		{Name: "moving", Object: &moving, Known: true, Converts: true, CABundle: []byte("A")},
+		{Name: "replaced", Object: &replaced},
 		{Name: "theirs", Known: true},
-		{Name: "unknown"},
+		{Name: "unknown", Object: &unknown},
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("policies of the fleet (-want +got):\n%s", diff)
