@@ -30,7 +30,7 @@ import (
 
 // observeExternal reads the endpoints of a converter that users run.
 func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state *observed.Cluster) error {
-	converter := state.Policy.Spec.Converter
+	converter := state.Policy.Spec.Converter.WithDefaults()
 	if converter.URL != nil {
 		state.External = externalURL(converter.URL.URL)
 		return nil

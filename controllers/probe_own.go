@@ -48,9 +48,9 @@ func (p *Prober) observeOwn(state *observed.Cluster, trust plan.Trust) (pending 
 
 // ownTarget returns the probe of a converter that a user runs.
 func ownTarget(state *observed.Cluster) probe.OwnTarget {
-	converter := state.Policy.Spec.Converter
+	converter := state.Policy.Spec.Converter.WithDefaults()
 	target := probe.OwnTarget{
-		ServerName: observed.ExternalServerName(converter),
+		ServerName: observed.ExternalServerName(*converter),
 		Canaries:   ownCanaries(state.CRD),
 	}
 	var versions []v1alpha1.ReviewVersion

@@ -6,10 +6,13 @@
 package controllers
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -117,25 +120,81 @@ func checkRefusal(t *testing.T, policy client.Object, want string) {
 	}
 }
 
-// TestDefaults: the API server stores the defaults.
+// TestDefaults: the API server stores defaults only for what the operator may do to objects and
+// CustomResourceDefinitions. It stores none in the converter or the source of certificates.
 func TestDefaults(t *testing.T) {
-	policy := &v1alpha1.ConversionPolicy{}
-	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)
-	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
-	if policy.Spec.Migration.Mode != v1alpha1.MigrationAutomatic {
-		t.Errorf("migration.mode is %q, want Automatic", policy.Spec.Migration.Mode)
+	stored := "drift: Repair, deletionPolicy: Retain, migration: {mode: Automatic}"
+	for _, spec := range []string{
+		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}",
+		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, workload: {}, verification: {}",
+		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, certificates: {selfManaged: {}}",
+		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, certificates: {certManager: {issuerRef: {name: company}}}",
+		"converter: {image: {image: converter}}",
+		"converter: {service: {namespace: theirs, name: converter}}",
+		"converter: {url: {url: 'https://example.com/convert'}}",
+		"converter: {none: {}}",
+	} {
+		t.Run(spec, func(t *testing.T) {
+			policy, want := parsePolicy(t, "defaults.example.com", spec), parsePolicy(t, "defaults.example.com", spec+", "+stored)
+			expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
+			if diff := cmp.Diff(want.Object["spec"], policy.Object["spec"]); diff != "" {
+				t.Errorf("the stored spec (-want +got):\n%s", diff)
+			}
+		})
 	}
-	if migration := policy.Spec.Migration; migration.Concurrency == nil || *migration.Concurrency != 32 ||
-		migration.Verify != v1alpha1.MigrationVerifySample || migration.MaxWritesPerSecond != nil || migration.Paused {
-		t.Errorf("migration is %+v, want 32 at once, a sample verified, no limit, not paused", migration)
+}
+
+// TestApplyReplaces: server-side apply of a manifest with another converter, or another source of
+// certificates, replaces the previous one.
+func TestApplyReplaces(t *testing.T) {
+	const rules = "converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}"
+	for field, specs := range map[string][]string{
+		"converter": {
+			rules,
+			"converter: {image: {image: converter}}",
+			"converter: {service: {namespace: theirs, name: converter}}",
+			"converter: {url: {url: 'https://example.com/convert'}}",
+			"converter: {none: {}}",
+		},
+		"certificates": {
+			rules,
+			rules + ", certificates: {selfManaged: {}}",
+			rules + ", certificates: {certManager: {issuerRef: {name: company}}}",
+			rules + ", certificates: {secret: {name: theirs}}",
+			rules + ", certificates: {injected: {secretName: theirs}}",
+		},
+	} {
+		t.Run(field, func(t *testing.T) {
+			name := field + ".replaces.example.com"
+			t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.Background(), parsePolicy(t, name, rules))) })
+			for _, from := range specs {
+				for _, to := range specs {
+					applyPolicy(t, name, from)
+					got, want := applyPolicy(t, name, to), parsePolicy(t, name, to)
+					gotField, _, _ := unstructured.NestedFieldNoCopy(got.Object, "spec", field)
+					wantField, _, _ := unstructured.NestedFieldNoCopy(want.Object, "spec", field)
+					if diff := cmp.Diff(wantField, gotField); diff != "" {
+						t.Errorf("after {%s}, {%s} results in (-want +got):\n%s", from, to, diff)
+					}
+				}
+			}
+		})
 	}
-	if policy.Spec.Workload != nil || policy.Spec.ConverterFleetName != "" {
-		t.Errorf("workload is %v and converterFleetName %q, want none", policy.Spec.Workload, policy.Spec.ConverterFleetName)
+}
+
+func parsePolicy(t *testing.T, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	policy := &unstructured.Unstructured{}
+	unmarshal(t, "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: "+name+"}\nspec: {"+spec+"}", &policy.Object)
+	return policy
+}
+
+// applyPolicy applies a policy on the server, as an installer does.
+func applyPolicy(t *testing.T, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	policy := parsePolicy(t, name, spec)
+	if err := cluster.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(policy), client.FieldOwner("installer")); err != nil {
+		t.Fatalf("{%s} is refused: %v", spec, err)
 	}
-	policy.Spec.Workload = &v1alpha1.Workload{}
-	policy.ResourceVersion, policy.UID = "", ""
-	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
-	if policy.Spec.Workload.Resources.Requests.Memory().String() != "32Mi" {
-		t.Errorf("workload.resources is %v", policy.Spec.Workload.Resources)
-	}
+	return policy
 }

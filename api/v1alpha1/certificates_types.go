@@ -30,22 +30,20 @@ type Certificates struct {
 
 // SelfManagedCertificates are issued by a certificate authority for the policy alone. Its
 // private key is in a Secret that no pod mounts.
-// +kubebuilder:validation:XValidation:rule="!has(self.caDuration) || !has(self.duration) || duration(self.caDuration) >= duration(self.duration) + duration(self.duration) + duration(self.duration)",message="caDuration must be at least three times duration: an authority is replaced when a third of its life is left, and no certificate outlives it"
-// +kubebuilder:validation:XValidation:rule="!has(self.renewBefore) || !has(self.duration) || duration(self.renewBefore) < duration(self.duration)",message="renewBefore must be shorter than duration: it says how long before its end a serving certificate is renewed"
+// +kubebuilder:validation:XValidation:rule="duration(self.?caDuration.orValue('87600h')) >= duration(self.?duration.orValue('2160h')) + duration(self.?duration.orValue('2160h')) + duration(self.?duration.orValue('2160h'))",message="caDuration must be at least three times duration: an authority is replaced when a third of its life is left, and no certificate outlives it"
+// +kubebuilder:validation:XValidation:rule="!has(self.renewBefore) || duration(self.renewBefore) < duration(self.?duration.orValue('2160h'))",message="renewBefore must be shorter than duration: it says how long before its end a serving certificate is renewed"
 type SelfManagedCertificates struct {
-	// caDuration is how long a certificate authority is valid. The operator replaces it
-	// when a third of that time remains.
+	// caDuration is how long a certificate authority is valid; 87600h (ten years) by
+	// default. The operator replaces it when a third of that time remains.
 	// +optional
-	// +kubebuilder:default="87600h"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,7}(h|m|s|ms)){1,4}$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('876000h')",message="caDuration must be 876000h (100 years) or less"
 	CADuration *metav1.Duration `json:"caDuration,omitempty"`
 
-	// duration is how long a serving certificate is valid.
+	// duration is how long a serving certificate is valid; 2160h (90 days) by default.
 	// +optional
-	// +kubebuilder:default="2160h"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,7}(h|m|s|ms)){1,4}$`
@@ -94,16 +92,14 @@ type IssuerReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// kind is the kind of the issuer: Issuer, in the operator's namespace, ClusterIssuer,
-	// or the kind of an external issuer.
+	// kind is the kind of the issuer: Issuer, the default, in the operator's namespace,
+	// ClusterIssuer, or the kind of an external issuer.
 	// +optional
-	// +kubebuilder:default=Issuer
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
-	// group is the API group of the issuer.
+	// group is the API group of the issuer; cert-manager.io by default.
 	// +optional
-	// +kubebuilder:default=cert-manager.io
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 }

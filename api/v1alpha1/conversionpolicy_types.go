@@ -93,7 +93,6 @@ type ConversionPolicySpec struct {
 	// verification tells what the operator verifies before it points the
 	// CustomResourceDefinition at the converter, and after each change of the rules.
 	// +optional
-	// +kubebuilder:default={}
 	Verification Verification `json:"verification,omitempty,omitzero"`
 
 	// storageVersion is the desired storage version. The operator makes it the storage

@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -50,6 +52,36 @@ func (c *Converter) Kind() string {
 	return "none"
 }
 
+// WithDefaults returns a copy in which absent fields of the converter have their default. The
+// API server does not store these: a stored default belongs to no manifest, so it would remain
+// after server-side apply chose another converter, and the policy would have two.
+func (c *Converter) WithDefaults() *Converter {
+	c = c.DeepCopy()
+	if image := c.Image; image != nil {
+		image.Port, image.Path = cmp.Or(image.Port, 9443), cmp.Or(image.Path, defaultPath)
+		image.CertificateMountPath = cmp.Or(image.CertificateMountPath, "/tmp/k8s-webhook-server/serving-certs")
+		image.ConversionReviewVersions = orV1(image.ConversionReviewVersions)
+	}
+	if service := c.Service; service != nil {
+		service.Port, service.Path = cmp.Or(service.Port, 443), cmp.Or(service.Path, defaultPath)
+		service.ConversionReviewVersions = orV1(service.ConversionReviewVersions)
+	}
+	if url := c.URL; url != nil {
+		url.ConversionReviewVersions = orV1(url.ConversionReviewVersions)
+	}
+	return c
+}
+
+// defaultPath is where controller-runtime serves conversions.
+const defaultPath URLPath = "/convert"
+
+func orV1(versions []ReviewVersion) []ReviewVersion {
+	if len(versions) == 0 {
+		return []ReviewVersion{"v1"}
+	}
+	return versions
+}
+
 // ReviewVersion is a version of ConversionReview.
 //
 // +kubebuilder:validation:Enum=v1;v1beta1
@@ -85,22 +117,21 @@ type ImageConverter struct {
 	// +kubebuilder:validation:MaxItems=256
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// port is the port at which the converter serves HTTPS.
+	// port is the port at which the converter serves HTTPS; 9443 by default, as in
+	// controller-runtime.
 	// +optional
-	// +kubebuilder:default=9443
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path is the URL path for ConversionReviews.
+	// path is the URL path for ConversionReviews; /convert by default.
 	// +optional
-	// +kubebuilder:default="/convert"
 	Path URLPath `json:"path,omitempty"`
 
-	// certificateMountPath is the directory with tls.crt and tls.key. The converter has to
-	// reload them when they change: they are renewed without a restart.
+	// certificateMountPath is the directory with tls.crt and tls.key;
+	// /tmp/k8s-webhook-server/serving-certs by default, as in controller-runtime. The
+	// converter has to reload them when they change: they are renewed without a restart.
 	// +optional
-	// +kubebuilder:default="/tmp/k8s-webhook-server/serving-certs"
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/[^:]+$`
 	CertificateMountPath string `json:"certificateMountPath,omitempty"`
@@ -114,10 +145,9 @@ type ImageConverter struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// conversionReviewVersions are the versions of ConversionReview that the
-	// converter understands, the preferred one first.
+	// converter understands, the preferred one first; v1 by default.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:default={v1}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
@@ -145,23 +175,20 @@ type ServiceConverter struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// port is the port of the Service.
+	// port is the port of the Service; 443 by default.
 	// +optional
-	// +kubebuilder:default=443
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path is the URL path for ConversionReviews.
+	// path is the URL path for ConversionReviews; /convert by default.
 	// +optional
-	// +kubebuilder:default="/convert"
 	Path URLPath `json:"path,omitempty"`
 
 	// conversionReviewVersions are the versions of ConversionReview that it
-	// understands, the preferred one first.
+	// understands, the preferred one first; v1 by default.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:default={v1}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
@@ -177,10 +204,9 @@ type URLConverter struct {
 	URL string `json:"url"`
 
 	// conversionReviewVersions are the versions of ConversionReview that it
-	// understands, the preferred one first.
+	// understands, the preferred one first; v1 by default.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:default={v1}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`

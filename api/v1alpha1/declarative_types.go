@@ -17,30 +17,28 @@ type DeclarativeConverter struct {
 	// require is the minimum fidelity of every conversion. If rules and schemas do not
 	// reach it, the policy is invalid and changes nothing. Exact: the other version has
 	// every field, and only single values that a rule cannot express are preserved.
-	// Preserved: nothing is dropped. Lossy: no minimum.
+	// Preserved: nothing is dropped. Lossy, the default: no minimum.
 	// +optional
-	// +kubebuilder:default=Lossy
 	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
 	Require Fidelity `json:"require,omitempty"`
 
 	// overflow tells what happens if the preserved data of an object exceeds the 256 KiB
-	// that the API server allows for its annotations. With Fail, API servers refuse to store
-	// such an object, and clients read an existing one in a truncated form; if the operator
-	// runs with --size-admission=false, conversions of it fail. With Drop, the converter drops
-	// the largest preserved values until the rest fits, and lists them in the annotation.
+	// that the API server allows for its annotations. With Fail, the default, API servers
+	// refuse to store such an object, and clients read an existing one in a truncated form; if
+	// the operator runs with --size-admission=false, conversions of it fail. With Drop, the
+	// converter drops the largest preserved values until the rest fits, and lists them in the
+	// annotation.
 	// +optional
-	// +kubebuilder:default=Fail
 	Overflow OverflowAction `json:"overflow,omitempty"`
 
 	// preservedStatus tells whether fields below status may be preserved in an annotation.
 	// Every client that may write objects may write annotations, even if it may not write
-	// their status. Allow preserves the fields, and the policy has a warning that lists
-	// them. Refuse makes a policy invalid that would preserve such a field, or single
+	// their status. Allow, the default, preserves the fields, and the policy has a warning that
+	// lists them. Refuse makes a policy invalid that would preserve such a field, or single
 	// values of one: then the other version has every field below status, or a rule drops
 	// it. Unlike require, this is about rights and not about fidelity, so it does not
 	// affect other fields.
 	// +optional
-	// +kubebuilder:default=Allow
 	PreservedStatus PreservedStatusAction `json:"preservedStatus,omitempty"`
 
 	// spokes are the other versions, each with its rules.

@@ -88,12 +88,11 @@ type Migration struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// pace tells what has priority during a run. Gentle: other clients hardly notice the
-	// run; it adds concurrent writes only while API servers answer each as fast as a
+	// pace tells what has priority during a run. Gentle, the default: other clients hardly
+	// notice the run; it adds concurrent writes only while API servers answer each as fast as a
 	// single one. Fast: the run ends sooner, at the expense of other clients. A change
 	// takes effect immediately, and the run continues.
 	// +optional
-	// +kubebuilder:default=Gentle
 	Pace MigrationPace `json:"pace,omitempty"`
 
 	// maxWritesPerSecond limits how many objects a run writes per second, at either pace.
@@ -104,9 +103,9 @@ type Migration struct {
 	MaxWritesPerSecond *int32 `json:"maxWritesPerSecond,omitempty"`
 
 	// concurrency limits how many objects a run writes at the same time. The run uses
-	// fewer while API servers answer slowly. A change takes effect immediately.
+	// fewer while API servers answer slowly. The operator chooses a limit by default,
+	// currently 32. A change takes effect immediately.
 	// +optional
-	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
 	Concurrency *int32 `json:"concurrency,omitempty"`

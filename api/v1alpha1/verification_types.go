@@ -11,9 +11,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // converter pod.
 type Verification struct {
 	// samples is the number of live objects that are converted to each version and back by
-	// the converter pods. With 0, the operator reads no objects.
+	// the converter pods. With 0, the operator reads no objects. It chooses the number by
+	// default, currently 100.
 	// +optional
-	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Samples *int32 `json:"samples,omitempty"`
@@ -22,25 +22,29 @@ type Verification struct {
 	// tenth: objects change, and so may the result. The condition SamplesFailing reports
 	// the result, which changes nothing else. With 0s, the operator takes samples only
 	// before the activation. It takes none during a migration, or while the policy is
-	// suspended.
+	// suspended. The operator chooses the interval by default, currently 6h.
 	// +optional
-	// +kubebuilder:default="6h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,7}(h|m|s|ms)){1,4}$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('10m') && duration(self) <= duration('720h')",message="resampleInterval must be 0s, for never, or between 10m and 720h"
 	ResampleInterval *metav1.Duration `json:"resampleInterval,omitempty"`
 
 	// apiServerProbe verifies that an API server can reach the converter over its own
 	// network. For this, the operator briefly points the CustomResourceDefinition
 	// conversionprobes.probe.conversion-operator.io, which has no objects, at the same
-	// client configuration.
+	// client configuration. It does so by default.
 	// +optional
-	// +kubebuilder:default=true
 	APIServerProbe *bool `json:"apiServerProbe,omitempty"`
 
 	// timeout limits the duration of all samples together, and how long the operator waits
 	// for the API server's answer to the probe. API servers give up a call after 30
-	// seconds: with a shorter timeout you do not see their error.
+	// seconds: with a shorter timeout you do not see their error. The operator chooses the
+	// timeout by default, currently 45s.
 	// +optional
-	// +kubebuilder:default="45s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,7}(h|m|s|ms)){1,4}$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be between 1s and 1h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }

@@ -18,10 +18,11 @@ type Workload struct {
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// resources are the compute resources of each converter pod.
+	// resources are the compute resources of each converter pod. If they are absent, the
+	// operator chooses them, currently requests of 50m and 32Mi and a limit of 256Mi; {}
+	// requests and limits nothing.
 	// +optional
-	// +kubebuilder:default={requests: {cpu: "50m", memory: "32Mi"}, limits: {memory: "256Mi"}}
-	Resources Resources `json:"resources,omitempty,omitzero"`
+	Resources *Resources `json:"resources,omitempty"`
 
 	// priorityClassName is the priority class of the converter pods. Every request for an
 	// object that needs a conversion waits for them: system-cluster-critical is
@@ -66,10 +67,9 @@ type Workload struct {
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 
 	// port is the port of the operator's own converter pods, for control planes that can
-	// reach only certain ports, such as 443 and 10250. The port of an image is
-	// converter.image.port.
+	// reach only certain ports, such as 443 and 10250. The operator chooses one by default,
+	// currently 9443. The port of an image is converter.image.port.
 	// +optional
-	// +kubebuilder:default=9443
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`

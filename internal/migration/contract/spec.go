@@ -35,8 +35,7 @@ const (
 	DefaultPreflight = 20
 	// DefaultPageSize is the page size of kubectl and of most controllers.
 	DefaultPageSize = 500
-	// DefaultConcurrency is the default of the API, for policies that were stored before the field
-	// existed.
+	// DefaultConcurrency is the limit of a policy that sets none.
 	DefaultConcurrency = 32
 )
 

@@ -46,7 +46,7 @@ type kind interface {
 }
 
 func (c *Converter) newKind() kind {
-	switch converter := c.Policy.Spec.Converter; {
+	switch converter := c.Policy.Spec.Converter.WithDefaults(); {
 	case converter.Image != nil:
 		return image{pods{c}, converter.Image}
 	case converter.Service != nil:

@@ -182,7 +182,10 @@ func (w Workload) Selector() map[string]string {
 }
 
 // Resources of a container.
-func Resources(wanted v1alpha1.Resources) *corev1apply.ResourceRequirementsApplyConfiguration {
+func Resources(wanted *v1alpha1.Resources) *corev1apply.ResourceRequirementsApplyConfiguration {
+	if wanted == nil {
+		return corev1apply.ResourceRequirements()
+	}
 	return corev1apply.ResourceRequirements().WithRequests(wanted.Requests).WithLimits(wanted.Limits)
 }
 
@@ -276,13 +279,14 @@ func ConfigOf[T any](value any) *T {
 // Replicas is the number of pods.
 func (w Workload) Replicas() int32 { return ptr.Deref(w.Spec.Replicas, defaultReplicas) }
 
-// Default is a workload, or what the API server would make of an empty one.
+// Default is a workload with the resources that converter pods need, unless it has others.
 func Default(spec *v1alpha1.Workload) v1alpha1.Workload {
-	if spec != nil {
-		return *spec
+	workload := ptr.Deref(spec, v1alpha1.Workload{})
+	if workload.Resources == nil {
+		workload.Resources = &v1alpha1.Resources{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		}
 	}
-	return v1alpha1.Workload{Resources: v1alpha1.Resources{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
-	}}
+	return workload
 }
