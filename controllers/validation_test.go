@@ -123,7 +123,7 @@ func checkRefusal(t *testing.T, policy client.Object, want string) {
 // TestDefaults: the API server stores defaults only for what the operator may do to objects and
 // CustomResourceDefinitions. It stores none in the converter or the source of certificates.
 func TestDefaults(t *testing.T) {
-	stored := "drift: Repair, deletionPolicy: Retain, migration: {mode: Automatic}"
+	stored := "drift: Repair, deletionPolicy: Retain, migration: {mode: OnTrigger}"
 	for _, spec := range []string{
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}",
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, workload: {}, verification: {}",

@@ -9,15 +9,15 @@ import (
 )
 
 // MigrationMode tells what starts a migration.
-// +kubebuilder:validation:Enum=Automatic;OnTrigger;Never
+// +kubebuilder:validation:Enum=OnTrigger;Automatic;Never
 type MigrationMode string
 
 const (
-	// MigrationAutomatic migrates whenever objects may be stored in another version
-	// than the storage version, and when preserved data gets a place there.
-	MigrationAutomatic MigrationMode = "Automatic"
 	// MigrationOnTrigger migrates when spec.migration.trigger changes.
 	MigrationOnTrigger MigrationMode = "OnTrigger"
+	// MigrationAutomatic also migrates whenever objects may be stored in another version
+	// than the storage version, and when preserved data gets a place there.
+	MigrationAutomatic MigrationMode = "Automatic"
 	// MigrationNever leaves stored objects alone.
 	MigrationNever MigrationMode = "Never"
 )
@@ -66,13 +66,15 @@ const (
 // Migration configures when and how stored objects are rewritten at the storage version.
 // +kubebuilder:validation:XValidation:rule="!has(self.fallback) || self.fallback.all(f, self.fallback.exists_one(g, g == f))",message="fallback names a way twice: name each of Status and OldVersion at most once, in the order in which they are to be tried"
 type Migration struct {
-	// mode tells what starts a migration. Automatic starts one whenever objects may be
-	// stored at a version other than the storage version, and once after each change of
-	// rules or schemas that lets preserved values return to fields. OnTrigger starts one
-	// when trigger changes. Never starts none, and cancels a run in progress: objects that
-	// it has rewritten stay rewritten, and storedVersions is not pruned.
+	// mode tells what starts a migration. OnTrigger, the default, starts one when trigger
+	// changes, and otherwise only reports which objects may need one. Automatic also starts
+	// one whenever objects may be stored at a version other than the storage version, which
+	// may be right after the policy was created, and once after each change of rules or
+	// schemas that lets preserved values return to fields. Never starts none, and cancels a
+	// run in progress: objects that it has rewritten stay rewritten, and storedVersions is
+	// not pruned.
 	// +optional
-	// +kubebuilder:default=Automatic
+	// +kubebuilder:default=OnTrigger
 	Mode MigrationMode `json:"mode,omitempty"`
 
 	// trigger is any text. A change of it starts a run, also in mode Automatic. If the

@@ -76,6 +76,10 @@ func (p *planner) summarize(last gate.Outcome) {
 	if last.Status == metav1.ConditionFalse && !last.Stop {
 		ready.Message += "; " + last.Message
 	}
+	if migrated := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.StorageMigratedCondition); migrated != nil &&
+		migrated.Status == metav1.ConditionUnknown && migrated.Reason != v1alpha1.ReasonNotEvaluated {
+		ready.Message += "; " + migrated.Message // no one has asked for a migration, and it may be forgotten
+	}
 	if last.Stop {
 		ready = gate.Outcome{Status: metav1.ConditionFalse, Reason: last.Reason, Message: last.Message}
 	}

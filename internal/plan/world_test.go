@@ -102,6 +102,9 @@ func newWorld(t *testing.T, policy string) *world {
 	if w.observed.Policy.Spec.Workload == nil {
 		w.observed.Policy.Spec.Workload = &v1alpha1.Workload{} // pods of the policy alone
 	}
+	if migration := &w.observed.Policy.Spec.Migration; migration.Mode == "" {
+		migration.Mode = v1alpha1.MigrationAutomatic // stories go on without a trigger
+	}
 	if verification := &w.observed.Policy.Spec.Verification; verification.ResampleInterval == nil {
 		verification.ResampleInterval = &metav1.Duration{} // stories go on for weeks
 	}

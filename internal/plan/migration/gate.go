@@ -56,7 +56,7 @@ func (m *Migration) decideMigration(id, storage string) gate.Outcome {
 // HowToMigrate says how a migration is started.
 func HowToMigrate(policy *v1alpha1.ConversionPolicy) string {
 	if policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
-		return "spec.migration.mode is Never: set it to Automatic to start a migration"
+		return "spec.migration.mode is Never: set it to OnTrigger and change spec.migration.trigger to start a migration"
 	}
 	return "change spec.migration.trigger to start a migration"
 }
@@ -92,10 +92,10 @@ func (m *Migration) wantsRun(id string) bool {
 	switch m.Policy.Spec.Migration.Mode {
 	case v1alpha1.MigrationNever:
 		return false
-	case v1alpha1.MigrationOnTrigger:
-		return m.triggered()
-	default:
+	case v1alpha1.MigrationAutomatic:
 		return m.triggered() || m.Status.MigrationEvidence == nil && len(m.CRD.Spec.Versions) > 1 && !m.failed(id) || m.ToPlace()
+	default:
+		return m.triggered()
 	}
 }
 
