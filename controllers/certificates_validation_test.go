@@ -9,10 +9,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestCertificatesAreValidated checks the answer of the API server to each mistake.
@@ -25,6 +21,8 @@ func TestCertificatesAreValidated(t *testing.T) {
 		"a unit that is none":         {"{selfManaged: {duration: 90d}}", "duration"},
 		"a short duration":            {"{selfManaged: {duration: 30m}}", "duration must be 1h or more"},
 		"a short authority":           {"{selfManaged: {caDuration: 100h, duration: 50h}}", "caDuration must be at least three times duration"},
+		"an authority, too short":     {"{selfManaged: {caDuration: 6000h}}", "caDuration must be at least three times duration"},
+		"renewed after it expired":    {"{selfManaged: {renewBefore: 2160h}}", "renewBefore must be shorter than duration"},
 		"a long authority":            {"{selfManaged: {caDuration: 876001h}}", "876000h (100 years) or less"},
 		"renewed before it is issued": {"{selfManaged: {duration: 24h, renewBefore: 24h}}", "renewBefore must be shorter than duration"},
 		"renewed in the last moment":  {"{selfManaged: {renewBefore: 1m}}", "renewBefore must be 10m or more"},
@@ -42,16 +40,5 @@ func TestCertificatesAreValidated(t *testing.T) {
 				c.certificates+"}", policy)
 			checkRefusal(t, policy, c.want)
 		})
-	}
-}
-
-// TestCertificateDefaults: a source of certificates is not stored by default, so that the policy is
-// served by a fleet, and a later manifest may choose another source.
-func TestCertificateDefaults(t *testing.T) {
-	policy := &v1alpha1.ConversionPolicy{}
-	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)
-	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
-	if policy.Spec.Certificates != (v1alpha1.Certificates{}) {
-		t.Errorf("certificates are %+v", policy.Spec.Certificates)
 	}
 }

@@ -101,6 +101,8 @@ const (
 	ReasonVersionNotInCRD = "VersionNotInCRD"
 	// ReasonInvalidRules: a rule does not fit the schemas.
 	ReasonInvalidRules = "InvalidRules"
+	// ReasonUnsupportedPolicy: the policy was written for a later version of the operator.
+	ReasonUnsupportedPolicy = "UnsupportedPolicy"
 	// ReasonInvalidPatch: a patch of spec.workload.patches cannot be applied.
 	ReasonInvalidPatch = "InvalidPatch"
 	// ReasonCustomConverter: the converter is the user's; there is nothing to compile.

@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -66,6 +68,17 @@ type ConversionPolicySpec struct {
 	// objects stay readable.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// apiRevision is the revision of this API that the policy needs; 1 by default. A field that
+	// was added after revision 1, and without which the operator would do something else, such
+	// as a field of a rule, needs the revision that added it: the API server refuses the policy
+	// otherwise. API servers with an earlier CustomResourceDefinition silently remove fields
+	// that it does not have, but not this one. An operator that does not know the revision
+	// changes nothing, as if suspend were true, and reports UnsupportedPolicy.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:XValidation:rule="self <= 1 || (oldSelf.hasValue() && oldSelf.value() == self)",optionalOldSelf=true,message="apiRevision must be 1 or less: the policy was written for a later version of the operator, which must be installed first"
+	APIRevision int32 `json:"apiRevision,omitempty"`
 
 	// converter tells what converts objects.
 	// +required
@@ -138,6 +151,22 @@ type ConversionPolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// APIRevision is the latest revision of the API that this version of the operator knows. A change
+// of it needs a change of the rule of spec.apiRevision.
+const APIRevision = 1
+
+// Unsupported says why this version of the operator cannot follow a policy: a later version wrote
+// it, and the API server has removed what this version does not know. It is empty if it can.
+func (s *ConversionPolicySpec) Unsupported() string {
+	switch {
+	case s.APIRevision > APIRevision:
+		return fmt.Sprintf("spec.apiRevision is %d, and this version of the operator knows revision %d: fields that it does not know may be missing; install a later version, or remove the fields that need it", s.APIRevision, APIRevision)
+	case s.Converter == Converter{}:
+		return "spec.converter is empty: this version of the operator does not know the kind of converter that the policy has; install a later version, or choose another converter"
+	}
+	return ""
 }
 
 // DeletionPolicy tells what happens to the converter when a policy is deleted.
@@ -264,8 +293,9 @@ type ConversionPolicyStatus struct {
 	// +listMapKey=name
 	Versions []VersionStatus `json:"versions,omitempty"`
 
-	// removable lists the versions that you can remove from the CustomResourceDefinition
-	// now, as text: "v1alpha1,v1beta1", or "none".
+	// removable is text for the printer column Removable, which cannot list elements of
+	// versions: the versions whose safeToRemove is true, such as "v1alpha1,v1beta1", or
+	// "none". Programs read versions.
 	// +optional
 	Removable string `json:"removable,omitempty"`
 
@@ -352,7 +382,8 @@ type WebhookStatus struct {
 	// ready is the number of converter pods that are ready with the current revision.
 	// +required
 	Ready int32 `json:"ready"`
-	// available is ready and desired as text: "2/2".
+	// available is text for the printer column Pods: ready and desired, such as "2/2".
+	// Programs read those.
 	// +optional
 	Available string `json:"available,omitempty"`
 	// fleet is the ConverterFleet that the pods belong to; absent if they are those of this

@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Converter tells what converts objects. Exactly one member is set.
+// Converter tells what converts objects. Exactly one member is set. A kind of converter that an
+// earlier CustomResourceDefinition does not have is removed by it, and the operator changes nothing
+// then.
 // +kubebuilder:validation:XValidation:rule="[has(self.declarative), has(self.image), has(self.service), has(self.url), has(self.none)].exists_one(set, set)",message="set exactly one kind of converter: declarative, image, service, url or none"
 type Converter struct {
 	// declarative converts by bidirectional rules in this policy.
@@ -37,7 +39,8 @@ type Converter struct {
 	None *NoneConverter `json:"none,omitempty"`
 }
 
-// Kind is the name of the member that is set: declarative, image, service, url or none.
+// Kind is the name of the member that is set: declarative, image, service, url or none. It is
+// unknown if this version of the operator does not know the kind.
 func (c *Converter) Kind() string {
 	switch {
 	case c.Declarative != nil:
@@ -48,13 +51,14 @@ func (c *Converter) Kind() string {
 		return "service"
 	case c.URL != nil:
 		return "url"
+	case c.None != nil:
+		return "none"
 	}
-	return "none"
+	return "unknown"
 }
 
-// WithDefaults returns a copy in which absent fields of the converter have their default. The
-// API server does not store these: a stored default belongs to no manifest, so it would remain
-// after server-side apply chose another converter, and the policy would have two.
+// WithDefaults returns a copy in which absent fields of the converter have their default, which the
+// API server does not store.
 func (c *Converter) WithDefaults() *Converter {
 	c = c.DeepCopy()
 	if image := c.Image; image != nil {

@@ -281,8 +281,8 @@ type MigrationStatus struct {
 	// the values in annotations.
 	// +optional
 	NotPlaced int64 `json:"notPlaced,omitempty"`
-	// progress is the number of processed objects and of all objects, as text:
-	// "1200/5000".
+	// progress is text for the printer column Migrated: the number of processed objects
+	// and of all objects, such as "1200/5000". Programs read the counters.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 	// progressTime is when the counters were read. During a run they are read every five

@@ -61,16 +61,22 @@ var gates = []struct {
 //  2. upkeep: the work that waits for no gate
 //  3. the gates in order; or the next step of a deletion; or nothing, if the policy is suspended
 //  4. problems after the activation, and cleaning up
+//
+// A policy that this version of the operator cannot follow is handled as if it were suspended: the
+// packages must not act on what is left of it.
 func Make(cluster observed.Cluster) Plan {
+	unsupported := cluster.Policy.Spec.Unsupported()
+	if unsupported != "" {
+		cluster.Policy = cluster.Policy.DeepCopy()
+		cluster.Policy.Spec.Suspend = true
+	}
 	p := gather(observed.InOrder(cluster))
+	p.unsupported = unsupported
 	p.upkeep()
-	switch {
-	case p.IsDeleted():
+	if p.IsDeleted() {
 		p.delete()
-	case p.Policy.Spec.Suspend:
-		p.suspend()
-	default:
-		p.passGates()
+	} else {
+		p.follow()
 	}
 	p.reportHealth()
 	p.updateCABundle()
@@ -84,6 +90,8 @@ type planner struct {
 	observed.Cluster
 	gate.Work
 	status v1alpha1.ConversionPolicyStatus
+	// unsupported says why this version of the operator cannot follow the policy; empty if it can.
+	unsupported string
 
 	converter    *converter.Converter
 	deletion     *deletion.Deletion
@@ -163,6 +171,27 @@ func (p *planner) upkeep() {
 	p.Add(p.activation.Upkeep())
 }
 
+// follow works as the policy requires.
+func (p *planner) follow() {
+	switch {
+	case p.unsupported != "":
+		p.refuse()
+	case p.Policy.Spec.Suspend:
+		p.suspend()
+	default:
+		p.passGates()
+	}
+}
+
+// refuse stops migrations and leaves everything that serves unchanged.
+func (p *planner) refuse() {
+	p.Add(p.migration.Suspend(p.unsupported))
+	refused := gate.Stalled(v1alpha1.ReasonUnsupportedPolicy, p.unsupported)
+	p.report(v1alpha1.RulesValidCondition, refused)
+	p.reportRest(map[string]bool{v1alpha1.RulesValidCondition: true}, v1alpha1.RulesValidCondition)
+	p.summarize(refused)
+}
+
 // suspend stops migrations and leaves everything that serves unchanged.
 func (p *planner) suspend() {
 	p.Add(p.migration.Suspend("spec.suspend is true"))
@@ -181,18 +210,14 @@ func (p *planner) delete() {
 		return
 	}
 	inUse := p.deletion.InUse()
-	switch {
-	case inUse.Reason == "" || p.deletion.Abandoned():
+	if inUse.Reason == "" || p.deletion.Abandoned() {
 		p.forget(v1alpha1.DeletionBlockedCondition)
 		last := p.deletion.Leave()
 		p.Add(last.Work)
 		p.summarize(last.Outcome)
 		return
-	case p.Policy.Spec.Suspend:
-		p.suspend()
-	default:
-		p.passGates()
 	}
+	p.follow()
 	p.report(v1alpha1.DeletionBlockedCondition, inUse)
 }
 

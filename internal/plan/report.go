@@ -77,8 +77,8 @@ func (p *planner) summarize(last gate.Outcome) {
 		ready.Message += "; " + last.Message
 	}
 	if migrated := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.StorageMigratedCondition); migrated != nil &&
-		migrated.Status == metav1.ConditionUnknown && migrated.Reason != v1alpha1.ReasonNotEvaluated {
-		ready.Message += "; " + migrated.Message // no one has asked for a migration, and it may be forgotten
+		migrated.Reason == v1alpha1.ReasonNotRequested {
+		ready.Message += "; " + migrated.Message // so that no one forgets it
 	}
 	if last.Stop {
 		ready = gate.Outcome{Status: metav1.ConditionFalse, Reason: last.Reason, Message: last.Message}

@@ -4,7 +4,6 @@
 package plan_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // seen are the measured numbers in a row of the table.
@@ -62,15 +63,16 @@ func TestResourcesAreDocumented(t *testing.T) {
 	}
 }
 
-// defaultResources are those of converter pods whose policy says nothing of them.
+// defaultResources are those of converter pods whose policy says nothing of them, as its field says.
 func defaultResources(t *testing.T) corev1.ResourceRequirements {
 	t.Helper()
-	spec := installed(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	var resources corev1.ResourceRequirements
-	if err := json.Unmarshal(spec.Properties["workload"].Properties["resources"].Default.Raw, &resources); err != nil {
-		t.Fatal(err)
+	defaults := workload.Default(nil).Resources
+	says := fmt.Sprintf("requests of %s and %s and a limit of %s", defaults.Requests.Cpu(), defaults.Requests.Memory(), defaults.Limits.Memory())
+	field := installed(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["workload"].Properties["resources"]
+	if !strings.Contains(strings.Join(strings.Fields(field.Description), " "), says) {
+		t.Errorf("workload.resources does not have %q: %s", says, field.Description)
 	}
-	return resources
+	return corev1.ResourceRequirements{Requests: defaults.Requests, Limits: defaults.Limits}
 }
 
 // installed is the definition of ConversionPolicy.

@@ -25,6 +25,9 @@ import (
 // the errors for which the operator would refuse it. Rules for fewer than two versions
 // are an error, because there is nothing to convert.
 func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (compile.Result, []RuleError) {
+	if unsupported := policy.Spec.Unsupported(); unsupported != "" {
+		return compile.Result{}, []RuleError{{"spec", unsupported}}
+	}
 	rules := policy.Spec.Converter.Declarative
 	if rules == nil {
 		return compile.Result{}, []RuleError{{"spec.converter.declarative", "the policy has no rules to test: only this kind of converter has rules"}}

@@ -119,7 +119,7 @@ func TestReportDoesNotGrow(t *testing.T) {
 }
 
 func TestNoRules(t *testing.T) {
-	c := checkerOf(t, &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{})
+	c := checkerOf(t, &v1alpha1.ConversionPolicy{Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}}}, &apiextensionsv1.CustomResourceDefinition{})
 	want := []RuleError{{"spec.converter.declarative", "the policy has no rules to test: only this kind of converter has rules"}}
 	if diff := cmp.Diff(want, c.Report("").Errors); diff != "" || c.Valid() {
 		t.Errorf("errors (-want +got):\n%s", diff)

@@ -64,15 +64,18 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 	return policy
 }
 
-// install applies the CRDs of a folder, and waits until the API server uses them, which it detects
+// install applies the CRDs of a folder, with changes, and waits until the API server uses them, which it detects
 // by a field that only these have.
-func (s *server) install(t *testing.T, folder string) {
+func (s *server) install(t *testing.T, folder string, changes ...func(*apiextensionsv1.CustomResourceDefinition)) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{folder}, ErrorIfPathMissing: true}
 	expect.NoError(t, envtest.ReadCRDFiles(&options))
 	s.installed++
 	mark := fmt.Sprint("mark", s.installed)
 	for _, crd := range options.CRDs {
+		for _, change := range changes {
+			change(crd)
+		}
 		for _, version := range crd.Spec.Versions {
 			version.Schema.OpenAPIV3Schema.Properties["spec"].Properties[mark] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		}
