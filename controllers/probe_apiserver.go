@@ -132,7 +132,7 @@ func (a *apiServerProber) reset(ctx context.Context) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.live.Get(ctx, client.ObjectKey{Name: probe.Definition}, crd)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("CustomResourceDefinition %s is missing: install those of the operator again, or set spec.verification.apiServerProbe to false", probe.Definition)
+		return fmt.Errorf("CustomResourceDefinition %s is missing: install those of the operator again, or set spec.verification.apiServers to None", probe.Definition)
 	}
 	if err != nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter {
 		return err

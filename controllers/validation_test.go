@@ -36,7 +36,10 @@ func TestAdmission(t *testing.T) {
 	path := func(path string) string { return strings.Replace(paths, "%", path, 1) }
 	cases := map[string]struct{ name, spec, want string }{
 		"accepted":                      {name, "{converter: {declarative: " + good + "}}", ""},
-		"what is verified":              {name, "{converter: {declarative: " + good + "}, verification: {samples: 0, apiServerProbe: false, timeout: 10s}}", ""},
+		"what is verified":              {name, "{converter: {declarative: " + good + "}, verification: {samples: 0, apiServers: None, timeout: 10s}}", ""},
+		"some API servers":              {name, "{converter: {declarative: " + good + "}, verification: {apiServers: Some}}", "Unsupported value"},
+		"too many patches":              {name, "{converter: {declarative: " + good + "}, workload: {patches: [" + strings.Repeat("{patch: 'a: b'},", 17) + "]}}", "must have at most 16 items"},
+		"a patch that is too long":      {name, "{converter: {declarative: " + good + "}, workload: {patches: [{patch: '" + strings.Repeat("a", 16385) + "'}]}}", "may not be more than 16384"},
 		"too many samples":              {name, "{converter: {declarative: " + good + "}, verification: {samples: 10001}}", "should be less than or equal to 10000"},
 		"samples taken once":            {name, "{converter: {declarative: " + good + "}, verification: {resampleInterval: 0s}}", ""},
 		"samples twice a day":           {name, "{converter: {declarative: " + good + "}, verification: {resampleInterval: 12h}}", ""},

@@ -5,6 +5,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// VerifiedAPIServers tells how many API servers have to reach the converter.
+// +kubebuilder:validation:Enum=One;None
+type VerifiedAPIServers string
+
+const (
+	// VerifyOneAPIServer means that the API server that answers the operator reaches it.
+	VerifyOneAPIServer VerifiedAPIServers = "One"
+	// VerifyNoAPIServer means that no API server is asked.
+	VerifyNoAPIServer VerifiedAPIServers = "None"
+)
+
 // Verification tells what the operator verifies before it points the
 // CustomResourceDefinition at the converter, and again later. It always requests a TLS
 // handshake and the conversion of a canary object, for each pair of versions, from every
@@ -30,12 +41,12 @@ type Verification struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('10m') && duration(self) <= duration('720h')",message="resampleInterval must be 0s, for never, or between 10m and 720h"
 	ResampleInterval *metav1.Duration `json:"resampleInterval,omitempty"`
 
-	// apiServerProbe verifies that an API server can reach the converter over its own
-	// network. For this, the operator briefly points the CustomResourceDefinition
+	// apiServers tells how many API servers have to reach the converter over their own
+	// network: One, the default, or None. For One, the operator briefly points the CustomResourceDefinition
 	// conversionprobes.probe.conversion-operator.io, which has no objects, at the same
-	// client configuration. It does so by default.
+	// client configuration.
 	// +optional
-	APIServerProbe *bool `json:"apiServerProbe,omitempty"`
+	APIServers VerifiedAPIServers `json:"apiServers,omitempty"`
 
 	// timeout limits the duration of all samples together, and how long the operator waits
 	// for the API server's answer to the probe. API servers give up a call after 30

@@ -76,10 +76,11 @@ type Workload struct {
 
 	// patches are kustomize patches for the Deployment, the Service and the
 	// PodDisruptionBudget of the converter, applied in order. The operator then restores
-	// the fields that it needs; see own-converter.md for a list.
+	// the fields that it needs; see own-converter.md for a list. The limits let all patches
+	// fit into a policy, which may take 1.5 MiB in etcd.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=16
 	Patches []Patch `json:"patches,omitempty"`
 }
 
@@ -103,7 +104,7 @@ type Patch struct {
 	// patch is the patch, in YAML or JSON.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:MaxLength=16384
 	Patch string `json:"patch"`
 }
 

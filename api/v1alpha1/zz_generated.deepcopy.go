@@ -1513,11 +1513,6 @@ func (in *Verification) DeepCopyInto(out *Verification) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
-	if in.APIServerProbe != nil {
-		in, out := &in.APIServerProbe, &out.APIServerProbe
-		*out = new(bool)
-		**out = **in
-	}
 	if in.Timeout != nil {
 		in, out := &in.Timeout, &out.Timeout
 		*out = new(v1.Duration)

@@ -49,7 +49,7 @@ func unreachable(w *world) {
 	w.observed.Now = w.observed.Now.Add(time.Minute)
 	w.converge()
 	w.say("Another client asks for no such proof, and has none.")
-	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
+	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
 	w.apiServer = observed.BackgroundCheck{Reason: "Timeout", Message: "a firewall"}
 	w.changeRules("/")
 	w.converge()

@@ -58,7 +58,7 @@ func TestMoveWaitsForEveryPod(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := dedicated(t, "blue")
-			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
+			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
 			before := w.named()
 			w.move("blue")
 			for range 3 { // stored, loaded, and API servers are to ask about sizes

@@ -64,7 +64,7 @@ func TestOwnGates(t *testing.T) {
 		}, "ConversionVerified", "False", "Sampling", "100 live objects", []string{"TakeSamples"}},
 		"image: reviews of another version, unproven": {imageYAML, func(w *world) {
 			w.observed.Policy.Spec.Converter.Image.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
-			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
+			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
 		}, "ConversionConfigured", "False", "Configuring", "", []string{"SwitchCRD"}},
 		"service: all is well": {serviceYAML, func(*world) {}, "Ready", "True", "Succeeded", "", nil},
 		"service: another certificate": {serviceYAML, func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },

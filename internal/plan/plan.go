@@ -63,7 +63,7 @@ var gates = []struct {
 //  4. problems after the activation, and cleaning up
 //
 // A policy that this version of the operator cannot follow is handled as if it were suspended: the
-// packages must not act on what is left of it.
+// packages must not act on its remaining fields.
 func Make(cluster observed.Cluster) Plan {
 	unsupported := cluster.Policy.Spec.Unsupported()
 	if unsupported != "" {

@@ -73,11 +73,11 @@ func (p *planner) summarize(last gate.Outcome) {
 		valid.Reason == v1alpha1.ReasonVersionNotInCRD {
 		ready.Reason, ready.Message = v1alpha1.ReasonWaitingForVersion, valid.Message
 	}
-	if last.Status == metav1.ConditionFalse && !last.Stop {
+	migrated := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.StorageMigratedCondition)
+	switch {
+	case last.Status == metav1.ConditionFalse && !last.Stop:
 		ready.Message += "; " + last.Message
-	}
-	if migrated := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.StorageMigratedCondition); migrated != nil &&
-		migrated.Reason == v1alpha1.ReasonNotRequested {
+	case migrated != nil && migrated.Reason == v1alpha1.ReasonNotRequested && p.Policy.Spec.Migration.Mode != v1alpha1.MigrationNever:
 		ready.Message += "; " + migrated.Message // so that no one forgets it
 	}
 	if last.Stop {

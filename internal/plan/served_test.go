@@ -68,7 +68,7 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 			for i := range w.observed.Pods {
 				w.observed.Pods[i].Revisions = both
 			}
-			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
+			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
 			w.carryOut(w.plan()) // API servers are to ask by both
 			w.observed.Now = w.observed.Now.Add(10 * time.Second)
 			c.change(w, []string{before}, both)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestUnsupported: nothing changes for a policy of which the API server has removed what this version
-// does not know. What is left of it must not be followed.
+// does not know. The operator must not follow its remaining fields.
 func TestUnsupported(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world)

@@ -182,8 +182,7 @@ func (a *Activation) proofs(wanted *apiextensionsv1.CustomResourceConversion) st
 }
 
 func (a *Activation) wantsAPIServerProbe() bool {
-	wanted := a.Policy.Spec.Verification.APIServerProbe
-	return wanted == nil || *wanted
+	return a.Policy.Spec.Verification.APIServers != v1alpha1.VerifyNoAPIServer
 }
 
 // SamplesOf is the number of live objects that a policy wants to be sampled.

@@ -140,7 +140,7 @@ func policy(name string) *v1alpha1.ConversionPolicy {
 metadata: {name: `+name+`}
 spec:
   migration: {mode: OnTrigger}
-  verification: {samples: 0, apiServerProbe: false} # nothing runs pods here
+  verification: {samples: 0, apiServers: None} # nothing runs pods here
   converter:
     declarative:
       hub: v1

@@ -10,6 +10,10 @@
 // save ConversionPolicies without metadata.managedFields, the data of ConfigMaps with a ruleset
 // under its hash, and those with a record.
 //
+// Before the first release, fields change in place. breaks.yaml declares what an earlier
+// development version accepts or writes and this version does not, with the reason. A release empties
+// it.
+//
 // The end-to-end tests run whole upgrades from the previous commit. Package schema, a module of its
 // own, reports whether a schema became stricter.
 package compatibility
