@@ -98,7 +98,8 @@ func oversized() v1alpha1.ConversionPolicy {
 }
 
 func TestPolicyMetrics(t *testing.T) {
-	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
+	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+		Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}}}
 	scraped := scrape(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), bare, oversized()}})
 	var got []string
 	for line := range strings.Lines(scraped) {
