@@ -115,7 +115,7 @@ func TestRotationBlocked(t *testing.T) {
 }
 
 // TestHeldUpUntilTheAuthorityExpires: a policy never writes caBundle. The previous authority renews the
-// certificate for as long as it can. The other policies are served without a gap after that.
+// certificate for as long as it can. The other policies are served without an interruption after that.
 func TestHeldUpUntilTheAuthorityExpires(t *testing.T) {
 	w := serving(t, "a", "b", "c")
 	a, b := w.policies[0], w.policies[1]
