@@ -104,12 +104,16 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
+	username, err := Username(ctx, manager.GetClient())
+	if err != nil {
+		return nil, err
+	}
 	pods = &kubelet{client: cluster}
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
+		Settings: observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 		Prober:   prober, Now: time.Now, Checks: fakeChecks(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {

@@ -275,6 +275,13 @@ type ConversionPolicyStatus struct {
 	// +optional
 	ActivatedCRD types.UID `json:"activatedCRD,omitempty"`
 
+	// operatorUsername is the user name of the operator in requests to the API server, which is
+	// that of its ServiceAccount. The admission policies that protect spec.conversion of the
+	// CustomResourceDefinition admit the writes of this user.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	OperatorUsername string `json:"operatorUsername,omitempty"`
+
 	// conversionRemovedTime is when the operator observed, during the deletion of this
 	// policy, that the CustomResourceDefinition no longer uses the converter. API servers
 	// may call the converter for a short time after that, so it continues to run.

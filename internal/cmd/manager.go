@@ -114,11 +114,16 @@ func (o managerOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	settings := o.settings()
+	settings.Username, err = controllers.Username(ctx, manager.GetClient())
+	if err != nil {
+		return err
+	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
 		Recorder: manager.GetEventRecorder(names.ManagedBy),
-		Settings: o.settings(),
+		Settings: settings,
 		Prober:   controllers.NewProber(o.proofLasts),
 		Checks: controllers.NewBackgroundChecks(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),

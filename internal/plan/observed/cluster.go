@@ -41,6 +41,9 @@ const ProbeAgain = 3 * time.Second
 type Settings struct {
 	// Namespace of the operator and of everything that it creates.
 	Namespace string
+	// Username of the operator in requests to the API server. Empty if it is unknown: then admission
+	// policies do not protect spec.conversion.
+	Username string
 	// Image of the operator, which converter and migration pods run, too.
 	Image string
 	// ConverterAccount is the ServiceAccount of converter pods, which is installed with the

@@ -21,8 +21,8 @@ type Leading struct {
 }
 
 // asked are resources that managers create whether they lead or not: checks of clients that read
-// metrics, and events, which are sent with a delay.
-var asked = []string{"tokenreviews", "subjectaccessreviews", "events"}
+// metrics, of their own name, and events, which are sent with a delay.
+var asked = []string{"tokenreviews", "subjectaccessreviews", "selfsubjectreviews", "events"}
 
 // ReadLeading reads from an audit log who led when a manager wrote something. The leader is the
 // last writer of the lease: others cannot write it while it is valid, and a manager releases it
