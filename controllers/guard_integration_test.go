@@ -13,11 +13,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +34,7 @@ import (
 func TestGuard(t *testing.T) {
 	active := activate(t, "guard.drift.example.com", unchanged)
 	unguarded := create(t, manifest("unguarded.drift.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	remove := installGuard(t, "guard.yaml")
+	remove := installPolicies(t, "guard/conversion.yaml")
 	defer func() {
 		remove()
 		waitForDryRun(t, active.Name, true)
@@ -54,6 +56,72 @@ func TestGuard(t *testing.T) {
 	checkGuardIgnoresFieldManagers(t, active)
 	checkGuardIgnoresReportMode(t, active)
 	checkGuardAllowsOperator(t, active)
+}
+
+// TestKeptConversion: with the mutating policy, no foreign write changes spec.conversion, and the
+// guard admits all of them. The operator names the writer, and can change the conversion itself.
+func TestKeptConversion(t *testing.T) {
+	if _, err := cluster.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}, "v1"); err != nil {
+		t.Skip("this version of Kubernetes does not serve MutatingAdmissionPolicies:", err)
+	}
+	active := activate(t, "kept.drift.example.com", unchanged)
+	for _, file := range []string{"guard/conversion.yaml", "components/keep-conversion/policy.yaml"} {
+		defer installPolicies(t, file)()
+	}
+	waitForKept(t, active)
+	for name, c := range foreign {
+		t.Run(name, func(t *testing.T) {
+			expect.NoError(t, c.write(t, getCRD(t, active.Name)))
+			checkKept(t, active)
+		})
+	}
+	for name, write := range impossible {
+		t.Run(name+" of strategy None", func(t *testing.T) {
+			expect.NoError(t, write(t, getCRD(t, active.Name)))
+			checkKept(t, active)
+		})
+	}
+	checkIdle(t, active.Name)
+	if drift := getPolicy(t, active.Name).Status.Drift; drift == nil || drift.CRDGeneration != active.Generation || len(drift.Repairs) != 1 {
+		t.Errorf("status.drift is %+v, want one repair, of metadata.managedFields", drift)
+	}
+	checkOperatorIsRecognized(t, active)
+	checkGuardAllowsOperator(t, active)
+}
+
+// checkOperatorIsRecognized: an operator that was installed again under another name replaces the
+// name in the status, and can then write spec.conversion.
+func checkOperatorIsRecognized(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	previous := client.RawPatch(mergePatch, []byte(`{"status":{"operatorUsername":"system:serviceaccount:elsewhere:conversion-operator"}}`))
+	expect.NoError(t, cluster.Status().Patch(t.Context(), getPolicy(t, active.Name), previous))
+	patchPolicy(t, active.Name, `{"metadata":{"annotations":{"example.com/reconcile":"now"}}}`)
+	expect.Eventually(t, "the status names the operator", func() (bool, string) {
+		name := getPolicy(t, active.Name).Status.OperatorUsername
+		return name == managerConfig(direct).Impersonate.UserName, name
+	})
+}
+
+// waitForKept waits until the API server keeps spec.conversion.
+func waitForKept(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	expect.Eventually(t, "strategy None is not written", func() (bool, string) {
+		crd := getCRD(t, active.Name)
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		err := cluster.Update(t.Context(), crd, client.DryRunAll)
+		return err == nil && cmp.Equal(active.Spec.Conversion, crd.Spec.Conversion), fmt.Sprint(err)
+	})
+}
+
+func checkKept(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	after := getCRD(t, active.Name)
+	if diff := cmp.Diff(active.Spec.Conversion, after.Spec.Conversion); diff != "" {
+		t.Errorf("spec.conversion (-before +after):\n%s", diff)
+	}
+	if after.Generation != active.Generation {
+		t.Errorf("generation %d, want %d", after.Generation, active.Generation)
+	}
 }
 
 // checkGuardIgnoresFieldManagers: the guard also refuses writes with the operator's field manager, and
@@ -112,10 +180,11 @@ func checkConversionMayChange(t *testing.T, name string, conversion *apiextensio
 	expect.NoError(t, cluster.Update(t.Context(), crd, client.DryRunAll))
 }
 
-// installGuard installs the guard from config, and returns a function that removes it.
-func installGuard(t *testing.T, file string) func() {
+// installPolicies installs the admission policies in a file of config, and returns a function that
+// removes them.
+func installPolicies(t *testing.T, file string) func() {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "config", "components", "guard", file))
+	text, err := os.ReadFile(filepath.Join("..", "config", file))
 	expect.NoError(t, err)
 	var installed []*unstructured.Unstructured
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
@@ -135,7 +204,7 @@ func installGuard(t *testing.T, file string) func() {
 // needed.
 func TestUninstallGuard(t *testing.T) {
 	active := activate(t, "uninstall.drift.example.com", unchanged)
-	remove := installGuard(t, "uninstall.yaml")
+	remove := installPolicies(t, "components/uninstall-guard/uninstall.yaml")
 	needed := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
 		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "conversionpolicies.conversion-operator.io"}},

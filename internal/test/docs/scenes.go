@@ -41,7 +41,7 @@ var scenes = map[string][]Part{
 	"installing":     {{"installing.md", "In four ways"}},
 	"downgrading":    {{"upgrading.md", "Downgrade"}},
 	"upgrading":      {{"upgrading.md", "Upgrade"}},
-	"refusing":       {{"gitops.md", "Refuse instead of undo"}},
+	"keeping":        {{"gitops.md", "keep-conversion"}},
 	"granting none":  {{"rights.md", "Who grants migrations their rights"}},
 	"uninstalling":   {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"removing":       {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},

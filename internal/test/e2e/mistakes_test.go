@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +27,7 @@ import (
 
 // TestMistakes: mistakes with a policy in use must not lose an object.
 func TestMistakes(t *testing.T) {
-	release.Only(t, "TestBadInput", "TestDrift")
+	release.Only(t, "TestBadInput", "TestDrift", "TestGuard")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")
@@ -75,11 +76,23 @@ func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
 
-// dropConversion overwrites the CRD like kubectl replace.
+// dropConversion overwrites the CRD like kubectl replace. The guard refuses that; without it, the
+// operator reverts the write.
 func dropConversion(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
-	crd := getCRD(ctx, t, crontab.CRD())
-	crd.Spec.Conversion = nil
-	expect.NoError(t, cluster.Update(ctx, crd))
+	drop := func() error {
+		crd := getCRD(ctx, t, crontab.CRD())
+		crd.Spec.Conversion = nil
+		return cluster.Update(ctx, crd)
+	}
+	if err := drop(); !apierrors.IsForbidden(err) {
+		t.Errorf("the guard does not refuse the write: %v", err)
+	}
+	run(ctx, t, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io")
+	expect.Eventually(t, "the write is accepted", func() (bool, string) {
+		err := drop()
+		return err == nil, fmt.Sprint(err)
+	})
+	run(ctx, t, "kubectl", "apply", "-k", "config/guard")
 	expect.Eventually(t, "the conversion is back", func() (bool, string) {
 		strategy := getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Strategy
 		return strategy == apiextensionsv1.WebhookConverter, string(strategy)

@@ -50,7 +50,12 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 	if err != nil {
 		return err
 	}
-	if err := scenarios.Install(ctx, scenarios.NewTeller(out, p.dir)); err != nil {
+	teller := scenarios.NewTeller(out, p.dir)
+	if err := scenarios.Install(ctx, teller); err != nil {
+		return err
+	}
+	teller.Say("Some steps overwrite spec.conversion, which the guard would refuse.")
+	if _, err := teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io"); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)

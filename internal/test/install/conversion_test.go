@@ -1,0 +1,460 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// These tests install the policies that protect spec.conversion, and play the operator: no manager
+// runs.
+
+// operator is the user name that the status of each policy has.
+const operator = "system:serviceaccount:conversion-system:conversion-operator"
+
+// world is an API server with the operator's admission policies.
+type world struct {
+	kubectl
+	// admin is a client of an administrator, and operator one of the operator.
+	admin, operator client.Client
+}
+
+// install applies a kustomization of config.
+func install(t *testing.T, kubectl kubectl, kustomization string) world {
+	t.Helper()
+	w := world{kubectl: kubectl}
+	w.run(t, "apply", "--server-side", "-k", config+"/"+kustomization)
+	w.run(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+	impersonated := rest.CopyConfig(w.kubeconfig)
+	impersonated.Impersonate = rest.ImpersonationConfig{UserName: operator, Groups: []string{"system:masters"}}
+	w.admin, w.operator = clientOf(t, w.kubeconfig), clientOf(t, impersonated)
+	return w
+}
+
+func clientOf(t *testing.T, kubeconfig *rest.Config) client.Client {
+	t.Helper()
+	result, err := client.New(kubeconfig, client.Options{Scheme: scheme.New()})
+	expect.NoError(t, err)
+	return result
+}
+
+// installKeeping installs config/overlays/keep-conversion, and skips the test on a version of
+// Kubernetes that does not serve MutatingAdmissionPolicies.
+func installKeeping(t *testing.T) world {
+	t.Helper()
+	kubectl := start(t)
+	if !strings.Contains(kubectl.run(t, "get", "--raw", "/apis/admissionregistration.k8s.io/v1"), `"mutatingadmissionpolicies"`) {
+		t.Skip("this version of Kubernetes does not serve MutatingAdmissionPolicies")
+	}
+	kubectl.play(t, scene(t, "keeping")...)
+	return install(t, kubectl, "overlays/keep-conversion")
+}
+
+// conversions are the forms that an active spec.conversion may have, by the name of a group.
+var conversions = map[string]string{
+	"service":     `{"service": {"namespace": "conversion-system", "name": "converter", "path": "/convert/0123", "port": 8443}, "caBundle": %q}`,
+	"defaults":    `{"service": {"namespace": "theirs", "name": "converter"}, "caBundle": %q}`,
+	"system-root": `{"service": {"namespace": "theirs", "name": "converter", "path": "/convert"}}`,
+	"url":         `{"url": "https://converter.example.com:9443/convert", "caBundle": %q}`,
+}
+
+// crd is the manifest of a CustomResourceDefinition with a printer column of the given name, and
+// with more fields of the spec, as JSON.
+func crd(group, column, more string) string {
+	version := `{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object}},
+    additionalPrinterColumns: [{name: ` + column + `, type: string, jsonPath: .metadata.name}]}`
+	return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.` + group + `.example.com}
+spec:
+  group: ` + group + `.example.com
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing}
+  versions:
+  - ` + fmt.Sprintf(version, "v1", true) + `
+  - ` + fmt.Sprintf(version, "v2", false) + `
+` + more
+}
+
+const (
+	none    = "  conversion: {strategy: None}\n"
+	foreign = "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: theirs, name: webhook, path: /theirs}}}}\n"
+)
+
+// activate creates a CustomResourceDefinition like kubectl apply of a manifest without
+// spec.conversion, a policy, and its conversion like the operator. It returns the name of the group.
+func (w world) activate(t *testing.T, group, clientConfig string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	name := "things." + group + ".example.com"
+	w.run(t, "apply", "-f", file(t, crd(group, "before", "")))
+	w.run(t, "wait", "--for=condition=Established", "crd/"+name, "--timeout=1m")
+	if strings.Contains(clientConfig, "%q") {
+		clientConfig = fmt.Sprintf(clientConfig, caBundle(t, group))
+	}
+	w.setConversion(t, name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1", "v1beta1"], "clientConfig": `+clientConfig+`}}`)
+	active := w.read(t, name)
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(`
+metadata: {name: `+name+`}
+spec: {converter: {url: {url: https://converter.example.com/convert}}}`), policy))
+	expect.NoError(t, w.admin.Create(t.Context(), policy))
+	w.setStatus(t, name, active.UID, operator)
+	return active
+}
+
+// setConversion writes spec.conversion like the operator.
+func (w world) setConversion(t *testing.T, name, conversion string) {
+	t.Helper()
+	patch := client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": {"name": "`+name+`"}, "spec": {"conversion": `+conversion+`}}`))
+	object := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	expect.NoError(t, w.operator.Patch(t.Context(), object, patch, client.FieldOwner("conversion-operator"), client.ForceOwnership))
+}
+
+// setStatus writes the part of a policy's status that admission policies read.
+func (w world) setStatus(t *testing.T, name string, uid types.UID, username string) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"status": map[string]any{"activatedCRD": uid, "operatorUsername": username}})
+	expect.NoError(t, err)
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	expect.NoError(t, w.operator.Status().Patch(t.Context(), policy, client.RawPatch(types.MergePatchType, text)))
+}
+
+func (w world) read(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	found := &apiextensionsv1.CustomResourceDefinition{}
+	expect.NoError(t, w.admin.Get(t.Context(), client.ObjectKey{Name: name}, found))
+	return found
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "crd.yaml")
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// answer is what happens to a write that would set strategy None.
+type answer string
+
+const (
+	admitted answer = "admitted"
+	refused  answer = "refused"
+	kept     answer = "kept"
+)
+
+// waitFor waits until an update of the CustomResourceDefinition by strategy None has that answer.
+func (w world) waitFor(t *testing.T, name string, want answer) {
+	t.Helper()
+	expect.Eventually(t, "strategy None is "+string(want), func() (bool, string) {
+		got, err := w.answerTo(t, name, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
+		return got == want, fmt.Sprint(got, err)
+	})
+}
+
+func (w world) answerTo(t *testing.T, name string, conversion *apiextensionsv1.CustomResourceConversion) (answer, error) {
+	t.Helper()
+	before := w.read(t, name)
+	after := before.DeepCopy()
+	after.Spec.Conversion = conversion
+	err := w.admin.Update(t.Context(), after, client.DryRunAll)
+	switch {
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "delete the ConversionPolicy first"):
+		return refused, nil
+	case err != nil:
+		return "", err
+	case cmp.Equal(before.Spec.Conversion, after.Spec.Conversion):
+		return kept, nil
+	}
+	return admitted, nil
+}
+
+// writes are commands that change spec.conversion, by the name of the printer column that they also
+// set. Each gets the group of the CustomResourceDefinition.
+var writes = map[string]func(t *testing.T, w world, group string) (string, error){
+	"replaced": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "replace", "-f", file(t, crd(group, "replaced", "")))
+	},
+	"replaced-none": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "replace", "-f", file(t, crd(group, "replaced-none", none)))
+	},
+	"replaced-foreign": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "replace", "-f", file(t, crd(group, "replaced-foreign", foreign)))
+	},
+	"applied-none": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "apply", "-f", file(t, crd(group, "applied-none", none)))
+	},
+	"applied-foreign": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "apply", "-f", file(t, crd(group, "applied-foreign", foreign)))
+	},
+	"forced-none": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "apply", "--server-side", "--force-conflicts", "-f", file(t, crd(group, "forced-none", none)))
+	},
+	"forced-foreign": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "apply", "--server-side", "--force-conflicts", "-f", file(t, crd(group, "forced-foreign", foreign)))
+	},
+	"patched": func(t *testing.T, w world, group string) (string, error) {
+		return w.try(t, "patch", "crd", "things."+group+".example.com", "--type=json", "-p",
+			`[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}},
+			{"op": "replace", "path": "/spec/versions/0/additionalPrinterColumns/0/name", "value": "patched"}]`)
+	},
+	"edited": func(t *testing.T, w world, group string) (string, error) {
+		script := filepath.Join(t.TempDir(), "edit")
+		expect.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nsed -i -e 's/- v1beta1/- v2/' -e 's/name: before/name: edited/' \"$1\"\n"), 0o700)) //nolint:gosec // a program
+		w.environment = append(w.environment, "KUBE_EDITOR="+script)
+		return w.try(t, "edit", "crd", "things."+group+".example.com")
+	},
+}
+
+// TestConversionIsKept: whatever a client writes to an active spec.conversion, and with whichever
+// command, the API server keeps it, and accepts the rest of the write.
+func TestConversionIsKept(t *testing.T) {
+	w := installKeeping(t)
+	for form, clientConfig := range conversions {
+		for column, write := range writes {
+			t.Run(form+"/"+column, func(t *testing.T) {
+				group := column + "." + form
+				active := w.activate(t, group, clientConfig)
+				w.waitFor(t, active.Name, kept)
+				output, err := write(t, w, group)
+				expect.NoError(t, err)
+				t.Log(strings.TrimSpace(output))
+				after := w.read(t, active.Name)
+				if diff := cmp.Diff(active.Spec.Conversion, after.Spec.Conversion); diff != "" {
+					t.Errorf("spec.conversion (-before +after):\n%s", diff)
+				}
+				if got := after.Spec.Versions[0].AdditionalPrinterColumns[0].Name; got != column {
+					t.Errorf("the column is %s: the rest of the write was lost", got)
+				}
+			})
+		}
+	}
+}
+
+// TestConversionIsGuarded: without the mutating policy, every such write is refused as a whole.
+func TestConversionIsGuarded(t *testing.T) {
+	w := install(t, start(t), "default")
+	for column, write := range writes {
+		t.Run(column, func(t *testing.T) {
+			active := w.activate(t, column, conversions["service"])
+			w.waitFor(t, active.Name, refused)
+			output, err := write(t, w, column)
+			if err == nil {
+				t.Errorf("the write is accepted: %s", output)
+			}
+			if diff := cmp.Diff(active, w.read(t, active.Name)); diff != "" {
+				t.Errorf("(-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRepeatedApply: a manifest whose spec.conversion is kept out causes no endless differences:
+// kubectl diff shows none, and another apply writes nothing.
+func TestRepeatedApply(t *testing.T) {
+	w := installKeeping(t)
+	for name, flags := range map[string][]string{"client-side": nil, "server-side": {"--server-side", "--force-conflicts"}} {
+		for value, more := range map[string]string{"none": none, "foreign": foreign} {
+			t.Run(name+"/"+value, func(t *testing.T) {
+				active := w.activate(t, value+"."+name, conversions["service"])
+				w.waitFor(t, active.Name, kept)
+				manifest := file(t, crd(value+"."+name, "before", more))
+				w.run(t, append([]string{"apply", "-f", manifest}, flags...)...)
+				before := w.read(t, active.Name)
+				if before.Generation != active.Generation {
+					t.Errorf("generation %d, want %d: the spec did not change", before.Generation, active.Generation)
+				}
+				t.Log(w.run(t, append([]string{"apply", "-f", manifest}, flags...)...))
+				if diff := cmp.Diff(before, w.read(t, active.Name)); diff != "" {
+					t.Errorf("the second apply changed something (-before +after):\n%s", diff)
+				}
+				w.run(t, append([]string{"diff", "-f", manifest}, flags...)...)
+			})
+		}
+	}
+}
+
+// TestWhatIsNotProtected: without a policy that has activated this CustomResourceDefinition, and
+// repairs drift, clients may change spec.conversion, and so may the operator at any time.
+func TestWhatIsNotProtected(t *testing.T) {
+	for _, c := range []struct {
+		protected answer
+		install   func(*testing.T) world
+	}{
+		{refused, func(t *testing.T) world { return install(t, start(t), "default") }},
+		{kept, installKeeping},
+	} {
+		t.Run(string(c.protected), func(t *testing.T) { checkWhatIsNotProtected(t, c.install(t), c.protected) })
+	}
+}
+
+func checkWhatIsNotProtected(t *testing.T, w world, protected answer) {
+	active := w.activate(t, "exempt", conversions["service"])
+	name, policy := active.Name, &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: active.Name}}
+	w.waitFor(t, name, protected)
+
+	for what, conversion := range map[string]string{
+		"another path":      strings.Replace(conversions["service"], "0123", "4567", 1),
+		"another authority": conversions["service"],
+		"a fleet":           strings.Replace(conversions["service"], "converter", "converter-fleet", 1),
+	} {
+		w.setConversion(t, name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": `+fmt.Sprintf(conversion, caBundle(t, what))+`}}`)
+		if now := w.read(t, name); cmp.Equal(now.Spec.Conversion, active.Spec.Conversion) {
+			t.Errorf("the operator cannot change spec.conversion to %s", what)
+		}
+	}
+	label := active.DeepCopy()
+	label.Labels, label.ResourceVersion = map[string]string{"theirs": "true"}, w.read(t, name).ResourceVersion
+	label.Spec.Conversion = w.read(t, name).Spec.Conversion
+	expect.NoError(t, w.admin.Update(t.Context(), label))
+
+	w.setStatus(t, name, "another", operator)
+	w.waitFor(t, name, admitted)
+	w.setStatus(t, name, active.UID, "")
+	w.waitFor(t, name, admitted)
+	w.setStatus(t, name, active.UID, operator)
+	w.waitFor(t, name, protected)
+
+	patch := func(text string) {
+		expect.NoError(t, w.admin.Patch(t.Context(), policy, client.RawPatch(types.MergePatchType, []byte(text))))
+	}
+	patch(`{"spec": {"drift": "Report"}}`)
+	w.waitFor(t, name, admitted)
+	patch(`{"spec": {"drift": "Repair"}, "metadata": {"finalizers": ["conversion-operator.io/policy"]}}`)
+	w.waitFor(t, name, protected)
+
+	// During a deletion that waits, another webhook may take over, and nothing else.
+	expect.NoError(t, w.admin.Delete(t.Context(), policy))
+	another := &apiextensionsv1.CustomResourceDefinition{}
+	expect.NoError(t, yaml.Unmarshal([]byte(crd("exempt", "before", foreign)), another))
+	expect.Eventually(t, "another webhook may take over", func() (bool, string) {
+		got, err := w.answerTo(t, name, another.Spec.Conversion)
+		return got == admitted, fmt.Sprint(got, err)
+	})
+	w.waitFor(t, name, protected)
+	restore := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`))
+	expect.NoError(t, w.operator.Patch(t.Context(), w.read(t, name), restore))
+	if strategy := w.read(t, name).Spec.Conversion.Strategy; strategy != apiextensionsv1.NoneConverter {
+		t.Errorf("the operator cannot restore strategy None: %s", strategy)
+	}
+
+	// What remains of an incomplete uninstallation protects nothing.
+	second := w.activate(t, "second", conversions["service"])
+	w.waitFor(t, second.Name, protected)
+	patch(`{"metadata": {"finalizers": null}}`)
+	w.run(t, "delete", "crd", "conversionpolicies.conversion-operator.io")
+	w.waitFor(t, second.Name, admitted)
+}
+
+// TestRotationBesideForeignWrites: a client that replaces the whole object never puts an older
+// caBundle back: each update starts from the object that is stored.
+func TestRotationBesideForeignWrites(t *testing.T) {
+	w := installKeeping(t)
+	active := w.activate(t, "rotation", conversions["service"])
+	w.waitFor(t, active.Name, kept)
+	replaced, end := make(chan int), make(chan struct{})
+	go func() {
+		count := 0
+		defer func() { replaced <- count }()
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			theirs := &apiextensionsv1.CustomResourceDefinition{}
+			err := w.admin.Get(t.Context(), client.ObjectKey{Name: active.Name}, theirs)
+			if err == nil {
+				theirs.Spec.Conversion, theirs.Labels = nil, map[string]string{"count": fmt.Sprint(count)}
+				err = w.admin.Update(t.Context(), theirs)
+			}
+			if err == nil {
+				count++
+			} else if !apierrors.IsConflict(err) {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for i := range 20 {
+		bundle := caBundle(t, fmt.Sprint(i))
+		w.setConversion(t, active.Name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": `+fmt.Sprintf(conversions["service"], bundle)+`}}`)
+		for range 5 {
+			if got := w.read(t, active.Name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(decode(t, bundle)) {
+				t.Errorf("after rotation %d there is another caBundle", i)
+			}
+		}
+	}
+	close(end)
+	if count := <-replaced; count == 0 {
+		t.Error("no foreign write was accepted")
+	} else {
+		t.Logf("%d foreign writes beside 20 rotations", count)
+	}
+}
+
+// TestBesideGatewayAPI: the policies do not depend on others that refuse updates of
+// CustomResourceDefinitions, such as that of the Gateway API for its own ones: each refuses what it
+// would refuse alone.
+func TestBesideGatewayAPI(t *testing.T) {
+	w := installKeeping(t)
+	w.run(t, "apply", "-f", "testdata/safe-upgrades.yaml")
+	active := w.activate(t, "gateway", conversions["service"])
+	w.waitFor(t, active.Name, kept)
+	expect.Eventually(t, "the other policy is in force", func() (bool, string) {
+		_, err := w.try(t, "annotate", "crd", active.Name, "--overwrite", "--dry-run=server", "example.com/channel=experimental")
+		return err != nil && strings.Contains(err.Error(), "experimental channel"), fmt.Sprint(err)
+	})
+	replace := func(channel string) (string, error) {
+		text := strings.Replace(crd("gateway", channel, none), "metadata: {", "metadata: {annotations: {example.com/channel: "+channel+"}, ", 1)
+		return w.try(t, "replace", "-f", file(t, text))
+	}
+	if output, err := replace("experimental"); err == nil || !strings.Contains(err.Error(), "experimental channel") {
+		t.Errorf("the other policy does not refuse: %s%v", output, err)
+	}
+	_, err := replace("standard")
+	expect.NoError(t, err)
+	after := w.read(t, active.Name)
+	if diff := cmp.Diff(active.Spec.Conversion, after.Spec.Conversion); diff != "" || after.Spec.Versions[0].AdditionalPrinterColumns[0].Name != "standard" {
+		t.Errorf("columns %v, and spec.conversion (-before +after):\n%s", after.Spec.Versions[0].AdditionalPrinterColumns, diff)
+	}
+}
+
+// caBundle returns a new certificate, as base64.
+func caBundle(t *testing.T, name string) string {
+	t.Helper()
+	authority, err := pki.NewAuthority(name, time.Now(), time.Hour)
+	expect.NoError(t, err)
+	return base64.StdEncoding.EncodeToString(authority.Certificate)
+}
+
+func decode(t *testing.T, text string) []byte {
+	t.Helper()
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	expect.NoError(t, err)
+	return decoded
+}
