@@ -38,7 +38,7 @@ func TestRetirement(t *testing.T) {
 	expect.NoError(t, k.apply(t, "v1beta1", "both", "old-tool", map[string]any{"host": "a"}))
 	expect.NoError(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "80"}))
 	k.nameRemovedVersion(t)
-	k.follow(t, "storageVersion: v1, retirement: [{version: v1beta1, action: Remove}]")
+	k.follow(t, "storageVersion: v1, migration: {mode: Automatic}, retirement: [{version: v1beta1, action: Remove}]")
 
 	k.checkPromoted(t)
 	k.checkDeprecated(t)
@@ -185,7 +185,7 @@ func (k *kind) checkApplies(t *testing.T) {
 // write.
 func TestDowngrade(t *testing.T) {
 	k := newKind(t, "downgraded.retired.example.com")
-	k.follow(t, "storageVersion: v1")
+	k.follow(t, "storageVersion: v1, migration: {mode: Automatic}")
 	expect.NoError(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
 	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
 	k.migrate(t, "v1")
