@@ -66,8 +66,10 @@ func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, s step.De
 		objects = append(objects,
 			&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.Name}},
 			&rbacv1.RoleBinding{ObjectMeta: r.named(s.Name)},
-			&rbacv1.Role{ObjectMeta: r.named(s.Name)},
-			&corev1.ServiceAccount{ObjectMeta: r.named(s.Name)})
+			&rbacv1.Role{ObjectMeta: r.named(s.Name)})
+		if !s.KeepAccount {
+			objects = append(objects, &corev1.ServiceAccount{ObjectMeta: r.named(s.Name)})
+		}
 	}
 	return r.deleteAll(ctx, objects...)
 }

@@ -251,7 +251,7 @@ func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
 		Checks:   fakeChecks(),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: time.Minute},
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", Inherited: inherited, PropagationDelay: time.Minute},
 	}
 	fresh.start(t.Context())
 	return fresh

@@ -194,7 +194,7 @@ func idleHour(t *testing.T, policies []string) {
 	events := &recorder{}
 	starts := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: fakeChecks(),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", Inherited: inherited, PropagationDelay: 2 * time.Second},
 	}
 	starts.start(ctx)
 	seen := sent.count()

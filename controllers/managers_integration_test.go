@@ -66,7 +66,7 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	prober.Probe, prober.Own = pods.probe, pods.own
 	another := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: fakeChecks(),
-		Settings: observed.Settings{Namespace: system, Image: image, PropagationDelay: 2 * time.Second},
+		Settings: observed.Settings{Namespace: system, Image: image, Inherited: inherited, PropagationDelay: 2 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

@@ -7,11 +7,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,10 +105,23 @@ func recordIn(configMap *corev1.ConfigMap) *contract.Record {
 
 func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, state *observed.Cluster) error {
 	// The ServiceAccount is created first and deleted last, no matter which client grants the rights.
-	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.MigrationRights(state.Policy.Name)}
-	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
+	// If it stays, the Role is.
+	key, account := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.MigrationRights(state.Policy.Name)}, &corev1.ServiceAccount{}
+	err := r.Client.Get(ctx, key, account)
+	if state.KeepAccount = prepared(account); state.KeepAccount {
+		err = r.Client.Get(ctx, key, &rbacv1.Role{})
+	}
 	state.Rights = err == nil
 	return client.IgnoreNotFound(err)
+}
+
+// prepared reports that an administrator gave pull secrets to a ServiceAccount, for registries that
+// need them. OpenShift gives each account one, for its own registry, whose name starts with that of
+// the account.
+func prepared(account *corev1.ServiceAccount) bool {
+	return slices.ContainsFunc(account.ImagePullSecrets, func(secret corev1.LocalObjectReference) bool {
+		return !strings.HasPrefix(secret.Name, account.Name+"-dockercfg-")
+	})
 }
 
 // migrators are the kinds by which other clients migrate: Kubernetes' own, and that of

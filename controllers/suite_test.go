@@ -111,9 +111,13 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	pods = &kubelet{client: cluster}
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
+	settings := observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second}
+	if err := errors.Join(createManagerPod(ctx), ReadManagerPod(ctx, cluster, managerPod, &settings)); err != nil {
+		return nil, err
+	}
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
-		Settings: observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
+		Settings: settings,
 		Prober:   prober, Now: time.Now, Checks: fakeChecks(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {

@@ -126,6 +126,21 @@ type Migration struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2
 	Fallback []MigrationFallback `json:"fallback,omitempty"`
+
+	// workload configures the pods of runs. A change takes effect immediately, and the run
+	// continues.
+	// +optional
+	Workload MigrationWorkload `json:"workload,omitempty,omitzero"`
+}
+
+// MigrationWorkload configures the pods of migrations.
+type MigrationWorkload struct {
+	// resources are the compute resources of a pod. Without them, it requests 50m of cpu and
+	// 64Mi of memory, and its limit of memory is 256Mi.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	Placement `json:",inline"`
 }
 
 // MigrationState is the state of a migration run.

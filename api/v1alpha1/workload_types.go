@@ -7,6 +7,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// Placement tells on which nodes pods run, and with which priority. The pods inherit each
+// field that is not set from the manager's pod; of its affinity only nodeAffinity, and of
+// its tolerations those without tolerationSeconds.
+type Placement struct {
+	// priorityClassName is the priority class of the pods. For converter pods,
+	// system-cluster-critical is appropriate, if a ResourceQuota allows it in the operator's
+	// namespace: every request for an object that needs a conversion waits for them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// nodeSelector selects the nodes of the pods by labels. The operator adds
+	// kubernetes.io/os: linux, because its image is for Linux.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations are the taints of nodes that the pods tolerate. Without one for
+	// node.kubernetes.io/unreachable or node.kubernetes.io/not-ready, converter pods leave a
+	// lost node after 30 seconds.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// affinity is the affinity of the pods to nodes and other pods.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+}
+
 // Workload configures the converter pods and the objects that the operator deploys for
 // them.
 // +kubebuilder:validation:XValidation:rule="!has(self.port) || self.port != 8080",message="port 8080 is where converter pods answer Prometheus: choose another port"
@@ -24,30 +54,7 @@ type Workload struct {
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// priorityClassName is the priority class of the converter pods. Every request for an
-	// object that needs a conversion waits for them: system-cluster-critical is
-	// appropriate, if a ResourceQuota allows it in the operator's namespace.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	PriorityClassName string `json:"priorityClassName,omitempty"`
-
-	// nodeSelector selects the nodes of converter pods by labels. The operator adds
-	// kubernetes.io/os: linux, because its image is for Linux.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=64
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-
-	// tolerations are the taints of nodes that converter pods tolerate. Without one for
-	// node.kubernetes.io/unreachable or node.kubernetes.io/not-ready, pods leave a lost node
-	// after 30 seconds.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// affinity is the affinity of converter pods to nodes and other pods.
-	// +optional
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	Placement `json:",inline"`
 
 	// topologySpreadConstraints replace those of the operator, which spread converter pods
 	// over hosts and zones if possible. A constraint without a labelSelector selects the

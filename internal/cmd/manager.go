@@ -42,7 +42,7 @@ type managerOptions struct {
 	probeAddress     string
 	metrics          string
 	metricsCerts     string
-	priority         string
+	pod              string
 	propagationDelay time.Duration
 	proofLasts       time.Duration
 	tracing          string
@@ -68,8 +68,9 @@ func newManagerCommand() *cobra.Command {
 		"ServiceAccount of converter pods, which has no rights; default $CONVERTER_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), migration.DefaultPriorityLevel),
 		"PriorityLevelConfiguration in which requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
-	flags.StringVar(&options.priority, "converter-priority-class", "",
-		"PriorityClass of converter pods whose policy names none in spec.workload.priorityClassName; default that of the cluster")
+	flags.StringVar(&options.pod, "pod", os.Getenv("POD_NAME"),
+		"name of the manager's own pod. Converter and migration pods inherit its pull secrets, node selector, tolerations, node affinity and priority class, "+
+			"and an image of a user may not have its ServiceAccount; empty if the manager runs outside of the cluster; default $POD_NAME")
 	flags.BoolVar(&options.leaderElect, "leader-elect", true,
 		"let only one of several managers act at a time (each rollout runs several); set to false only if a second manager never starts before the first one has ended")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
@@ -97,6 +98,9 @@ func (o managerOptions) run(ctx context.Context) error {
 	if o.image == "" {
 		return errors.New("--image is empty: set it, or the environment variable CONVERSION_OPERATOR_IMAGE")
 	}
+	if o.pod == "" && os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return errors.New("--pod is empty in a pod: set it, or the environment variable POD_NAME")
+	}
 	if o.proofLasts < time.Second {
 		return fmt.Errorf("--proof-lifetime is %s: it must be at least 1s", o.proofLasts)
 	}
@@ -115,8 +119,10 @@ func (o managerOptions) run(ctx context.Context) error {
 		return err
 	}
 	settings := o.settings()
-	settings.Username, err = controllers.Username(ctx, manager.GetClient())
-	if err != nil {
+	if settings.Username, err = controllers.Username(ctx, manager.GetClient()); err != nil {
+		return err
+	}
+	if err := controllers.ReadManagerPod(ctx, manager.GetAPIReader(), o.pod, &settings); err != nil {
 		return err
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
@@ -160,7 +166,7 @@ func checkConfinement(manager ctrl.Manager) error {
 }
 
 func (o managerOptions) settings() observed.Settings {
-	return observed.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
+	return observed.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
 		PropagationDelay: o.propagationDelay, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
 }
 

@@ -129,7 +129,7 @@ func (w *world) expectDependency(reason, says string) {
 // TestBootstrapDependencies: active policies warn of converters that may need what they convert.
 func TestBootstrapDependencies(t *testing.T) {
 	hostNetwork := func(tolerations ...corev1.Toleration) v1alpha1.Workload {
-		return v1alpha1.Workload{HostNetwork: true, Tolerations: tolerations}
+		return v1alpha1.Workload{HostNetwork: true, Placement: v1alpha1.Placement{Tolerations: tolerations}}
 	}
 	notReady := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}
 	notReadyForLong := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
@@ -148,7 +148,7 @@ func TestBootstrapDependencies(t *testing.T) {
 		"network of nodes, for long":       {group: "kubeovn.io", workload: hostNetwork(notReadyForLong), reason: v1alpha1.ReasonPodNetwork},
 		"network of nodes without network": {group: "kubeovn.io", workload: hostNetwork(notReady)},
 		"network of any nodes":             {group: "kubeovn.io", workload: hostNetwork(everything)},
-		"any nodes":                        {group: "kubeovn.io", workload: v1alpha1.Workload{Tolerations: []corev1.Toleration{everything}}, reason: v1alpha1.ReasonPodNetwork},
+		"any nodes":                        {group: "kubeovn.io", workload: v1alpha1.Workload{Placement: v1alpha1.Placement{Tolerations: []corev1.Toleration{everything}}}, reason: v1alpha1.ReasonPodNetwork},
 		"network and Services":             {group: "cilium.io", reason: v1alpha1.ReasonPodNetwork, says: "to connect pods"},
 		"only Services":                    {group: "cilium.io", workload: hostNetwork(notReady), reason: v1alpha1.ReasonPodNetwork, says: "if it takes the place of kube-proxy"},
 		"admission":                        {group: "kyverno.io", reason: v1alpha1.ReasonPodAdmission, says: "exempt the namespace of the operator"},

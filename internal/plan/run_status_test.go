@@ -235,6 +235,7 @@ func TestJobOfAnOlderManager(t *testing.T) {
 	w := running(t)
 	run := &w.observed.Runs[0]
 	old, record := run.Job, run.Record
+	delete(old.Annotations, names.SettingsAnnotation)
 	old.Spec.Template.Spec.Containers[0].Args = []string{"migrate", "--run=" + run.ID, "--concurrency=32"}
 	decided := w.look(time.Second)
 	if want := step.Step(step.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
@@ -51,20 +53,80 @@ func budgetOf(t *testing.T, w *world) *policyv1apply.PodDisruptionBudgetApplyCon
 	return applied[policyv1apply.PodDisruptionBudgetApplyConfiguration](t, w.plan().Steps)
 }
 
-// TestShape: what spec.workload says of the pods is in the Deployment.
-// TestPriorityClass: the policy's own, or else that of the installation.
-func TestPriorityClass(t *testing.T) {
-	w := active(t)
-	for _, test := range []struct{ installed, policy, want string }{
-		{"", "", ""}, {"", "mine", "mine"}, {"system-cluster-critical", "", "system-cluster-critical"}, {"system-cluster-critical", "mine", "mine"},
-	} {
-		w.observed.Settings.PriorityClass, w.observed.Policy.Spec.Workload.PriorityClassName = test.installed, test.policy
-		if got := podsOf(t, w).Spec.PriorityClassName; got != test.want {
-			t.Errorf("of %q and %q it is %q, want %q", test.installed, test.policy, got, test.want)
-		}
+// TestInherited: converter and migration pods take from the manager's pod what their policy does not
+// set. A toleration of the manager does not keep converter pods on a lost node.
+func TestInherited(t *testing.T) {
+	manager := &corev1.PodSpec{}
+	read(t, `
+imagePullSecrets: [{name: registry}]
+priorityClassName: platform
+nodeSelector: {pool: platform}
+tolerations: [{operator: Exists}, {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}]
+affinity:
+  nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: arch, operator: In, values: [amd64]}]}]}}
+  podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: manager}}}]}
+`, manager)
+	const placement = `{priorityClassName: mine, nodeSelector: {pool: mine}, tolerations: [{key: mine, operator: Exists}], affinity: {}}`
+	const inherited = `
+imagePullSecrets: [{name: registry}]
+priorityClassName: platform
+nodeSelector: {pool: platform, kubernetes.io/os: linux}
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: arch, operator: In, values: [amd64]}]}]}}}
+tolerations:
+- {operator: Exists}
+`
+	const own = `
+imagePullSecrets: [{name: registry}]
+priorityClassName: mine
+nodeSelector: {pool: mine, kubernetes.io/os: linux}
+affinity: {}
+tolerations:
+- {key: mine, operator: Exists}
+`
+	const leaves = `
+- {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
+- {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
+`
+	cases := map[string]struct {
+		policy func(*world)
+		pod    func(*world) corev1.PodSpec
+		want   string
+	}{
+		"a converter":               {func(*world) {}, converterPod, inherited + leaves},
+		"a converter with settings": {func(w *world) { read(w.t, placement, w.observed.Policy.Spec.Workload) }, converterPod, own + leaves},
+		"a migration":               {func(*world) {}, migrationPod, inherited},
+		"a migration with settings": {func(w *world) { read(w.t, placement, &w.observed.Policy.Spec.Migration.Workload) }, migrationPod, own},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.observed.Settings.Inherited = podspec.InheritedFrom(manager)
+			c.policy(w)
+			var want corev1.PodSpec
+			read(t, c.want, &want)
+			got := c.pod(w)
+			if diff := cmp.Diff(want, corev1.PodSpec{
+				ImagePullSecrets: got.ImagePullSecrets, PriorityClassName: got.PriorityClassName, NodeSelector: got.NodeSelector,
+				Affinity: got.Affinity, Tolerations: got.Tolerations,
+			}); diff != "" {
+				t.Errorf("pod (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
+func converterPod(w *world) corev1.PodSpec {
+	w.applyCRD(bothStoredNew)
+	w.converge()
+	return podsOf(w.t, w).Spec
+}
+
+func migrationPod(w *world) corev1.PodSpec {
+	w.migrating()
+	return w.observed.Runs[0].Job.Spec.Template.Spec
+}
+
+// TestShape: what spec.workload says of the pods is in the Deployment.
 func TestShape(t *testing.T) {
 	const everything = `
 replicas: 3
@@ -159,6 +221,7 @@ const hostile = `
       template:
         spec:
           serviceAccountName: cluster-admin
+          serviceAccount: cluster-admin
           automountServiceAccountToken: true
           hostNetwork: true
           securityContext: {runAsUser: 0, runAsNonRoot: false}

@@ -21,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
 )
 
 // A converter image does not say which rules it has, and answers at one path. So each image
@@ -244,7 +245,7 @@ func (i image) container() *corev1apply.ContainerApplyConfiguration {
 		WithCommand(i.spec.Command...).
 		WithArgs(i.spec.Args...).
 		WithPorts(corev1apply.ContainerPort().WithName(workload.PortName).WithContainerPort(i.spec.Port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(workload.Resources(i.workload().Spec.Resources)).
+		WithResources(podspec.Resources(i.workload().Spec.Resources)).
 		WithSecurityContext(corev1apply.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithCapabilities(corev1apply.Capabilities().WithDrop("ALL"))).
@@ -255,7 +256,7 @@ func (i image) container() *corev1apply.ContainerApplyConfiguration {
 			corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(workload.DrainSeconds)))).
 		WithVolumeMounts(corev1apply.VolumeMount().WithName(workload.CertificateVolume).WithMountPath(i.spec.CertificateMountPath).WithReadOnly(true))
 	for at := range i.spec.Env {
-		container.WithEnv(workload.ConfigOf[corev1apply.EnvVarApplyConfiguration](&i.spec.Env[at]))
+		container.WithEnv(podspec.ConfigOf[corev1apply.EnvVarApplyConfiguration](&i.spec.Env[at]))
 	}
 	return container
 }

@@ -5,6 +5,7 @@ package migration
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,16 +33,19 @@ import (
 // drains and restarts of API servers.
 const migrationRestarts = 10
 
+// settingsLength is the number of characters of a hash of settings.
+const settingsLength = 16
+
 // startRun creates the rights, the checkpoint and the Job of a run, or resumes the Job.
 func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
-	steps := []step.Step{step.Apply{Object: m.migrationAccount()}}
+	// The account and its Role come first: by them, the manager knows that there are rights to
+	// withdraw.
+	steps := []step.Step{step.Apply{Object: m.migrationAccount()},
+		step.Apply{Object: m.checkpointRole(run.ID)}, step.Apply{Object: m.checkpointBinding()}}
 	if m.Granted == nil {
 		steps = append(steps, step.Apply{Object: m.resourceRole()}, step.Apply{Object: m.resourceBinding()})
 	}
-	steps = append(steps,
-		step.Apply{Object: m.checkpointRole(run.ID)}, step.Apply{Object: m.checkpointBinding()},
-		step.Apply{Object: m.flowSchema()},
-		step.Apply{Object: m.checkpoint(run.ID)})
+	steps = append(steps, step.Apply{Object: m.flowSchema()}, step.Apply{Object: m.checkpoint(run.ID)})
 	switch {
 	case run.Job == nil:
 		steps = append(steps, step.Create{Object: m.migrationJob(run.ID, storage)})
@@ -51,14 +55,20 @@ func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
 	return steps
 }
 
-// otherSettings reports that the Job has other arguments than the policy now requires, or that
-// an older manager wrote them in another form. Arguments of a Job are immutable, so the Job is
-// created again. The record stays, and the run continues from there.
+// otherSettings reports that the Job has other pods than the policy or the pod of the manager now
+// require, or that another version of the operator wrote them in another form. Pods of a Job are
+// immutable, so the Job is created again. The record stays, and the run continues from there.
 func (m *Migration) otherSettings(run observed.Run, storage string) bool {
-	if run.Job == nil || !run.Job.DeletionTimestamp.IsZero() || len(run.Job.Spec.Template.Spec.Containers) == 0 {
-		return false
-	}
-	return !slices.Equal(run.Job.Spec.Template.Spec.Containers[0].Args, m.runSpec(run.ID, storage).Args())
+	return run.Job != nil && run.Job.DeletionTimestamp.IsZero() && run.Job.Annotations[names.SettingsAnnotation] != m.settings(run.ID, storage)
+}
+
+// settings is a hash of the pods of a run, without their image: a run continues with its image when
+// the operator is upgraded.
+func (m *Migration) settings(id, storage string) string {
+	pod := m.migrationPod(id, storage)
+	pod.Containers[0].Image = nil
+	text, _ := json.Marshal(pod) // cannot fail: it is to become JSON
+	return names.Hash(string(text))[:settingsLength]
 }
 
 func (m *Migration) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
@@ -135,18 +145,24 @@ func (m *Migration) checkpoint(id string) *corev1apply.ConfigMapApplyConfigurati
 func (m *Migration) migrationJob(id, storage string) *batchv1apply.JobApplyConfiguration {
 	return batchv1apply.Job(names.Run(m.Policy.Name, id), m.Settings.Namespace).
 		WithLabels(m.runLabels(id)).WithAnnotations(m.Annotations()).
+		WithAnnotations(map[string]string{names.SettingsAnnotation: m.settings(id, storage)}).
 		WithSpec(batchv1apply.JobSpec().
 			WithBackoffLimit(migrationRestarts).
 			WithTemplate(corev1apply.PodTemplateSpec().
 				WithLabels(m.runLabels(id)).WithAnnotations(m.Annotations()).
-				WithSpec(corev1apply.PodSpec().
-					WithServiceAccountName(names.MigrationRights(m.Policy.Name)).
-					WithAutomountServiceAccountToken(true).
-					WithEnableServiceLinks(false).
-					WithRestartPolicy(corev1.RestartPolicyNever).
-					WithSecurityContext(podspec.Restricted()).
-					WithNodeSelector(podspec.Linux).
-					WithContainers(m.migrationContainer(id, storage)))))
+				WithSpec(m.migrationPod(id, storage))))
+}
+
+func (m *Migration) migrationPod(id, storage string) *corev1apply.PodSpecApplyConfiguration {
+	pod := corev1apply.PodSpec().
+		WithServiceAccountName(names.MigrationRights(m.Policy.Name)).
+		WithAutomountServiceAccountToken(true).
+		WithEnableServiceLinks(false).
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithSecurityContext(podspec.Restricted()).
+		WithContainers(m.migrationContainer(id, storage))
+	m.Settings.Inherited.Apply(pod, m.Policy.Spec.Migration.Workload.Placement)
+	return pod
 }
 
 func (m *Migration) migrationContainer(id, storage string) *corev1apply.ContainerApplyConfiguration {
@@ -156,11 +172,15 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(m.runSpec(id, storage).Args()...).
 		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(corev1apply.ResourceRequirements().
-			WithRequests(corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
+		WithResources(podspec.Resources(cmp.Or(m.Policy.Spec.Migration.Workload.Resources, defaultResources))).
 		WithSecurityContext(podspec.RestrictedContainer())
+}
+
+// defaultResources are those of a migration pod whose policy has none. The memory of a run does not
+// grow with the number of objects.
+var defaultResources = &v1alpha1.Resources{
+	Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+	Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 }
 
 // runSpec is the specification for the pods of the run.

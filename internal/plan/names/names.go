@@ -36,6 +36,8 @@ const (
 	// the time of it, on the pod.
 	RulesetAnnotation = "conversion-operator.io/ruleset"
 	// FleetAnnotation is the name of the fleet, on everything that belongs to one.
+	// SettingsAnnotation has a hash of the settings of a migration's pods, on its Job.
+	SettingsAnnotation = "conversion-operator.io/settings"
 	FleetAnnotation = "conversion-operator.io/fleet"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"

@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
 )
 
 // DefaultPropagationDelay is how long API servers may use the previous
@@ -52,8 +53,10 @@ type Settings struct {
 	// PriorityLevel is the PriorityLevelConfiguration of migrations. Empty for
 	// DefaultPriorityLevel.
 	PriorityLevel string
-	// PriorityClass of converter pods whose policy names none. Empty for the cluster's default.
-	PriorityClass string
+	// ManagerAccount is the ServiceAccount of the manager. Empty if it runs outside of the cluster.
+	ManagerAccount string
+	// Inherited is what converter and migration pods take from the manager's pod.
+	Inherited podspec.Inherited
 	// PropagationDelay is how long API servers may use the previous CustomResourceDefinition
 	// after a change.
 	PropagationDelay time.Duration
@@ -132,6 +135,9 @@ type Cluster struct {
 	OldRulesets []string
 	// Rights tells that migration rights for this policy exist.
 	Rights bool
+	// KeepAccount tells that an administrator gave pull secrets to the ServiceAccount of
+	// migrations, so that it stays when the rights are withdrawn.
+	KeepAccount bool
 	// Granted has the grants of an administrator, if the operator may grant none itself. It
 	// is nil if the operator may, and if there is no CRD.
 	Granted *Granted

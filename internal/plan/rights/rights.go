@@ -106,9 +106,10 @@ func Withdraw(cluster observed.Cluster, name string) step.Step {
 }
 
 // WithdrawOfRuns is Withdraw for the rights of migrations, and deletes everything else that their pods
-// have.
+// have, except a ServiceAccount that an administrator has prepared.
 func WithdrawOfRuns(cluster observed.Cluster) step.Step {
-	return step.DeleteRights{Name: names.MigrationRights(cluster.Policy.Name), OfRuns: true, KeepClusterRole: cluster.Granted != nil}
+	return step.DeleteRights{Name: names.MigrationRights(cluster.Policy.Name), OfRuns: true,
+		KeepClusterRole: cluster.Granted != nil, KeepAccount: cluster.KeepAccount}
 }
 
 // ToRead grants get and list on the one resource, and nothing else.

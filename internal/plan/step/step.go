@@ -179,6 +179,8 @@ type DeleteRights struct {
 	OfRuns bool
 	// KeepClusterRole leaves the ClusterRole and its binding, because an administrator granted them.
 	KeepClusterRole bool
+	// KeepAccount leaves the ServiceAccount, because an administrator gave pull secrets to it.
+	KeepAccount bool
 }
 
 // DeleteRulesets deletes a ConfigMap of rulesets that no pod serves any more.

@@ -5,8 +5,6 @@ package workload
 
 import (
 	"cmp"
-	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -141,7 +139,7 @@ func (w Workload) container(args []string) *corev1apply.ContainerApplyConfigurat
 			"--metrics-bind-address=" + w.metricsAddress(),
 			"--drain=" + strconv.Itoa(DrainSeconds) + "s"}, args...)...).
 		WithPorts(corev1apply.ContainerPort().WithName(PortName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(Resources(w.Spec.Resources)).
+		WithResources(podspec.Resources(w.Spec.Resources)).
 		WithSecurityContext(podspec.RestrictedContainer()).
 		WithReadinessProbe(httpsProbe("/readyz", port).WithPeriodSeconds(2).WithFailureThreshold(2)).
 		WithLivenessProbe(httpsProbe("/healthz", port).WithPeriodSeconds(10).WithFailureThreshold(3)).
@@ -181,14 +179,6 @@ func (w Workload) Selector() map[string]string {
 	return map[string]string{names.InstanceLabel: w.Labels[names.InstanceLabel], names.ComponentLabel: names.ConverterComponent}
 }
 
-// Resources of a container.
-func Resources(wanted *v1alpha1.Resources) *corev1apply.ResourceRequirementsApplyConfiguration {
-	if wanted == nil {
-		return corev1apply.ResourceRequirements()
-	}
-	return corev1apply.ResourceRequirements().WithRequests(wanted.Requests).WithLimits(wanted.Limits)
-}
-
 // Account is the ServiceAccount of the operator's own converter pods.
 func (w Workload) Account() string {
 	return cmp.Or(w.Settings.ConverterAccount, DefaultConverterAccount)
@@ -207,21 +197,11 @@ func (w Workload) rollingUpdate() *appsv1apply.DeploymentStrategyApplyConfigurat
 			WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt(unavailable)))
 }
 
-// shape applies spec.workload to a pod.
+// shape applies spec.workload to a pod, and what it inherits from the manager's. An inherited
+// toleration says nothing about when a pod leaves a lost node.
 func (w Workload) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1apply.PodSpecApplyConfiguration {
-	nodes := maps.Clone(podspec.Linux)
-	maps.Copy(nodes, w.Spec.NodeSelector)
-	pod.WithNodeSelector(nodes).WithTopologySpreadConstraints(w.spreads()...)
-	if class := cmp.Or(w.Spec.PriorityClassName, w.Settings.PriorityClass); class != "" {
-		pod.WithPriorityClassName(class)
-	}
-	for i := range w.Spec.Tolerations {
-		pod.WithTolerations(ConfigOf[corev1apply.TolerationApplyConfiguration](&w.Spec.Tolerations[i]))
-	}
-	pod.WithTolerations(lostNodes(w.Spec.Tolerations)...)
-	if w.Spec.Affinity != nil {
-		pod.WithAffinity(ConfigOf[corev1apply.AffinityApplyConfiguration](w.Spec.Affinity))
-	}
+	w.Settings.Inherited.Apply(pod, w.Spec.Placement)
+	pod.WithTolerations(lostNodes(w.Spec.Tolerations)...).WithTopologySpreadConstraints(w.spreads()...)
 	if w.Spec.HostNetwork {
 		pod.WithHostNetwork(true)
 	}
@@ -252,7 +232,7 @@ func (w Workload) spreads() []*corev1apply.TopologySpreadConstraintApplyConfigur
 	}
 	var spreads []*corev1apply.TopologySpreadConstraintApplyConfiguration
 	for i := range wanted {
-		spread := ConfigOf[corev1apply.TopologySpreadConstraintApplyConfiguration](&wanted[i])
+		spread := podspec.ConfigOf[corev1apply.TopologySpreadConstraintApplyConfiguration](&wanted[i])
 		if spread.LabelSelector == nil {
 			spread.WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(w.Selector()))
 		}
@@ -265,15 +245,6 @@ func (w Workload) spread(topologyKey string) *corev1apply.TopologySpreadConstrai
 	return corev1apply.TopologySpreadConstraint().
 		WithMaxSkew(1).WithTopologyKey(topologyKey).WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 		WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(w.Selector()))
-}
-
-// ConfigOf converts an API type into its apply configuration. Both have the same JSON.
-func ConfigOf[T any](value any) *T {
-	config := new(T)
-	if text, err := json.Marshal(value); err == nil {
-		_ = json.Unmarshal(text, config)
-	}
-	return config
 }
 
 // Replicas is the number of pods.

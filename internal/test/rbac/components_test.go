@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestCritical: manager and converters have the priority class that the quota is for.
+// TestCritical: the manager, from which other pods inherit, has the priority class that the quota is for.
 func TestCritical(t *testing.T) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "internal/test/rbac/testdata/critical"))
 	expect.NoError(t, err)
@@ -26,7 +26,7 @@ func TestCritical(t *testing.T) {
 		expect.NoError(t, err)
 		switch object.GetKind() {
 		case "Deployment":
-			if strings.Contains(string(text), "priorityClassName: "+class) && strings.Contains(string(text), "- --converter-priority-class="+class) {
+			if strings.Contains(string(text), "priorityClassName: "+class) {
 				found = append(found, "Deployment")
 			}
 		case "ResourceQuota":
