@@ -212,9 +212,16 @@ func TestMigrationPodDoesNotStart(t *testing.T) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient memory."}}}
 	expect.NoError(t, cluster.Status().Update(t.Context(), pod))
-	expect.Eventually(t, "it is said why", func() (bool, string) {
-		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
-		return strings.Contains(condition.Message, "1 Insufficient memory"), condition.Message
+	condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationPodPending)
+	if !strings.Contains(condition.Message, "1 Insufficient memory.; nodes for it are chosen by spec.migration.workload") {
+		t.Errorf("the message is %s", condition.Message)
+	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "migrate", Image: "conversion-operator:test", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}}
+	expect.NoError(t, cluster.Status().Update(t.Context(), pod))
+	expect.Eventually(t, "the image is the cause", func() (bool, string) {
+		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationPodPending)
+		return strings.Contains(condition.Message, "the image conversion-operator:test cannot be pulled; add imagePullSecrets"), condition.Message
 	})
 	expect.NoError(t, cluster.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	expect.Eventually(t, "it is said no more", func() (bool, string) {

@@ -110,7 +110,7 @@ const (
 func trouble(pod *corev1.Pod) observed.PodTrouble {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			found := observed.PodTrouble{Message: "it cannot be scheduled: " + condition.Message}
+			found := observed.PodTrouble{Cause: observed.PodUnschedulable, Message: "it cannot be scheduled: " + condition.Message}
 			if strings.Contains(condition.Message, portsText) {
 				found.Cause = observed.PodWithoutPort
 			}
@@ -122,7 +122,7 @@ func trouble(pod *corev1.Pod) observed.PodTrouble {
 		switch {
 		case waiting == nil:
 		case slices.Contains(imageReasons, waiting.Reason):
-			return observed.PodTrouble{Message: "the image " + container.Image + " cannot be pulled"}
+			return observed.PodTrouble{Cause: observed.PodWithoutImage, Message: "the image " + container.Image + " cannot be pulled"}
 		case waiting.Reason == crashReason:
 			return observed.PodTrouble{Cause: observed.PodExits, Message: "container " + container.Name + " exits on start, see its log"}
 		case slices.Contains(createReasons, waiting.Reason):

@@ -37,9 +37,9 @@ func TestTrouble(t *testing.T) {
 	}{
 		"nothing":         {"{phase: Running}", "", ""},
 		"starting":        {"{containerStatuses: [{name: converter, state: {waiting: {reason: ContainerCreating}}}]}", "", ""},
-		"no node":         {"{conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available'}]}", "it cannot be scheduled: 0/1 nodes are available", ""},
-		"a first attempt": {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]}", "the image a:1 cannot be pulled", ""},
-		"a later one":     {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ImagePullBackOff, message: 'back-off 40s'}}}]}", "the image a:1 cannot be pulled", ""},
+		"no node":         {"{conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available'}]}", "it cannot be scheduled: 0/1 nodes are available", observed.PodUnschedulable},
+		"a first attempt": {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]}", "the image a:1 cannot be pulled", observed.PodWithoutImage},
+		"a later one":     {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ImagePullBackOff, message: 'back-off 40s'}}}]}", "the image a:1 cannot be pulled", observed.PodWithoutImage},
 		"a crash":         {"{containerStatuses: [{name: converter, state: {waiting: {reason: CrashLoopBackOff, message: 'back-off 40s'}}}]}", "container converter exits on start, see its log", observed.PodExits},
 		"a root user":     {"{containerStatuses: [{name: converter, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root'}}}]}", "container converter cannot be started: container has runAsNonRoot and image will run as root", ""},
 		"an init container": {"{initContainerStatuses: [{name: first, state: {waiting: {reason: CrashLoopBackOff}}}], containerStatuses: [{name: converter, state: {waiting: {reason: PodInitializing}}}]}",

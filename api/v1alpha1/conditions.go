@@ -229,6 +229,8 @@ const (
 	ReasonMigrating = "Migrating"
 	// ReasonMigrationPaused: spec.migration.paused keeps a migration from going on, or from starting.
 	ReasonMigrationPaused = "MigrationPaused"
+	// ReasonMigrationPodPending: the pod of a migration is not created, or does not start.
+	ReasonMigrationPodPending = "MigrationPodPending"
 	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
 	ReasonPruning = "Pruning"
 	// ReasonObjectsFailed: some objects could not be rewritten; status.storedVersions was not pruned.

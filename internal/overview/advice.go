@@ -22,6 +22,7 @@ type Advice struct {
 
 const (
 	describePods     = "kubectl -n NAMESPACE describe pods -l app.kubernetes.io/instance=PODS,app.kubernetes.io/component=converter"
+	describeRun      = "kubectl -n NAMESPACE describe jobs,pods -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=migration"
 	readLogs         = "kubectl -n NAMESPACE logs -l app.kubernetes.io/instance=INSTANCE,app.kubernetes.io/component=migration --tail=20"
 	verifyRules      = "PROGRAM verify NAME --live"
 	editPolicy       = "kubectl edit conversionpolicy NAME"
@@ -51,6 +52,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonConversionContested:     {{"stop the client that writes spec.conversion, then change this policy's spec", showConversion}},
 	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", watchStatus}},
 	v1alpha1.ReasonMigrationPaused:         {{"resume the migration when you are ready", resume}},
+	v1alpha1.ReasonMigrationPodPending:     {{"find out why the pod of the migration does not start", describeRun}},
 	v1alpha1.ReasonObjectsFailed:           {{"find out what is wrong with the failed objects: the commands above write nothing", ""}, {"fix them, or what refuses them; then migrate only those", triggerMigration}},
 	v1alpha1.ReasonMigrationFailed:         {{"read the last messages of the run", readLogs}, {"then start another run", triggerMigration}},
 	v1alpha1.ReasonNotRequested:            {{"start the migration when you are ready", triggerMigration}},

@@ -150,15 +150,100 @@ func TestStandingStill(t *testing.T) {
 	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "stalled: the converter does not answer")
 }
 
-// TestAPodThatDoesNotStart: a run of which there is no record yet tells why.
+// TestAPodThatDoesNotStart: the condition of a run whose pod does not start has a reason of its own,
+// the cause, and what to do.
 func TestAPodThatDoesNotStart(t *testing.T) {
-	w := newWorld(t, policyYAML)
-	w.migrating()
-	w.observed.Runs[0].Trouble.Message = "it cannot be scheduled: no node has room"
-	expectCondition(t, w.look(time.Minute).Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "it cannot be scheduled")
-	w.observed.Runs[0].Trouble.Message = ""
-	if got := w.look(time.Minute).Status.Migration.Waiting; got != "" {
-		t.Errorf("the pod has started, and the run waits: %s", got)
+	started := func(run *observed.Run, w *world, ago time.Duration) *batchv1.JobStatus {
+		run.Job.Status.StartTime = new(metav1.NewTime(w.observed.Now.Add(-ago)))
+		return &run.Job.Status
+	}
+	cases := map[string]struct {
+		change          func(*world, *observed.Run)
+		reason, message string
+	}{
+		"no node takes it": {func(_ *world, run *observed.Run) {
+			run.Trouble = observed.PodTrouble{Cause: observed.PodUnschedulable, Message: "it cannot be scheduled: no node has room"}
+		}, v1alpha1.ReasonMigrationPodPending, "it cannot be scheduled: no node has room; nodes for it are chosen by spec.migration.workload"},
+		"its image cannot be pulled": {func(_ *world, run *observed.Run) {
+			run.Trouble = observed.PodTrouble{Cause: observed.PodWithoutImage, Message: "the image a cannot be pulled"}
+		}, v1alpha1.ReasonMigrationPodPending, "the image a cannot be pulled; add imagePullSecrets to the pods of the manager, or to ServiceAccount conversion-system/" + names.MigrationRights(crontabs)},
+		"it is refused": {func(w *world, run *observed.Run) {
+			started(run, w, 16*time.Second)
+		}, v1alpha1.ReasonMigrationPodPending, "it is not created; the events of the Job tell why: kubectl -n conversion-system describe job " + names.Child(crontabs) + "-migrate-"},
+		"it is about to be created": {func(w *world, run *observed.Run) {
+			started(run, w, 10*time.Second)
+		}, v1alpha1.ReasonMigrating, ""},
+		"it starts": {func(w *world, run *observed.Run) {
+			started(run, w, time.Hour).Active = 1
+		}, v1alpha1.ReasonMigrating, ""},
+		"it failed, and another is about to be created": {func(w *world, run *observed.Run) {
+			started(run, w, time.Hour).Failed = 1
+		}, v1alpha1.ReasonMigrating, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.migrating()
+			c.change(w, &w.observed.Runs[0])
+			decided := w.plan()
+			expectCondition(t, decided.Status, v1alpha1.StorageMigratedCondition, "False", c.reason, c.message)
+			expectCondition(t, decided.Status, v1alpha1.ReadyCondition, "False", c.reason, c.message)
+			if waiting := decided.Status.Migration.Waiting; (waiting != "") != (c.reason == v1alpha1.ReasonMigrationPodPending) {
+				t.Errorf("the run waits for %q", waiting)
+			}
+			if name == "it is about to be created" && decided.RecheckAfter != 5*time.Second {
+				t.Errorf("it looks again after %s", decided.RecheckAfter)
+			}
+		})
+	}
+}
+
+// TestOtherSettings: a Job is created again for each change of its pods, except one of their image.
+func TestOtherSettings(t *testing.T) {
+	cases := map[string]struct {
+		change func(*world)
+		again  bool
+	}{
+		"nothing": {func(*world) {}, false},
+		"resources": {func(w *world) {
+			read(w.t, "{requests: {cpu: 1}}", &w.observed.Policy.Spec.Migration.Workload.Resources)
+		}, true},
+		"tolerations": {func(w *world) {
+			read(w.t, "[{operator: Exists}]", &w.observed.Policy.Spec.Migration.Workload.Tolerations)
+		}, true},
+		"concurrency":                 {func(w *world) { w.observed.Policy.Spec.Migration.Concurrency = new(int32(7)) }, true},
+		"pull secrets of the manager": {func(w *world) { w.observed.Settings.Inherited.ImagePullSecrets = []string{"registry"} }, true},
+		"the image":                   {func(w *world) { w.observed.Settings.Image = "conversion-operator:next" }, false},
+		"converter pods": {func(w *world) {
+			w.observed.Policy.Spec.Workload.PriorityClassName = "another"
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.migrating()
+			c.change(w)
+			if again := slices.Contains(kinds(w.plan().Steps), "DeleteJob"); again != c.again {
+				t.Errorf("the Job is created again: %t", again)
+			}
+		})
+	}
+}
+
+// TestPreparedAccount: a ServiceAccount that an administrator gave pull secrets to stays after a run.
+func TestPreparedAccount(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		w := newWorld(t, policyYAML)
+		w.migrating()
+		w.observed.KeepAccount = keep
+		w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+		withdrawn := slices.IndexFunc(w.plan().Steps, func(s step.Step) bool {
+			rights, is := s.(step.DeleteRights)
+			return is && rights.OfRuns && rights.KeepAccount == keep
+		})
+		if withdrawn < 0 {
+			t.Errorf("the account stays: not %t", keep)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // migrating activates everything in silence, and starts a migration.
@@ -104,6 +105,13 @@ func migrationWithNewSettings(w *world) {
 	w.converge()
 	w.say("It is to go slower: another Job goes on from the same record.")
 	w.observed.Policy.Spec.Migration.MaxWritesPerSecond = new(int32(50))
+	w.converge()
+	w.say("Its node is tainted, and its pod leaves: the next one finds no node.")
+	w.observed.Runs[0].Trouble = observed.PodTrouble{Cause: observed.PodUnschedulable, Message: "it cannot be scheduled: 0/1 nodes are available: 1 node(s) had untolerated taint(s)"}
+	w.converge()
+	w.say("It is to tolerate the taint.")
+	read(w.t, "[{key: dedicated, operator: Exists}]", &w.observed.Policy.Spec.Migration.Workload.Tolerations)
+	w.observed.Runs[0].Trouble = observed.PodTrouble{}
 	w.converge()
 	w.say("It is to go slower still, while it is paused: that waits.")
 	w.observed.Policy.Spec.Migration.Paused = true

@@ -6,7 +6,8 @@
 //
 // A migration is a Job (job.go) whose pods write a record. guard.go stops a Job that
 // must not continue. The gate Migrated (gate.go) starts a Job, follows it and prunes
-// status.storedVersions. run_status.go and run_events.go report its progress.
+// status.storedVersions. run_status.go and run_events.go report its progress,
+// and trouble.go what keeps its pod from starting.
 // evidence.go has the proof that a run produces, foreign.go what other clients do to
 // stored objects, and preserved.go the preserved data that a run can move to fields.
 package migration

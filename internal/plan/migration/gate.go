@@ -122,6 +122,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	if wait := m.beforeRun(run, storage); wait.Reason != "" {
 		return wait
 	}
+	run.Trouble = m.troubleOf(run)
 	m.recordRun(run, storage)
 	switch {
 	case run.Record != nil && run.Record.Complete():
@@ -138,6 +139,9 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonMigrating, "run "+id+" continues with new settings once its pod has terminated")
 	}
 	m.work.Do(m.startRun(run, storage)...)
+	if run.Trouble.Message != "" {
+		return gate.Waiting(v1alpha1.ReasonMigrationPodPending, m.explainTrouble(run.Trouble))
+	}
 	return gate.Waiting(v1alpha1.ReasonMigrating, m.explainProgress())
 }
 

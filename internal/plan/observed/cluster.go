@@ -176,6 +176,10 @@ const (
 	PodForbidden PodTroubleCause = "Forbidden"
 	// PodWithoutPort means that no node has the pod's host ports free.
 	PodWithoutPort PodTroubleCause = "NoFreePort"
+	// PodUnschedulable means that no node takes the pod, for another reason.
+	PodUnschedulable PodTroubleCause = "Unschedulable"
+	// PodWithoutImage means that an image of the pod cannot be pulled.
+	PodWithoutImage PodTroubleCause = "ImagePull"
 	// PodExits means that a container of the pod exits each time it starts.
 	PodExits PodTroubleCause = "Exits"
 )
