@@ -105,6 +105,8 @@ const (
 	ReasonUnsupportedPolicy = "UnsupportedPolicy"
 	// ReasonInvalidPatch: a patch of spec.workload.patches cannot be applied.
 	ReasonInvalidPatch = "InvalidPatch"
+	// ReasonInvalidServiceAccount: the image is to run with a ServiceAccount of the operator.
+	ReasonInvalidServiceAccount = "InvalidServiceAccount"
 	// ReasonCustomConverter: the converter is the user's; there is nothing to compile.
 	ReasonCustomConverter = "CustomConverter"
 	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
@@ -227,10 +229,10 @@ const (
 	ReasonNothingToMigrate = "NothingToMigrate"
 	// ReasonMigrating: a migration is running.
 	ReasonMigrating = "Migrating"
-	// ReasonMigrationPaused: spec.migration.paused keeps a migration from going on, or from starting.
-	ReasonMigrationPaused = "MigrationPaused"
 	// ReasonMigrationPodPending: the pod of a migration is not created, or does not start.
 	ReasonMigrationPodPending = "MigrationPodPending"
+	// ReasonMigrationPaused: spec.migration.paused keeps a migration from going on, or from starting.
+	ReasonMigrationPaused = "MigrationPaused"
 	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
 	ReasonPruning = "Pruning"
 	// ReasonObjectsFailed: some objects could not be rewritten; status.storedVersions was not pruned.

@@ -140,12 +140,12 @@ type ImageConverter struct {
 	// +kubebuilder:validation:Pattern=`^/[^:]+$`
 	CertificateMountPath string `json:"certificateMountPath,omitempty"`
 
-	// serviceAccountName is a ServiceAccount in the operator's namespace, other than the
-	// operator's own. The converter gets its token. Without it, the converter has no
-	// access to the API, so that conversions depend on nothing else.
+	// serviceAccountName is a ServiceAccount in the operator's namespace, other than those of
+	// the operator: of the manager, of converter pods and of migrations. The converter gets
+	// its token. Without it, the converter has no access to the API, so that conversions
+	// depend on nothing else.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self != 'conversion-operator' && !self.matches('-(migrate|read|clear)$')",message="belongs to the operator, whose rights a converter must not have: make a ServiceAccount of its own"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// conversionReviewVersions are the versions of ConversionReview that the

@@ -48,6 +48,16 @@ func serveMetrics(t *testing.T, manager managerOptions) string {
 	return bound.GetBindAddr()
 }
 
+// TestManagerNeedsItsPod: a manager in a pod that does not know its own account does not start, because
+// it could not keep users from that account.
+func TestManagerNeedsItsPod(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	err := managerOptions{namespace: "conversion-system", image: "a"}.run(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "--pod is empty in a pod") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestManagerMetricsTLS: the metrics server has the same TLS settings as converters.
 func TestManagerMetricsTLS(t *testing.T) {
 	address := serveMetrics(t, managerOptions{})

@@ -41,6 +41,11 @@ func TestNames(t *testing.T) {
 				t.Errorf("%s: %v", name, errs)
 			}
 		}
+		for _, account := range []string{names.MigrationRights(policy), names.ReadRights(policy), names.CleanRights(policy)} {
+			if !names.HasRights(account) || names.HasRights(child) {
+				t.Errorf("whether %s or %s may have rights is wrong", account, child)
+			}
+		}
 		if errs := validation.IsValidLabelValue(names.Run(policy, "0a1b2c3d")); errs != nil {
 			t.Errorf("a Job's name becomes a label of its pods: %v", errs)
 		}

@@ -159,6 +159,42 @@ func TestImageIdentity(t *testing.T) {
 	}
 }
 
+// TestOperatorAccounts: an image does not run with an account of the operator, whatever its
+// installation names them. The converter that serves does not change.
+func TestOperatorAccounts(t *testing.T) {
+	cases := map[string]bool{
+		"platform-conversion-operator":           true,
+		"platform-conversion-operator-converter": true,
+		names.MigrationRights(crontabs):          true,
+		names.MigrationRights("others.example"):  true,
+		names.ReadRights(crontabs):               true,
+		names.CleanRights(crontabs):              true,
+		"conversion-operator":                    false,
+		"theirs":                                 false,
+		"theirs-migrate":                         false,
+	}
+	for account, refused := range cases {
+		t.Run(account, func(t *testing.T) {
+			w := activeBy(t, imageYAML)
+			w.observed.Settings.ManagerAccount, w.observed.Settings.ConverterAccount = "platform-conversion-operator", "platform-conversion-operator-converter"
+			w.observed.Policy.Spec.Converter.Image.ServiceAccountName = account
+			decided := w.plan()
+			deployment := applied[appsv1apply.DeploymentApplyConfiguration](t, decided.Steps)
+			if !refused {
+				if deployment == nil || *deployment.Spec.Template.Spec.ServiceAccountName != account {
+					t.Errorf("the Deployment is %v", deployment)
+				}
+				return
+			}
+			expectCondition(t, decided.Status, "RulesValid", "False", "InvalidServiceAccount", "spec.converter.image.serviceAccountName: "+account+" belongs to the operator")
+			expectCondition(t, decided.Status, "Stalled", "True", "InvalidServiceAccount", "")
+			if got := kinds(decided.Steps); got != nil || deployment != nil {
+				t.Errorf("steps are %v, the Deployment is %v", got, deployment)
+			}
+		})
+	}
+}
+
 // TestImagePods: an image gets the certificate where it looks for it, and a token only
 // with an account of its own; patches may change what is its author's.
 func TestImagePods(t *testing.T) {

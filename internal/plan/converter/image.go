@@ -6,6 +6,7 @@ package converter
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,8 +21,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
+	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 )
 
 // A converter image does not say which rules it has, and answers at one path. So each image
@@ -63,17 +64,36 @@ func (i image) prepare() {
 }
 
 func (i image) valid([]string) gate.Outcome {
-	if i.renderErr != nil {
-		return i.invalidPatch()
+	switch {
+	case errors.Is(i.renderErr, errOperatorAccount):
+		return i.notRendered(v1alpha1.ReasonInvalidServiceAccount)
+	case i.renderErr != nil:
+		return i.notRendered(v1alpha1.ReasonInvalidPatch)
 	}
 	return i.withoutRules("image "+i.spec.Image, &v1alpha1.ConverterStatus{Revision: i.Wanted})
 }
 
 func (i image) choose() {
-	i.rendered, i.renderErr = i.render()
-	if i.renderErr == nil {
+	if i.renderErr = i.checkAccount(); i.renderErr != nil {
+		return
+	}
+	if i.rendered, i.renderErr = i.render(); i.renderErr == nil {
 		i.Wanted = i.identify(i.rendered.Deployment)
 	}
+}
+
+// errOperatorAccount is the error for a ServiceAccount of the operator.
+var errOperatorAccount = errors.New("belongs to the operator, and its rights are not for a converter: create another ServiceAccount")
+
+// checkAccount refuses the token of the manager, of a migration, and of the pods of all converters:
+// an author of policies must not get their rights. Only the manager knows its own account, whose name
+// differs between installations.
+func (i image) checkAccount() error {
+	name := i.spec.ServiceAccountName
+	if name != "" && (name == i.Settings.ManagerAccount || name == i.workload().Account() || names.HasRights(name)) {
+		return fmt.Errorf("spec.converter.image.serviceAccountName: %s %w", name, errOperatorAccount)
+	}
+	return nil
 }
 
 // identify names a Deployment, its pods and its port by the hash of the pod template.

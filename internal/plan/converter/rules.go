@@ -56,7 +56,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 	case len(r.Rules.Errors) > 0:
 		return gate.Stalled(v1alpha1.ReasonInvalidRules, gate.Errors(r.Rules.Errors))
 	case r.renderErr != nil:
-		return r.invalidPatch()
+		return r.notRendered(v1alpha1.ReasonInvalidPatch)
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
 	case len(r.ruleset) > maxStoredBytes:
@@ -134,9 +134,9 @@ func first(fields []string) string {
 	return strings.Join(fields, ", ")
 }
 
-// invalidPatch says why the workload cannot be rendered.
-func (c *Converter) invalidPatch() gate.Outcome {
-	return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
+// notRendered says why the workload cannot be rendered.
+func (c *Converter) notRendered(reason string) gate.Outcome {
+	return gate.Stalled(reason, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
 
 // available passes if ready converter pods have the desired ruleset: all of them before the

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -35,9 +36,9 @@ const (
 	// RulesetAnnotation has the hash of the ruleset for which a converter pod was refreshed, and
 	// the time of it, on the pod.
 	RulesetAnnotation = "conversion-operator.io/ruleset"
-	// FleetAnnotation is the name of the fleet, on everything that belongs to one.
 	// SettingsAnnotation has a hash of the settings of a migration's pods, on its Job.
 	SettingsAnnotation = "conversion-operator.io/settings"
+	// FleetAnnotation is the name of the fleet, on everything that belongs to one.
 	FleetAnnotation = "conversion-operator.io/fleet"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"
@@ -155,6 +156,13 @@ func Run(policy, run string) string { return Child(policy) + "-migrate-" + run }
 
 // MigrationRights names the ServiceAccount, roles and bindings of a policy's migrations.
 func MigrationRights(policy string) string { return Child(policy) + "-migrate" }
+
+// ofRights matches the names of MigrationRights, ReadRights and CleanRights.
+var ofRights = regexp.MustCompile(`-[0-9a-f]{8}-(migrate|read|clear)$`)
+
+// HasRights reports that a ServiceAccount of this name may have the rights of the operator to the
+// objects of a policy.
+func HasRights(account string) bool { return ofRights.MatchString(account) }
 
 // ServerName is the DNS name that the API server verifies for a Service.
 func ServerName(policy, namespace string) string {
