@@ -43,9 +43,7 @@ func assetsCommand(o *localcluster.Options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := interruptible()
 			defer cancel()
-			controlPlane := *o
-			controlPlane.ControlPlaneOnly = true
-			dir, err := localcluster.Build(ctx, controlPlane)
+			dir, err := localcluster.BuildAssets(ctx, *o)
 			if err != nil {
 				return err
 			}
