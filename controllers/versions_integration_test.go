@@ -17,8 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilversion "k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -27,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // TestRetirement removes a version with stored objects, and checks the bytes in etcd on the way.
@@ -53,7 +52,7 @@ func TestRetirement(t *testing.T) {
 // object (kubernetes#111937), so nothing is left to clear.
 func (k *kind) nameRemovedVersion(t *testing.T) {
 	t.Helper()
-	if !atLeast(t, "v1.37.0-alpha.0") {
+	if !testenv.AtLeast(t, direct, "v1.37") {
 		return
 	}
 	with := getCRD(t, k.name)
@@ -71,16 +70,6 @@ func (k *kind) nameRemovedVersion(t *testing.T) {
 		_, err := k.at("v1alpha1").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
-}
-
-// atLeast reports whether the API server has this version of Kubernetes, or a later one.
-func atLeast(t *testing.T, version string) bool {
-	t.Helper()
-	disco, err := discovery.NewDiscoveryClientForConfig(direct)
-	expect.NoError(t, err)
-	server, err := disco.ServerVersion()
-	expect.NoError(t, err)
-	return utilversion.MustParseSemantic(server.GitVersion).AtLeast(utilversion.MustParseSemantic(version))
 }
 
 func (k *kind) checkPromoted(t *testing.T) {
@@ -293,7 +282,7 @@ func TestRequestsAreCounted(t *testing.T) {
 // TestRequestTimeoutOfServer reads the flag of a real API server, if its Kubernetes serves flags.
 func TestRequestTimeoutOfServer(t *testing.T) {
 	var want time.Duration
-	if atLeast(t, "v1.36.0") {
+	if testenv.AtLeast(t, direct, "v1.36") {
 		want = time.Minute
 	}
 	got, err := NewRequestTimeout(direct, time.Now).read(t.Context())

@@ -27,6 +27,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // The hub v2 has a status field that v1 lacks. v1alpha1 lacks the status and the status
@@ -192,6 +193,9 @@ func testPreservedStatusManifests(t *testing.T, s *apiServer) {
 // testPreservedStatusHeld uses an admission policy instead of a webhook to keep annotations
 // unchanged: neither forged nor old ones change the status then.
 func testPreservedStatusHeld(t *testing.T, s *apiServer) {
+	if !testenv.AtLeast(t, s.config, "v1.36") {
+		t.Skip("this version of Kubernetes does not serve MutatingAdmissionPolicy")
+	}
 	k := s.install(t, "statusheld", preservedStatusVersions, preservedStatusRules)
 	k.holdPreserved(t)
 	for _, storage := range []string{"v2", "v1"} {

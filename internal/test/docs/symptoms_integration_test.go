@@ -18,8 +18,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -183,14 +181,9 @@ var before137 = []struct {
 // wordingOf returns a function that adapts texts of the page to the version of the API server.
 func wordingOf(t *testing.T, config *rest.Config) func(string) string {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	expect.NoError(t, err)
-	server, err := client.ServerVersion()
-	expect.NoError(t, err)
-	parsed, err := version.ParseSemantic(server.GitVersion)
-	expect.NoError(t, err)
+	latest := testenv.AtLeast(t, config, "v1.37")
 	return func(text string) string {
-		if parsed.AtLeast(version.MustParseSemantic("v1.37.0-alpha.0")) {
+		if latest {
 			return text
 		}
 		for _, change := range before137 {

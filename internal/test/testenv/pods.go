@@ -72,15 +72,24 @@ func ReportRollout(ctx context.Context, writer client.Client, deployment *appsv1
 	return writer.Status().Patch(ctx, deployment, client.MergeFrom(base))
 }
 
-// Expose adds an address, and the ports that API servers call, to a Service. labels are additional
-// labels of the EndpointSlice.
+// Expose sets the address, and the ports that API servers call, of a Service. labels are additional
+// labels of the EndpointSlice. Kubernetes 1.32 calls webhooks by Endpoints, and later versions by
+// EndpointSlices. Clusters have both.
 func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, labels map[string]string, address string, ports map[string]int32) {
 	tb.Helper()
 	expect.NoError(tb, CreateEndpoints(tb.Context(), writer, service, service.Name, labels, address, ports))
+	subset := corev1.EndpointSubset{Addresses: []corev1.EndpointAddress{{IP: address}}} //nolint:staticcheck // Kubernetes 1.32 reads it
+	for name, port := range ports {
+		subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: name, Port: port}) //nolint:staticcheck // Kubernetes 1.32 reads it
+	}
+	expect.NoError(tb, createOrMerge(tb.Context(), writer, &corev1.Endpoints{ //nolint:staticcheck // Kubernetes 1.32 reads it
+		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name},
+		Subsets:    []corev1.EndpointSubset{subset}, //nolint:staticcheck // Kubernetes 1.32 reads it
+	}))
 }
 
-// CreateEndpoints is Expose without a test, with the name of the EndpointSlice: ports are those of a
-// slice, so pods with different ports need one each.
+// CreateEndpoints creates an EndpointSlice of that name, or replaces its address and ports: ports are
+// those of a slice, so pods with different ports need one each.
 func CreateEndpoints(ctx context.Context, writer client.Client, service client.ObjectKey, name string, labels map[string]string, address string, ports map[string]int32) error {
 	labels = maps.Clone(labels)
 	if labels == nil {
@@ -95,9 +104,13 @@ func CreateEndpoints(ctx context.Context, writer client.Client, service client.O
 	for name, port := range ports {
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: new(corev1.ProtocolTCP)})
 	}
-	err := writer.Create(ctx, slice)
+	return createOrMerge(ctx, writer, slice)
+}
+
+func createOrMerge(ctx context.Context, writer client.Client, object client.Object) error {
+	err := writer.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		return writer.Patch(ctx, slice, client.Merge)
+		return writer.Patch(ctx, object, client.Merge)
 	}
 	return err
 }

@@ -11,10 +11,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -90,7 +94,11 @@ func (o Options) environment() (*envtest.Environment, error) {
 		arguments.Set("watch-cache", "false")
 	}
 	if o.StorageMigrations {
-		arguments.Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
+		served, err := migrationVersion()
+		if err != nil {
+			return nil, err
+		}
+		arguments.Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/"+served+"=true")
 	}
 	for name, value := range o.Arguments {
 		arguments.Set(name, value)
@@ -100,6 +108,24 @@ func (o Options) environment() (*envtest.Environment, error) {
 		environment.ControlPlane.Etcd.Configure().Set(name, value)
 	}
 	return environment, nil
+}
+
+// migrationVersion returns the version of StorageVersionMigration that every release has which the
+// tests run on: API servers reject flags for versions that they do not have.
+func migrationVersion() (string, error) {
+	output, err := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-apiserver"), "--version").Output() //nolint:noctx // it ends by itself
+	if err != nil {
+		return "", err
+	}
+	_, text, _ := strings.Cut(strings.TrimSpace(string(output)), " ")
+	release, err := utilversion.ParseSemantic(text)
+	if err != nil {
+		return "", err
+	}
+	if release.LessThan(utilversion.MustParseSemantic("v1.35.0-alpha.0")) {
+		return "v1alpha1", nil
+	}
+	return "v1beta1", nil
 }
 
 // OutsideAddress returns an address of this machine that the endpoints of a Service may have: an IPv4
@@ -135,6 +161,31 @@ func Root() (string, error) {
 		}
 	}
 	return "", err
+}
+
+// AtLeast reports whether an API server has this minor version of Kubernetes, such as v1.37, or a later
+// one.
+func AtLeast(tb testing.TB, config *rest.Config, minor string) bool {
+	tb.Helper()
+	return version(tb, config).AtLeast(utilversion.MustParseSemantic(minor + ".0-alpha.0"))
+}
+
+// Minor returns the minor version of Kubernetes that an API server has, such as v1.37.
+func Minor(tb testing.TB, config *rest.Config) string {
+	tb.Helper()
+	v := version(tb, config)
+	return fmt.Sprintf("v%d.%d", v.Major(), v.Minor())
+}
+
+func version(tb testing.TB, config *rest.Config) *utilversion.Version {
+	tb.Helper()
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	expect.NoError(tb, err)
+	info, err := disco.ServerVersion()
+	expect.NoError(tb, err)
+	parsed, err := utilversion.ParseSemantic(info.GitVersion)
+	expect.NoError(tb, err)
+	return parsed
 }
 
 // For starts an API server for one test, and stops it when the test ends.
