@@ -149,6 +149,8 @@ func remedyFor(err error, name string) remedy {
 	switch {
 	case status == nil:
 		return awaitServer
+	case deniesObject(status):
+		return giveUp
 	case status.Code == http.StatusNotFound && !isObjectNotFound(err, status, name):
 		return stopRun
 	case status.Code == http.StatusForbidden && withoutRights.MatchString(status.Message):
@@ -157,6 +159,13 @@ func remedyFor(err error, name string) remedy {
 		return giveUp
 	}
 	return remedies[status.Code]
+}
+
+// deniesObject reports whether admission denied the object. Webhooks choose the status of that, also
+// one that otherwise concerns the user or the resource. They may deny with the status of an overload,
+// or with an internal error, to be called again.
+func deniesObject(status *metav1.Status) bool {
+	return denied.MatchString(status.Message) && status.Code < http.StatusInternalServerError && remedies[status.Code] != awaitServer
 }
 
 // withoutRights matches the message for a user who may not patch the resource. Messages of
@@ -258,12 +267,13 @@ func reasonOf(err error) string {
 var (
 	// denied matches admission webhooks and admission policies. Some of these answer with the
 	// status of a schema violation.
-	denied          = regexp.MustCompile(`denied (the )?request: `)
+	denied          = regexp.MustCompile(`denied (the )?request(: | without explanation)`)
 	tooLargeForEtcd = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
-	// unanswered matches the 500 of an unavailable webhook or etcd. Errors of the converter itself
-	// follow "failed:" without these words.
+	// unanswered matches the 500 of an unavailable webhook or etcd, and of a converter that is not
+	// reached: a proxy may answer instead, with something else than a ConversionReview. Errors of the
+	// converter itself follow "failed:" without these words.
 	unanswered = regexp.MustCompile(`failed calling webhook|etcdserver: |` +
-		`conversion webhook for .* failed: (Post "|an error on the server|the server )`)
+		`conversion webhook for .* failed: (Post "|an error on the server|the server |couldn't get version/kind|converting \(|no kind ")`)
 )
 
 // infrastructure reports whether an error does not concern the object: the API server, etcd or a

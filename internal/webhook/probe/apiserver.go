@@ -78,7 +78,8 @@ var causes = []struct {
 	reason  Reason
 	hint    string
 }{
-	{regexp.MustCompile(`no endpoints available|no service port|service ".*" not found`), ReasonNoEndpoints,
+	// Kubernetes 1.32 looks for Endpoints, later versions for EndpointSlices.
+	{regexp.MustCompile(`no endpoints available|no service port|(service|endpoints) ".*" not found`), ReasonNoEndpoints,
 		"check the Service, and that the converter pods are ready"},
 	{regexp.MustCompile(`x509:|tls:.*certificate`), ReasonTLSVerificationFailed,
 		"the API server does not accept the certificate that answered: something between the two may end TLS"},
@@ -158,6 +159,7 @@ func Refused(err error) bool {
 	return ok && failure.Reason == ReasonUnexpectedAnswer && !httpFailure.MatchString(failure.Message)
 }
 
-// httpFailure matches the errors of API servers for answers that are no ConversionReview:
-// k8s.io/apimachinery/pkg/api/errors, NewGenericServerResponse, and decoding.
-var httpFailure = regexp.MustCompile(`the server|an error on the server|the body of the request|expected webhook response|expected response\.uid|no response provided|couldn't get|no kind "ConversionReview"|unable to decode|invalid character|json:`)
+// httpFailure matches the errors of API servers for calls without an answer, and for answers that are
+// no ConversionReview: net/url.Error, NewGenericServerResponse of k8s.io/apimachinery/pkg/api/errors,
+// and decoding.
+var httpFailure = regexp.MustCompile(`failed: Post "|the server|an error on the server|the body of the request|expected webhook response|expected response\.uid|no response provided|couldn't get|no kind "ConversionReview"|unknown conversion|unable to decode|invalid character|json:`)

@@ -1,0 +1,70 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/answers"
+)
+
+// callReasons are the reasons of calls that fail for each case of package answers.
+var callReasons = map[string]Reason{
+	"converter-is-down":                    ReasonConnectionRefused,
+	"converter-closes":                     ReasonUnreachable,
+	"converter-hangs":                      ReasonTimeout,
+	"converter-of-another-authority":       ReasonTLSVerificationFailed,
+	"converter-with-another-name":          ReasonTLSVerificationFailed,
+	"converter-with-expired-certificate":   ReasonTLSVerificationFailed,
+	"converter-service-not-found":          ReasonNoEndpoints,
+	"converter-service-without-pods":       ReasonNoEndpoints,
+	"converter-service-without-port":       ReasonNoEndpoints,
+	"converter-service-without-ready-pods": ReasonNoEndpoints,
+	"converter-service-headless":           ReasonNoEndpoints,
+}
+
+// refusals are the cases in which a converter was reached, and answered with a ConversionReview. For
+// HTTP status 403, API servers return only the body, so the answer reads like a refusal.
+var refusals = map[string]bool{
+	"converter-refuses": true, "converter-refuses-without-reason": true, "converter-returns-no-object": true,
+	"converter-returns-another-version": true, "converter-renames": true, "converter-sets-a-bad-label": true, "converter-answers-403": true,
+}
+
+// TestAnswersOfAPIServers reads the answers of every supported version of Kubernetes to a probe.
+func TestAnswersOfAPIServers(t *testing.T) {
+	minors := map[string]map[string]bool{}
+	for _, answer := range answers.All(t) {
+		if answer.Request != answers.Create || !strings.HasPrefix(answer.Case, "converter-") {
+			continue
+		}
+		if minors[answer.Minor] == nil {
+			minors[answer.Minor] = map[string]bool{}
+		}
+		minors[answer.Minor][answer.Case] = true
+		want, known := callReasons[answer.Case]
+		if !known {
+			want = ReasonUnexpectedAnswer
+		}
+		err := answer.Error()
+		if !CalledWebhook(err) {
+			t.Errorf("%s: not recognized as the call of a webhook: %v", answer, err)
+		}
+		failure := CallFailed(err)
+		if found, ok := errors.AsType[*Error](failure); !ok || found.Reason != want {
+			t.Errorf("%s: reason %s, want %s: %v", answer, found.Reason, want, err)
+		}
+		if Refused(failure) != refusals[answer.Case] {
+			t.Errorf("%s: taken for a refusal: %t: %v", answer, Refused(failure), err)
+		}
+	}
+	for minor, cases := range minors {
+		for name := range callReasons {
+			if !cases[name] {
+				t.Errorf("%s: no answer for %s", minor, name)
+			}
+		}
+	}
+}
