@@ -101,7 +101,12 @@ var patches = map[string]understood{
 // TestAnswersOfAPIServers reads the answers of every supported version of Kubernetes to patches and
 // lists: a changed text must not turn an outage into failed objects, nor the reverse.
 func TestAnswersOfAPIServers(t *testing.T) {
+	minors := map[string]map[string]bool{}
 	for _, answer := range recorded.All(t) {
+		if minors[answer.Minor] == nil {
+			minors[answer.Minor] = map[string]bool{}
+		}
+		minors[answer.Minor][answer.Case] = true
 		err := answer.Error()
 		want, known := patches[answer.Case]
 		switch {
@@ -123,6 +128,13 @@ func TestAnswersOfAPIServers(t *testing.T) {
 		case answer.Request == recorded.List && strings.HasPrefix(answer.Case, "converter-"):
 			if unreadable(err) != (want == aRefusal) || infrastructure(err) != (want == anOutage) {
 				t.Errorf("%s: unreadable %t, infrastructure %t: %v", answer, unreadable(err), infrastructure(err), err)
+			}
+		}
+	}
+	for minor, cases := range minors {
+		for name := range patches {
+			if !cases[name] {
+				t.Errorf("%s: no answer for %s", minor, name)
 			}
 		}
 	}

@@ -66,10 +66,7 @@ var converters = map[string]func(*testing.T, *recorder, string){
 	"converter-answers-504":              converter(text(http.StatusGatewayTimeout, "no")),
 	"converter-redirects":                converter(http.RedirectHandler("/convert", http.StatusFound).ServeHTTP),
 	"converter-closes":                   converter(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-	"converter-hangs": converter(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	}),
+	"converter-hangs":                    converter(hang),
 
 	"converter-is-down":                  broken(func(server *httptest.Server) { server.StartTLS(); server.Close() }),
 	"converter-without-tls":              broken(func(server *httptest.Server) { server.Start() }),
@@ -181,6 +178,12 @@ func text(code int, body string) http.HandlerFunc {
 		w.WriteHeader(code)
 		_, _ = io.WriteString(w, body)
 	}
+}
+
+// hang never answers. It must read the request to notice that the caller gave up.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
 }
 
 // review answers with the objects of the request, after a change.

@@ -95,9 +95,9 @@ func (r *recorder) install(t *testing.T, resources map[string]func(*testing.T, *
 	expect.NoError(t, group.Wait())
 }
 
-// retried tries until there is no error, for half a minute.
+// retried tries until there is no error, for some minutes.
 func retried(ctx context.Context, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for {
 		err := try()
@@ -182,6 +182,7 @@ var varying = []struct {
 	{regexp.MustCompile(`10\.0\.0\.[0-9]+:`), "10.0.0.1:"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "00000000-0000-0000-0000-000000000000"},
 	{regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`), "2026-01-01T00:00:00Z"},
+	{regexp.MustCompile(`net/http: request canceled \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
 	{regexp.MustCompile(`revision=[0-9]+`), "revision=1"},
 	{regexp.MustCompile(`larger than max \([0-9]+ `), "larger than max (2100000 "},
 }
