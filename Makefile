@@ -78,7 +78,7 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 PROSE := README.md api bundle config controllers internal
 
 # Every committed file that a command of this file generates.
-GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
 
@@ -109,6 +109,10 @@ bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_I
 	@go run -C internal/tools/bundle . -root=../../.. -output=../../../bundle \
 		-version='$(BUNDLE_VERSION)' -image='$(BUNDLE_IMG)' -replaces='$(BUNDLE_REPLACES)'
 
+.PHONY: chart
+chart: ## Generate the templates of config/chart, for Helm; of a release with CHART_VERSION=
+	@go run -C internal/tools/chart . -root=../../.. -output=../../../config/chart -version='$(CHART_VERSION)'
+
 .PHONY: tidy
 tidy: ## Tidy the go.mod of every module in the tree
 	@for module in $$(find . -name go.mod -not -path './bin/*'); do go mod tidy -C "$$(dirname "$$module")"; done
@@ -128,6 +132,8 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
+	@cd internal/tools/chart && ../../../bin/tools/golangci-lint run
+	@cd internal/test/chart && ../../../bin/tools/golangci-lint run
 
 # The linter matches phrases, and cannot judge prose: each row of its rules is a phrase that
 # confused readers.
@@ -136,7 +142,7 @@ prose: bin/tools/vale ## Check the language of pages, comments and messages; par
 	@bin/tools/vale --output=line --glob='!**/testdata/**' $(PROSE)
 
 .PHONY: verify
-verify: generate manifests api-reference cli-reference tidy bundle ## Check that everything generated is up to date and committed
+verify: generate manifests api-reference cli-reference tidy bundle chart ## Check that everything generated is up to date and committed
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -157,7 +163,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browser, integration, e2e
+test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browser, integration, helm, e2e
 	@internal/tools/test.sh test
 
 .PHONY: test-release
@@ -168,6 +174,8 @@ test-release: ## Run what a release needs besides test: promtool, sbom, reproduc
 unit: ## Test packages without a cluster, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
 	@go test $(TESTFLAGS) ./...
 	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
+	@go test -C internal/tools/chart $(TESTFLAGS) ./...
+	@go test -C internal/test/chart $(TESTFLAGS) ./...
 	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
 	@go test -C internal/test/standards $(TESTFLAGS) ./...
 	@go test -C internal/test/licences $(TESTFLAGS) ./...
@@ -221,6 +229,11 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
+
+.PHONY: helm
+helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninstall the chart with Helm, on a real kube-apiserver
+	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+		go test -C internal/test/chart -count=1 -timeout=10m -tags=integration $(TESTFLAGS) ./...
 
 # Runs the end-to-end tests with the time limit $(1).
 play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
@@ -467,6 +480,11 @@ bin/tools/vale: internal/tools/vale/go.mod
 	@internal/tools/deps.sh cc
 	@echo 'building vale'
 	@CGO_ENABLED=1 go build -C internal/tools/vale -trimpath -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
+
+# The version of the libraries that the tests of the chart use.
+bin/tools/helm: internal/test/chart/go.mod
+	@echo 'building helm'
+	@CGO_ENABLED=0 go build -C internal/test/chart -trimpath -ldflags='-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
 # A module of its own, with separate dependencies.
 bin/tools/govulncheck: internal/tools/vulncheck/go.mod

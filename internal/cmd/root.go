@@ -57,7 +57,8 @@ others are for users and their pipelines, and are also a plugin of kubectl.`,
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
 		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
-		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand(), newVersionCommand())
+		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newUninstallCheckCommand(),
+		newVerifyCommand(), newVersionCommand())
 	return command
 }
 

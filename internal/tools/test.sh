@@ -34,7 +34,7 @@ no_node() {
 }
 
 # The stages for every change, and the additional ones for a release.
-test=(lint verify compatibility unit fuzz-short browser integration e2e)
+test=(lint verify compatibility unit fuzz-short browser integration helm e2e)
 release=(promtool sbom reproducible realworld certmanager integration-release e2e-release soak-short fuzz)
 # With RELEASE=true, these stages include the slow tests, so that release need not run them again.
 [[ ${RELEASE:-} != true ]] || test=("${test[@]/#integration/integration-release}") test=("${test[@]/#e2e/e2e-release}")
