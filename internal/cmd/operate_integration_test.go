@@ -54,6 +54,8 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	fails(2, "the cluster has no ConversionPolicy nothing.example.com", "trigger", "nothing.example.com")
 	fails(1, "not Ready after 1ms: crontabs.example.com is at NotSeen", "status", crontabs, "--until-ready", "--timeout=1ms")
 	fails(2, `cannot list resource "conversionpolicies"`, "status", "--as=nobody")
+	fails(1, "delete the policies, then the fleets, and wait until they are gone:\n  ConversionPolicy crontabs.example.com\n", "uninstall-check")
+	fails(2, `cannot list resource "conversionpolicies"`, "uninstall-check", "--as=nobody")
 
 	succeeds("spec.migration.paused is true", "pause", crontabs)
 	succeeds("spec.migration.paused was already true", "pause", crontabs)

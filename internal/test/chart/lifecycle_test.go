@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -235,11 +237,7 @@ func (c *cluster) runHooks(t *testing.T) (end func()) {
 }
 
 func (c *cluster) runJob(ctx context.Context, job *batchv1.Job) error {
-	pod := job.Spec.Template.Spec
-	root := cmd.NewRootCommand()
-	root.SetArgs(append(slices.Clone(pod.Containers[0].Args), "--kubeconfig="+c.kubeconfig,
-		"--as=system:serviceaccount:"+job.Namespace+":"+pod.ServiceAccountName))
-	failed := root.ExecuteContext(ctx)
+	failed := c.runPod(ctx, &job.Spec.Template.Spec)
 	now := metav1.NewTime(time.Now())
 	conditions := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
@@ -252,6 +250,69 @@ func (c *cluster) runJob(ctx context.Context, job *batchv1.Job) error {
 			Type: each, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test"})
 	}
 	return c.Client.Status().Update(ctx, job)
+}
+
+// runPod runs the command of a pod, as its ServiceAccount.
+func (c *cluster) runPod(ctx context.Context, pod *corev1.PodSpec) error {
+	root := cmd.NewRootCommand()
+	root.SetErr(io.Discard)
+	root.SetOut(io.Discard)
+	root.SetArgs(append(slices.Clone(pod.Containers[0].Args), "--kubeconfig="+c.kubeconfig, "--as=system:serviceaccount:"+namespace+":"+pod.ServiceAccountName))
+	return root.ExecuteContext(ctx)
+}
+
+// TestHooks: the commands of the hooks have the rights that they need, and the one before an
+// uninstallation names everything that needs the operator.
+func TestHooks(t *testing.T) {
+	c := start(t)
+	c.succeeds(t, "install", name, folder, "--create-namespace")
+	rendered, err := installed{release: name, namespace: namespace}.render()
+	expect.NoError(t, err)
+	var check, test *corev1.PodSpec
+	for _, hook := range rendered.Hooks {
+		for _, object := range decode(t, hook.Manifest) {
+			if object.GetKind() == "Job" {
+				job := convert[batchv1.Job](t, object)
+				check = &job.Spec.Template.Spec
+			} else {
+				pod := convert[corev1.Pod](t, object)
+				test = &pod.Spec
+			}
+		}
+	}
+	expect.NoError(t, c.runPod(t.Context(), test))
+	expect.NoError(t, c.runPod(t.Context(), check))
+
+	converting := definition("abandoned.example.com", namespace)
+	expect.NoError(t, c.Client.Create(t.Context(), converting))
+	expect.NoError(t, c.Client.Create(t.Context(), definition("others.example.com", "another")))
+	c.createPolicy(t)
+	fleet := &v1alpha1.ConverterFleet{}
+	fleet.SetName("shared")
+	expect.NoError(t, c.Client.Create(t.Context(), fleet))
+	const want = `the operator cannot be uninstalled yet: delete the policies, then the fleets, and wait until they are gone:
+  ConversionPolicy crontabs.example.com
+  ConverterFleet shared
+  CustomResourceDefinition abandoned.example.com: it converts through a Service in elsewhere, and its objects would be unreadable without that`
+	if err := c.runPod(t.Context(), check); cmd.ExitCode(err) != 1 || err.Error() != want {
+		t.Errorf("exit code %d, error %v, want %s", cmd.ExitCode(err), err, want)
+	}
+}
+
+// definition returns a CustomResourceDefinition that converts through a Service in a namespace.
+func definition(name, namespace string) *apiextensionsv1.CustomResourceDefinition {
+	plural, group, _ := strings.Cut(name, ".")
+	version := apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.SetName(name)
+	crd.Spec.Group, crd.Spec.Scope, crd.Spec.Versions = group, apiextensionsv1.ClusterScoped, []apiextensionsv1.CustomResourceDefinitionVersion{version}
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: plural[:len(plural)-1], Kind: strings.ToUpper(plural[:1]) + plural[1:]}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"},
+		ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: "converter"}},
+	}}
+	return crd
 }
 
 // TestUninstallIsRefused: while there is a policy or a fleet, helm uninstall fails, and changes nothing.
