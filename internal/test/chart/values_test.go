@@ -69,7 +69,7 @@ func TestRefused(t *testing.T) {
 		"no manager":              {values{"replicas": 0}, "at '/replicas': minimum: got 0, want 1"},
 		"rights":                  {values{"rights": "none"}, "at '/rights': value must be one of 'managed', 'granted'"},
 		"digest":                  {values{"image": values{"digest": "abc"}}, "at '/image/digest': 'abc' does not match pattern"},
-		"a label of the chart":    {values{"commonLabels": values{"app.kubernetes.io/name": "other"}}, "at '/commonLabels': invalid propertyName 'app.kubernetes.io/name'"},
+		"a label of the chart":    {values{"commonLabels": values{"app.kubernetes.io/name": "other"}}, "invalid propertyName 'app.kubernetes.io/name'"},
 		"metrics certificate":     {values{"metricsCertificate": values{"enabled": true}}, "metricsCertificate.enabled needs certManager.enabled"},
 		"two priority classes":    {values{"priorityClassName": "high", "critical": values{"enabled": true}}, "priorityClassName and critical.enabled exclude each other"},
 		"a component as a string": {values{"guard": values{"enabled": "yes"}}, "at '/guard/enabled': got string, want boolean"},
@@ -248,7 +248,7 @@ func TestPods(t *testing.T) {
 	secrets := []corev1.LocalObjectReference{{Name: "registry"}}
 	for name, pod := range pods {
 		got := []any{pod.Containers[0].Image, pod.ImagePullSecrets, pod.NodeSelector, pod.Tolerations}
-		want := []any{image, secrets, map[string]string{"node": "infra"}, []corev1.Toleration{{Key: "infra", Operator: "Exists"}}}
+		want := []any{image, secrets, map[string]string{"kubernetes.io/os": "linux", "node": "infra"}, []corev1.Toleration{{Key: "infra", Operator: "Exists"}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -135,9 +135,9 @@ func mergeMappings(path string, pairs []pair[any]) (node, error) {
 
 func mergeLists(path string, pairs []pair[any]) (node, error) {
 	var order []string
-	for _, value := range presentIn(pairs) {
+	for _, items := range longestFirst(presentIn(pairs)) {
 		last := -1
-		for _, each := range value.([]any) { //nolint:forcetypeassert // checked by merge
+		for _, each := range items {
 			key := keyOf(each)
 			if at := slices.Index(order, key); at >= 0 {
 				last = at
@@ -164,6 +164,16 @@ func mergeLists(path string, pairs []pair[any]) (node, error) {
 		result.items = append(result.items, item{when, value})
 	}
 	return result, nil
+}
+
+// longestFirst sorts lists: the longest ones have items of several components, in their order.
+func longestFirst(values []any) [][]any {
+	lists := make([][]any, 0, len(values))
+	for _, value := range values {
+		lists = append(lists, value.([]any)) //nolint:forcetypeassert // checked by merge
+	}
+	slices.SortStableFunc(lists, func(a, b []any) int { return len(b) - len(a) })
+	return lists
 }
 
 // keyOf tells items of a list apart: by their name, or else by their content.
