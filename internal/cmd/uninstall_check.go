@@ -39,7 +39,6 @@ Exit codes:
   0  the operator can be uninstalled
   1  something needs the operator; the error says what
   2  the cluster could not be read`,
-		Example: `  conversion-operator uninstall-check && kubectl delete -k config/default`,
 	}
 	options.config = clusterFlags(command)
 	command.Flags().StringVar(&options.namespace, "operator-namespace", "conversion-system", "namespace of the operator and of the converter pods")

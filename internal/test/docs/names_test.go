@@ -32,7 +32,7 @@ var others = map[string]bool{}
 
 func init() {
 	for name := range strings.FieldsSeq(`
-		--all --dry-run --enable-aggregator-routing --field-selector --force --force-conflicts --force-replace --include-crds --node-monitor-grace-period --override-manager
+		--all --create-namespace --dry-run --enable-aggregator-routing --field-selector --force --force-conflicts --force-replace --include-crds --no-hooks --node-monitor-grace-period --override-manager
 		--selector --server-side --skip-crds --subresource --timeout --wait --watch -p -w
 		spec.ignore spec.upgrade.crds spec.upgrade.force spec.upgrade.serverSideApply spec.patches spec.wait spec.healthChecks spec.secretName
 		spec.install.crds spec.dependsOn spec.healthCheckExprs
