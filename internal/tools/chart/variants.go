@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
@@ -130,8 +131,8 @@ func kustomize(config string, components []string) (rendered, error) {
 		return nil, err
 	}
 	result := rendered{}
-	for _, resource := range resources.Resources() {
-		origin, err := resource.GetOrigin()
+	for _, each := range resources.Resources() {
+		origin, err := each.GetOrigin()
 		if err != nil {
 			return nil, err
 		}
@@ -139,22 +140,22 @@ func kustomize(config string, components []string) (rendered, error) {
 		if source == "" { // made by a generator
 			source = origin.ConfiguredIn
 		}
-		if err := resource.SetOrigin(nil); err != nil {
+		if err := each.SetOrigin(nil); err != nil {
 			return nil, err
 		}
-		content, err := decode(resource)
+		content, err := decode(each)
 		if err != nil {
 			return nil, err
 		}
 		_, source, _ = strings.Cut(filepath.ToSlash(source), "config/")
-		result[identity{resource.GetApiVersion(), resource.GetKind(), resource.GetNamespace(), resource.GetName()}] = object{source, content}
+		result[identity{each.GetApiVersion(), each.GetKind(), each.GetNamespace(), each.GetName()}] = object{source, content}
 	}
 	return result, nil
 }
 
 // decode decodes an object like API servers, with integers.
-func decode(resource *resource.Resource) (map[string]any, error) {
-	text, err := resource.AsYAML()
+func decode(from *resource.Resource) (map[string]any, error) {
+	text, err := from.AsYAML()
 	if err != nil {
 		return nil, err
 	}
@@ -179,12 +180,15 @@ func writeKustomization(folder, config string, components []string) error {
 	if err != nil {
 		return err
 	}
-	text := "buildMetadata: [originAnnotations]\nresources:\n- " + filepath.ToSlash(filepath.Join(relative, "default")) + "\n"
-	if len(components) > 0 {
-		text += "components:\n"
-	}
+	relative = filepath.ToSlash(relative)
+	folders := make([]string, 0, len(components))
 	for _, component := range components {
-		text += "- " + filepath.ToSlash(filepath.Join(relative, "components", component)) + "\n"
+		folders = append(folders, relative+"/components/"+component)
 	}
-	return os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600)
+	text, err := yaml.Marshal(types.Kustomization{
+		BuildMetadata: []string{types.OriginAnnotations}, Resources: []string{relative + "/default"}, Components: folders})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "kustomization.yaml"), text, 0o600)
 }
