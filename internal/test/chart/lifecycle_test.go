@@ -118,8 +118,8 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("an upgrade to the same changed something (-before +after):\n%s", diff)
 	}
 
-	const guard = "ValidatingAdmissionPolicy  conversion-guard.conversion-operator.io"
-	c.succeeds(t, "upgrade", name, folder, "--set", "guard.enabled=true,replicas=3,rights=granted")
+	const guard = "ValidatingAdmissionPolicy  uninstall-guard.conversion-operator.io"
+	c.succeeds(t, "upgrade", name, folder, "--set", "uninstallGuard.enabled=true,replicas=3,rights=granted")
 	changed := c.deployed(t)
 	if checkComplete(t, c, changed); changed[guard] == "" || c.replicas(t) != 3 {
 		t.Errorf("after the upgrade there are %d replicas, and %v", c.replicas(t), changed)

@@ -144,12 +144,13 @@ var componentValues = map[string]values{
 	"critical":            {"critical": values{"enabled": true}},
 	"grafana":             {"grafana": values{"enabled": true}},
 	"granted-rights":      {"rights": "granted"},
-	"guard":               {"guard": values{"enabled": true}},
+	"keep-conversion":     {"keepConversion": values{"enabled": true}},
 	"metrics-certificate": {"metricsCertificate": values{"enabled": true}},
 	"network-policies":    {"networkPolicies": values{"enabled": true}},
 	"openshift":           {"openshift": values{"enabled": true}},
 	"prometheus":          {"prometheus": values{"enabled": true}},
 	"single-replica":      {"replicas": 1},
+	"uninstall-guard":     {"uninstallGuard": values{"enabled": true}},
 }
 
 // TestSameAsKustomize: with the values of components, the chart has exactly the objects of config/default
@@ -157,7 +158,7 @@ var componentValues = map[string]values{
 func TestSameAsKustomize(t *testing.T) {
 	for name, components := range installations(t) {
 		t.Run(name, func(t *testing.T) {
-			with := values{}
+			with := values{"keepConversion": values{"enabled": false}} // the only component that the chart has by default
 			for _, component := range components {
 				value, has := componentValues[component]
 				if !has {
