@@ -207,7 +207,7 @@ func clusterRole(name string) string {
 func (c *cluster) uninstall(t *testing.T) {
 	t.Helper()
 	ended := c.runHooks(t)
-	c.succeeds(t, "uninstall", name)
+	c.succeeds(t, "uninstall", name, "--wait")
 	ended()
 }
 

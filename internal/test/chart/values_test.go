@@ -146,10 +146,8 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"serverName: conversion-operator-metrics.elsewhere.svc"} {
-		if !strings.Contains(rendered.Manifest, want) {
-			t.Errorf("nothing says %s", want)
-		}
+	if want := "serverName: conversion-operator-metrics.elsewhere.svc"; !strings.Contains(rendered.Manifest, want) {
+		t.Errorf("nothing says %s", want)
 	}
 	for _, hook := range rendered.Hooks {
 		if !strings.Contains(hook.Manifest, `namespace: "elsewhere"`) {
