@@ -171,7 +171,9 @@ func TestApplyReplaces(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			name := field + ".replaces.example.com"
-			t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.Background(), parsePolicy(t, name, rules))) })
+			t.Cleanup(func() {
+				expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), parsePolicy(t, name, rules)))
+			})
 			for _, from := range specs {
 				for _, to := range specs {
 					applyPolicy(t, name, from)

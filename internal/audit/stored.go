@@ -82,7 +82,7 @@ func restrictions(o *Observed) []Finding {
 	for _, name := range slices.Sorted(maps.Keys(byVersion)) {
 		found = append(found, o.certain(UpgradeRestrictsVersion, name,
 			fmt.Sprintf("the new manifest accepts fewer values at %s: %s", name, few(byVersion[name])),
-			"change the objects that have such values before the upgrade, or leave the version as it is, and make the change in a new version that objects convert to"))
+			"change the objects that have such values before the upgrade, or keep the version unchanged, and make the change in a new version that objects convert to"))
 	}
 	return found
 }

@@ -91,7 +91,7 @@ func newManagerCommand() *cobra.Command {
 	return command
 }
 
-func (o managerOptions) run(ctx context.Context) error {
+func (o managerOptions) validate() error {
 	if o.namespace == "" {
 		return errors.New("--namespace is empty: set it, or the environment variable POD_NAMESPACE")
 	}
@@ -104,7 +104,11 @@ func (o managerOptions) run(ctx context.Context) error {
 	if o.proofLasts < time.Second {
 		return fmt.Errorf("--proof-lifetime is %s: it must be at least 1s", o.proofLasts)
 	}
-	if err := o.checkMetricsCerts(); err != nil {
+	return o.checkMetricsCerts()
+}
+
+func (o managerOptions) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
 		return err
 	}
 	limitMemory()

@@ -123,7 +123,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 }
 
 // verification returns what to verify. A sample is enough only if every API server was asked: one that
-// nobody asked may have written any object at the old version.
+// was not asked may have written any object at the old version.
 func (e *Engine) verification(j *journal) v1alpha1.MigrationVerification {
 	switch {
 	case e.Verify != "":

@@ -107,7 +107,7 @@ func versionStillAsked(w *world) {
 }
 
 func versionAskedUnseen(w *world) {
-	w.say("Metrics cannot be read: nobody knows whether clients request the version, and it stays.")
+	w.say("Metrics cannot be read: clients may request the version unseen, and it stays.")
 	w.requested = observed.BackgroundCheck{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)

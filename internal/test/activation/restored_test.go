@@ -80,7 +80,7 @@ func TestObjectsOlderThanTheDefinition(t *testing.T) {
 	awaitServed(t, group)
 	createPolicy(t, group, nil)
 	waitReadyThrough(t, startConverter(t, policy, behaviour{}, behaviour{}))
-	expect.Eventually(t, "the old object is found, and there is no evidence", func() (bool, string) {
+	expect.Eventually(t, "the old object is found, and there is no migration evidence", func() (bool, string) {
 		status := getPolicy(t, policy).Status
 		window := status.UnconvertedWindow
 		return window != nil && window.OlderObjects == 1 && status.MigrationEvidence == nil, fmt.Sprintf("window %+v, evidence %+v", window, status.MigrationEvidence)

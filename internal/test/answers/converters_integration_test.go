@@ -78,7 +78,7 @@ var converters = map[string]func(*testing.T, *recorder, string){
 	"converter-service-without-port": service(&corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "other", Port: 8443}}}, nil),
 	"converter-service-without-pods": service(&corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, nil),
 	"converter-service-without-ready-pods": service(&corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, &corev1.EndpointSubset{ //nolint:staticcheck // Kubernetes 1.32 reads it
-		NotReadyAddresses: []corev1.EndpointAddress{{IP: "10.1.2.3"}}, Ports: []corev1.EndpointPort{{Name: "https", Port: 443}}}), //nolint:staticcheck // as above
+		NotReadyAddresses: []corev1.EndpointAddress{{IP: "10.1.2.3"}}, Ports: []corev1.EndpointPort{{Name: "https", Port: 443}}}),
 	"converter-service-headless": service(&corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, nil),
 }
 
@@ -166,7 +166,7 @@ func service(spec *corev1.ServiceSpec, pods *corev1.EndpointSubset) func(*testin
 			expect.NoError(t, r.Client.Create(t.Context(), &corev1.Service{ObjectMeta: meta, Spec: *spec}))
 		}
 		if pods != nil {
-			expect.NoError(t, r.Client.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{*pods}})) //nolint:staticcheck // as above
+			expect.NoError(t, r.Client.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{*pods}})) //nolint:staticcheck // Kubernetes 1.32 reads it
 		}
 		r.call(t, name, apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: name},
 			CABundle: served(name, time.Now()).bundle})

@@ -156,7 +156,7 @@ var dryRun = []string{metav1.DryRunAll}
 // record records an answer.
 func (r *recorder) record(t *testing.T, name, request string, err error) {
 	t.Helper()
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients return it unchanged
+	status, ok := err.(apierrors.APIStatus)
 	if !ok {
 		t.Errorf("%s: %s was answered with %v", name, request, err)
 		return

@@ -80,7 +80,7 @@ func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, label
 	expect.NoError(tb, CreateEndpoints(tb.Context(), writer, service, service.Name, labels, address, ports))
 	subset := corev1.EndpointSubset{Addresses: []corev1.EndpointAddress{{IP: address}}} //nolint:staticcheck // Kubernetes 1.32 reads it
 	for name, port := range ports {
-		subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: name, Port: port}) //nolint:staticcheck // Kubernetes 1.32 reads it
+		subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: name, Port: port})
 	}
 	expect.NoError(tb, createOrMerge(tb.Context(), writer, &corev1.Endpoints{ //nolint:staticcheck // Kubernetes 1.32 reads it
 		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name},
