@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,9 +170,7 @@ func (c *cluster) labelNamespace(t *testing.T) {
 	t.Helper()
 	found := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	expect.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(found), found))
-	for label, value := range podSecurity {
-		found.Labels[label] = value
-	}
+	maps.Copy(found.Labels, podSecurity)
 	expect.NoError(t, c.Client.Update(t.Context(), found))
 }
 
