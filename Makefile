@@ -217,7 +217,7 @@ realworld: ## Test policies against other projects' own conversions; downloads t
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@# Packages run side by side: each has API servers of its own, and waits for them.
 	@assets=$$(bin/localcluster assets); \
-	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
+	packages=$$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
 	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
 

@@ -27,7 +27,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -248,10 +247,12 @@ func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	t.Helper()
 	prober := NewProber(time.Hour)
 	prober.Probe = pods.probe
+	patient := settings
+	patient.PropagationDelay = time.Minute
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
 		Checks:   fakeChecks(),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", Inherited: inherited, PropagationDelay: time.Minute},
+		Settings: patient,
 	}
 	fresh.start(t.Context())
 	return fresh

@@ -28,7 +28,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -194,7 +193,7 @@ func idleHour(t *testing.T, policies []string) {
 	events := &recorder{}
 	starts := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: fakeChecks(),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", Inherited: inherited, PropagationDelay: 2 * time.Second},
+		Settings: settings,
 	}
 	starts.start(ctx)
 	seen := sent.count()

@@ -17,7 +17,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -64,9 +63,11 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	expect.NoError(t, err)
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
+	upgraded := settings
+	upgraded.Image = image
 	another := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: fakeChecks(),
-		Settings: observed.Settings{Namespace: system, Image: image, Inherited: inherited, PropagationDelay: 2 * time.Second},
+		Settings: upgraded,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

@@ -56,6 +56,8 @@ var (
 	// direct is the configuration of the API server, and storage the client of etcd.
 	direct  *rest.Config
 	storage etcd.Client
+	// settings are those of the manager.
+	settings observed.Settings
 	// logged records all logs of the manager.
 	logged = &logRecorder{to: os.Stderr}
 	// kubectl runs kubectl as an administrator.
@@ -111,7 +113,7 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	pods = &kubelet{client: cluster}
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
-	settings := observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second}
+	settings = observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second}
 	if err := errors.Join(createManagerPod(ctx), ReadManagerPod(ctx, cluster, managerPod, &settings)); err != nil {
 		return nil, err
 	}

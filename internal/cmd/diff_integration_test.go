@@ -50,6 +50,7 @@ FIELD           IN   BEFORE      AFTER                              CONSEQUENCE
 v1beta1:.note   v1   preserved   dropped, spokes[0].rules[0] drop   it is lost in v1
 `, worse},
 		"a definition without a field": {[]string{"-f", noNote}, 1, `crontabs.example.com: something gets worse
+  v1beta1 accepts fewer values: .note: the field is removed: its values are pruned
 
 CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Exact

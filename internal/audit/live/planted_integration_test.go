@@ -90,7 +90,7 @@ var plants = map[string]struct {
 		return func(options *Options) {
 			options.Next = map[string]*apiextensionsv1.CustomResourceDefinition{crd.Name: next}
 		}
-	}, []string{"Error Certain UpgradeDropsStoredVersion v1beta1", "Warning Certain StoredVersionOld v1beta1"}},
+	}, []string{"Error Certain UpgradeDropsStoredVersion v1beta1", "Warning Certain StoredVersionOld v1beta1", "Warning Certain UpgradeRestrictsVersion v1"}},
 	"deprecated": {planted(at("v1", "served storage", "a"), at("v1beta1", "served deprecated", "a")),
 		[]string{"Note Certain DeprecatedVersionServed v1beta1"}},
 	"deprecated and stored": {planted(at("v1", "served", "a"), at("v1beta1", "served storage deprecated", "a")),
