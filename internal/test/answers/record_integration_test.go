@@ -183,6 +183,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "00000000-0000-0000-0000-000000000000"},
 	{regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`), "2026-01-01T00:00:00Z"},
 	{regexp.MustCompile(`net/http: request canceled \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
+	{regexp.MustCompile(` \(Client\.Timeout exceeded while awaiting headers\)`), ""},
 	{regexp.MustCompile(`revision=[0-9]+`), "revision=1"},
 	{regexp.MustCompile(`larger than max \([0-9]+ `), "larger than max (2100000 "},
 }

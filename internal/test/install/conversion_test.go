@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -48,7 +49,11 @@ func install(t *testing.T, kubectl kubectl, kustomization string) world {
 	t.Helper()
 	w := world{kubectl: kubectl}
 	w.run(t, "apply", "--server-side", "-k", config+"/"+kustomization)
-	w.run(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+	// kubectl wait fails for a definition that has no conditions yet.
+	expect.Eventually(t, "the kinds are established", func() (bool, string) {
+		output, err := w.try(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+		return err == nil, output
+	})
 	impersonated := rest.CopyConfig(w.kubeconfig)
 	impersonated.Impersonate = rest.ImpersonationConfig{UserName: operator, Groups: []string{"system:masters"}}
 	w.admin, w.operator = clientOf(t, w.kubeconfig), clientOf(t, impersonated)
@@ -111,28 +116,34 @@ func (w world) activate(t *testing.T, group, clientConfig string) *apiextensions
 	t.Helper()
 	name := "things." + group + ".example.com"
 	w.run(t, "apply", "-f", file(t, crd(group, "before", "")))
-	w.run(t, "wait", "--for=condition=Established", "crd/"+name, "--timeout=1m")
+	expect.Eventually(t, name+" is established", func() (bool, string) {
+		return crds.Condition(w.read(t, name), apiextensionsv1.Established), "not yet"
+	})
 	if strings.Contains(clientConfig, "%q") {
 		clientConfig = fmt.Sprintf(clientConfig, caBundle(t, group))
 	}
-	w.setConversion(t, name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1", "v1beta1"], "clientConfig": `+clientConfig+`}}`)
-	active := w.read(t, name)
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(`
 metadata: {name: `+name+`}
 spec: {converter: {url: {url: https://converter.example.com/convert}}}`), policy))
 	expect.NoError(t, w.admin.Create(t.Context(), policy))
+	w.setConversion(t, name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1", "v1beta1"], "clientConfig": `+clientConfig+`}}`)
+	active := w.read(t, name)
 	w.setStatus(t, name, active.UID, operator)
 	return active
 }
 
-// setConversion writes spec.conversion like the operator.
+// setConversion writes spec.conversion like the operator, once the API server knows the policy that
+// allows that.
 func (w world) setConversion(t *testing.T, name, conversion string) {
 	t.Helper()
 	patch := client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": {"name": "`+name+`"}, "spec": {"conversion": `+conversion+`}}`))
 	object := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	expect.NoError(t, w.operator.Patch(t.Context(), object, patch, client.FieldOwner("conversion-operator"), client.ForceOwnership))
+	expect.Eventually(t, "the operator may write "+name, func() (bool, string) {
+		err := w.operator.Patch(t.Context(), object, patch, client.FieldOwner("conversion-operator"), client.ForceOwnership)
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // setStatus writes the part of a policy's status that admission policies read.

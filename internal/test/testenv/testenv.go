@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
@@ -44,6 +45,9 @@ type Options struct {
 
 // OperatorCRDs is the folder with the CustomResourceDefinition of ConversionPolicy.
 const OperatorCRDs = "config/crd/bases"
+
+// stopTimeout bounds how long etcd and the API server may take to stop on a busy machine.
+const stopTimeout = 2 * time.Minute
 
 // Server is a running API server.
 type Server struct {
@@ -78,7 +82,7 @@ func Start(options Options) (*Server, error) {
 }
 
 func (o Options) environment() (*envtest.Environment, error) {
-	environment := &envtest.Environment{ErrorIfCRDPathMissing: true}
+	environment := &envtest.Environment{ErrorIfCRDPathMissing: true, ControlPlaneStopTimeout: stopTimeout}
 	for _, path := range o.CRDs {
 		if !filepath.IsAbs(path) {
 			root, err := Root()
