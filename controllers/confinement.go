@@ -58,8 +58,8 @@ func (c *Confinement) check(ctx context.Context) {
 	case confined:
 		c.Log.Info("Admission confines this manager")
 	default:
-		c.Log.Info("Admission does not confine this manager: RBAC lets it grant any right and change any CustomResourceDefinition",
-			"apply", "config/rbac/confinement.yaml, or config/overlays/olm after an installation with OLM")
+		c.Log.Info("Admission does not confine this manager: RBAC lets it grant any right and change any CustomResourceDefinition. " +
+			"Apply config/rbac/confinement.yaml, or config/overlays/olm after an installation with OLM")
 	}
 }
 
