@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -157,26 +156,6 @@ func TestConfinementOfOrphans(t *testing.T) {
 	expect.NoError(t, renewed.write(manager, active.Name, false)(t.Context()))
 	expect.NoError(t, cluster.Delete(t.Context(), active))
 	waitUntilNothingIsLeft(t, active.Name)
-}
-
-// TestConfinementIsChecked: the manager detects whether it is confined.
-func TestConfinementIsChecked(t *testing.T) {
-	for name, c := range map[string]struct {
-		client client.Client
-		want   bool
-	}{"confined": {asManager(t), true}, "not confined": {cluster, false}} {
-		t.Run(name, func(t *testing.T) {
-			check := &Confinement{Client: c.client, Log: logr.Discard()}
-			check.check(t.Context())
-			if got := check.last.Load(); got == nil || *got != c.want {
-				t.Errorf("the check remembers %v", got)
-			}
-		})
-	}
-	crd := getCRD(t, "conversionpolicies.conversion-operator.io")
-	if _, changed := crd.Annotations["conversion-operator.io/confinement-check"]; changed {
-		t.Error("the check changed the CustomResourceDefinition")
-	}
 }
 
 func asJSON(t *testing.T, value any) string {

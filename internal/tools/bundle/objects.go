@@ -21,11 +21,9 @@ var carried = map[string]bool{
 
 // notCarried are the kinds that a bundle cannot have, and the consequence.
 var notCarried = map[string]string{
-	"MutatingAdmissionPolicy":          "as ValidatingAdmissionPolicy",
-	"MutatingAdmissionPolicyBinding":   "goes with its policy",
 	"Namespace":                        "the user who installs with OLM creates it; the ClusterServiceVersion suggests name and labels",
 	"PriorityLevelConfiguration":       "migrations queue with the requests of all ServiceAccounts until config/overlays/olm is applied",
-	"ValidatingAdmissionPolicy":        "the manager can grant and change more than it has to until config/overlays/olm is applied, which it reports",
+	"ValidatingAdmissionPolicy":        "the manager can grant more than it has to until config/overlays/olm is applied",
 	"ValidatingAdmissionPolicyBinding": "goes with its policy",
 }
 
