@@ -24,7 +24,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -41,7 +40,7 @@ import (
 // confine installs the policies that confine the manager, and its ServiceAccount, which they
 // match, so that all tests of this package run under them.
 func confine(ctx context.Context) error {
-	for _, file := range []string{"service_account.yaml", "confinement.yaml", "policy_required.yaml"} {
+	for _, file := range []string{"service_account.yaml", "confinement.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
 		if err != nil {
 			return err
@@ -68,15 +67,6 @@ func asManager(t *testing.T) client.Client {
 }
 
 const confinedPolicy = "crontabs.confined.example.com"
-
-// intend creates a policy that does nothing, for the time of the test.
-func intend(t *testing.T, name string) {
-	t.Helper()
-	policy := create(t, fmt.Sprintf(`{metadata: {name: %q}, spec: {suspend: true, converter: {none: {}}}}`, name), &v1alpha1.ConversionPolicy{})
-	t.Cleanup(func() {
-		expect.NoError(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy)))
-	})
-}
 
 // granted returns what the manager may grant. Each test changes one thing.
 func granted() *rbacv1.ClusterRole {
@@ -130,17 +120,14 @@ func setBack() *flowcontrolv1.FlowSchema {
 }
 
 // sized is the webhook configuration by which API servers refuse oversized objects.
-func sized() *admissionregistrationv1.ValidatingWebhookConfiguration { return sizedFor("crontabs") }
-
-func sizedFor(plural string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func sized() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Scope = "confined.example.com", plural, apiextensionsv1.NamespaceScoped
+	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Scope = "confined.example.com", "crontabs", apiextensionsv1.NamespaceScoped
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v1beta1"}}
-	policy := plural + "." + crd.Spec.Group
-	return activation.AdmissionConfiguration(policy, crd, "v1", []activation.AdmissionClient{{
+	return activation.AdmissionConfiguration(confinedPolicy, crd, "v1", []activation.AdmissionClient{{
 		Hash: "0123456789abcdef", Condition: "has(object.spec)",
 		Client: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
-			Namespace: system, Name: names.Child(policy), Path: new(activation.AdmitPath + "/0123456789abcdef"), Port: new(int32(443)),
+			Namespace: system, Name: names.Child(confinedPolicy), Path: new(activation.AdmitPath + "/0123456789abcdef"), Port: new(int32(443)),
 		}},
 	}})
 }
@@ -153,7 +140,6 @@ func webhookOf(change func(*admissionregistrationv1.ValidatingWebhook)) client.O
 // server stores it unchanged; otherwise each reconciliation would write it.
 func TestSizeAdmission(t *testing.T) {
 	manager := asManager(t)
-	intend(t, confinedPolicy)
 	r := &ConversionPolicyReconciler{Client: manager, Live: manager, Settings: observed.Settings{Namespace: system}}
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: confinedPolicy}}
 	for _, certificates := range []string{"", testAuthority(t)} {
@@ -199,9 +185,8 @@ func changed[T client.Object](object T, change func(T)) T {
 // neither to itself nor to others, and cannot change what others granted.
 func TestConfinement(t *testing.T) {
 	manager := asManager(t)
-	intend(t, confinedPolicy)
 	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack(), sized()} {
-		waitForGrant(t, manager, object)
+		expect.NoError(t, manager.Create(t.Context(), object, client.DryRunAll))
 	}
 	for name, object := range refusedGrants() {
 		t.Run("refused: "+name, func(t *testing.T) {
@@ -212,25 +197,6 @@ func TestConfinement(t *testing.T) {
 		})
 	}
 }
-
-// waitForGrant waits until API servers have seen the policy that the object is for, and returns the
-// object as one would store it.
-func waitForGrant(t *testing.T, manager client.Client, object client.Object) {
-	t.Helper()
-	expect.Success(t, "the API server accepts what a policy needs", func(ctx context.Context) error {
-		accepted := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
-		if err := manager.Create(ctx, accepted, client.DryRunAll); err != nil {
-			return err
-		}
-		if _, marked := accepted.GetAnnotations()[noPolicy]; marked {
-			t.Errorf("it would be stored with the annotation %s", noPolicy)
-		}
-		return nil
-	})
-}
-
-// noPolicy is the annotation by which the admission policies work together.
-const noPolicy = "conversion-operator.io/no-policy"
 
 func refusedGrants() map[string]client.Object {
 	role := func(change func(*rbacv1.PolicyRule)) *rbacv1.ClusterRole {
@@ -253,10 +219,8 @@ func refusedGrants() map[string]client.Object {
 		"URLs": role(func(rule *rbacv1.PolicyRule) {
 			*rule = rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}
 		}),
-		"Secrets by a name":             about("secrets."),
-		"a kind without a policy":       about("gadgets.confined.example.com"),
-		"policies":                      about("conversionpolicies.conversion-operator.io"),
-		"a webhook without a policy":    sizedFor("gadgets"),
+		"Secrets by a name":             kubernetesOwn("secrets."),
+		"roles by a name":               kubernetesOwn("clusterroles.rbac.authorization.k8s.io"),
 		"all CustomResourceDefinitions": changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[1].ResourceNames = nil }),
 		"a CustomResourceDefinition's change": changed(granted(), func(r *rbacv1.ClusterRole) {
 			r.Rules[1].Verbs = []string{"patch"}
@@ -290,52 +254,14 @@ func refusedGrants() map[string]client.Object {
 	}
 }
 
-// about grants the objects of a policy of this name.
-func about(name string) *rbacv1.ClusterRole {
+// kubernetesOwn grants the objects of what no CustomResourceDefinition can be.
+func kubernetesOwn(name string) *rbacv1.ClusterRole {
 	return changed(granted(), func(r *rbacv1.ClusterRole) {
 		plural, group, _ := strings.Cut(name, ".")
-		r.Name = names.MigrationRights(name)
 		r.Annotations[names.PolicyAnnotation] = name
 		r.Rules = r.Rules[:1]
 		r.Rules[0].APIGroups, r.Rules[0].Resources = []string{group}, []string{plural}
 	})
-}
-
-// refuse waits until a write is refused with a message.
-func refuse(t *testing.T, message string, write func(context.Context) error) {
-	t.Helper()
-	expect.Eventually(t, "the write is refused", func() (bool, string) {
-		err := write(t.Context())
-		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message), fmt.Sprint(err)
-	})
-}
-
-// TestConfinementEndsWithThePolicy: the manager can grant only while a policy exists.
-func TestConfinementEndsWithThePolicy(t *testing.T) {
-	manager := asManager(t)
-	const name = "crontabs.ends.confined.example.com"
-	intend(t, name)
-	waitForGrant(t, manager, about(name))
-	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, name)))
-	refuse(t, "there is none with the name "+name, func(ctx context.Context) error { return manager.Create(ctx, about(name), client.DryRunAll) })
-}
-
-// TestConfinementToCustomKinds: a policy with the name of something that is no
-// CustomResourceDefinition gives the manager no rights: API servers serve the group themselves, or
-// through another server.
-func TestConfinementToCustomKinds(t *testing.T) {
-	manager := asManager(t)
-	aggregated := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"group": "user.confined.example.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1), "insecureSkipTLSVerify": true,
-		"service": map[string]any{"namespace": system, "name": "aggregated"}}}}
-	aggregated.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
-	aggregated.SetName("v1.user.confined.example.com")
-	expect.NoError(t, cluster.Create(t.Context(), aggregated))
-	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), aggregated)) })
-	for _, name := range []string{"users.user.confined.example.com", "clusterroles.rbac.authorization.k8s.io", "ingresses.networking.k8s.io"} {
-		intend(t, name)
-		refuse(t, "is another API", func(ctx context.Context) error { return manager.Create(ctx, about(name), client.DryRunAll) })
-	}
 }
 
 // TestConfinementProtectsForeignObjects: the manager can neither change nor delete them.

@@ -60,22 +60,6 @@ func TestGrantedRights(t *testing.T) {
 	}
 }
 
-// TestManagerCreatesNoPolicies: admission confines the manager to kinds with a policy, so it must
-// create neither policies nor CustomResourceDefinitions, and change no admission policy.
-func TestManagerCreatesNoPolicies(t *testing.T) {
-	installed, err := Installed(root, "config/default")
-	expect.NoError(t, err)
-	unconfined := []string{"conversionpolicies.conversion-operator.io", "customresourcedefinitions.apiextensions.k8s.io"}
-	for _, right := range installed {
-		switch {
-		case strings.HasPrefix(right.Role, "ClusterRole/conversion-operator-policies-"): // for users
-		case slices.Contains(unconfined, right.On) && !slices.Contains([]string{"get", "list", "watch", "patch"}, right.Verb),
-			strings.Contains(right.On, "admissionpolic"), strings.HasPrefix(right.On, "apiservices."), right.On == "*", right.Verb == "*":
-			t.Errorf("the manager escapes its confinement: %s", right)
-		}
-	}
-}
-
 // TestPage: the page has the current tables.
 func TestPage(t *testing.T) {
 	roles, err := Reasons()
