@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,9 +19,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/apiservers"
@@ -120,7 +117,6 @@ func (m *requestMetricsReader) gather(ctx context.Context) error {
 	counts, err := m.readEach(ctx, addresses, servers)
 	if len(counts) == 0 {
 		// The configured address may be the only one that the manager reaches.
-		counts = serverCounts{}
 		if err = m.readAt(ctx, m.config, counts); err != nil {
 			return err
 		}
@@ -166,7 +162,7 @@ func (m *requestMetricsReader) readEach(ctx context.Context, addresses []string,
 
 // readAt reads the metrics of the API server that answers.
 func (m *requestMetricsReader) readAt(ctx context.Context, config *rest.Config, counts serverCounts) error {
-	text, err := openAt(ctx, config, "/metrics", "text/plain")
+	text, err := apiservers.Open(ctx, config, "/metrics", "text/plain")
 	if apierrors.IsForbidden(err) {
 		return errors.New("the operator may not get /metrics of the API server: allow its ClusterRole to")
 	}
@@ -178,38 +174,6 @@ func (m *requestMetricsReader) readAt(ctx context.Context, config *rest.Config, 
 		counts[server] = found
 	}
 	return err
-}
-
-// openAt gets a path that is no resource, over a connection of its own.
-func openAt(ctx context.Context, config *rest.Config, path, accept string) (io.ReadCloser, error) {
-	config = rest.CopyConfig(config)
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	connection, err := newConnection(config)
-	if err != nil {
-		return nil, err
-	}
-	client, err := rest.UnversionedRESTClientForConfigAndClient(config, connection)
-	if err != nil {
-		return nil, err
-	}
-	return client.Get().AbsPath(path).SetHeader("Accept", accept).Stream(ctx)
-}
-
-// newConnection returns a client whose requests have connections of their own.
-func newConnection(config *rest.Config) (*http.Client, error) {
-	tlsConfig, err := rest.TLSConfigFor(config)
-	if err != nil {
-		return nil, err
-	}
-	transport := utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true})
-	if config.Proxy != nil {
-		transport.Proxy = config.Proxy
-	}
-	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{Transport: wrapped, Timeout: config.Timeout}, nil
 }
 
 // countRequests sums up the requests for each resource. The counter of a resource may be missing,

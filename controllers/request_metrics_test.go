@@ -44,8 +44,8 @@ func TestRequestMetrics(t *testing.T) {
 	}))
 	defer server.Close()
 	now := time.Unix(0, 0)
-	nobody := func(context.Context) ([]string, int, error) { return nil, 0, errors.New("forbidden") }
-	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, find: nobody, now: func() time.Time { return now }}
+	uncounted := func(context.Context) ([]string, int, error) { return nil, 0, errors.New("forbidden") }
+	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, find: uncounted, now: func() time.Time { return now }}
 	ask := func() observed.BackgroundCheck {
 		return metrics.requests(t.Context(), step.ReadRequests{Group: "example.com", Resource: "crontabs"})
 	}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -50,10 +49,21 @@ func (t *RequestTimeout) PropagationDelay() time.Duration {
 	return max(observed.DefaultPropagationDelay, 2*time.Duration(t.longest.Load()))
 }
 
-// Start reads the timeout again and again, until the context ends.
+// NeedLeaderElection is false: a manager that begins to lead knows the timeout already.
+func (*RequestTimeout) NeedLeaderElection() bool { return false }
+
+// Start reads the timeout again after each interval, until the context ends.
 func (t *RequestTimeout) Start(ctx context.Context) error {
-	wait.UntilWithContext(ctx, t.Read, flagsInterval)
-	return nil
+	ticker := time.NewTicker(flagsInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			t.Read(ctx)
+		}
+	}
 }
 
 // Read reads the timeout. If an API server does not tell its own, the last known one stays.
@@ -91,7 +101,7 @@ func (t *RequestTimeout) read(ctx context.Context) (longest time.Duration, err e
 }
 
 func readRequestTimeout(ctx context.Context, config *rest.Config) (time.Duration, error) {
-	answer, err := openAt(ctx, config, "/flagz", flagsType)
+	answer, err := apiservers.Open(ctx, config, "/flagz", flagsType)
 	if err != nil {
 		return 0, fmt.Errorf("read /flagz of %s: %w", config.Host, err)
 	}
