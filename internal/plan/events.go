@@ -35,8 +35,7 @@ func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyS
 	var events []gate.Event
 	for _, condition := range after.Conditions {
 		old := apimeta.FindStatusCondition(before, condition.Type)
-		changed := old == nil || old.Status != condition.Status || old.Reason != condition.Reason
-		if !changed || repeats(condition, after.Conditions) || passes(old, condition) {
+		if !gate.Changed(old, condition) || repeats(condition, after.Conditions) || passes(old, condition) {
 			continue
 		}
 		warning := isWarning(condition, after.Conditions)
@@ -99,10 +98,8 @@ func isWarning(condition metav1.Condition, all []metav1.Condition) bool {
 }
 
 // underWay are the reasons of conditions that become True without help.
-var underWay = []string{
-	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonWaitingForEndpoints,
-	v1alpha1.ReasonProbing, v1alpha1.ReasonSampling, v1alpha1.ReasonConfiguring,
+var underWay = append([]string{
 	v1alpha1.ReasonPromoting, v1alpha1.ReasonForeignStorageMigration,
 	v1alpha1.ReasonRetiring, v1alpha1.ReasonCleaningManagedFields, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonDeleting,
-}
+}, passing...)

@@ -54,7 +54,7 @@ func hasSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 
 func compare(old, next *apiextensionsv1.CustomResourceDefinitionVersion) []Restriction {
 	var found []Restriction
-	before, after := validations.FlattenCRDVersion(*old), validations.FlattenCRDVersion(*next)
+	before, after, all := validations.FlattenCRDVersion(*old), validations.FlattenCRDVersion(*next), comparators()
 	for path, diff := range validations.FlattenedCRDVersionDiff(before, after) {
 		add := func(reason string) {
 			found = append(found, Restriction{Version: old.Name, Path: strings.TrimPrefix(path, root), Reason: reason})
@@ -65,7 +65,7 @@ func compare(old, next *apiextensionsv1.CustomResourceDefinitionVersion) []Restr
 			}
 			continue
 		}
-		for _, comparator := range comparators() {
+		for _, comparator := range all {
 			result := comparator.Compare(diff.Old.DeepCopy(), diff.New.DeepCopy())
 			for _, reason := range result.Errors {
 				add(result.Name + ": " + strings.Replace(reason, " : ", ": ", 1))

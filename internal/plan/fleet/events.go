@@ -31,8 +31,7 @@ func Events(before, after v1alpha1.ConverterFleetStatus) (events []gate.Event) {
 		case v1alpha1.ReadyCondition, v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
 			continue
 		}
-		old := apimeta.FindStatusCondition(before.Conditions, now.Type)
-		if old != nil && old.Status == now.Status && old.Reason == now.Reason {
+		if !gate.Changed(apimeta.FindStatusCondition(before.Conditions, now.Type), now) {
 			continue
 		}
 		events = append(events, gate.Event{Reason: now.Reason, Action: now.Type, Note: gate.Note(now),

@@ -154,6 +154,12 @@ func (o Outcome) Condition(of string, generation int64, now time.Time) metav1.Co
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
 }
 
+// Changed reports that a condition changed in a way that has an event: its status or reason did, or
+// there was none before.
+func Changed(old *metav1.Condition, now metav1.Condition) bool {
+	return old == nil || old.Status != now.Status || old.Reason != now.Reason
+}
+
 // Note is the text of the event about a condition.
 func Note(condition metav1.Condition) string {
 	text := condition.Type + " is " + string(condition.Status)
