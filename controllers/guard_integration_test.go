@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // TestGuard: the ValidatingAdmissionPolicy refuses writes that would be drift, and no others, and
@@ -61,9 +61,7 @@ func TestGuard(t *testing.T) {
 // TestKeptConversion: with the mutating policy, no foreign write changes spec.conversion, and the
 // guard admits all of them. The operator names the writer, and can change the conversion itself.
 func TestKeptConversion(t *testing.T) {
-	if _, err := cluster.RESTMapper().RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}, "v1"); err != nil {
-		t.Skip("this version of Kubernetes does not serve MutatingAdmissionPolicies:", err)
-	}
+	testenv.NeedMutatingPolicies(t, direct)
 	active := activate(t, "kept.drift.example.com", unchanged)
 	for _, file := range []string{"guard/conversion.yaml", "components/keep-conversion/policy.yaml"} {
 		defer installPolicies(t, file)()

@@ -26,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // lateServer is a second API server on the same etcd. While it is held, it does not see changed
@@ -140,17 +141,7 @@ func (c *cluster) startLateServer(t *testing.T) *lateServer {
 	held := &hold{}
 	held.release()
 	server := &envtest.APIServer{Path: c.server.Path, EtcdURL: lateEtcd(t, c.etcdURL, held), StartTimeout: time.Minute, StopTimeout: time.Minute}
-	server.Configure().Set("endpoint-reconciler-type", "none")
-	expect.NoError(t, server.Start())
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config := &rest.Config{Host: server.SecureServing.URL("https", "/").String(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}}
-	user, err := server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, config)
-	expect.NoError(t, err)
-	return &lateServer{config: user, held: held}
+	return &lateServer{config: testenv.Beside(t, server), held: held}
 }
 
 // hold blocks wait until it is released.

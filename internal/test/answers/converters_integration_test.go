@@ -112,15 +112,15 @@ type credentials struct {
 func served(name string, issued time.Time) credentials {
 	authority, err := pki.NewAuthority("converters of tests", issued, 3*time.Hour)
 	if err != nil {
-		panic(err) // there is no reason for that
+		panic(err) // cannot happen: the input is constant
 	}
 	leaf, err := pki.IssueLeaf(authority, name, issued, time.Hour)
 	if err != nil {
-		panic(err) // there is no reason for that
+		panic(err) // cannot happen: the input is constant
 	}
 	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
 	if err != nil {
-		panic(err) // there is no reason for that
+		panic(err) // cannot happen: the input is constant
 	}
 	return credentials{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, bundle: authority.Certificate}
 }

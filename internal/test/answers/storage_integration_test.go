@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // recordStorage records answers after etcd was compacted, while it is full, does not answer, and
@@ -59,16 +60,8 @@ func (r *recorder) startBehind(t *testing.T, gate *gate) *rest.Config {
 	t.Helper()
 	etcd := &url.URL{Scheme: "http", Host: gate.listener.Addr().String()}
 	server := &envtest.APIServer{Path: r.ControlPlane.GetAPIServer().Path, EtcdURL: etcd, StartTimeout: 3 * time.Minute, StopTimeout: time.Minute}
-	server.Configure().Set("endpoint-reconciler-type", "none").Set("watch-cache", "false").Set("request-timeout", "5s")
-	expect.NoError(t, server.Start())
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config := &rest.Config{Host: server.SecureServing.URL("https", "/").String(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}}
-	user, err := server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, config)
-	expect.NoError(t, err)
+	server.Configure().Set("watch-cache", "false").Set("request-timeout", "5s")
+	user := testenv.Beside(t, server)
 	expect.NoError(t, retried(t.Context(), func() error {
 		_, err := r.at(t, "conflict", "v1", user).Get(t.Context(), Object, metav1.GetOptions{})
 		return err

@@ -193,9 +193,7 @@ func testPreservedStatusManifests(t *testing.T, s *apiServer) {
 // testPreservedStatusHeld uses an admission policy instead of a webhook to keep annotations
 // unchanged: neither forged nor old ones change the status then.
 func testPreservedStatusHeld(t *testing.T, s *apiServer) {
-	if !testenv.AtLeast(t, s.config, "v1.36") {
-		t.Skip("this version of Kubernetes does not serve MutatingAdmissionPolicy")
-	}
+	testenv.NeedMutatingPolicies(t, s.config)
 	k := s.install(t, "statusheld", preservedStatusVersions, preservedStatusRules)
 	k.holdPreserved(t)
 	for _, storage := range []string{"v2", "v1"} {

@@ -29,6 +29,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // These tests install the policies that protect spec.conversion, and play the operator: no manager
@@ -72,9 +73,7 @@ func clientOf(t *testing.T, kubeconfig *rest.Config) client.Client {
 func installKeeping(t *testing.T) world {
 	t.Helper()
 	kubectl := start(t)
-	if !strings.Contains(kubectl.run(t, "get", "--raw", "/apis/admissionregistration.k8s.io/v1"), `"mutatingadmissionpolicies"`) {
-		t.Skip("this version of Kubernetes does not serve MutatingAdmissionPolicies")
-	}
+	testenv.NeedMutatingPolicies(t, kubectl.kubeconfig)
 	kubectl.play(t, scene(t, "keeping")...)
 	return install(t, kubectl, "overlays/keep-conversion")
 }
@@ -133,17 +132,13 @@ spec: {converter: {url: {url: https://converter.example.com/convert}}}`), policy
 	return active
 }
 
-// setConversion writes spec.conversion like the operator, once the API server knows the policy that
-// allows that.
+// setConversion writes spec.conversion like the operator.
 func (w world) setConversion(t *testing.T, name, conversion string) {
 	t.Helper()
 	patch := client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": {"name": "`+name+`"}, "spec": {"conversion": `+conversion+`}}`))
 	object := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	expect.Eventually(t, "the operator may write "+name, func() (bool, string) {
-		err := w.operator.Patch(t.Context(), object, patch, client.FieldOwner("conversion-operator"), client.ForceOwnership)
-		return err == nil, fmt.Sprint(err)
-	})
+	expect.NoError(t, w.operator.Patch(t.Context(), object, patch, client.FieldOwner("conversion-operator"), client.ForceOwnership))
 }
 
 // setStatus writes the part of a policy's status that admission policies read.

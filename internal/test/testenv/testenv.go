@@ -13,11 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -172,6 +174,39 @@ func Root() (string, error) {
 func AtLeast(tb testing.TB, config *rest.Config, minor string) bool {
 	tb.Helper()
 	return version(tb, config).AtLeast(utilversion.MustParseSemantic(minor + ".0-alpha.0"))
+}
+
+// NeedMutatingPolicies skips a test on a version of Kubernetes that does not serve
+// MutatingAdmissionPolicies by default, and fails it if a later one does not.
+func NeedMutatingPolicies(tb testing.TB, config *rest.Config) {
+	tb.Helper()
+	if !AtLeast(tb, config, "v1.36") {
+		tb.Skip("Kubernetes before 1.36 does not serve MutatingAdmissionPolicies")
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	expect.NoError(tb, err)
+	served, err := disco.ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+	expect.NoError(tb, err)
+	if !slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool { return resource.Kind == "MutatingAdmissionPolicy" }) {
+		tb.Fatal("the API server does not serve MutatingAdmissionPolicies, and its version does")
+	}
+}
+
+// Beside starts another API server on the etcd of its EtcdURL, which does not appear in the addresses
+// of API servers, and stops it when the test ends. It returns the configuration of an administrator.
+func Beside(tb testing.TB, server *envtest.APIServer) *rest.Config {
+	tb.Helper()
+	server.Configure().Set("endpoint-reconciler-type", "none")
+	expect.NoError(tb, server.Start())
+	tb.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	config := &rest.Config{Host: server.SecureServing.URL("https", "/").String(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}}
+	user, err := server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, config)
+	expect.NoError(tb, err)
+	return user
 }
 
 // Minor returns the minor version of Kubernetes that an API server has, such as v1.37.
