@@ -110,16 +110,27 @@ func (g *gate) accept() {
 			return
 		}
 		to, err := net.Dial("tcp", g.target)
-		if err != nil || g.is() == closed {
+		if err != nil {
 			_ = from.Close()
 			continue
 		}
-		g.mu.Lock()
-		g.conns = append(g.conns, from, to)
-		g.mu.Unlock()
+		if !g.connect(from, to) {
+			_, _ = from.Close(), to.Close() // etcd does not stop while a connection says nothing
+			continue
+		}
 		go g.copy(to, from)
 		go g.copy(from, to)
 	}
+}
+
+// connect takes a pair of connections, unless the gate is closed.
+func (g *gate) connect(from, to net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state != closed {
+		g.conns = append(g.conns, from, to)
+	}
+	return g.state != closed
 }
 
 func (g *gate) copy(to, from net.Conn) {
