@@ -241,7 +241,7 @@ func TestAlertsUseExportedMetrics(t *testing.T) {
 	for _, condition := range slices.Concat([]string{v1alpha1.StalledCondition}, v1alpha1.Abnormal, v1alpha1.Gates) {
 		*conditions = append(*conditions, metav1.Condition{Type: condition})
 	}
-	for _, step := range []v1alpha1.MigrationStep{v1alpha1.MigrationPaused, v1alpha1.MigrationAuditing, v1alpha1.MigrationVerifying} {
+	for _, step := range []v1alpha1.MigrationStep{v1alpha1.MigrationSuspended, v1alpha1.MigrationAuditing, v1alpha1.MigrationVerifying} {
 		other := fullPolicy()
 		other.Name = string(step)
 		other.Status.Migration.Step = step

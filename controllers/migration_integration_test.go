@@ -125,16 +125,16 @@ func collect(t *testing.T, job *batchv1.Job) {
 	})
 }
 
-// TestPausedMigration: a migration that is paused, resumed and paced again continues where it was.
+// TestSuspendedMigration: a migration that is suspended, resumed and paced again continues where it was.
 // Its result is migration evidence that outlives its Job.
-func TestPausedMigration(t *testing.T) {
-	name := migrating(t, "paused.runs.example.com")
+func TestSuspendedMigration(t *testing.T) {
+	name := migrating(t, "suspended.runs.example.com")
 	first := waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
-	patchPolicy(t, name, `{"spec":{"migration":{"paused":true}}}`)
+	patchPolicy(t, name, `{"spec":{"migration":{"suspend":true}}}`)
 	waitForJob(t, name, "suspended", func(job *batchv1.Job) bool { return !goesOn(job) })
 	expect.Eventually(t, "the condition says how far it is", func() (bool, string) {
-		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationPaused)
+		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationSuspended)
 		return strings.Contains(condition.Message, "at 500 of 1000 objects"), condition.Message
 	})
 	expect.Eventually(t, "its rights are gone", func() (bool, string) {
@@ -143,7 +143,7 @@ func TestPausedMigration(t *testing.T) {
 	})
 	checkIdle(t, name)
 
-	patchPolicy(t, name, `{"spec":{"migration":{"paused":false}}}`)
+	patchPolicy(t, name, `{"spec":{"migration":{"suspend":false}}}`)
 	if job := waitForJob(t, name, "at work again", goesOn); job.UID != first.UID {
 		t.Error("it goes on in another Job")
 	}
@@ -167,7 +167,7 @@ func TestPausedMigration(t *testing.T) {
 	if stored := getCRD(t, name).Status.StoredVersions; !cmp.Equal(stored, []string{"v1"}) {
 		t.Errorf("storedVersions is %v", stored)
 	}
-	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonMigrationResumed,
+	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonMigrationResumed,
 		v1alpha1.ReasonMigrationCompleted, v1alpha1.ReasonStoredVersionsPruned)
 	expect.NoError(t, cluster.Delete(t.Context(), slower))
 	collect(t, slower)

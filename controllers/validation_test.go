@@ -87,7 +87,7 @@ func TestAdmission(t *testing.T) {
 		"a version to burn":             {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, action: Burn}]}", "Unsupported value"},
 		"after a long while":            {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, after: 87601h}]}", "after must be 87600h"},
 		"an unknown mode":               {name, "{converter: {declarative: " + good + "}, migration: {mode: Sometimes}}", "Unsupported value"},
-		"a paced migration":             {name, "{converter: {declarative: " + good + "}, migration: {paused: true, maxWritesPerSecond: 1, concurrency: 256, verify: Full, fallback: [OldVersion, Status]}}", ""},
+		"a paced migration":             {name, "{converter: {declarative: " + good + "}, migration: {suspend: true, maxWritesPerSecond: 1, concurrency: 256, verify: Full, fallback: [OldVersion, Status]}}", ""},
 		"no writes":                     {name, "{converter: {declarative: " + good + "}, migration: {maxWritesPerSecond: 0}}", "maxWritesPerSecond"},
 		"too many writes":               {name, "{converter: {declarative: " + good + "}, migration: {maxWritesPerSecond: 100001}}", "maxWritesPerSecond"},
 		"nothing at once":               {name, "{converter: {declarative: " + good + "}, migration: {concurrency: 0}}", "concurrency"},

@@ -231,8 +231,8 @@ const (
 	ReasonMigrating = "Migrating"
 	// ReasonMigrationPodPending: the pod of a migration is not created, or does not start.
 	ReasonMigrationPodPending = "MigrationPodPending"
-	// ReasonMigrationPaused: spec.migration.paused keeps a migration from going on, or from starting.
-	ReasonMigrationPaused = "MigrationPaused"
+	// ReasonMigrationSuspended: spec.migration.suspend keeps a migration from going on, or from starting.
+	ReasonMigrationSuspended = "MigrationSuspended"
 	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
 	ReasonPruning = "Pruning"
 	// ReasonObjectsFailed: some objects could not be rewritten; status.storedVersions was not pruned.
@@ -261,7 +261,7 @@ const (
 const (
 	// ReasonMigrationStarted: a run has started.
 	ReasonMigrationStarted = "MigrationStarted"
-	// ReasonMigrationResumed: a paused run continues.
+	// ReasonMigrationResumed: a suspended run continues.
 	ReasonMigrationResumed = "MigrationResumed"
 	// ReasonMigrationCompleted: every object is stored in the storage version.
 	ReasonMigrationCompleted = "MigrationCompleted"

@@ -133,7 +133,7 @@ type ConversionPolicySpec struct {
 	// CustomResourceDefinition. Repair writes it back, at most five times within ten
 	// minutes; if the other client continues, the policy stalls with the reason
 	// ConversionContested. Report writes nothing, and reports which client changed what.
-	// Migrations pause in both cases. The same applies to the fields of spec.versions that
+	// Migrations are suspended in both cases. The same applies to the fields of spec.versions that
 	// storageVersion and retirement have changed; these are written back at most twice a
 	// day.
 	// +optional

@@ -85,10 +85,10 @@ type Migration struct {
 	// +kubebuilder:validation:MaxLength=253
 	Trigger string `json:"trigger,omitempty"`
 
-	// paused stops the pods of a run, and prevents new runs. When it is false again, the
+	// suspend stops the pods of a run, and prevents new runs. When it is false again, the
 	// run continues where it stopped.
 	// +optional
-	Paused bool `json:"paused,omitempty"`
+	Suspend bool `json:"suspend,omitempty"`
 
 	// pace tells what has priority during a run. Gentle, the default: other clients hardly
 	// notice the run; it adds concurrent writes only while API servers answer each as fast as a
@@ -164,8 +164,8 @@ const (
 )
 
 // MigrationStep is the current step of a run. The steps are in the order of a run, except
-// Paused.
-// +kubebuilder:validation:Enum=Starting;Trying;Propagating;Rewriting;Auditing;Verifying;Pruning;Paused
+// Suspended.
+// +kubebuilder:validation:Enum=Starting;Trying;Propagating;Rewriting;Auditing;Verifying;Pruning;Suspended
 type MigrationStep string
 
 const (
@@ -185,8 +185,8 @@ const (
 	MigrationVerifying MigrationStep = "Verifying"
 	// MigrationPruning reduces storedVersions to the storage version.
 	MigrationPruning MigrationStep = "Pruning"
-	// MigrationPaused waits for spec.migration.paused to be false.
-	MigrationPaused MigrationStep = "Paused"
+	// MigrationSuspended waits for spec.migration.suspend to be false.
+	MigrationSuspended MigrationStep = "Suspended"
 )
 
 // BarrierKind tells how the run knows that API servers write at the storage version.

@@ -57,15 +57,15 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	fails(1, "delete the policies, then the fleets, and wait until they are gone:\n  ConversionPolicy crontabs.example.com\n", "uninstall-check")
 	fails(2, `cannot list resource "conversionpolicies"`, "uninstall-check", "--as=nobody")
 
-	succeeds("spec.migration.paused is true", "pause", crontabs)
-	succeeds("spec.migration.paused was already true", "pause", crontabs)
-	succeeds("migrations are paused: it starts after conversion-operator resume crontabs.example.com", "trigger", crontabs, "--text=first")
-	succeeds("spec.migration.paused is false", "resume", crontabs)
-	succeeds("spec.suspend is true", "pause", crontabs, "--everything")
-	succeeds("spec.suspend is false", "resume", crontabs, "--everything")
+	succeeds("spec.migration.suspend is true", "suspend", crontabs, "--migration")
+	succeeds("spec.migration.suspend was already true", "suspend", crontabs, "--migration")
+	succeeds("migrations are suspended: it starts after conversion-operator resume crontabs.example.com --migration", "trigger", crontabs, "--text=first")
+	succeeds("spec.migration.suspend is false", "resume", crontabs, "--migration")
+	succeeds("spec.suspend is true", "suspend", crontabs)
+	succeeds("spec.suspend is false", "resume", crontabs)
 	fails(2, `spec.migration.trigger is already "first"`, "trigger", crontabs, "--text=first")
 	now := policy()
-	if now.Spec.Migration.Trigger != "first" || now.Spec.Migration.Paused || now.Spec.Suspend {
+	if now.Spec.Migration.Trigger != "first" || now.Spec.Migration.Suspend || now.Spec.Suspend {
 		t.Errorf("spec is %+v", now.Spec)
 	}
 	if owners := ownersOf(now, "spec.migration.trigger"); !cmp.Equal(owners, []string{fieldManager}) {
@@ -75,11 +75,11 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	applied := &unstructured.Unstructured{}
 	applied.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ConversionPolicy"))
 	applied.SetName(crontabs)
-	expect.NoError(t, unstructured.SetNestedField(applied.Object, false, "spec", "migration", "paused"))
+	expect.NoError(t, unstructured.SetNestedField(applied.Object, false, "spec", "migration", "suspend"))
 	expect.NoError(t, writer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gitops"), client.ForceOwnership))
-	fails(2, "spec.migration.paused is applied by the field manager gitops", "pause", crontabs)
-	succeeds("the manifest that gitops applied has another value", "pause", crontabs, "--force-conflicts")
-	succeeds("spec.migration.paused is false", "resume", crontabs, "--force-conflicts")
+	fails(2, "spec.migration.suspend is applied by the field manager gitops", "suspend", crontabs, "--migration")
+	succeeds("the manifest that gitops applied has another value", "suspend", crontabs, "--migration", "--force-conflicts")
+	succeeds("spec.migration.suspend is false", "resume", crontabs, "--migration", "--force-conflicts")
 
 	followLive(t, writer, kubeconfig, plugin, policy)
 	explainLive(t, plugin)

@@ -29,16 +29,16 @@ func TestDecideEdit(t *testing.T) {
 	trigger := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 		return decideTrigger(policy, "now", "kubectl conversion")
 	}
-	pause := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decidePause(policy, true, "kubectl conversion")
+	suspendMigration := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decideSuspendMigration(policy, true, "kubectl conversion")
 	}
-	resume := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decidePause(policy, false, "kubectl conversion")
+	resumeMigration := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decideSuspendMigration(policy, false, "kubectl conversion")
 	}
 	suspend := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 		return decideSuspend(policy, true, "kubectl conversion"), nil
 	}
-	unsuspend := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+	resume := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 		return decideSuspend(policy, false, "kubectl conversion"), nil
 	}
 	for name, test := range map[string]struct {
@@ -56,10 +56,10 @@ func TestDecideEdit(t *testing.T) {
 		"trigger before the conversion": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Conditions = []metav1.Condition{{Type: "RulesValid", Status: "Unknown"}, {Type: "WebhookAvailable", Status: "False"}, {Type: "StorageMigrated", Status: "False"}}
 		}, "p: spec.migration.trigger is now\n  it starts when WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},
-		"trigger while paused": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true },
-			"p: spec.migration.trigger is now\n  migrations are paused: it starts after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger while migrations are suspended": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true },
+			"p: spec.migration.trigger is now\n  migrations are suspended: it starts after kubectl conversion resume p --migration\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger while suspended": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
-			"p: spec.migration.trigger is now\n  the operator is suspended: the migration starts after kubectl conversion resume p --everything\n  follow it: kubectl conversion status p --watch\n"},
+			"p: spec.migration.trigger is now\n  the operator is suspended: the migration starts after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger with mode Never": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
 			"Error: spec.migration.mode is Never: set it to Automatic or OnTrigger to allow migrations"},
 		"trigger with the same text": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Trigger = "now" },
@@ -68,23 +68,23 @@ func TestDecideEdit(t *testing.T) {
 			policy.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 		},
 			"Error: the policy is being deleted: migrations neither start nor continue"},
-		"pause": {pause, func(*v1alpha1.ConversionPolicy) {},
-			"p: spec.migration.paused is true\n  no migration starts before kubectl conversion resume p\n"},
-		"pause a run": {pause, running,
-			"p: spec.migration.paused is true\n  run r1 stops at 10/20: resume it with kubectl conversion resume p\n"},
-		"pause twice": {pause, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true },
-			"p: spec.migration.paused was already true\n  no migration starts before kubectl conversion resume p\n"},
-		"resume": {resume, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true; running(policy) },
-			"p: spec.migration.paused is false\n  run r1 continues from its checkpoint\n  follow it: kubectl conversion status p --watch\n"},
-		"resume a suspended one": {resume, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
-			"p: spec.migration.paused was already false\n  the operator is still suspended: kubectl conversion resume p --everything\n"},
+		"suspend migrations": {suspendMigration, func(*v1alpha1.ConversionPolicy) {},
+			"p: spec.migration.suspend is true\n  no migration starts before kubectl conversion resume p --migration\n"},
+		"suspend a run": {suspendMigration, running,
+			"p: spec.migration.suspend is true\n  run r1 stops at 10/20: resume it with kubectl conversion resume p --migration\n"},
+		"suspend migrations twice": {suspendMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true },
+			"p: spec.migration.suspend was already true\n  no migration starts before kubectl conversion resume p --migration\n"},
+		"resume migrations": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true; running(policy) },
+			"p: spec.migration.suspend is false\n  run r1 continues from its checkpoint\n  follow it: kubectl conversion status p --watch\n"},
+		"resume migrations of a suspended policy": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
+			"p: spec.migration.suspend was already false\n  the operator is still suspended: kubectl conversion resume p\n"},
 		"suspend": {suspend, func(*v1alpha1.ConversionPolicy) {},
-			"p: spec.suspend is true\n  the operator changes nothing, converter pods continue to answer; resume it with kubectl conversion resume p --everything\n"},
-		"unsuspend": {unsuspend, func(policy *v1alpha1.ConversionPolicy) {
+			"p: spec.suspend is true\n  the operator changes nothing, converter pods continue to answer; resume it with kubectl conversion resume p\n"},
+		"resume": {resume, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Suspend = true
-			policy.Spec.Migration.Paused = true
+			policy.Spec.Migration.Suspend = true
 		},
-			"p: spec.suspend is false\n  migrations are still paused: kubectl conversion resume p\n"},
+			"p: spec.suspend is false\n  migrations are still suspended: kubectl conversion resume p --migration\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -114,7 +114,7 @@ func TestForeignFieldManagers(t *testing.T) {
 		entry.FieldsV1.SetRawBytes([]byte(fields))
 		return entry
 	}
-	const mine, other = `{"f:spec":{"f:migration":{"f:paused":{}}}}`, `{"f:spec":{"f:migration":{".":{},"f:mode":{}}}}`
+	const mine, other = `{"f:spec":{"f:migration":{"f:suspend":{}}}}`, `{"f:spec":{"f:migration":{".":{},"f:mode":{}}}}`
 	for name, test := range map[string]struct {
 		entry metav1.ManagedFieldsEntry
 		force bool
@@ -124,9 +124,9 @@ func TestForeignFieldManagers(t *testing.T) {
 		"no owner":         {by("argocd", "Apply", other), false, "", nil},
 		"ourselves":        {by(fieldManager, "Apply", mine), false, "", nil},
 		"kubectl edit":     {by("kubectl-edit", "Update", mine), false, "", nil},
-		"kubectl apply":    {by("kubectl-client-side-apply", "Update", mine), false, "", []string{"the manifest that kubectl-client-side-apply applied has another value: change spec.migration.paused there, too"}},
-		"a GitOps tool":    {by("argocd", "Apply", mine), false, "spec.migration.paused is applied by the field manager argocd, which may revert the change: change it there, or add --force-conflicts", nil},
-		"against a tool":   {by("argocd", "Apply", mine), true, "", []string{"the manifest that argocd applied has another value: change spec.migration.paused there, too"}},
+		"kubectl apply":    {by("kubectl-client-side-apply", "Update", mine), false, "", []string{"the manifest that kubectl-client-side-apply applied has another value: change spec.migration.suspend there, too"}},
+		"a GitOps tool":    {by("argocd", "Apply", mine), false, "spec.migration.suspend is applied by the field manager argocd, which may revert the change: change it there, or add --force-conflicts", nil},
+		"against a tool":   {by("argocd", "Apply", mine), true, "", []string{"the manifest that argocd applied has another value: change spec.migration.suspend there, too"}},
 		"unreadable":       {by("argocd", "Apply", `[]`), false, "", nil},
 		"all of migration": {by("argocd", "Apply", `{"f:spec":{"f:migration":{}}}`), false, "", nil},
 	} {
@@ -134,7 +134,7 @@ func TestForeignFieldManagers(t *testing.T) {
 			policy := policyWith(func(policy *v1alpha1.ConversionPolicy) {
 				policy.ManagedFields = []metav1.ManagedFieldsEntry{test.entry}
 			})
-			made := &edit{Field: "spec.migration.paused"}
+			made := &edit{Field: "spec.migration.suspend"}
 			err := (&operateOptions{force: test.force}).mayWrite(policy, made)
 			if got := ""; err != nil && err.Error() != test.err || err == nil && test.err != got {
 				t.Errorf("error is %v, want %q", err, test.err)

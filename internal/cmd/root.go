@@ -56,9 +56,9 @@ others are for users and their pipelines, and are also a plugin of kubectl.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
-		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
-		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newUninstallCheckCommand(),
-		newVerifyCommand(), newVersionCommand())
+		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newReportCommand(),
+		newResumeCommand(), newStatusCommand(), newSuspendCommand(), newTriggerCommand(),
+		newUninstallCheckCommand(), newVerifyCommand(), newVersionCommand())
 	return command
 }
 

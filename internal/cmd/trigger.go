@@ -27,7 +27,7 @@ func newTriggerCommand() *cobra.Command {
 
 After a run in which objects failed, the next run writes only those, unless the
 CustomResourceDefinition has changed since. While a run is active, the next one
-waits for its end. A policy whose migrations are paused, or whose mode is Never,
+waits for its end. A policy whose migrations are suspended, or whose mode is Never,
 starts none.
 
 If you manage policies in Git, change the field there instead: without
@@ -80,9 +80,9 @@ func whenTriggered(policy *v1alpha1.ConversionPolicy, program string) []string {
 	var says []string
 	switch {
 	case policy.Spec.Suspend:
-		says = append(says, "the operator is suspended: the migration starts after "+program+" resume "+policy.Name+" --everything")
-	case policy.Spec.Migration.Paused:
-		says = append(says, "migrations are paused: it starts after "+program+" resume "+policy.Name)
+		says = append(says, "the operator is suspended: the migration starts after "+program+" resume "+policy.Name)
+	case policy.Spec.Migration.Suspend:
+		says = append(says, "migrations are suspended: it starts after "+program+" resume "+policy.Name+" --migration")
 	case last != nil && last.State == v1alpha1.MigrationRunning:
 		return append(says, "run "+last.Run+" is running: the next one starts after it")
 	case closedGate(policy) != "":
@@ -110,70 +110,71 @@ func closedGate(policy *v1alpha1.ConversionPolicy) string {
 	return ""
 }
 
-func newPauseCommand() *cobra.Command {
+func newSuspendCommand() *cobra.Command {
 	return newSwitchCommand(&cobra.Command{
-		Use:   "pause POLICY...",
-		Short: "Stop a migration until it is resumed",
-		Long: `Stop a migration until it is resumed, with spec.migration.paused. Its pod ends, its
-record stays, and no other run starts. With --everything, the operator changes
-nothing for the policy, with spec.suspend. Converter pods continue to answer.
+		Use:   "suspend POLICY...",
+		Short: "Suspend a policy, or only its migrations",
+		Long: `Suspend a policy, with spec.suspend: the operator changes nothing for it. Converter
+pods continue to answer. With --migration, only migrations are suspended, with
+spec.migration.suspend: the pod of a run ends, its record stays, and no other run
+starts.
 
 Rights: get and patch of conversionpolicies.
 
 Exit codes:
-  0  the migration is paused
+  0  the policy is suspended
   2  the change failed`,
-		Example: `  conversion-operator pause crontabs.example.com
-  conversion-operator pause crontabs.example.com --everything`,
+		Example: `  conversion-operator suspend crontabs.example.com
+  conversion-operator suspend crontabs.example.com --migration`,
 	}, true)
 }
 
 func newResumeCommand() *cobra.Command {
 	return newSwitchCommand(&cobra.Command{
 		Use:   "resume POLICY...",
-		Short: "Resume a paused migration",
-		Long: `Resume a paused migration from its checkpoint, with spec.migration.paused.
-With --everything, the operator resumes all work for the policy, with spec.suspend.
+		Short: "Resume a suspended policy, or its migrations",
+		Long: `Resume a suspended policy, with spec.suspend. With --migration, migrations are
+resumed, with spec.migration.suspend: a run continues from its checkpoint.
 
 Rights: get and patch of conversionpolicies.
 
 Exit codes:
-  0  the migration is resumed
+  0  the policy is resumed
   2  the change failed`,
 		Example: `  conversion-operator resume crontabs.example.com
-  conversion-operator resume crontabs.example.com --everything`,
+  conversion-operator resume crontabs.example.com --migration`,
 	}, false)
 }
 
-// newSwitchCommand sets or clears a field that stops a policy.
+// newSwitchCommand sets or clears a field that suspends a policy.
 func newSwitchCommand(command *cobra.Command, on bool) *cobra.Command {
-	options, everything := operateOptions{}, false
+	options, migration := operateOptions{}, false
 	options.addFlags(command)
-	command.Flags().BoolVar(&everything, "everything", false, "everything that the operator does for the policy, not only its migration")
+	command.Flags().BoolVar(&migration, "migration", false, "only migrations, not all that the operator does for the policy")
 	return forUsers(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
 		return options.run(command, names, func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-			if everything {
-				return decideSuspend(policy, on, calledAs(command)), nil
+			if migration {
+				return decideSuspendMigration(policy, on, calledAs(command))
 			}
-			return decidePause(policy, on, calledAs(command))
+			return decideSuspend(policy, on, calledAs(command)), nil
 		})
 	})
 }
 
-func decidePause(policy *v1alpha1.ConversionPolicy, on bool, program string) (*edit, error) {
+func decideSuspendMigration(policy *v1alpha1.ConversionPolicy, on bool, program string) (*edit, error) {
 	if err := checkNotDeleted(policy); err != nil {
 		return nil, err
 	}
-	change := &edit{Policy: policy.Name, Field: "spec.migration.paused", Value: on, Changed: policy.Spec.Migration.Paused != on}
+	change := &edit{Policy: policy.Name, Field: "spec.migration.suspend", Value: on, Changed: policy.Spec.Migration.Suspend != on}
 	last := policy.Status.Migration
 	runs := last != nil && last.State == v1alpha1.MigrationRunning
 	switch {
 	case on && runs:
-		change.Says = append(change.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it with "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it with "+program+" resume "+policy.Name+" --migration")
 	case on:
-		change.Says = append(change.Says, "no migration starts before "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, "no migration starts before "+program+" resume "+policy.Name+" --migration")
 	case policy.Spec.Suspend:
-		change.Says = append(change.Says, "the operator is still suspended: "+program+" resume "+policy.Name+" --everything")
+		change.Says = append(change.Says, "the operator is still suspended: "+program+" resume "+policy.Name)
 	case runs:
 		change.Says = append(change.Says, "run "+last.Run+" continues from its checkpoint", "follow it: "+program+" status "+policy.Name+" --watch")
 	}
@@ -184,9 +185,9 @@ func decideSuspend(policy *v1alpha1.ConversionPolicy, on bool, program string) *
 	change := &edit{Policy: policy.Name, Field: "spec.suspend", Value: on, Changed: policy.Spec.Suspend != on}
 	switch {
 	case on:
-		change.Says = append(change.Says, "the operator changes nothing, converter pods continue to answer; resume it with "+program+" resume "+policy.Name+" --everything")
-	case policy.Spec.Migration.Paused:
-		change.Says = append(change.Says, "migrations are still paused: "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, "the operator changes nothing, converter pods continue to answer; resume it with "+program+" resume "+policy.Name)
+	case policy.Spec.Migration.Suspend:
+		change.Says = append(change.Says, "migrations are still suspended: "+program+" resume "+policy.Name+" --migration")
 	default:
 		change.Says = append(change.Says, "follow it: "+program+" status "+policy.Name+" --watch")
 	}

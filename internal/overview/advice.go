@@ -36,7 +36,7 @@ const (
 // advices are actions for a reason, in addition to its message, which has the problem
 // and the solution.
 var advices = map[string][]Advice{
-	v1alpha1.ReasonSuspended:               {{"resume the operator when you are ready", resume + " --everything"}},
+	v1alpha1.ReasonSuspended:               {{"resume the policy when you are ready", resume}},
 	v1alpha1.ReasonCRDNotFound:             {{"apply the CustomResourceDefinition, or delete this policy", ""}},
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", showVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
@@ -53,7 +53,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonConversionContested:     {{"stop the client that writes spec.conversion, then change this policy's spec", showConversion}},
 	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", watchStatus}},
 	v1alpha1.ReasonMigrationPodPending:     {{"find out why the pod of the migration does not start", describeRun}},
-	v1alpha1.ReasonMigrationPaused:         {{"resume the migration when you are ready", resume}},
+	v1alpha1.ReasonMigrationSuspended:      {{"resume the migration when you are ready", resume + " --migration"}},
 	v1alpha1.ReasonObjectsFailed:           {{"find out what is wrong with the failed objects: the commands above write nothing", ""}, {"fix them, or what refuses them; then migrate only those", triggerMigration}},
 	v1alpha1.ReasonMigrationFailed:         {{"read the last messages of the run", readLogs}, {"then start another run", triggerMigration}},
 	v1alpha1.ReasonNotRequested:            {{"start the migration when you are ready", triggerMigration}},

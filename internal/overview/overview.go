@@ -78,9 +78,9 @@ type Overview struct {
 	ConversionFailures []v1alpha1.ConversionFailure `json:"conversionFailures,omitempty"`
 	// OversizedObjects are the objects that do not fit into a version.
 	OversizedObjects *v1alpha1.OversizedStatus `json:"oversizedObjects,omitempty"`
-	// Paused is true if no migration starts or continues.
-	Paused            bool                        `json:"paused,omitempty"`
-	MigrationEvidence *v1alpha1.MigrationEvidence `json:"migrationEvidence,omitempty"`
+	// MigrationSuspended is true if no migration starts or continues.
+	MigrationSuspended bool                        `json:"migrationSuspended,omitempty"`
+	MigrationEvidence  *v1alpha1.MigrationEvidence `json:"migrationEvidence,omitempty"`
 	// PreservedData counts the objects that hold values in annotations.
 	PreservedData *v1alpha1.PreservedDataStatus `json:"preservedData,omitempty"`
 
@@ -118,7 +118,7 @@ func Of(observed Observed) *Overview {
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
 		Message: "the operator has not processed this policy yet", ConverterKind: policy.Spec.Converter.Kind(),
-		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
+		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
 		CRD: status.CRD, Converter: status.Converter, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
 		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, MigrationEvidence: status.MigrationEvidence, PreservedData: status.PreservedData, now: observed.Now,

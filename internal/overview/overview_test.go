@@ -106,7 +106,7 @@ func TestLines(t *testing.T) {
 // TestSettled checks the state that --until-ready waits for.
 func TestSettled(t *testing.T) {
 	for folder, want := range map[string]bool{
-		"migrating": false, "paused": false, "not-seen": false, "changed-since": false,
+		"migrating": false, "migration-suspended": false, "not-seen": false, "changed-since": false,
 		"ready": true, "objects-failed": true, "invalid-rules": true, "suspended": true,
 	} {
 		if got := read(t, folder).Settled; got != want {

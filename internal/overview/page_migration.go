@@ -14,12 +14,12 @@ import (
 // migration writes the progress of the latest run, and its failures.
 func (w *writer) migration(o *Overview) {
 	run := o.Migration
-	if run == nil && o.MigrationEvidence == nil && !o.Paused {
+	if run == nil && o.MigrationEvidence == nil && !o.MigrationSuspended {
 		return
 	}
 	w.title("Migration")
-	if o.Paused {
-		w.line("  paused (spec.migration.paused)")
+	if o.MigrationSuspended {
+		w.line("  suspended (spec.migration.suspend)")
 	}
 	if run != nil {
 		w.run(o, run)
@@ -41,7 +41,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	}
 	w.line("%s", progress)
 	w.line("  %s", countsOf(run))
-	if run.Waiting != "" && !o.Paused {
+	if run.Waiting != "" && !o.MigrationSuspended {
 		w.line("  stalled: %s", terminal.OneLine(run.Waiting))
 	}
 	if run.Message != "" {

@@ -24,7 +24,7 @@ func TestColumns(t *testing.T) {
 		policy string
 		play   func(*world)
 	}{
-		{policyYAML, policyFirst}, {policyYAML, failedObjects}, {policyYAML, onTrigger}, {policyYAML, migrationPaused},
+		{policyYAML, policyFirst}, {policyYAML, failedObjects}, {policyYAML, onTrigger}, {policyYAML, migrationSuspended},
 		{policyYAML, versionRetired}, {policyYAML, suspended}, {policyYAML, badRules}, {policyYAML, unreachable},
 		{policyYAML, lostSample}, {policyYAML, conversionsFail}, {policyYAML, driftContested}, {policyYAML, certificatesOfOthers}, {policyYAML, deletionBlocked},
 		{serviceYAML, serviceStory}, {noneYAML, noneStory},

@@ -87,7 +87,7 @@ var withoutEvent = []string{
 	v1alpha1.ReasonNothingToMigrate, v1alpha1.ReasonNothingToRetire,
 	v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
 	v1alpha1.ReasonVersionsDrifted, v1alpha1.ReasonVersionsContested,
-	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
+	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
 	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
 }
 

@@ -256,7 +256,7 @@ func TestSuspendedRunsHaveNoRate(t *testing.T) {
 	}{
 		"the conversion was dropped": {func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, "does not convert as this policy requires"},
 		"the policy is suspended":    {func(w *world) { w.observed.Policy.Spec.Suspend = true }, "spec.suspend is true"},
-		"it is paused":               {func(w *world) { w.observed.Policy.Spec.Migration.Paused = true }, "spec.migration.paused is true"},
+		"it is suspended":            {func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true }, "spec.migration.suspend is true"},
 		"somebody else migrates":     {func(w *world) { w.observed.ForeignMigration = "theirs" }, "waiting for the end of another migration, theirs"},
 	}
 	for name, c := range cases {

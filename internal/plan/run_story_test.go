@@ -35,29 +35,29 @@ func whole() contract.Record {
 	return contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 990, Current: 10}, Verified: 100}
 }
 
-func migrationPaused(w *world) {
+func migrationSuspended(w *world) {
 	w.migrating()
 	w.record(half())
 	w.converge()
-	w.say("It is paused: the Job's pods end, and its record stays.")
-	w.observed.Policy.Spec.Migration.Paused = true
+	w.say("It is suspended: the Job's pods end, and its record stays.")
+	w.observed.Policy.Spec.Migration.Suspend = true
 	w.converge()
-	w.say("The gates close meanwhile, and it stays paused.")
+	w.say("The gates close meanwhile, and it stays suspended.")
 	w.changeRules("")
 	w.converge()
 	w.changeRules(":")
 	w.converge()
 	w.say("It goes on where it was.")
-	w.observed.Policy.Spec.Migration.Paused = false
+	w.observed.Policy.Spec.Migration.Suspend = false
 	w.converge()
 	w.record(whole())
 	w.converge()
-	w.say("Another one is asked for while migrations are paused: it does not begin.")
-	w.observed.Policy.Spec.Migration.Paused = true
+	w.say("Another one is asked for while migrations are suspended: it does not begin.")
+	w.observed.Policy.Spec.Migration.Suspend = true
 	w.observed.Policy.Spec.Migration.Trigger = "second"
 	w.converge()
-	w.say("They are not paused any more.")
-	w.observed.Policy.Spec.Migration.Paused = false
+	w.say("They are no longer suspended.")
+	w.observed.Policy.Spec.Migration.Suspend = false
 	w.converge()
 }
 
@@ -113,12 +113,12 @@ func migrationWithNewSettings(w *world) {
 	read(w.t, "[{key: dedicated, operator: Exists}]", &w.observed.Policy.Spec.Migration.Workload.Tolerations)
 	w.observed.Runs[0].Trouble = observed.PodTrouble{}
 	w.converge()
-	w.say("It is to go slower still, while it is paused: that waits.")
-	w.observed.Policy.Spec.Migration.Paused = true
+	w.say("It is to go slower still, while it is suspended: that waits.")
+	w.observed.Policy.Spec.Migration.Suspend = true
 	w.converge()
 	w.observed.Policy.Spec.Migration.MaxWritesPerSecond = new(int32(5))
 	w.converge()
-	w.observed.Policy.Spec.Migration.Paused = false
+	w.observed.Policy.Spec.Migration.Suspend = false
 	w.converge()
 }
 

@@ -103,7 +103,7 @@ func TestStories(t *testing.T) {
 		"preserved-data-stranded":     preservedDataStranded,
 		"preserved-data-late":         preservedDataLate,
 		"accepted-losses":             acceptedLosses,
-		"migration-paused":            migrationPaused,
+		"migration-suspended":         migrationSuspended,
 		"rights-granted":              rightsGranted,
 		"migration-cancelled":         migrationCancelled,
 		"migration-triggered-again":   migrationTriggeredAgain,

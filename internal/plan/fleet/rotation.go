@@ -43,7 +43,7 @@ func (p Policy) trusted() []byte { return append([]byte{}, p.CABundle...) }
 
 // migrating are the reasons of StorageMigrated while a migration runs, which a change of caBundle would
 // end.
-var migrating = []string{v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonForeignStorageMigration}
+var migrating = []string{v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonForeignStorageMigration}
 
 // why says why a policy may write no caBundle; empty if it is unknown.
 func (p Policy) why() string {

@@ -69,10 +69,10 @@ func (m *Migration) UnderWay() *v1alpha1.MigrationStatus {
 	return nil
 }
 
-// rests reports that the run is paused and has no pod. It needs no rights until it resumes.
+// rests reports that the run is suspended and has no pod. It needs no rights until it resumes.
 func (m *Migration) rests() bool {
 	job := m.run(m.UnderWay().Run).Job
-	return m.Policy.Spec.Migration.Paused && job != nil && ptr.Deref(job.Spec.Suspend, false) &&
+	return m.Policy.Spec.Migration.Suspend && job != nil && ptr.Deref(job.Spec.Suspend, false) &&
 		job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
 }
 
@@ -132,8 +132,8 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 		failure := m.explainFailure()
 		failure.Stalled = !m.triggered() // otherwise the next run is requested already
 		return failure
-	case m.Policy.Spec.Migration.Paused:
-		return m.paused()
+	case m.Policy.Spec.Migration.Suspend:
+		return m.suspended()
 	case m.otherSettings(run, storage):
 		m.work.Do(step.DeleteJob{Name: run.Job.Name, UID: run.Job.UID})
 		return gate.Waiting(v1alpha1.ReasonMigrating, "run "+id+" continues with new settings once its pod has terminated")
@@ -164,9 +164,9 @@ func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 		// An earlier run had the same pins. Its evidence is too old for this trigger.
 		m.work.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
 		return gate.Waiting(v1alpha1.ReasonMigrating, "waiting for the previous migration to finish")
-	case m.Policy.Spec.Migration.Paused:
-		return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
-			"the migration to %s is paused: set spec.migration.paused to false to start it", storage))
+	case m.Policy.Spec.Migration.Suspend:
+		return gate.Waiting(v1alpha1.ReasonMigrationSuspended, fmt.Sprintf(
+			"the migration to %s is suspended: set spec.migration.suspend to false to start it", storage))
 	}
 	return gate.Outcome{}
 }
@@ -194,15 +194,15 @@ func (m *Migration) prune(id, storage string) gate.Outcome {
 	return m.proven(storage)
 }
 
-// paused reports the progress of a paused run.
-func (m *Migration) paused() gate.Outcome {
+// suspended reports the progress of a suspended run.
+func (m *Migration) suspended() gate.Outcome {
 	last := m.Status.Migration
 	how := "before its first object"
 	if last.Progress != "" {
 		how = fmt.Sprintf("at %d of %d objects", done(last), max(done(last), last.Total))
 	}
-	return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
-		"run %s is paused %s: set spec.migration.paused to false to resume it", last.Run, how))
+	return gate.Waiting(v1alpha1.ReasonMigrationSuspended, fmt.Sprintf(
+		"run %s is suspended %s: set spec.migration.suspend to false to resume it", last.Run, how))
 }
 
 // explainProgress says what a run does, without counters, so that the message is stable.

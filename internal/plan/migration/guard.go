@@ -34,8 +34,8 @@ func (m *Migration) guard() {
 	}
 }
 
-// isPaused is the reason in the status of a paused run.
-const isPaused = "spec.migration.paused is true"
+// isSuspended is the reason in the status of a suspended run.
+const isSuspended = "spec.migration.suspend is true"
 
 // whyNot says why the wanted run must not write now; empty if it may.
 func (m *Migration) whyNot() string {
@@ -44,8 +44,8 @@ func (m *Migration) whyNot() string {
 		return "the CustomResourceDefinition does not convert as this policy requires"
 	case m.AnswersWrongly:
 		return "the converter answers incorrectly"
-	case m.Policy.Spec.Migration.Paused:
-		return isPaused
+	case m.Policy.Spec.Migration.Suspend:
+		return isSuspended
 	case foreign != "":
 		return "waiting for the end of " + foreign
 	case !m.RefusesTruncated:

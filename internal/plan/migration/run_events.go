@@ -53,9 +53,9 @@ func whileRunning(last, next *v1alpha1.MigrationStatus) []gate.Event {
 	case v1alpha1.MigrationFailed:
 		return one(failureReason(next), counts+explainMessage(next)+"; status.storedVersions was not pruned", true)
 	}
-	switch was, is := last.Step == v1alpha1.MigrationPaused, next.Step == v1alpha1.MigrationPaused; {
+	switch was, is := last.Step == v1alpha1.MigrationSuspended, next.Step == v1alpha1.MigrationSuspended; {
 	case is && !was:
-		return one(v1alpha1.ReasonMigrationPaused, counts+"; it is paused", false)
+		return one(v1alpha1.ReasonMigrationSuspended, counts+"; it is suspended", false)
 	case was && !is:
 		return one(v1alpha1.ReasonMigrationResumed, counts+"; it goes on", false)
 	}

@@ -93,8 +93,8 @@ func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 	switch record := run.Record; {
 	case record != nil && record.Complete():
 		return v1alpha1.MigrationPruning
-	case m.Policy.Spec.Migration.Paused:
-		return v1alpha1.MigrationPaused
+	case m.Policy.Spec.Migration.Suspend:
+		return v1alpha1.MigrationSuspended
 	case record == nil:
 		return v1alpha1.MigrationStarting
 	default:
@@ -117,8 +117,8 @@ func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
 		fillRecord(status, run.Record)
 	}
 	switch {
-	case status.Step == v1alpha1.MigrationPaused:
-		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isPaused, 0, nil
+	case status.Step == v1alpha1.MigrationSuspended:
+		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isSuspended, 0, nil
 	case run.Trouble.Message != "":
 		status.Waiting = run.Trouble.Message
 	case run.Record == nil:

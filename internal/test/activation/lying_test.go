@@ -32,7 +32,7 @@ import (
 const lying = "lying.example.com"
 
 // TestPodConvertsWrongly: a pod converts wrongly after the activation. The re-probe detects it, the
-// CRD is not written, the running migration is paused, and the pod is evicted, unless its
+// CRD is not written, the running migration is suspended, and the pod is evicted, unless its
 // PodDisruptionBudget forbids that or it is the last one. While the pods convert correctly, the
 // manager writes nothing.
 func TestPodConvertsWrongly(t *testing.T) {
@@ -129,7 +129,7 @@ func waitRests(t *testing.T, policy string, asked companion) {
 
 func waitSuspended(t *testing.T, want bool) {
 	t.Helper()
-	expect.Eventually(t, fmt.Sprintf("the migration is paused: %t", want), func() (bool, string) {
+	expect.Eventually(t, fmt.Sprintf("the migration is suspended: %t", want), func() (bool, string) {
 		jobs := &batchv1.JobList{}
 		expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child("crontabs." + lying)}))
 		return len(jobs.Items) == 1 && ptr.Deref(jobs.Items[0].Spec.Suspend, false) == want, fmt.Sprintf("%d Jobs", len(jobs.Items))

@@ -41,44 +41,71 @@ func start(t *testing.T) *server {
 }
 
 // TestPolicies: policies of each earlier version, with their status, are unchanged after an update
-// to the current CRDs. They can be updated, and could be created today.
+// to the current CRDs. They can be updated, and could be created today. Policies with moved fields
+// can be created with the new fields.
 func TestPolicies(t *testing.T) {
 	cluster := start(t)
 	for _, version := range find(t, "*") {
 		t.Run(filepath.Base(version), func(t *testing.T) {
 			cluster.install(t, filepath.Join(version, "crds"))
-			written := map[string]*unstructured.Unstructured{}
+			written, moved := map[string]*unstructured.Unstructured{}, map[string]*unstructured.Unstructured{}
 			for _, file := range find(t, filepath.Join(filepath.Base(version), "policies", "*.yaml")) {
-				written[file] = cluster.create(t, read(t, file))
+				if policy, renamed := read(t, file); renamed {
+					moved[file] = policy
+				} else {
+					written[file] = cluster.create(t, policy)
+				}
 			}
 			cluster.install(t, filepath.Join("..", "..", "..", "config", "crd", "bases"))
 			for file, policy := range written {
 				t.Run(filepath.Base(file), func(t *testing.T) { cluster.check(t, policy) })
 			}
+			for file, policy := range moved {
+				t.Run(filepath.Base(file), func(t *testing.T) { compare(t, "is created", policy, cluster.create(t, policy)) })
+			}
 		})
 	}
 }
 
-// read reads a policy, without the fields that were removed since.
-func read(t *testing.T, file string) *unstructured.Unstructured {
+// read reads a policy as it would be written today: without the fields that were removed since,
+// and with the names of moved fields. The API servers of its time refuse moved fields.
+func read(t *testing.T, file string) (policy *unstructured.Unstructured, moved bool) {
 	t.Helper()
-	policy := &unstructured.Unstructured{}
+	policy = &unstructured.Unstructured{}
 	unmarshal(t, file, policy) // numbers as the API server gives them
 	dropRemoved(t, policy)
-	return policy
+	for _, one := range breaks(t) {
+		from, to := strings.Split(one.Field, "."), strings.Split(one.MovedTo, ".")
+		value, found, _ := unstructured.NestedFieldCopy(policy.Object, from...)
+		if one.MovedTo == "" || !found {
+			continue
+		}
+		unstructured.RemoveNestedField(policy.Object, from...)
+		expect.NoError(t, unstructured.SetNestedField(policy.Object, value, to...))
+		moved = true
+	}
+	return policy, moved
+}
+
+// change is an entry of breaks.yaml.
+type change struct {
+	Field   string
+	Removed bool
+	MovedTo string
+}
+
+func breaks(t *testing.T) (declared []change) {
+	t.Helper()
+	text, err := os.ReadFile("breaks.yaml")
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.Unmarshal(text, &declared))
+	return declared
 }
 
 // dropRemoved removes the removed fields of breaks.yaml.
 func dropRemoved(t *testing.T, policy *unstructured.Unstructured) {
 	t.Helper()
-	var declared []struct {
-		Field   string
-		Removed bool
-	}
-	text, err := os.ReadFile("breaks.yaml")
-	expect.NoError(t, err)
-	expect.NoError(t, yaml.Unmarshal(text, &declared))
-	for _, one := range declared {
+	for _, one := range breaks(t) {
 		if one.Removed {
 			unstructured.RemoveNestedField(policy.Object, strings.Split(one.Field, ".")...)
 		}

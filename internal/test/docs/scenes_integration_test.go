@@ -41,7 +41,7 @@ func TestScenes(t *testing.T) {
 		"kubectl apply -f policy.yaml -f objects.yaml && kubectl apply -n team-a -f objects.yaml")
 	s.play("rules")
 	s.play("a policy")
-	s.run("kubectl apply --server-side --force-conflicts --field-manager=flux -f policy-paused.yaml")
+	s.run("kubectl apply --server-side --force-conflicts --field-manager=flux -f policy-suspended.yaml")
 	s.play("a conflict")
 	s.run("kubectl delete -f policy.yaml -f crd.yaml")
 
@@ -73,7 +73,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s.run("cp config/samples/crontab-hostport/*.yaml .",
 		"cp 2-policy.yaml policy.yaml", "cp 3-crd-both.yaml crd.yaml", "cp crd.yaml new-crd.yaml",
-		"sed 's/mode: Automatic/&\\n    paused: false/' policy.yaml > policy-paused.yaml",
+		"sed 's/mode: Automatic/&\\n    suspend: false/' policy.yaml > policy-suspended.yaml",
 		"mkdir old new && cp policy.yaml crd.yaml old && cp policy.yaml crd.yaml new",
 		"conversion-operator report --policy policy.yaml --crd crd.yaml -f objects.yaml --timeless > report.html",
 		"git init --quiet --initial-branch=main && git add policy.yaml report.html && git commit --quiet --message=first",

@@ -28,11 +28,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// TestMigrating runs the documented commands of a migration: it is followed, paused and resumed, an
+// TestMigrating runs the documented commands of a migration: it is followed, suspended and resumed, an
 // object fails and is fixed, and the storage version is rolled back. The runbooks of a failure run
 // while it has failed.
 func TestMigrating(t *testing.T) {
-	release.Only(t, "TestPausedMigration", "TestTriggerDuringMigration", "TestFailedMigration")
+	release.Only(t, "TestSuspendedMigration", "TestTriggerDuringMigration", "TestFailedMigration")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")

@@ -128,9 +128,9 @@ func (p *player) triggerMigration(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, inMigration("trigger", s.Text))
 }
 
-// pauseMigrations pauses or resumes migrations, as the model says.
-func (p *player) pauseMigrations(ctx context.Context, s step) error {
-	return p.patchPolicy(ctx, s, inMigration("paused", s.subject().Paused))
+// suspendMigrations suspends or resumes migrations, as the model says.
+func (p *player) suspendMigrations(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, inMigration("suspend", s.subject().MigrationsSuspended))
 }
 
 // suspendPolicy suspends or resumes the policy, as the model says.

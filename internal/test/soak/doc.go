@@ -16,7 +16,7 @@
 //
 // Each version has one author. Once a policy sets a storage version, or retires a version, the
 // policy is its author, and the author of the CRD adopts the operator's changes in the manifest.
-// While a policy is suspended, or its migrations are paused, the sequence has no step whose result
+// While a policy is suspended, or its migrations are suspended, the sequence has no step whose result
 // the model cannot predict.
 //
 // Policies use one of two fleets, or pods of their own, and move. A kind of steps is gentle if it

@@ -41,7 +41,7 @@ var invariants = []invariant{
 	{"converter pods serve certificates that are valid and trusted", true, certificatesRefused},
 
 	{"every object is readable in every served version", false, unreadable},
-	{"the policy is ready, or says that it is paused or suspended", false, notReady},
+	{"the policy is ready, or says that it is suspended", false, notReady},
 	{"no migration goes on while the policy is suspended", false, migratesSuspended},
 	{"every object is stored at the storage version", false, notMigrated},
 	{"versions are as their authors want them", false, otherVersions},
@@ -210,7 +210,7 @@ func notReady(now, _ observation) []string {
 	case now.Subject.Suspended:
 	case ready.Status == metav1.ConditionTrue:
 		return nil
-	case now.Subject.Paused && migrated != nil && migrated.Reason == v1alpha1.ReasonMigrationPaused:
+	case now.Subject.MigrationsSuspended && migrated != nil && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
 		return nil
 	}
 	return []string{fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)}

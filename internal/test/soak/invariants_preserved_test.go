@@ -73,9 +73,9 @@ var preservedViolations = []violation{
 func TestAllowedPreservedValues(t *testing.T) {
 	for name, change := range map[string]func(now *observation){
 		"a version stays, and the status says why": blockRemoval,
-		"a version stays, and migrations are paused": func(now *observation) {
+		"a version stays, and migrations are suspended": func(now *observation) {
 			blockRemoval(now)
-			now.Subject.Paused = true
+			now.Subject.MigrationsSuspended = true
 			now.Policy.Status.Conditions[2].Reason = ""
 		},
 		"accepted values are there until their version goes": func(now *observation) {

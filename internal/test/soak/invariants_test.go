@@ -136,20 +136,20 @@ var violations = []violation{
 	{"every object is readable in every served version", "job at v1:", func(now, _ *observation) {
 		delete(now.Reads, joined)
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "there is no policy", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "there is no policy", func(now, _ *observation) {
 		now.Policy, now.Children = nil, nil
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "not of the policy's generation", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "not of the policy's generation", func(now, _ *observation) {
 		now.Policy.Generation++
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "not of the definition's generation", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "not of the definition's generation", func(now, _ *observation) {
 		now.Policy.Status.CRD.Generation--
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "Ready is False, WebhookUnavailable: why", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "Ready is False, WebhookUnavailable: why", func(now, _ *observation) {
 		now.Policy.Status.Conditions[0] = metav1.Condition{
 			Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "WebhookUnavailable", Message: "why"}
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "there is no condition", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "there is no condition", func(now, _ *observation) {
 		now.Policy.Status.Conditions = nil
 	}},
 	{"certificates are renewed in time", "that pods mount ends at", func(now, _ *observation) {
@@ -259,18 +259,18 @@ func TestAllowedObservations(t *testing.T) {
 	}
 }
 
-func TestPausedCountsAsReady(t *testing.T) {
+func TestSuspendedCountsAsReady(t *testing.T) {
 	now := healthy()
 	now.Policy.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse},
-		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
+		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationSuspended},
 	}
 	if wrong := notReady(now, now); len(wrong) != 1 {
-		t.Errorf("no one paused it, and this is said: %q", wrong)
+		t.Errorf("no one suspended it, and this is said: %q", wrong)
 	}
-	now.Subject.Paused = true
+	now.Subject.MigrationsSuspended = true
 	if wrong := notReady(now, now); len(wrong) != 0 {
-		t.Errorf("it is paused, and this is said: %q", wrong)
+		t.Errorf("it is suspended, and this is said: %q", wrong)
 	}
 }
 

@@ -89,7 +89,7 @@ func migratesSuspended(now, _ observation) []string {
 // notMigrated: a policy that migrates leaves every object at the storage version, even after
 // another client pruned storedVersions.
 func notMigrated(now, _ observation) []string {
-	if !now.Subject.active() || now.Subject.Paused {
+	if !now.Subject.active() || now.Subject.MigrationsSuspended {
 		return nil
 	}
 	var wrong []string
@@ -123,7 +123,7 @@ func otherVersions(now, _ observation) []string {
 
 // notRetired: all retirements are complete, or the status names the values that block one.
 func notRetired(now observation) []string {
-	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.Paused || now.Policy == nil {
+	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.MigrationsSuspended || now.Policy == nil {
 		return nil
 	}
 	retired := apimeta.FindStatusCondition(now.Policy.Status.Conditions, v1alpha1.VersionsRetiredCondition)

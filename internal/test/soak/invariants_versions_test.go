@@ -13,13 +13,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// stopMigrations sets the status of a policy with paused migrations and objects to migrate.
+// stopMigrations sets the status of a policy with suspended migrations and objects to migrate.
 func stopMigrations(now *observation) {
-	now.Subject.Paused = true
+	now.Subject.MigrationsSuspended = true
 	now.Policy.Status.MigrationEvidence, now.Policy.Status.Versions = nil, nil
 	now.Policy.Status.Conditions = []metav1.Condition{
-		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
-		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
+		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationSuspended},
+		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationSuspended},
 	}
 }
 
@@ -83,10 +83,10 @@ var versionViolations = []violation{
 		suspend(before)
 		now.Conversion = nil
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "Ready is True", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "Ready is True", func(now, _ *observation) {
 		now.Subject.Suspended = true
 	}},
-	{"the policy is ready, or says that it is paused or suspended", "Ready is Unknown, Suspended", func(now, _ *observation) {
+	{"the policy is ready, or says that it is suspended", "Ready is Unknown, Suspended", func(now, _ *observation) {
 		suspend(now)
 		now.Subject.Suspended = false
 	}},

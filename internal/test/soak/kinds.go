@@ -62,8 +62,8 @@ var kinds = []kind{
 	{name: "change policy", weight: 5, details: policyChanges, apply: policyChanged, do: (*player).changePolicy, gentle: true},
 	{name: "rotate authority", weight: 4, details: whereOwnPods, apply: policyChanged, do: (*player).rotateAuthority, gentle: true},
 	{name: "trigger migration", weight: 3, details: wherePolicy, apply: policyChanged, do: (*player).triggerMigration},
-	{name: "pause migrations", weight: 2, details: whereGoing, apply: pausedNow, do: (*player).pauseMigrations},
-	{name: "resume migrations", weight: 8, details: wherePaused, apply: resumedNow, do: (*player).pauseMigrations},
+	{name: "suspend migrations", weight: 2, details: whereMigrationsRun, apply: migrationsSuspendedNow, do: (*player).suspendMigrations},
+	{name: "resume migrations", weight: 8, details: whereMigrationsSuspended, apply: migrationsResumedNow, do: (*player).suspendMigrations},
 	{name: "suspend policy", weight: 3, details: suspendable, apply: suspendedNow, do: (*player).suspendPolicy},
 	{name: "resume policy", weight: 10, details: whereSuspended, apply: activeNow, do: (*player).suspendPolicy},
 	{name: "promote", weight: 6, details: promotable, apply: promoted, do: (*player).wantVersions},
@@ -108,13 +108,15 @@ func when(condition bool, details ...string) []string {
 	return details
 }
 
-func wherePolicy(s *subject) []string    { return when(s.Policy, "") }
-func whereSuspended(s *subject) []string { return when(s.Policy && s.Suspended, "") }
-func whereBehind(s *subject) []string    { return when(s.Exists && s.Behind, "") }
-func whereAbandoned(s *subject) []string { return when(s.Exists && !s.Policy, "") }
-func whereGoing(s *subject) []string     { return when(s.Policy && !s.Paused, "") }
-func wherePaused(s *subject) []string    { return when(s.Policy && s.Paused, "") }
-func endable(s *subject) []string        { return when(s.Policy && len(s.Versions) == len(versions), "") }
+func wherePolicy(s *subject) []string        { return when(s.Policy, "") }
+func whereSuspended(s *subject) []string     { return when(s.Policy && s.Suspended, "") }
+func whereBehind(s *subject) []string        { return when(s.Exists && s.Behind, "") }
+func whereAbandoned(s *subject) []string     { return when(s.Exists && !s.Policy, "") }
+func whereMigrationsRun(s *subject) []string { return when(s.Policy && !s.MigrationsSuspended, "") }
+func whereMigrationsSuspended(s *subject) []string {
+	return when(s.Policy && s.MigrationsSuspended, "")
+}
+func endable(s *subject) []string { return when(s.Policy && len(s.Versions) == len(versions), "") }
 
 func absentVersions(s *subject) []string {
 	return when(s.active(), s.unretired(slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
@@ -149,7 +151,7 @@ func unservable(s *subject) []string {
 
 // removable returns unused versions, which a migration has removed from storedVersions.
 func removable(s *subject) []string {
-	return when(s.active() && !s.Paused, s.unretired(without(without(s.Versions, s.Storage), hub))...)
+	return when(s.active() && !s.MigrationsSuspended, s.unretired(without(without(s.Versions, s.Storage), hub))...)
 }
 
 // mostOverwrites is one less than the number of overwrites that the operator reverts.
@@ -194,15 +196,15 @@ func removed(s *subject, version string) {
 	noLongerServed(s, version)
 }
 
-func overwritten(s *subject, _ string)   { s.Overwrites++ }
-func policyChanged(s *subject, _ string) { s.Overwrites = 0 }
-func pausedNow(s *subject, _ string)     { s.Paused, s.Overwrites = true, 0 }
-func resumedNow(s *subject, _ string)    { s.Paused, s.Overwrites = false, 0 }
-func unsettled(s *subject, _ string)     { s.Unsettled = true }
+func overwritten(s *subject, _ string)            { s.Overwrites++ }
+func policyChanged(s *subject, _ string)          { s.Overwrites = 0 }
+func migrationsSuspendedNow(s *subject, _ string) { s.MigrationsSuspended, s.Overwrites = true, 0 }
+func migrationsResumedNow(s *subject, _ string)   { s.MigrationsSuspended, s.Overwrites = false, 0 }
+func unsettled(s *subject, _ string)              { s.Unsettled = true }
 
 // abandoned resets the fields of the policy. Its effects on the CRD remain.
 func abandoned(s *subject, _ string) {
-	s.Policy, s.Paused, s.Suspended, s.Wanted, s.Retires = false, false, false, "", nil
+	s.Policy, s.MigrationsSuspended, s.Suspended, s.Wanted, s.Retires = false, false, false, "", nil
 	s.Accepts, s.Blocked = nil, nil
 }
 

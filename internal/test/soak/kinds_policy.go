@@ -41,10 +41,10 @@ var retirements = []v1alpha1.RetirementAction{
 	v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove}
 
 // retirable returns versions with their possible actions. A version that is not served belongs to
-// the author of the CRD, unless the policy unserved it. While migrations are paused, nothing can be
+// the author of the CRD, unless the policy unserved it. While migrations are suspended, nothing can be
 // retired, because that needs evidence.
 func retirable(s *subject) []string {
-	if !s.active() || s.Paused {
+	if !s.active() || s.MigrationsSuspended {
 		return nil
 	}
 	var details []string

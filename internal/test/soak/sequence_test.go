@@ -47,7 +47,7 @@ func TestAllVariantsOccur(t *testing.T) {
 		}
 	}
 	want := []string{"write ", "end ", "abandon policy ", "adopt ", "rotate authority ", "trigger migration ",
-		"pause migrations ", "resume migrations ", "fill disk ", "age certificate ", "suspend policy ", "resume policy ",
+		"suspend migrations ", "resume migrations ", "fill disk ", "age certificate ", "suspend policy ", "resume policy ",
 		"no longer promote ", "prune storedVersions "}
 	want = append(want, prefixed("kill ", processNames(nil))...)
 	want = append(want, prefixed("stop ", processNames(nil))...)
@@ -157,7 +157,7 @@ func checkSubject(t *testing.T, seed uint64, s step, is subject) {
 			t.Fatalf("seed %d, step %v: %s keeps %s of %+v, and has nothing that would be lost", seed, s, blocker, version, is)
 		}
 	}
-	if !is.Policy && (is.Paused || is.Suspended || is.Wanted != "" || len(is.Retires) > 0) {
+	if !is.Policy && (is.MigrationsSuspended || is.Suspended || is.Wanted != "" || len(is.Retires) > 0) {
 		t.Fatalf("seed %d, step %v: %+v says what only a policy says", seed, s, is)
 	}
 }
@@ -200,8 +200,8 @@ func goes(is subject, version string) bool {
 	return is.Retires[version] != "" && is.Retires[version] != v1alpha1.RetirementReport
 }
 
-// checkAuthors: the author of a CRD does not change the versions of a policy, and a suspended,
-// paused or busy policy gets no step that it could not perform.
+// checkAuthors: the author of a CRD does not change the versions of a policy, and a suspended
+// or busy policy gets no step that it could not perform.
 func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	t.Helper()
 	if s.Subject != is.Name || !before.Exists || s.Kind == "end" {
@@ -222,24 +222,24 @@ func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
 	if before.Suspended && slices.Contains(idle, s.Kind) {
 		t.Fatalf("seed %d, step %v: the policy is suspended", seed, s)
 	}
-	if before.Paused && (s.Kind == "retire" || s.Kind == "remove version") {
-		t.Fatalf("seed %d, step %v: migrations are paused", seed, s)
+	if before.MigrationsSuspended && (s.Kind == "retire" || s.Kind == "remove version") {
+		t.Fatalf("seed %d, step %v: migrations are suspended", seed, s)
 	}
 	if before.Unsettled && is.Suspended && !before.Suspended {
 		t.Fatalf("seed %d, step %v: something is half done", seed, s)
 	}
 }
 
-// TestRest: after a wait, the operator has finished, unless it is suspended or paused.
+// TestRest: after a wait, the operator has finished, unless it is suspended, or its migrations are.
 func TestRest(t *testing.T) {
 	cases := map[string]struct {
 		is     subject
 		behind bool
 	}{
-		"a policy":           {subject{Policy: true}, false},
-		"paused migrations":  {subject{Policy: true, Paused: true}, true},
-		"a suspended policy": {subject{Policy: true, Suspended: true}, true},
-		"no policy":          {subject{}, true},
+		"a policy":             {subject{Policy: true}, false},
+		"suspended migrations": {subject{Policy: true, MigrationsSuspended: true}, true},
+		"a suspended policy":   {subject{Policy: true, Suspended: true}, true},
+		"no policy":            {subject{}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -44,8 +44,8 @@ type subject struct {
 	// stored version, so that the annotation may still have the host.
 	Records map[string]record
 	Stale   map[string]bool
-	// Paused is set if migrations are paused, Suspended if the policy is suspended.
-	Paused, Suspended bool
+	// MigrationsSuspended is set if only migrations are suspended, Suspended if the policy is.
+	MigrationsSuspended, Suspended bool
 	// Unsettled is set if the operator has pending work that a suspended policy would stop, and
 	// without which the model cannot predict the cluster.
 	Unsettled bool
@@ -157,7 +157,7 @@ func (w *world) becomeIdle() {
 	w.Idle = true
 	for _, s := range w.Subjects {
 		s.Unsettled = false
-		s.Behind = s.Behind && (!s.active() || s.Paused)
+		s.Behind = s.Behind && (!s.active() || s.MigrationsSuspended)
 	}
 }
 
