@@ -25,7 +25,7 @@ import (
 func TestManagerAccount(t *testing.T) {
 	const group, name = "account.example.com", "crontabs.account.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	create(t, ownPolicy(group, "image: {image: 'example.com/crontab:1', serviceAccountName: conversion-operator}"), &v1alpha1.ConversionPolicy{})
+	create(t, ownPolicy(group, "image: {reference: 'example.com/crontab:1', serviceAccountName: conversion-operator}"), &v1alpha1.ConversionPolicy{})
 	for _, account := range []string{"conversion-operator", "conversion-operator-converter", names.MigrationRights(name)} {
 		changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.ServiceAccountName = account })
 		expect.Eventually(t, account+" is refused", func() (bool, string) {

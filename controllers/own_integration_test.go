@@ -66,7 +66,7 @@ func (k *kubelet) runImage(t *testing.T, policy, image string) {
 func TestImage(t *testing.T) {
 	const group, name = "image.example.com", "crontabs.image.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	create(t, ownPolicy(group, "image: {image: 'example.com/crontab:1', env: [{name: A, value: b}], path: /their/convert}"), &v1alpha1.ConversionPolicy{})
+	create(t, ownPolicy(group, "image: {reference: 'example.com/crontab:1', env: [{name: A, value: b}], path: /their/convert}"), &v1alpha1.ConversionPolicy{})
 	pods.runImage(t, name, "example.com/crontab:1")
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if verified := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified); !strings.Contains(verified.Message, "warning: it is a fake") {
@@ -109,7 +109,7 @@ func TestImage(t *testing.T) {
 
 func setImage(t *testing.T, name, image string) {
 	t.Helper()
-	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Image = image })
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Reference = image })
 }
 
 // changePolicy changes the spec, and retries after a conflict.
@@ -169,7 +169,7 @@ endpoints: [{addresses: [10.9.9.1], conditions: {ready: true}}, {addresses: [10.
 func TestURL(t *testing.T) {
 	const group, name = "url.example.com", "crontabs.url.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	create(t, ownPolicy(group, "url: {url: 'https://converter.example.org/crontabs', conversionReviewVersions: [v1beta1, v1]}"), &v1alpha1.ConversionPolicy{})
+	create(t, ownPolicy(group, "url: 'https://converter.example.org/crontabs', conversionReviewVersions: [v1beta1, v1]"), &v1alpha1.ConversionPolicy{})
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	webhook := getCRD(t, name).Spec.Conversion.Webhook
 	if *webhook.ClientConfig.URL != "https://converter.example.org/crontabs" || fmt.Sprint(webhook.ConversionReviewVersions) != "[v1beta1 v1]" {
@@ -261,24 +261,25 @@ patches:
 // accepted and a refused policy.
 func TestAdmissionOfConverters(t *testing.T) {
 	cases := map[string]struct{ spec, want string }{
-		"an image":                  {"converter: {image: {image: a}}", ""},
-		"all of an image":           {"converter: {image: {image: a, command: [a], args: [b], env: [{name: A, value: b}], port: 1, path: /a/b.c/, certificateMountPath: /certs, serviceAccountName: a, conversionReviewVersions: [v1beta1]}}", ""},
+		"an image":                  {"converter: {image: {reference: a}}", ""},
+		"all of an image":           {"converter: {image: {reference: a, command: [a], args: [b], env: [{name: A, value: b}], port: 1, path: /a/b.c/, certificateMountPath: /certs, serviceAccountName: a}, conversionReviewVersions: [v1beta1]}", ""},
 		"no image":                  {"converter: {image: {}}", "image"},
-		"a path without a slash":    {"converter: {image: {image: a, path: convert}}", "path"},
-		"a path with a query":       {"converter: {image: {image: a, path: '/convert?a=b'}}", "path"},
-		"a relative mount":          {"converter: {image: {image: a, certificateMountPath: certs}}", "certificateMountPath"},
-		"an unknown review":         {"converter: {image: {image: a, conversionReviewVersions: [v2]}}", "Unsupported value"},
-		"reviews of three versions": {"converter: {image: {image: a, conversionReviewVersions: [v1, v1beta1, v1]}}", "at most 2"},
+		"a path without a slash":    {"converter: {image: {reference: a, path: convert}}", "path"},
+		"a path with a query":       {"converter: {image: {reference: a, path: '/convert?a=b'}}", "path"},
+		"a relative mount":          {"converter: {image: {reference: a, certificateMountPath: certs}}", "certificateMountPath"},
+		"reviews without a webhook": {"converter: {none: {}, conversionReviewVersions: [v1]}", "conversionReviewVersions must be empty unless image, service or url is set"},
+		"an unknown review":         {"converter: {image: {reference: a}, conversionReviewVersions: [v2]}", "Unsupported value"},
+		"reviews of three versions": {"converter: {image: {reference: a}, conversionReviewVersions: [v1, v1beta1, v1]}", "at most 2"},
 		"a Service":                 {"converter: {service: {namespace: a, name: b}}", ""},
 		"a Service without a name":  {"converter: {service: {namespace: a}}", "name"},
-		"a URL":                     {"converter: {url: {url: 'https://example.com:8443/convert'}}", ""},
-		"a URL without TLS":         {"converter: {url: {url: 'http://example.com'}}", "url"},
-		"a URL with a password":     {"converter: {url: {url: 'https://a:b@example.com/'}}", "url"},
-		"a URL with a query":        {"converter: {url: {url: 'https://example.com/?a'}}", "url"},
+		"a URL":                     {"converter: {url: 'https://example.com:8443/convert'}", ""},
+		"a URL without TLS":         {"converter: {url: 'http://example.com'}", "url"},
+		"a URL with a password":     {"converter: {url: 'https://a:b@example.com/'}", "url"},
+		"a URL with a query":        {"converter: {url: 'https://example.com/?a'}", "url"},
 		"none":                      {"converter: {none: {}}", ""},
 		"losses":                    {"converter: {none: {acceptedLosses: [.spec.a]}}", ""},
 		"losses that are no paths":  {"converter: {none: {acceptedLosses: [spec]}}", "acceptedLosses"},
-		"two kinds":                 {"converter: {none: {}, url: {url: 'https://example.com'}}", "set exactly one kind of converter"},
+		"two kinds":                 {"converter: {none: {}, url: 'https://example.com'}", "set exactly one kind of converter"},
 		"a patch":                   {"converter: {none: {}}, workload: {patches: [{target: {kind: Deployment}, patch: x}]}", ""},
 		"an empty patch":            {"converter: {none: {}}, workload: {patches: [{target: {kind: Deployment}, patch: ''}]}", "patch"},
 		"an empty target":           {"converter: {none: {}}, workload: {patches: [{target: {}, patch: x}]}", "target"},
@@ -313,7 +314,7 @@ func TestDocumentedPolicies(t *testing.T) {
 		policy := &v1alpha1.ConversionPolicy{}
 		unmarshal(t, block[1], policy)
 		policy.Name = "crontabs.documented.example.com"
-		if policy.Spec.Converter == (v1alpha1.Converter{}) {
+		if policy.Spec.Converter.Kind() == "unknown" {
 			policy.Spec.Converter.None = &v1alpha1.NoneConverter{} // the example is of something else
 		}
 		if err := cluster.Create(t.Context(), policy, client.DryRunAll); err != nil {

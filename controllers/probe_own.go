@@ -13,7 +13,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -53,20 +52,18 @@ func ownTarget(state *observed.Cluster) probe.OwnTarget {
 		ServerName: observed.ExternalServerName(*converter),
 		Canaries:   ownCanaries(state.CRD),
 	}
-	var versions []v1alpha1.ReviewVersion
 	switch {
 	case converter.Image != nil:
 		target.ServerName = names.ServerName(state.Policy.Name, state.Settings.Namespace)
-		target.Path, versions = string(converter.Image.Path), converter.Image.ConversionReviewVersions
+		target.Path = string(converter.Image.Path)
 	case converter.Service != nil:
-		target.Path, versions = string(converter.Service.Path), converter.Service.ConversionReviewVersions
-	case converter.URL != nil:
-		if parsed, err := url.Parse(converter.URL.URL); err == nil {
+		target.Path = string(converter.Service.Path)
+	case converter.URL != "":
+		if parsed, err := url.Parse(string(converter.URL)); err == nil {
 			target.Path = parsed.EscapedPath()
 		}
-		versions = converter.URL.ConversionReviewVersions
 	}
-	if len(versions) > 0 {
+	if versions := converter.ConversionReviewVersions; len(versions) > 0 {
 		target.ReviewVersion = string(versions[0]) // API servers support both, and use the first
 	}
 	return target

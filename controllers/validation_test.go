@@ -134,9 +134,9 @@ func TestDefaults(t *testing.T) {
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, workload: {}, verification: {}",
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, certificates: {selfManaged: {}}",
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, certificates: {certManager: {issuerRef: {name: company}}}",
-		"converter: {image: {image: converter}}",
+		"converter: {image: {reference: converter}}",
 		"converter: {service: {namespace: theirs, name: converter}}",
-		"converter: {url: {url: 'https://example.com/convert'}}",
+		"converter: {url: 'https://example.com/convert'}",
 		"converter: {none: {}}",
 	} {
 		t.Run(spec, func(t *testing.T) {
@@ -156,9 +156,9 @@ func TestApplyReplaces(t *testing.T) {
 	for field, specs := range map[string][]string{
 		"converter": {
 			rules,
-			"converter: {image: {image: converter}}",
+			"converter: {image: {reference: converter}}",
 			"converter: {service: {namespace: theirs, name: converter}}",
-			"converter: {url: {url: 'https://example.com/convert'}}",
+			"converter: {url: 'https://example.com/convert'}",
 			"converter: {none: {}}",
 		},
 		"certificates": {

@@ -163,7 +163,7 @@ func (s *ConversionPolicySpec) Unsupported() string {
 	switch {
 	case s.APIRevision > APIRevision:
 		return fmt.Sprintf("spec.apiRevision is %d, and this version of the operator knows revision %d: fields that it does not know may be missing; install a later version, or remove the fields that need it", s.APIRevision, APIRevision)
-	case s.Converter == Converter{}:
+	case s.Converter.Kind() == "unknown":
 		return "spec.converter is empty: this version of the operator does not know the kind of converter that the policy has; install a later version, or choose another converter"
 	}
 	return ""

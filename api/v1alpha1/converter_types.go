@@ -12,6 +12,7 @@ import (
 // Converter tells what converts objects. Exactly one member is set. A kind of converter that an
 // earlier CustomResourceDefinition does not have is removed by it, and the operator changes nothing
 // then.
+// +kubebuilder:validation:XValidation:rule="!has(self.conversionReviewVersions) || has(self.image) || has(self.service) || has(self.url)",message="conversionReviewVersions must be empty unless image, service or url is set"
 // +kubebuilder:validation:XValidation:rule="[has(self.declarative), has(self.image), has(self.service), has(self.url), has(self.none)].exists_one(set, set)",message="set exactly one kind of converter: declarative, image, service, url or none"
 type Converter struct {
 	// declarative converts by bidirectional rules in this policy.
@@ -29,14 +30,23 @@ type Converter struct {
 	// +optional
 	Service *ServiceConverter `json:"service,omitempty"`
 
-	// url is a conversion webhook outside the cluster.
+	// url is the URL of a conversion webhook outside the cluster, as API servers and the
+	// operator reach it: https://host[:port]/path.
 	// +optional
-	URL *URLConverter `json:"url,omitempty"`
+	URL WebhookURL `json:"url,omitempty"`
 
 	// none converts nothing: only apiVersion of an object changes. Use it for versions
 	// whose schemas have the same fields.
 	// +optional
 	None *NoneConverter `json:"none,omitempty"`
+
+	// conversionReviewVersions are the versions of ConversionReview that an image, a service
+	// or the server of a url understands, the preferred one first; v1 by default.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
 }
 
 // Kind is the name of the member that is set: declarative, image, service, url or none. It is
@@ -49,7 +59,7 @@ func (c *Converter) Kind() string {
 		return "image"
 	case c.Service != nil:
 		return "service"
-	case c.URL != nil:
+	case c.URL != "":
 		return "url"
 	case c.None != nil:
 		return "none"
@@ -64,27 +74,18 @@ func (c *Converter) WithDefaults() *Converter {
 	if image := c.Image; image != nil {
 		image.Port, image.Path = cmp.Or(image.Port, 9443), cmp.Or(image.Path, defaultPath)
 		image.CertificateMountPath = cmp.Or(image.CertificateMountPath, "/tmp/k8s-webhook-server/serving-certs")
-		image.ConversionReviewVersions = orV1(image.ConversionReviewVersions)
 	}
 	if service := c.Service; service != nil {
 		service.Port, service.Path = cmp.Or(service.Port, 443), cmp.Or(service.Path, defaultPath)
-		service.ConversionReviewVersions = orV1(service.ConversionReviewVersions)
 	}
-	if url := c.URL; url != nil {
-		url.ConversionReviewVersions = orV1(url.ConversionReviewVersions)
+	if len(c.ConversionReviewVersions) == 0 && (c.Image != nil || c.Service != nil || c.URL != "") {
+		c.ConversionReviewVersions = []ReviewVersion{"v1"}
 	}
 	return c
 }
 
 // defaultPath is where controller-runtime serves conversions.
 const defaultPath URLPath = "/convert"
-
-func orV1(versions []ReviewVersion) []ReviewVersion {
-	if len(versions) == 0 {
-		return []ReviewVersion{"v1"}
-	}
-	return versions
-}
 
 // ReviewVersion is a version of ConversionReview.
 //
@@ -93,13 +94,14 @@ type ReviewVersion string
 
 // ImageConverter is your own conversion webhook, in an image.
 type ImageConverter struct {
-	// image is the image to run. If it or anything else about the pods changes, the
+	// reference is the image to run, such as registry.example.com/converter:1.2.0. If it or
+	// anything else about the pods changes, the
 	// operator starts new pods beside the current ones, and deletes those after the new
 	// ones are verified.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Image string `json:"image"`
+	Reference string `json:"reference"`
 
 	// command replaces the image's entrypoint.
 	// +optional
@@ -147,14 +149,6 @@ type ImageConverter struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-
-	// conversionReviewVersions are the versions of ConversionReview that the
-	// converter understands, the preferred one first; v1 by default.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
-	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
 }
 
 // URLPath is a path of a URL as the API server accepts it for a Service.
@@ -188,33 +182,13 @@ type ServiceConverter struct {
 	// path is the URL path for ConversionReviews; /convert by default.
 	// +optional
 	Path URLPath `json:"path,omitempty"`
-
-	// conversionReviewVersions are the versions of ConversionReview that it
-	// understands, the preferred one first; v1 by default.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
-	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
 }
 
-// URLConverter is a conversion webhook outside the cluster.
-type URLConverter struct {
-	// url is the URL for ConversionReviews, as API servers and the operator reach it:
-	// https://host[:port]/path.
-	// +required
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https://[^/?#@\s]+(/[^?#\s]*)?$`
-	URL string `json:"url"`
-
-	// conversionReviewVersions are the versions of ConversionReview that it
-	// understands, the preferred one first; v1 by default.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
-	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
-}
+// WebhookURL is the URL of a conversion webhook.
+//
+// +kubebuilder:validation:MaxLength=2048
+// +kubebuilder:validation:Pattern=`^https://[^/?#@\s]+(/[^?#\s]*)?$`
+type WebhookURL string
 
 // NoneConverter converts nothing.
 type NoneConverter struct {

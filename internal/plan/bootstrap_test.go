@@ -51,14 +51,14 @@ func TestDeadlocks(t *testing.T) {
 		"by default":               {"cert-manager.io", v1alpha1.ConversionPolicySpec{Workload: &v1alpha1.Workload{}}, ""},
 		"no converter, no renewal": {"cert-manager.io", v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}, Certificates: byCertManager}, ""},
 		"of a converter elsewhere": {"cert-manager.io", v1alpha1.ConversionPolicySpec{Certificates: byCertManager, Converter: v1alpha1.Converter{
-			URL: &v1alpha1.URLConverter{URL: "https://converter.example.com/convert"}}}, refused("set spec.certificates.selfManaged")},
+			URL: "https://converter.example.com/convert"}}, refused("set spec.certificates.selfManaged")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			spec := &w.observed.Policy.Spec
 			spec.Workload, spec.Certificates = c.spec.Workload, c.spec.Certificates
-			if c.spec.Converter != (v1alpha1.Converter{}) {
+			if c.spec.Converter.Kind() != "unknown" {
 				spec.Converter = c.spec.Converter
 			}
 			w.applyCRDOf(c.group)

@@ -137,7 +137,7 @@ func TestRequest(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, urlYAML)
-			w.observed.Policy.Spec.Converter.URL.URL = c.url
+			w.observed.Policy.Spec.Converter.URL = v1alpha1.WebhookURL(c.url)
 			w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
 				IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
 			w.applyCRD(bothStoredNew)

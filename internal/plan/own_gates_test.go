@@ -60,10 +60,10 @@ func TestOwnGates(t *testing.T) {
 		"image: another client converts": {imageYAML, func(w *world) { w.write("helm", theirs(w.t)) },
 			"ConversionConfigured", "False", "ConversionDrifted", "at https://theirs.example.com", []string{"RecordDrift", "SwitchCRD"}},
 		"image: reviews of another version": {imageYAML, func(w *world) {
-			w.observed.Policy.Spec.Converter.Image.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
+			w.observed.Policy.Spec.Converter.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
 		}, "ConversionVerified", "False", "Sampling", "100 live objects", []string{"TakeSamples"}},
 		"image: reviews of another version, unproven": {imageYAML, func(w *world) {
-			w.observed.Policy.Spec.Converter.Image.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
+			w.observed.Policy.Spec.Converter.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
 			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
 		}, "ConversionConfigured", "False", "Configuring", "", []string{"SwitchCRD"}},
 		"service: all is well": {serviceYAML, func(*world) {}, "Ready", "True", "Succeeded", "", nil},
@@ -125,7 +125,7 @@ func TestImageIdentity(t *testing.T) {
 	}
 	plain := identity(func(*v1alpha1.ConversionPolicySpec) {})
 	others := map[string]func(*v1alpha1.ConversionPolicySpec){
-		"image":   func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Image = "other" },
+		"image":   func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Reference = "other" },
 		"command": func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Command = []string{"/other"} },
 		"args":    func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Args = []string{"--other"} },
 		"env": func(spec *v1alpha1.ConversionPolicySpec) {

@@ -17,19 +17,19 @@ const (
 	imageYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {image: {image: "example.com/crontab:1", port: 9443, path: /convert, certificateMountPath: /certs, conversionReviewVersions: [v1]}}
+  converter: {image: {reference: "example.com/crontab:1", port: 9443, path: /convert, certificateMountPath: /certs}, conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
 	serviceYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {service: {namespace: crontab-system, name: webhook, port: 443, path: /convert, conversionReviewVersions: [v1]}}
+  converter: {service: {namespace: crontab-system, name: webhook, port: 443, path: /convert}, conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
 	urlYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {url: {url: "https://converter.example.org/crontabs", conversionReviewVersions: [v1]}}
+  converter: {url: "https://converter.example.org/crontabs", conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
 	equalVersions = `
@@ -91,7 +91,7 @@ func (w *world) convertBy(policy string) {
 
 // useImage changes the image.
 func (w *world) useImage(image string) {
-	w.observed.Policy.Spec.Converter.Image.Image = image
+	w.observed.Policy.Spec.Converter.Image.Reference = image
 	w.observed.Policy.Generation++
 }
 
@@ -233,7 +233,7 @@ func urlStory(w *world) {
 	w.applyCRD(bothStoredNew)
 	w.converge()
 	w.say("It moves.")
-	w.observed.Policy.Spec.Converter.URL.URL = "https://converter.example.org/v2/crontabs"
+	w.observed.Policy.Spec.Converter.URL = "https://converter.example.org/v2/crontabs"
 	w.converge()
 }
 

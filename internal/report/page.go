@@ -161,11 +161,11 @@ func converterOf(converter *v1alpha1.Converter) string {
 		}
 		return fmt.Sprintf("rules between %s and the hub %s", strings.Join(spokes, ", "), converter.Declarative.Hub)
 	case converter.Image != nil:
-		return "the image " + converter.Image.Image
+		return "the image " + converter.Image.Reference
 	case converter.Service != nil:
 		return "the Service " + converter.Service.Namespace + "/" + converter.Service.Name
-	case converter.URL != nil:
-		return "the webhook at " + converter.URL.URL
+	case converter.URL != "":
+		return "the webhook at " + string(converter.URL)
 	case converter.None != nil && len(converter.None.AcceptedLosses) > 0:
 		return "none: the API server changes only apiVersion, and drops " + strings.Join(slices.Sorted(slices.Values(converter.None.AcceptedLosses)), ", ")
 	}

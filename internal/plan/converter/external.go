@@ -26,14 +26,14 @@ const externalAgain = 30 * time.Second
 // external is the kind of a converter that users run, behind a Service or at a URL.
 type external struct {
 	*Converter
-	at address
+	at       address
+	versions []v1alpha1.ReviewVersion
 }
 
 // address is the Service or the URL of such a converter.
 type address interface {
 	// client is its client configuration without caBundle.
 	client() *apiextensionsv1.WebhookClientConfig
-	reviewVersions() []v1alpha1.ReviewVersion
 	name() string
 	// available is the outcome for a number of ready endpoints.
 	available(ready int32) gate.Outcome
@@ -47,8 +47,6 @@ func (s service) client() *apiextensionsv1.WebhookClientConfig {
 		Namespace: s.Namespace, Name: s.Name, Path: new(string(s.Path)), Port: new(s.Port)}}
 }
 
-func (s service) reviewVersions() []v1alpha1.ReviewVersion { return s.ConversionReviewVersions }
-
 func (s service) name() string { return fmt.Sprintf("Service %s/%s", s.Namespace, s.Name) }
 
 func (s service) available(ready int32) gate.Outcome {
@@ -56,15 +54,13 @@ func (s service) available(ready int32) gate.Outcome {
 }
 
 // url is an address outside the cluster.
-type url struct{ *v1alpha1.URLConverter }
+type url string
 
 func (u url) client() *apiextensionsv1.WebhookClientConfig {
-	return &apiextensionsv1.WebhookClientConfig{URL: new(u.URL)}
+	return &apiextensionsv1.WebhookClientConfig{URL: new(string(u))}
 }
 
-func (u url) reviewVersions() []v1alpha1.ReviewVersion { return u.ConversionReviewVersions }
-
-func (u url) name() string { return u.URL }
+func (u url) name() string { return string(u) }
 
 func (u url) available(int32) gate.Outcome {
 	return gate.Passed(v1alpha1.ReasonExternal, u.name()+" is outside the cluster: the next gate verifies it")
@@ -74,7 +70,7 @@ func (e external) choose()  { e.Wanted = identityOf(e.at.client()) }
 func (e external) prepare() {}
 
 func (e external) client() (*apiextensionsv1.WebhookClientConfig, []string) {
-	return e.at.client(), reviewVersions(e.at.reviewVersions())
+	return e.at.client(), reviewVersions(e.versions)
 }
 
 func (e external) endpoints() []observed.Pod { return e.External.Endpoints }

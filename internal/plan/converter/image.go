@@ -47,7 +47,8 @@ const (
 // image is the kind of a converter of the user in pods of the operator.
 type image struct {
 	pods
-	spec *v1alpha1.ImageConverter
+	spec     *v1alpha1.ImageConverter
+	versions []v1alpha1.ReviewVersion
 }
 
 func (i image) client() (*apiextensionsv1.WebhookClientConfig, []string) {
@@ -70,7 +71,7 @@ func (i image) valid([]string) gate.Outcome {
 	case i.renderErr != nil:
 		return i.notRendered(v1alpha1.ReasonInvalidPatch)
 	}
-	return i.withoutRules("image "+i.spec.Image, &v1alpha1.ConverterStatus{Revision: i.Wanted})
+	return i.withoutRules("image "+i.spec.Reference, &v1alpha1.ConverterStatus{Revision: i.Wanted})
 }
 
 func (i image) choose() {
@@ -154,7 +155,7 @@ func (i image) howToReplace() (hint string, evicts bool) {
 // endpointOf is the address of the image. It keeps its port, or gets one that no other image
 // has; 0 if all ports are taken.
 func (i image) endpointOf(identity string) observed.ImageEndpoint {
-	endpoint := observed.ImageEndpoint{Path: string(i.spec.Path), ConversionReviewVersions: reviewVersions(i.spec.ConversionReviewVersions)}
+	endpoint := observed.ImageEndpoint{Path: string(i.spec.Path), ConversionReviewVersions: reviewVersions(i.versions)}
 	if stored := i.StoredImage(identity); stored != nil {
 		endpoint.Port = stored.Port
 		return endpoint
@@ -205,7 +206,7 @@ func (i image) available() gate.Outcome {
 	switch {
 	case !serves && ready < desired:
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d of %d converter pods of image %s are ready", ready, desired, i.spec.Image)+i.troubles()+i.Meanwhile())
+			"%d of %d converter pods of image %s are ready", ready, desired, i.spec.Reference)+i.troubles()+i.Meanwhile())
 	case ready == 0:
 		return i.noPodReady(names.Image(i.Policy.Name, i.Wanted))
 	case i.PortEndpoints[imagePortName(i.Wanted)] == 0:
@@ -261,7 +262,7 @@ func (i image) pod() *corev1apply.PodSpecApplyConfiguration {
 func (i image) container() *corev1apply.ContainerApplyConfiguration {
 	container := corev1apply.Container().
 		WithName(workload.Container).
-		WithImage(i.spec.Image).
+		WithImage(i.spec.Reference).
 		WithCommand(i.spec.Command...).
 		WithArgs(i.spec.Args...).
 		WithPorts(corev1apply.ContainerPort().WithName(workload.PortName).WithContainerPort(i.spec.Port).WithProtocol(corev1.ProtocolTCP)).

@@ -48,11 +48,11 @@ type kind interface {
 func (c *Converter) newKind() kind {
 	switch converter := c.Policy.Spec.Converter.WithDefaults(); {
 	case converter.Image != nil:
-		return image{pods{c}, converter.Image}
+		return image{pods{c}, converter.Image, converter.ConversionReviewVersions}
 	case converter.Service != nil:
-		return external{c, service{converter.Service}}
-	case converter.URL != nil:
-		return external{c, url{converter.URL}}
+		return external{c, service{converter.Service}, converter.ConversionReviewVersions}
+	case converter.URL != "":
+		return external{c, url(converter.URL), converter.ConversionReviewVersions}
 	case converter.None != nil:
 		return none{pods{c}}
 	}

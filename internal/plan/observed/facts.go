@@ -37,7 +37,7 @@ func (c Cluster) Rulesets() bool { return c.Policy.Spec.Converter.Declarative !=
 
 // IsExternal reports that users run the converter of the policy.
 func (c Cluster) IsExternal() bool {
-	return c.Policy.Spec.Converter.Service != nil || c.Policy.Spec.Converter.URL != nil
+	return c.Policy.Spec.Converter.Service != nil || c.Policy.Spec.Converter.URL != ""
 }
 
 // Deploys reports that the operator runs the converter of the policy.
@@ -273,10 +273,10 @@ func ExternalServerName(converter v1alpha1.Converter) string {
 	if service := converter.Service; service != nil {
 		return names.ServiceName(service.Name, service.Namespace)
 	}
-	if converter.URL == nil {
+	if converter.URL == "" {
 		return ""
 	}
-	parsed, err := url.Parse(converter.URL.URL)
+	parsed, err := url.Parse(string(converter.URL))
 	if err != nil {
 		return "" // the pattern of the field refuses such a URL
 	}

@@ -62,7 +62,7 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: names.Child(policy)}, nil, outside,
 			map[string]int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].Name: port})
 	}
-	return c, fmt.Sprintf("image: {image: 'example.com/crontab:1', port: %d}", imagePort)
+	return c, fmt.Sprintf("image: {reference: 'example.com/crontab:1', port: %d}", imagePort)
 }
 
 func imageDeployment(t *testing.T, policy string) *appsv1.Deployment {
@@ -99,7 +99,7 @@ func startURL(t *testing.T, group string) (made *ownConverter, spec string) {
 	c := &ownConverter{policy: policy, serverName: outside, secret: names.ExternalCertificateSecret(policy)}
 	port := c.listen(t, net.JoinHostPort(outside, "0"))
 	c.run = c.mount
-	return c, fmt.Sprintf("url: {url: 'https://%s/crontabs'}", net.JoinHostPort(outside, fmt.Sprint(port)))
+	return c, fmt.Sprintf("url: 'https://%s/crontabs'", net.JoinHostPort(outside, fmt.Sprint(port)))
 }
 
 // mount loads the certificate, and reloads it after changes with a delay, like kubelets and clients

@@ -34,7 +34,7 @@ func TestExternalConverter(t *testing.T) {
 	node, address := anyNode(t.Context(), t)
 	kinds := map[string]v1alpha1.Converter{
 		"service": {Service: &v1alpha1.ServiceConverter{Namespace: "theirs-service", Name: "webhook"}},
-		"url":     {URL: &v1alpha1.URLConverter{URL: "https://" + net.JoinHostPort(address, "9443") + "/convert"}},
+		"url":     {URL: v1alpha1.WebhookURL("https://" + net.JoinHostPort(address, "9443") + "/convert")},
 	}
 	for kind, converter := range kinds {
 		t.Run(kind, func(t *testing.T) {

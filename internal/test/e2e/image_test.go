@@ -113,7 +113,7 @@ func checkConverted(ctx context.Context, t *testing.T, crontab scenarios.CronTab
 
 func setImage(ctx context.Context, t *testing.T, crontab scenarios.CronTab, image string) {
 	t.Helper()
-	change(ctx, t, crontab, fmt.Sprintf(`{"spec":{"converter":{"image":{"image":%q}}}}`, image))
+	change(ctx, t, crontab, fmt.Sprintf(`{"spec":{"converter":{"image":{"reference":%q}}}}`, image))
 }
 
 func change(ctx context.Context, t *testing.T, crontab scenarios.CronTab, patch string) {

@@ -124,7 +124,7 @@ func (w world) activate(t *testing.T, group, clientConfig string) *apiextensions
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(`
 metadata: {name: `+name+`}
-spec: {converter: {url: {url: https://converter.example.com/convert}}}`), policy))
+spec: {converter: {url: https://converter.example.com/convert}}`), policy))
 	expect.NoError(t, w.admin.Create(t.Context(), policy))
 	w.setConversion(t, name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1", "v1beta1"], "clientConfig": `+clientConfig+`}}`)
 	active := w.read(t, name)
