@@ -81,8 +81,8 @@ func record(t *testing.T, policy string, change func(*contract.Record)) {
 func checkpointOf(t *testing.T, policy string) *corev1.ConfigMap {
 	t.Helper()
 	checkpoint := &corev1.ConfigMap{}
-	namespace, name, _ := strings.Cut(getPolicy(t, policy).Status.Migration.Record, "/")
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, checkpoint))
+	record := getPolicy(t, policy).Status.Migration.Record
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: record.Namespace, Name: record.Name}, checkpoint))
 	return checkpoint
 }
 
@@ -285,7 +285,7 @@ func TestFailedMigration(t *testing.T) {
 	waitForJob(t, name, "at work", goesOn)
 	record(t, name, failing)
 	condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonObjectsFailed)
-	for _, want := range []string{"1 of 1000", "default/bad", "denied the request", getPolicy(t, name).Status.Migration.Record, "spec.migration.trigger"} {
+	for _, want := range []string{"1 of 1000", "default/bad", "denied the request", getPolicy(t, name).Status.Migration.Record.String(), "spec.migration.trigger"} {
 		if !strings.Contains(condition.Message, want) {
 			t.Errorf("the message lacks %q: %s", want, condition.Message)
 		}

@@ -64,8 +64,8 @@ type requestMetricsReader struct {
 	missed string
 }
 
-// serverCounts are the requests for each resource, by API server.
-type serverCounts map[string]map[schema.GroupVersionResource]int64
+// serverCounts are the requests for each resource, by the start of the API server.
+type serverCounts map[int64]map[schema.GroupVersionResource]int64
 
 func newRequestMetricsReader(config *rest.Config, now func() time.Time) *requestMetricsReader {
 	return &requestMetricsReader{config: config, find: newFindServers(config, now), now: now}
@@ -102,7 +102,7 @@ func (m *requestMetricsReader) requests(ctx context.Context, s step.ReadRequests
 				counts[resource.Version] = count
 			}
 		}
-		found.Servers = append(found.Servers, observed.ServerRequests{Server: server, Counts: counts})
+		found.Servers = append(found.Servers, observed.ServerRequests{Started: server, Counts: counts})
 	}
 	return observed.BackgroundCheck{Requests: found}
 }
@@ -169,16 +169,16 @@ func (m *requestMetricsReader) readAt(ctx context.Context, config *rest.Config, 
 	if err != nil {
 		return fmt.Errorf("reading /metrics of the API server: %w", err)
 	}
-	server, found, err := countRequests(text)
+	started, found, err := countRequests(text)
 	if err = errors.Join(err, text.Close()); err == nil {
-		counts[server] = found
+		counts[started] = found
 	}
 	return err
 }
 
 // countRequests sums up the requests for each resource. The counter of a resource may be missing,
 // so that the gauge is the only trace of a request; it counts as one.
-func countRequests(text io.Reader) (server string, counts map[schema.GroupVersionResource]int64, err error) {
+func countRequests(text io.Reader) (started int64, counts map[schema.GroupVersionResource]int64, err error) {
 	requested := map[schema.GroupVersionResource]bool{}
 	counts = map[schema.GroupVersionResource]int64{}
 	lines := bufio.NewScanner(text)
@@ -187,7 +187,7 @@ func countRequests(text io.Reader) (server string, counts map[schema.GroupVersio
 		name, resource, value := parseMetric(lines.Text())
 		switch {
 		case name == startGauge:
-			server = strconv.FormatInt(int64(value), 10)
+			started = int64(value)
 		case name == deprecatedGauge && value > 0:
 			requested[resource] = true
 		case name == requestCounter:
@@ -197,10 +197,10 @@ func countRequests(text io.Reader) (server string, counts map[schema.GroupVersio
 	for resource := range requested {
 		counts[resource] = max(counts[resource], 1)
 	}
-	if lines.Err() == nil && server == "" {
-		return "", nil, errors.New("/metrics of the API server lacks " + startGauge)
+	if lines.Err() == nil && started == 0 {
+		return 0, nil, errors.New("/metrics of the API server lacks " + startGauge)
 	}
-	return server, counts, lines.Err()
+	return started, counts, lines.Err()
 }
 
 var metricLabel = regexp.MustCompile(`\b(group|version|resource)="([^"]*)"`)

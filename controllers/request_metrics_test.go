@@ -50,7 +50,7 @@ func TestRequestMetrics(t *testing.T) {
 		return metrics.requests(t.Context(), step.ReadRequests{Group: "example.com", Resource: "crontabs"})
 	}
 	want := observed.BackgroundCheck{Requests: &observed.Requests{
-		Servers: []observed.ServerRequests{{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}},
+		Servers: []observed.ServerRequests{{Started: 1795123456, Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}},
 		Missed:  "the API servers cannot be counted: forbidden",
 	}}
 	for range 2 {
@@ -100,16 +100,16 @@ func TestMetricsOfEachServer(t *testing.T) {
 	cases := map[string]struct {
 		addresses []string
 		leases    int
-		want      []string
+		want      []int64
 		missed    string
 	}{
-		"one":                          {[]string{one}, 1, []string{"1"}, ""},
-		"two":                          {[]string{one, two}, 2, []string{"1", "2"}, ""},
-		"behind one address":           {[]string{balancer}, 3, []string{"3", "4", "5"}, ""},
-		"more than answer":             {[]string{balancer}, 4, []string{"3", "4", "5"}, "3 of 4 API servers answered"},
-		"one is unreachable":           {[]string{one, "127.0.0.1:1"}, 2, []string{"1"}, "1 of 2 API servers answered: reading /metrics of the API server: Get \"https://127.0.0.1:1/metrics\": "},
-		"only the configured address":  {[]string{"127.0.0.1:1"}, 1, []string{"2"}, ""},
-		"one of two, as it turned out": {[]string{"127.0.0.1:1", "127.0.0.1:2"}, 2, []string{"2"}, "1 of 2 API servers answered"},
+		"one":                          {[]string{one}, 1, []int64{1}, ""},
+		"two":                          {[]string{one, two}, 2, []int64{1, 2}, ""},
+		"behind one address":           {[]string{balancer}, 3, []int64{3, 4, 5}, ""},
+		"more than answer":             {[]string{balancer}, 4, []int64{3, 4, 5}, "3 of 4 API servers answered"},
+		"one is unreachable":           {[]string{one, "127.0.0.1:1"}, 2, []int64{1}, "1 of 2 API servers answered: reading /metrics of the API server: Get \"https://127.0.0.1:1/metrics\": "},
+		"only the configured address":  {[]string{"127.0.0.1:1"}, 1, []int64{2}, ""},
+		"one of two, as it turned out": {[]string{"127.0.0.1:1", "127.0.0.1:2"}, 2, []int64{2}, "1 of 2 API servers answered"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,11 +120,11 @@ func TestMetricsOfEachServer(t *testing.T) {
 			if got.Requests == nil {
 				t.Fatalf("nothing was read: %s", got.Message)
 			}
-			var servers []string
+			var servers []int64
 			for _, server := range got.Requests.Servers {
-				servers = append(servers, server.Server)
-				if fmt.Sprint(server.Counts["v1"]) != server.Server {
-					t.Errorf("server %s has the counts %v", server.Server, server.Counts)
+				servers = append(servers, server.Started)
+				if server.Counts["v1"] != server.Started {
+					t.Errorf("server %d has the counts %v", server.Started, server.Counts)
 				}
 			}
 			if diff := cmp.Diff(c.want, servers); diff != "" {

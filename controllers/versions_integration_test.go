@@ -275,7 +275,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	expect.Eventually(t, "the request is counted", func() (bool, string) {
 		after := look()
 		server := after.Requests.Servers[0]
-		return server.Server == before.Requests.Servers[0].Server && server.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
+		return server.Started == before.Requests.Servers[0].Started && server.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
 	})
 }
 

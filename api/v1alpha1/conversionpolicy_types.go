@@ -24,7 +24,8 @@ import (
 // +kubebuilder:printcolumn:name="Removable",type=string,JSONPath=`.status.removable`,description="Versions that may be removed from the CustomResourceDefinition now"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.status.crd.strategy`,priority=1,description="The CustomResourceDefinition's conversion strategy"
-// +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.webhook.available`,priority=1,description="Converter pods that are proven, of those wanted"
+// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.webhook.ready`,priority=1,description="Converter pods that are ready with the current revision"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.webhook.desired`,priority=1,description="Converter pods that are wanted"
 // +kubebuilder:printcolumn:name="Fleet",type=string,JSONPath=`.status.webhook.fleet`,priority=1,description="The fleet that the converter pods belong to; empty for pods of this policy alone"
 // +kubebuilder:printcolumn:name="CertExpiry",type=string,JSONPath=`.status.certificate.notAfter`,priority=1,description="When the serving certificate expires"
 // +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
@@ -389,10 +390,6 @@ type WebhookStatus struct {
 	// ready is the number of converter pods that are ready with the current revision.
 	// +required
 	Ready int32 `json:"ready"`
-	// available is text for the printer column Pods: ready and desired, such as "2/2".
-	// Programs read those.
-	// +optional
-	Available string `json:"available,omitempty"`
 	// fleet is the ConverterFleet that the pods belong to; absent if they are those of this
 	// policy alone.
 	// +optional

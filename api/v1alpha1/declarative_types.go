@@ -113,14 +113,28 @@ type Verdict struct {
 	// fromHub is the fidelity from the hub to the spoke.
 	// +required
 	FromHub Fidelity `json:"fromHub"`
-	// preserved lists the first 20 paths that one version lacks, as `<version>:<path>`.
+	// preserved lists the first 20 fields that the other version lacks.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
-	Preserved []string `json:"preserved,omitempty"`
-	// dropped lists the first 20 paths that a rule drops, as `<version>:<path>`.
+	Preserved []VersionedField `json:"preserved,omitempty"`
+	// dropped lists the first 20 fields that a rule drops.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
-	Dropped []string `json:"dropped,omitempty"`
+	Dropped []VersionedField `json:"dropped,omitempty"`
 }
+
+// VersionedField is a field of one version.
+type VersionedField struct {
+	// version is the version that has the field.
+	// +required
+	Version string `json:"version"`
+	// path is the path of the field, such as .spec.note; [*] stands for all elements of a
+	// list or map.
+	// +required
+	Path string `json:"path"`
+}
+
+// String is the version and the path, with a colon in between.
+func (f VersionedField) String() string { return f.Version + ":" + f.Path }

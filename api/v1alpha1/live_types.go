@@ -27,7 +27,8 @@ type OversizedStatus struct {
 
 // OversizedObject is an object that is read in a truncated form at a version.
 type OversizedObject struct {
-	// object is its name, or namespace/name.
+	// object is the object as namespace/name, or as name if the kind is cluster-scoped, the
+	// form of keys in client-go.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	Object string `json:"object"`
@@ -80,8 +81,8 @@ type ConversionFailure struct {
 	// lastTime is when the last one failed, with a precision of a few minutes.
 	// +required
 	LastTime metav1.Time `json:"lastTime"`
-	// object is an example, as name or namespace/name; absent if none of the objects had a
-	// name.
+	// object is an example, as namespace/name, or as name if the kind is cluster-scoped; absent
+	// if none of the objects had a name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Object string `json:"object,omitempty"`

@@ -313,10 +313,10 @@ type MigrationStatus struct {
 	// barrier tells what the run waited for before it read the first object.
 	// +optional
 	Barrier *MigrationBarrier `json:"barrier,omitempty"`
-	// record is the ConfigMap, as namespace/name, that has the complete record of the run,
-	// including every object that failed. It exists until another run starts.
+	// record is the ConfigMap that has the complete record of the run, including every
+	// object that failed. It exists until another run starts.
 	// +optional
-	Record string `json:"record,omitempty"`
+	Record *ConfigMapReference `json:"record,omitempty"`
 	// predicted lists up to ten objects that the API server refused in the dry runs before
 	// the first write. If you correct them during the run, you need no second run.
 	// +optional
@@ -344,9 +344,23 @@ type MigrationStatus struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
+// ConfigMapReference names a ConfigMap.
+type ConfigMapReference struct {
+	// namespace is the namespace of the ConfigMap.
+	// +required
+	Namespace string `json:"namespace"`
+	// name is the name of the ConfigMap.
+	// +required
+	Name string `json:"name"`
+}
+
+// String is the namespace and the name, with a slash in between.
+func (r *ConfigMapReference) String() string { return r.Namespace + "/" + r.Name }
+
 // MigrationFailure is one object that could not be rewritten.
 type MigrationFailure struct {
-	// object is the name of the object, or namespace/name.
+	// object is the object as namespace/name, or as name if the kind is cluster-scoped, the
+	// form of keys in client-go.
 	// +required
 	Object string `json:"object"`
 	// version is the version whose preserved data could not be restored; empty if the

@@ -32,7 +32,8 @@ type PreservedDataStatus struct {
 	// bytes is the total size of these annotations, without their names.
 	// +required
 	Bytes int64 `json:"bytes"`
-	// largestObject is the object with the most preserved data, as namespace/name.
+	// largestObject is the object with the most preserved data, as namespace/name, or as name
+	// if the kind is cluster-scoped.
 	// +optional
 	LargestObject string `json:"largestObject,omitempty"`
 	// largestBytes is the size of its preserved data. The API server limits all

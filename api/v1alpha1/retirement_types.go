@@ -198,17 +198,16 @@ type RetirementStatus struct {
 	// requests has the highest number of requests that each API server has reported.
 	// +optional
 	// +listType=map
-	// +listMapKey=server
+	// +listMapKey=startTime
 	// +kubebuilder:validation:MaxItems=8
 	Requests []RequestCount `json:"requests,omitempty"`
 }
 
 // RequestCount is what one API server has counted since it started.
 type RequestCount struct {
-	// server is when that API server started, in seconds since 1970. After a restart it
-	// counts from zero.
+	// startTime is when that API server started. After a restart it counts from zero.
 	// +required
-	Server string `json:"server"`
+	StartTime metav1.Time `json:"startTime"`
 	// requests is the number of requests for the version.
 	// +required
 	Requests int64 `json:"requests"`

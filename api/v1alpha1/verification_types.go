@@ -105,7 +105,8 @@ type UnconvertedWindow struct {
 	// managedFields; absent until they are counted.
 	// +optional
 	Written *int64 `json:"written,omitempty"`
-	// objects lists the first ten of them, each as name or namespace/name.
+	// objects lists the first ten of them, each as namespace/name, or as name if the kind is
+	// cluster-scoped.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10

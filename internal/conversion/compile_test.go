@@ -168,7 +168,7 @@ func TestCompileMissing(t *testing.T) {
 func TestCompileVerdict(t *testing.T) {
 	result := between(t, `a: {type: string}, own: {type: string}, x: {type: string}`, `b: {type: string}, x: {type: integer}`, `{move: {from: .a, to: .b}}`)
 	want := []v1alpha1.Verdict{{
-		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []string{"v1:.own", "v1:.x", "v2:.x"},
+		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}, {Version: "v1", Path: ".x"}, {Version: "v2", Path: ".x"}},
 	}}
 	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
@@ -181,7 +181,7 @@ func TestCompileVerdict(t *testing.T) {
 func TestCompileVerdictOfDrops(t *testing.T) {
 	result := between(t, `x: {type: string}, old: {type: string}, own: {type: string}`, `x: {type: string}`, `{drop: {from: .old}}`)
 	want := []v1alpha1.Verdict{{
-		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []string{"v1:.own"}, Dropped: []string{"v1:.old"},
+		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}}, Dropped: []v1alpha1.VersionedField{{Version: "v1", Path: ".old"}},
 	}}
 	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)

@@ -42,7 +42,7 @@ func (o *Overview) row(page Page) []string {
 	if page.Wide {
 		pods, certificate := "", ""
 		if o.Webhook != nil {
-			pods = o.Webhook.Available
+			pods = fmt.Sprintf("%d/%d", o.Webhook.Ready, o.Webhook.Desired)
 		}
 		if o.Certificate != nil {
 			certificate = o.Certificate.NotAfter.UTC().Format(time.DateOnly)

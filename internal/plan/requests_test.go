@@ -4,7 +4,6 @@
 package plan_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -20,17 +19,17 @@ func TestRequestsAreRemembered(t *testing.T) {
 	promoted(w)
 	for _, step := range []struct {
 		what     string
-		server   string
+		server   int64
 		requests int64
 		asked    bool
 	}{
-		{"nobody has asked", "100", 0, false},
-		{"somebody has", "100", 1, true},
-		{"nobody again", "100", 1, false},
-		{"another server was asked before", "200", 3, true},
-		{"the first one again, as it was", "100", 1, false},
-		{"the second, as it was", "200", 3, false},
-		{"it was started again, and no one has asked", "300", 0, false},
+		{"nobody has asked", 100, 0, false},
+		{"somebody has", 100, 1, true},
+		{"nobody again", 100, 1, false},
+		{"another server was asked before", 200, 3, true},
+		{"the first one again, as it was", 100, 1, false},
+		{"the second, as it was", 200, 3, false},
+		{"it was started again, and no one has asked", 300, 0, false},
 	} {
 		w.requested.Requests = countedBy(step.server, map[string]int64{"v1beta1": step.requests, "v1": 99})
 		before := w.observed.Policy.Status.Retirement[0].LastRequested
@@ -44,14 +43,14 @@ func TestRequestsAreRemembered(t *testing.T) {
 		}
 	}
 	for server := range 12 {
-		w.requested.Requests = countedBy(fmt.Sprint(1000+server), nil)
+		w.requested.Requests = countedBy(1000+int64(server), nil)
 		w.later(2 * time.Hour)
 	}
-	var servers []string
+	var servers []int64
 	for _, count := range w.observed.Policy.Status.Retirement[0].Requests {
-		servers = append(servers, count.Server)
+		servers = append(servers, count.StartTime.Unix())
 	}
-	want := []string{"1004", "1005", "1006", "1007", "1008", "1009", "1010", "1011"}
+	want := []int64{1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011}
 	if diff := cmp.Diff(want, servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}

@@ -22,7 +22,8 @@ import (
 func TestRulesValidSays(t *testing.T) {
 	verdict := v1alpha1.Verdict{Version: "v1beta1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityPreserved}
 	dropped := verdict
-	dropped.Dropped, dropped.Preserved = []string{"v1beta1:.a"}, []string{"v1beta1:.b", "v1:.c", "v1:.d", "v1:.e"}
+	dropped.Dropped = []v1alpha1.VersionedField{{Version: "v1beta1", Path: ".a"}}
+	dropped.Preserved = []v1alpha1.VersionedField{{Version: "v1beta1", Path: ".b"}, {Version: "v1", Path: ".c"}, {Version: "v1", Path: ".d"}, {Version: "v1", Path: ".e"}}
 	invalid := func(count int, detail string) (errs field.ErrorList) {
 		for i := range count {
 			errs = append(errs, field.Invalid(field.NewPath("spec").Index(i), "x", detail))

@@ -100,7 +100,7 @@ func versionStillAsked(w *world) {
 	w.say("Another API server answers, which was started a day ago, and has been asked: by whom and when is not known.")
 	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 	w.converge()
-	w.requested.Requests = countedBy("1768000000", map[string]int64{"v1beta1": 1})
+	w.requested.Requests = countedBy(1768000000, map[string]int64{"v1beta1": 1})
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	w.later(2 * time.Hour)
 	w.tellVersions()
@@ -115,7 +115,7 @@ func versionAskedUnseen(w *world) {
 	w.later(week)
 	w.tellVersions()
 	w.say("Only one of three API servers answers.")
-	w.requested = observed.BackgroundCheck{Requests: countedBy("1767225600", nil)}
+	w.requested = observed.BackgroundCheck{Requests: countedBy(1767225600, nil)}
 	w.requested.Requests.Missed = "1 of 3 API servers answered"
 	w.later(2 * time.Hour)
 	w.tellVersions()

@@ -90,7 +90,7 @@ func (w *world) retire(version string, action v1alpha1.RetirementAction) {
 
 // ask lets an API server have counted requests for a version.
 func (w *world) ask(version string, requests int64) {
-	w.requested.Requests = countedBy("1767225600", map[string]int64{version: requests})
+	w.requested.Requests = countedBy(1767225600, map[string]int64{version: requests})
 }
 
 // migrated lets the migration that runs end well.
@@ -141,6 +141,6 @@ func (w *world) rights(name string) *bool {
 }
 
 // countedBy are the counts of the only API server.
-func countedBy(server string, counts map[string]int64) *observed.Requests {
-	return &observed.Requests{Servers: []observed.ServerRequests{{Server: server, Counts: counts}}}
+func countedBy(started int64, counts map[string]int64) *observed.Requests {
+	return &observed.Requests{Servers: []observed.ServerRequests{{Started: started, Counts: counts}}}
 }

@@ -152,28 +152,30 @@ func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 		switch leaf.Owner {
 		case OwnerDropped:
 			*direction = v1alpha1.FidelityLossy
-			verdict.Dropped = append(verdict.Dropped, leaf.Version+":"+leaf.Root)
+			verdict.Dropped = append(verdict.Dropped, v1alpha1.VersionedField{Version: leaf.Version, Path: leaf.Root})
 		case OwnerPreserved:
 			if *direction == v1alpha1.FidelityExact {
 				*direction = v1alpha1.FidelityPreserved
 			}
-			verdict.Preserved = append(verdict.Preserved, leaf.Version+":"+leaf.Root)
+			verdict.Preserved = append(verdict.Preserved, v1alpha1.VersionedField{Version: leaf.Version, Path: leaf.Root})
 		}
 	}
 	for i := range all {
-		all[i].Preserved, all[i].Dropped = firstPaths(all[i].Preserved), firstPaths(all[i].Dropped)
+		all[i].Preserved, all[i].Dropped = firstFields(all[i].Preserved), firstFields(all[i].Dropped)
 	}
 	return all
 }
 
-// maxPaths limits the fields that a verdict names: MaxItems of the API.
-const maxPaths = 20
+// maxFields limits the fields that a verdict names: MaxItems of the API.
+const maxFields = 20
 
-// firstPaths sorts and deduplicates paths, and returns the first maxPaths.
-func firstPaths(paths []string) []string {
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	return paths[:min(len(paths), maxPaths)]
+// firstFields sorts and deduplicates fields, and returns the first maxFields.
+func firstFields(fields []v1alpha1.VersionedField) []v1alpha1.VersionedField {
+	slices.SortFunc(fields, func(a, b v1alpha1.VersionedField) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
+	})
+	fields = slices.Compact(fields)
+	return fields[:min(len(fields), maxFields)]
 }
 
 // checkRequired returns an error if the leaves do not have the fidelity that the policy requires.

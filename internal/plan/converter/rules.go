@@ -127,11 +127,16 @@ func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 	return strings.Join(lines, "; ")
 }
 
-func first(fields []string) string {
-	if len(fields) > gate.MaxFields {
-		return strings.Join(fields[:gate.MaxFields], ", ") + " and more"
+func first(fields []v1alpha1.VersionedField) string {
+	var texts []string
+	for _, field := range fields[:min(len(fields), gate.MaxFields)] {
+		texts = append(texts, field.String())
 	}
-	return strings.Join(fields, ", ")
+	said := strings.Join(texts, ", ")
+	if len(fields) > gate.MaxFields {
+		said += " and more"
+	}
+	return said
 }
 
 // notRendered says why the workload cannot be rendered.
@@ -228,5 +233,5 @@ func (r rules) serves(pod observed.Pod) bool { return !pod.Image }
 
 // reportPods sets the numbers of pods, or endpoints, in the status.
 func (c *Converter) reportPods(desired, ready int32) {
-	c.Status.Webhook = &v1alpha1.WebhookStatus{Desired: desired, Ready: ready, Available: fmt.Sprintf("%d/%d", ready, desired), Fleet: c.Fleet()}
+	c.Status.Webhook = &v1alpha1.WebhookStatus{Desired: desired, Ready: ready, Fleet: c.Fleet()}
 }

@@ -84,7 +84,7 @@ func (m *Migration) giveUp(wanted string) {
 	if m.CRD != nil && last.CRDUID == m.CRD.UID && last.CRDGeneration == m.CRD.Generation {
 		as = v1alpha1.MigrationCancelled
 	}
-	last.Record = "" // is deleted with the Job
+	last.Record = nil // is deleted with the Job
 	m.endRun(as)
 }
 

@@ -20,7 +20,7 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 	}
 	var events []gate.Event
 	if last == nil || last.Run != next.Run || last.State != v1alpha1.MigrationRunning && next.State == v1alpha1.MigrationRunning {
-		events = append(events, ofRun(next, v1alpha1.ReasonMigrationStarted, what(next)+"; its record is ConfigMap "+next.Record, false))
+		events = append(events, ofRun(next, v1alpha1.ReasonMigrationStarted, what(next)+"; its record is ConfigMap "+next.Record.String(), false))
 		last = &v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning}
 	}
 	if last.State == v1alpha1.MigrationRunning {

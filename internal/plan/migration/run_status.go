@@ -49,7 +49,7 @@ func (m *Migration) newRun(run observed.Run, storage string) *v1alpha1.Migration
 		Run: run.ID, State: v1alpha1.MigrationRunning, Step: m.stepOf(run), Trigger: m.Policy.Spec.Migration.Trigger,
 		StorageVersion: storage, CRDUID: m.CRD.UID, CRDGeneration: m.CRD.Generation,
 		StartTime: &metav1.Time{Time: m.Now}, RetryOf: m.retryOf(), Cause: m.causeOf(), Ruleset: m.Ruleset,
-		Record: m.Settings.Namespace + "/" + names.Run(m.Policy.Name, run.ID),
+		Record: &v1alpha1.ConfigMapReference{Namespace: m.Settings.Namespace, Name: names.Run(m.Policy.Name, run.ID)},
 	}
 	fill(made, run)
 	if run.Record != nil {

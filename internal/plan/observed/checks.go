@@ -54,8 +54,8 @@ type Requests struct {
 
 // ServerRequests are the counts of one API server.
 type ServerRequests struct {
-	// Server is the start time of the server, in seconds since 1970.
-	Server string
+	// Started is when the server started, in seconds since 1970.
+	Started int64
 	// Counts are the requests for each version since then.
 	Counts map[string]int64
 }

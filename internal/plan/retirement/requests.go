@@ -4,15 +4,14 @@
 package retirement
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
@@ -86,14 +85,14 @@ func (r *Retirement) countRequests(record *v1alpha1.RetirementStatus) {
 		return
 	}
 	for _, server := range check.Requests.Servers {
-		r.countServer(record, v1alpha1.RequestCount{Server: server.Server, Requests: server.Counts[record.Version]})
+		r.countServer(record, v1alpha1.RequestCount{StartTime: started(server), Requests: server.Counts[record.Version]})
 	}
-	slices.SortFunc(record.Requests, func(a, b v1alpha1.RequestCount) int { return cmp.Compare(started(a), started(b)) })
+	slices.SortFunc(record.Requests, func(a, b v1alpha1.RequestCount) int { return a.StartTime.Compare(b.StartTime.Time) })
 	record.Requests = record.Requests[max(0, len(record.Requests)-maxServers):]
 }
 
 func (r *Retirement) countServer(record *v1alpha1.RetirementStatus, count v1alpha1.RequestCount) {
-	at := slices.IndexFunc(record.Requests, func(seen v1alpha1.RequestCount) bool { return seen.Server == count.Server })
+	at := slices.IndexFunc(record.Requests, func(seen v1alpha1.RequestCount) bool { return seen.StartTime.Equal(&count.StartTime) })
 	if at >= 0 && record.Requests[at].Requests == count.Requests {
 		return
 	}
@@ -107,13 +106,8 @@ func (r *Retirement) countServer(record *v1alpha1.RetirementStatus, count v1alph
 	record.Requests = append(record.Requests, count)
 }
 
-func started(server v1alpha1.RequestCount) float64 {
-	at, err := strconv.ParseFloat(server.Server, 64)
-	if err != nil {
-		return 0
-	}
-	return at
-}
+// started is when an API server started.
+func started(server observed.ServerRequests) metav1.Time { return metav1.Unix(server.Started, 0) }
 
 // requested says whether clients request a version, as far as that is known.
 func (r *Retirement) requested(version string) v1alpha1.Requested {

@@ -107,8 +107,25 @@ func dropRemoved(t *testing.T, policy *unstructured.Unstructured) {
 	t.Helper()
 	for _, one := range breaks(t) {
 		if one.Removed {
-			unstructured.RemoveNestedField(policy.Object, strings.Split(one.Field, ".")...)
+			remove(policy.Object, strings.Split(one.Field, "."))
 		}
+	}
+}
+
+// remove removes the fields with a path, of all elements of the lists in it.
+func remove(value any, path []string) {
+	switch value := value.(type) {
+	case []any:
+		for _, each := range value {
+			remove(each, path)
+		}
+	case map[string]any:
+		name := strings.TrimSuffix(path[0], "[*]")
+		if len(path) == 1 {
+			delete(value, name)
+			return
+		}
+		remove(value[name], path[1:])
 	}
 }
 

@@ -54,8 +54,8 @@ func TestWorkload(t *testing.T) {
 	if reads, err := reader.Stop(); err != nil {
 		t.Errorf("after %d reads: %v", reads, err)
 	}
-	if proven := getPolicy(ctx, t, crontab.CRD()).Status.Webhook; proven.Available != "2/2" {
-		t.Errorf("converter pods: %s", proven.Available)
+	if proven := getPolicy(ctx, t, crontab.CRD()).Status.Webhook; proven.Ready != 2 || proven.Desired != 2 {
+		t.Errorf("%d of %d converter pods are ready, want 2 of 2", proven.Ready, proven.Desired)
 	}
 }
 
