@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
@@ -86,10 +85,10 @@ func reportedFailures(reported *webhook.Failures, now time.Time) []v1alpha1.Conv
 			continue
 		}
 		ago := max(reported.Now.Sub(failure.Last), 0)
-		row := v1alpha1.ConversionFailure{From: failure.From, To: failure.To, Cause: string(failure.Cause), Count: failure.Count,
+		row := v1alpha1.ConversionFailure{From: failure.From, To: failure.To, Cause: v1alpha1.ConversionFailureCause(failure.Cause), Count: failure.Count,
 			LastTime: metav1.NewTime(now.Add(-ago)), Object: failure.Object, Message: failure.Message}
-		if !causeWord.MatchString(row.Cause) {
-			row.Cause = string(conversion.CauseOther)
+		if !causeWord.MatchString(string(row.Cause)) {
+			row.Cause = v1alpha1.CauseOther
 		}
 		if len(row.Object) > maxObject {
 			row.Object = ""

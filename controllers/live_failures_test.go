@@ -33,7 +33,7 @@ func TestReportedFailures(t *testing.T) {
 	failure := func(ruleset string, cause conversion.Cause, count int64, ago time.Duration, object string) webhook.Failure {
 		return webhook.Failure{Ruleset: ruleset, From: "v1", To: "v2", Cause: cause, Count: count, Last: theirs.Add(-ago), Object: object, Message: "no"}
 	}
-	row := func(cause string, count int64, ago time.Duration, object string) v1alpha1.ConversionFailure {
+	row := func(cause v1alpha1.ConversionFailureCause, count int64, ago time.Duration, object string) v1alpha1.ConversionFailure {
 		return v1alpha1.ConversionFailure{From: "v1", To: "v2", Cause: cause, Count: count, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}
 	}
 	got := reportedFailures(&webhook.Failures{Now: theirs, Failures: []webhook.Failure{
@@ -143,4 +143,23 @@ func TestConcurrentResamples(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// TestCausesOfPods: the API has a constant for each cause that converter pods report.
+func TestCausesOfPods(t *testing.T) {
+	for documented, reported := range map[v1alpha1.ConversionFailureCause]conversion.Cause{
+		v1alpha1.CauseAnnotationsTooLarge: conversion.CauseAnnotationsTooLarge,
+		v1alpha1.CauseInvalidJSON:         conversion.CauseInvalidJSON,
+		v1alpha1.CauseOther:               conversion.CauseOther,
+		v1alpha1.CauseOverBudget:          conversion.CauseOverBudget,
+		v1alpha1.CausePanic:               webhook.CausePanic,
+		v1alpha1.CauseTooSlow:             webhook.CauseTooSlow,
+		v1alpha1.CauseTruncated:           conversion.CauseTruncated,
+		v1alpha1.CauseUnknownVersion:      conversion.CauseUnknownVersion,
+		v1alpha1.CauseWrongKind:           conversion.CauseWrongKind,
+	} {
+		if string(documented) != string(reported) {
+			t.Errorf("the API has %s, and pods report %s", documented, reported)
+		}
+	}
 }

@@ -77,7 +77,7 @@ func collectMigration(last *v1alpha1.MigrationStatus, set setGauge) {
 func listedFailures(last *v1alpha1.MigrationStatus) map[string]float64 {
 	counts := map[string]float64{}
 	for _, failure := range last.Failures {
-		counts[cmp.Or(failure.Reason, "Unknown")]++
+		counts[cmp.Or(string(failure.Reason), "Unknown")]++
 	}
 	return counts
 }

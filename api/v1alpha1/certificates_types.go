@@ -139,7 +139,6 @@ type CertificateStatus struct {
 }
 
 // RotationState is a state of the change from one certificate authority to another.
-// +kubebuilder:validation:Enum=Idle;AddingCA;Propagating;Verifying;RemovingCA
 type RotationState string
 
 const (
@@ -162,7 +161,8 @@ const (
 
 // RotationStatus is the state of the change from one certificate authority to another.
 type RotationStatus struct {
-	// state is the state of the rotation; Idle if no change is in progress.
+	// state is the state of the rotation: AddingCA, Propagating, Verifying or RemovingCA, or
+	// Idle if no change is in progress.
 	// +required
 	State RotationState `json:"state"`
 	// since is when it entered this state.

@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -191,7 +192,9 @@ const (
 // +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 type VersionName string
 
-// ConversionPolicyStatus is what the operator has done and verified.
+// ConversionPolicyStatus is what the operator has done and verified. Fields with a fixed set of
+// values have a type that lists them. The schema does not: later versions of the operator may add
+// values, and an API server with an earlier CustomResourceDefinition would refuse the whole status.
 type ConversionPolicyStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -337,9 +340,9 @@ type CRDStatus struct {
 	// generation of the CustomResourceDefinition.
 	// +required
 	Generation int64 `json:"generation"`
-	// strategy is spec.conversion.strategy.
+	// strategy is spec.conversion.strategy: None or Webhook.
 	// +optional
-	Strategy string `json:"strategy,omitempty"`
+	Strategy apiextensionsv1.ConversionStrategyType `json:"strategy,omitempty"`
 	// servedVersions are the versions that API servers serve.
 	// +optional
 	// +listType=atomic

@@ -89,7 +89,6 @@ type Spoke struct {
 }
 
 // Fidelity tells what one direction of a conversion does to an object.
-// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
 type Fidelity string
 
 const (
@@ -107,10 +106,10 @@ type Verdict struct {
 	// version is the spoke.
 	// +required
 	Version string `json:"version"`
-	// toHub is the fidelity from the spoke to the hub.
+	// toHub is the fidelity from the spoke to the hub: Exact, Preserved or Lossy.
 	// +required
 	ToHub Fidelity `json:"toHub"`
-	// fromHub is the fidelity from the hub to the spoke.
+	// fromHub is the fidelity from the hub to the spoke: Exact, Preserved or Lossy.
 	// +required
 	FromHub Fidelity `json:"fromHub"`
 	// preserved lists the first 20 fields that the other version lacks.

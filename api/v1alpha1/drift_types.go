@@ -19,7 +19,6 @@ const (
 )
 
 // DriftAnswer is what the operator did about the change.
-// +kubebuilder:validation:Enum=Repaired;Reported;Contested
 type DriftAnswer string
 
 const (
@@ -43,7 +42,7 @@ type DriftStatus struct {
 	// crdGeneration is the generation of the CustomResourceDefinition at that time.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
-	// answer is what the operator did about it.
+	// answer is what the operator did about it: Repaired, Reported or Contested.
 	// +required
 	Answer DriftAnswer `json:"answer"`
 	// repairs are the times of the latest repairs, the oldest first. After five repairs of

@@ -56,6 +56,32 @@ type OversizedObject struct {
 	LastTime metav1.Time `json:"lastTime"`
 }
 
+// ConversionFailureCause tells why conversions fail.
+type ConversionFailureCause string
+
+const (
+	// CauseAnnotationsTooLarge means that the preserved data of an object exceeds the room in its
+	// annotations.
+	CauseAnnotationsTooLarge ConversionFailureCause = "AnnotationsTooLarge"
+	// CauseInvalidJSON means that an object is no valid JSON.
+	CauseInvalidJSON ConversionFailureCause = "InvalidJSON"
+	// CausePanic means that the converter failed because of a bug.
+	CausePanic ConversionFailureCause = "Panic"
+	// CauseTooSlow means that the API server abandoned the call after a long time.
+	CauseTooSlow ConversionFailureCause = "TooSlow"
+	// CauseUnknownVersion means that the converter has no rules for the version.
+	CauseUnknownVersion ConversionFailureCause = "UnknownVersion"
+	// CauseWrongKind means that an object is of another kind than the converter has rules for.
+	CauseWrongKind ConversionFailureCause = "WrongKind"
+	// CauseOverBudget means that the conversion takes more work than one object may.
+	CauseOverBudget ConversionFailureCause = "OverBudget"
+	// CauseTruncated means that the object is a truncated form, so that storing it would lose
+	// data.
+	CauseTruncated ConversionFailureCause = "Truncated"
+	// CauseOther is any other cause.
+	CauseOther ConversionFailureCause = "Other"
+)
+
 // ConversionFailure describes conversions that fail in production. It is removed after no
 // such conversion has failed for a while, by default ten minutes.
 type ConversionFailure struct {
@@ -73,7 +99,7 @@ type ConversionFailure struct {
 	// causes.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	Cause string `json:"cause"`
+	Cause ConversionFailureCause `json:"cause"`
 	// count is how many conversions failed in this way in the current converter pods since
 	// they started. It and lastTime are updated every few minutes.
 	// +required

@@ -144,8 +144,6 @@ type MigrationWorkload struct {
 }
 
 // MigrationState is the state of a migration run.
-//
-// +kubebuilder:validation:Enum=Running;Succeeded;Failed;Superseded;Cancelled
 type MigrationState string
 
 const (
@@ -165,7 +163,6 @@ const (
 
 // MigrationStep is the current step of a run. The steps are in the order of a run, except
 // Suspended.
-// +kubebuilder:validation:Enum=Starting;Trying;Propagating;Rewriting;Auditing;Verifying;Pruning;Suspended
 type MigrationStep string
 
 const (
@@ -190,7 +187,6 @@ const (
 )
 
 // BarrierKind tells how the run knows that API servers write at the storage version.
-// +kubebuilder:validation:Enum=AllServers;Time
 type BarrierKind string
 
 const (
@@ -203,7 +199,8 @@ const (
 
 // MigrationBarrier tells what a run waited for before it read the first object.
 type MigrationBarrier struct {
-	// kind tells how the run knows that API servers write at the storage version.
+	// kind tells how the run knows that API servers write at the storage version: AllServers
+	// or Time.
 	// +required
 	Kind BarrierKind `json:"kind"`
 	// apiServers is the number of API servers that confirmed it.
@@ -212,7 +209,6 @@ type MigrationBarrier struct {
 }
 
 // MigrationCause tells why a run started.
-// +kubebuilder:validation:Enum=StoredVersions;PreservedData;Trigger
 type MigrationCause string
 
 const (
@@ -231,16 +227,17 @@ type MigrationStatus struct {
 	// run identifies the run: a hash of what it is pinned to.
 	// +required
 	Run string `json:"run"`
-	// state of the run.
+	// state is the state of the run: Running, Succeeded, Failed, Superseded or Cancelled.
 	// +required
 	State MigrationState `json:"state"`
-	// step is the current step of a run in progress.
+	// step is the current step of a run in progress: Starting, Trying, Propagating, Rewriting,
+	// Auditing, Verifying, Pruning or Suspended.
 	// +optional
 	Step MigrationStep `json:"step,omitempty"`
 	// waiting tells why a run in progress is stalled.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
-	// cause tells why the run started.
+	// cause tells why the run started: StoredVersions, PreservedData or Trigger.
 	// +optional
 	Cause MigrationCause `json:"cause,omitempty"`
 	// ruleset is the hash of the ruleset that converts objects during the run. Preserved
@@ -367,9 +364,10 @@ type MigrationFailure struct {
 	// object itself was not migrated.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// reason is the reason as one word.
+	// reason is the reason as one word, such as Invalid or AdmissionDenied. Later versions may
+	// add reasons.
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Reason MigrationFailureReason `json:"reason,omitempty"`
 	// message is the answer of the API server.
 	// +required
 	Message string `json:"message"`
@@ -378,8 +376,40 @@ type MigrationFailure struct {
 	Command string `json:"command,omitempty"`
 }
 
+// MigrationFailureReason tells why an object could not be rewritten, or why a preserved value of it
+// could not be restored.
+type MigrationFailureReason string
+
+const (
+	// FailureConversionFailed is an object that the converter refuses.
+	FailureConversionFailed MigrationFailureReason = "ConversionFailed"
+	// FailureInvalid is an object that the schema refuses.
+	FailureInvalid MigrationFailureReason = "Invalid"
+	// FailureAdmissionDenied is an object that an admission webhook, an admission policy, or
+	// another admission plugin refuses.
+	FailureAdmissionDenied MigrationFailureReason = "AdmissionDenied"
+	// FailureTooLarge is an object that is too large for etcd or the API server.
+	FailureTooLarge MigrationFailureReason = "TooLarge"
+	// FailureNamespaceTerminating is an object whose namespace is being deleted.
+	FailureNamespaceTerminating MigrationFailureReason = "NamespaceTerminating"
+	// FailureConflict is an object that other clients wrote during every attempt.
+	FailureConflict MigrationFailureReason = "Conflict"
+	// FailureNotFound is an object that is listed but cannot be patched.
+	FailureNotFound MigrationFailureReason = "NotFound"
+	// FailureUnavailable is an object for which a webhook, etcd or the API server did not
+	// answer, although they answered for other objects.
+	FailureUnavailable MigrationFailureReason = "Unavailable"
+	// FailureUnreadable is an object that cannot be listed.
+	FailureUnreadable MigrationFailureReason = "Unreadable"
+	// FailureNotServed is preserved data of a version that is not served.
+	FailureNotServed MigrationFailureReason = "NotServed"
+	// FailureDoesNotFit is a preserved value that the schema of its field does not allow.
+	FailureDoesNotFit MigrationFailureReason = "DoesNotFit"
+	// FailureRefused is any other refusal.
+	FailureRefused MigrationFailureReason = "Refused"
+)
+
 // EvidenceSource tells how the evidence was obtained.
-// +kubebuilder:validation:Enum=Migration;SingleVersion;DefinitionUnchanged
 type EvidenceSource string
 
 const (
@@ -407,7 +437,8 @@ type MigrationEvidence struct {
 	// storageVersion is the version at which every object is stored.
 	// +required
 	StorageVersion string `json:"storageVersion"`
-	// source tells how the evidence was obtained.
+	// source tells how the evidence was obtained: Migration, SingleVersion or
+	// DefinitionUnchanged.
 	// +required
 	Source EvidenceSource `json:"source"`
 	// run is the migration that produced the evidence.

@@ -8,7 +8,6 @@ import (
 )
 
 // PreservedDataSource tells what counted preserved data.
-// +kubebuilder:validation:Enum=Migration;Sample;Retirement
 type PreservedDataSource string
 
 const (
@@ -49,7 +48,7 @@ type PreservedDataStatus struct {
 	// outdated tells whether rules or schemas have changed since the count.
 	// +optional
 	Outdated bool `json:"outdated,omitempty"`
-	// source tells what counted it.
+	// source tells what counted it: Migration, Sample or Retirement.
 	// +required
 	Source PreservedDataSource `json:"source"`
 	// run is the migration run that counted it, if a run did.

@@ -65,7 +65,6 @@ type Retirement struct {
 }
 
 // Requested tells whether clients use a version.
-// +kubebuilder:validation:Enum=Yes;No;Unknown
 type Requested string
 
 const (
@@ -97,8 +96,8 @@ type VersionStatus struct {
 	// deprecated tells whether API servers warn clients that use it.
 	// +required
 	Deprecated bool `json:"deprecated"`
-	// requested tells whether clients use it. The operator checks only versions in
-	// spec.retirement.
+	// requested tells whether clients use it: Yes, No or Unknown. The operator checks only
+	// versions in spec.retirement.
 	// +required
 	Requested Requested `json:"requested"`
 	// lastRequested is the hour in which the operator last noticed a request. The request
@@ -122,7 +121,6 @@ type VersionStatus struct {
 }
 
 // VersionBlockReason tells why a version cannot be removed.
-// +kubebuilder:validation:Enum=StorageVersion;Stored;NotProven;PreservedData;PreservedDataUnknown;OnlyServed;Hub;Requested;Served;Soaking;ManagedFields
 type VersionBlockReason string
 
 const (
@@ -154,7 +152,7 @@ const (
 
 // VersionBlock is something that prevents the removal of a version.
 type VersionBlock struct {
-	// reason tells what prevents it.
+	// reason tells what prevents it, such as Stored, PreservedData or Requested.
 	// +required
 	Reason VersionBlockReason `json:"reason"`
 	// message tells what to do.

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -78,7 +79,7 @@ func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
 			}
 			api.onPatch, api.onDryRun = refuse, refuse
 			record := mustRun(t, newTestEngine(api, &fakeStore{}))
-			if record.Failed != 1 || record.Rewritten != 11 || record.Failures[0].Reason != ReasonUnavailable {
+			if record.Failed != 1 || record.Rewritten != 11 || record.Failures[0].Reason != v1alpha1.FailureUnavailable {
 				t.Errorf("record is %+v", record)
 			}
 		})

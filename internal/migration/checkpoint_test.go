@@ -39,7 +39,7 @@ func TestRecordOfEveryPage(t *testing.T) {
 	second := contract.Counters{Total: 12, Rewritten: 8, Gone: 1, Failed: 1}
 	third := contract.Counters{Total: 12, Rewritten: 10, Gone: 1, Failed: 1}
 	failures := []v1alpha1.MigrationFailure{{
-		Object: "ns/a006", Reason: ReasonInvalid, Message: invalid("a006").Error(),
+		Object: "ns/a006", Reason: v1alpha1.FailureInvalid, Message: invalid("a006").Error(),
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
 	want := []contract.Record{

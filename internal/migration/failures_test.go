@@ -42,7 +42,7 @@ func TestAllFailuresAreListed(t *testing.T) {
 		t.Fatalf("%d failed, %d listed", record.Failed, len(failures))
 	}
 	for i, f := range failures {
-		if f.Object != objectKey(i+1) || len(f.Message) > maxListedMessage || f.Reason != ReasonInvalid || f.Command == "" {
+		if f.Object != objectKey(i+1) || len(f.Message) > maxListedMessage || f.Reason != v1alpha1.FailureInvalid || f.Command == "" {
 			t.Fatalf("failure %d is %+v", i, f)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // fallbackReasons are the refusals that a fallback may avoid.
-var fallbackReasons = map[string]bool{ReasonInvalid: true, ReasonAdmissionDenied: true, ReasonRefused: true, ReasonUnavailable: true}
+var fallbackReasons = map[v1alpha1.MigrationFailureReason]bool{v1alpha1.FailureInvalid: true, v1alpha1.FailureAdmissionDenied: true, v1alpha1.FailureRefused: true, v1alpha1.FailureUnavailable: true}
 
 // fallBack tries the allowed fallbacks, in order, for an object that the API server refuses. The
 // object fails if all of them fail.
@@ -65,7 +65,7 @@ func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMeta
 			return resultOfPatch(object, got.after), nil
 		case got.after != nil:
 			return e.restoreManagedFields(ctx, object, path.Version, got)
-		case n == objectAttempts || reasonOf(got.cause) != ReasonConflict:
+		case n == objectAttempts || reasonOf(got.cause) != v1alpha1.FailureConflict:
 			return e.failure(object, got.cause), nil
 		}
 		latest, err := e.prepareRetry(ctx, object, n, refetch, got.cause)

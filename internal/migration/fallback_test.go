@@ -25,9 +25,9 @@ func TestFallback(t *testing.T) {
 		answers map[string]error
 		want    contract.Counters
 		paths   []string
-		reason  string
+		reason  v1alpha1.MigrationFailureReason
 	}{
-		"none allowed":              {refusal: invalid("a000"), want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonInvalid},
+		"none allowed":              {refusal: invalid("a000"), want: contract.Counters{Total: 1, Failed: 1}, reason: v1alpha1.FailureInvalid},
 		"status":                    {refusal: invalid("a000"), fallback: both, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
 		"denied by admission":       {refusal: forbidden("a000"), fallback: both, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
 		"no status, an old version": {refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource}, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status", "v1beta1/"}},
@@ -35,10 +35,10 @@ func TestFallback(t *testing.T) {
 		"the older of two versions": {refusal: invalid("a000"), fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion}, answers: map[string]error{"v1beta1/": invalid("a000")}, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/", "v1alpha1/"}},
 		"all refuse": {
 			refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource, "v1beta1/": forbidden("a000"), "v1alpha1/": invalid("a000")},
-			want: contract.Counters{Total: 1, Failed: 1}, paths: []string{"v1/status", "v1beta1/", "v1alpha1/"}, reason: ReasonInvalid,
+			want: contract.Counters{Total: 1, Failed: 1}, paths: []string{"v1/status", "v1beta1/", "v1alpha1/"}, reason: v1alpha1.FailureInvalid,
 		},
-		"a failed conversion":         {refusal: unconvertible(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonConversionFailed},
-		"an object that is too large": {refusal: tooLarge(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonTooLarge},
+		"a failed conversion":         {refusal: unconvertible(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: v1alpha1.FailureConversionFailed},
+		"an object that is too large": {refusal: tooLarge(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: v1alpha1.FailureTooLarge},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

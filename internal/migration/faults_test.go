@@ -47,11 +47,11 @@ func testFaulty(t *testing.T, r *resource) {
 	record := r.mustRun(t, "rewritten but two", engine)
 	r.wantCounters(t, record, contract.Counters{Total: 60, Rewritten: 58, Failed: 2})
 	r.wantStored(t, map[string]int{"v1": 58, "v1beta1": 2})
-	got := map[string]string{}
+	got := map[string]v1alpha1.MigrationFailureReason{}
 	for _, f := range record.Failures {
 		got[f.Object] = f.Reason
 	}
-	want := map[string]string{"default/" + objectName(7): ReasonConversionFailed, "default/" + objectName(31): ReasonTooLarge}
+	want := map[string]v1alpha1.MigrationFailureReason{"default/" + objectName(7): v1alpha1.FailureConversionFailed, "default/" + objectName(31): v1alpha1.FailureTooLarge}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s\n%+v", diff, record.Failures)
 	}

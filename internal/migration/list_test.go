@@ -52,7 +52,7 @@ func TestFailingListIsBisected(t *testing.T) {
 					t.Errorf("record is %+v", record)
 				}
 				for _, f := range record.Failures {
-					if broken[f.Object] == "" || f.Reason != ReasonConversionFailed {
+					if broken[f.Object] == "" || f.Reason != v1alpha1.FailureConversionFailed {
 						t.Errorf("failure is %+v", f)
 					}
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
@@ -29,9 +30,9 @@ const (
 
 var outcomeNames = map[outcome]string{rewritten: "rewritten", current: "current", gone: "gone", failed: "failed"}
 
-var reasons = []string{
-	ReasonConversionFailed, ReasonInvalid, ReasonAdmissionDenied, ReasonTooLarge, ReasonNamespaceTerminating,
-	ReasonConflict, ReasonNotFound, ReasonUnavailable, ReasonUnreadable, ReasonRefused,
+var reasons = []v1alpha1.MigrationFailureReason{
+	v1alpha1.FailureConversionFailed, v1alpha1.FailureInvalid, v1alpha1.FailureAdmissionDenied, v1alpha1.FailureTooLarge, v1alpha1.FailureNamespaceTerminating,
+	v1alpha1.FailureConflict, v1alpha1.FailureNotFound, v1alpha1.FailureUnavailable, v1alpha1.FailureUnreadable, v1alpha1.FailureRefused,
 }
 
 // patchBuckets begin with the time for a small object on an idle API server, and end with the
@@ -44,7 +45,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	objects   map[outcome]prometheus.Counter
-	failures  map[string]prometheus.Counter
+	failures  map[v1alpha1.MigrationFailureReason]prometheus.Counter
 	patches   *prometheus.CounterVec
 	latency   prometheus.Histogram
 	inFlight  prometheus.Gauge
@@ -63,7 +64,7 @@ type Metrics struct {
 func NewMetrics(crd, buildVersion string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		objects:  map[outcome]prometheus.Counter{}, failures: map[string]prometheus.Counter{}, states: map[contract.State]prometheus.Gauge{},
+		objects:  map[outcome]prometheus.Counter{}, failures: map[v1alpha1.MigrationFailureReason]prometheus.Counter{}, states: map[contract.State]prometheus.Gauge{},
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := m.gauges("build_info", "What is running. Always 1.", nil, "version", "goversion")
@@ -80,7 +81,7 @@ func (m *Metrics) registerWork(crd prometheus.Labels) {
 	}
 	failures := m.counters("object_failures_total", "Objects that this pod could not rewrite, by the reason that the record gives.", crd, "reason")
 	for _, reason := range reasons {
-		m.failures[reason] = failures.WithLabelValues(reason)
+		m.failures[reason] = failures.WithLabelValues(string(reason))
 	}
 	m.patches = m.counters("patches_total", "Patches that this pod sent, dry runs excepted, by the HTTP status of the answer; none without an answer.", crd, "code")
 	for _, code := range []int{http.StatusOK, http.StatusConflict, http.StatusTooManyRequests} {

@@ -36,7 +36,7 @@ type result struct {
 	object  string
 	outcome outcome
 	// reason and message say why the object failed, and command shows it.
-	reason  string
+	reason  v1alpha1.MigrationFailureReason
 	message string
 	command string
 	// edited is set when the patch changed more than the encoding: an admission
@@ -69,7 +69,7 @@ func (e *Engine) failure(object *metav1.PartialObjectMetadata, cause error) resu
 
 // tooLarge is the result of an object that does not fit completely into the storage version.
 func (e *Engine) tooLarge(object *metav1.PartialObjectMetadata, cause error) result {
-	return result{object: keyOf(object), outcome: failed, reason: ReasonTooLarge, message: cause.Error(), command: e.suggest(ReasonTooLarge, object)}
+	return result{object: keyOf(object), outcome: failed, reason: v1alpha1.FailureTooLarge, message: cause.Error(), command: e.suggest(v1alpha1.FailureTooLarge, object)}
 }
 
 func (r result) failure() v1alpha1.MigrationFailure {
@@ -202,66 +202,36 @@ func statusOf(err error) *metav1.Status {
 	return &status
 }
 
-// Reasons why an object failed.
-const (
-	// ReasonConversionFailed is an object that the converter refuses.
-	ReasonConversionFailed = "ConversionFailed"
-	// ReasonInvalid is an object that the schema refuses.
-	ReasonInvalid = "Invalid"
-	// ReasonAdmissionDenied is an object that an admission webhook, an admission
-	// policy, or another admission plugin refuses.
-	ReasonAdmissionDenied = "AdmissionDenied"
-	// ReasonTooLarge is an object that is too large for etcd or the API server.
-	ReasonTooLarge = "TooLarge"
-	// ReasonNamespaceTerminating is an object whose namespace is being deleted.
-	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonConflict is an object that other clients wrote during every attempt.
-	ReasonConflict = "Conflict"
-	// ReasonNotFound is an object that is listed but cannot be patched.
-	ReasonNotFound = "NotFound"
-	// ReasonUnavailable is an object for which a webhook, etcd or the API server did not answer,
-	// although they answered for other objects.
-	ReasonUnavailable = "Unavailable"
-	// ReasonUnreadable is an object that cannot be listed.
-	ReasonUnreadable = "Unreadable"
-	// ReasonNotServed is preserved data of a version that is not served.
-	ReasonNotServed = "NotServed"
-	// ReasonDoesNotFit is a preserved value that the schema of its field does not allow.
-	ReasonDoesNotFit = "DoesNotFit"
-	// ReasonRefused is any other refusal.
-	ReasonRefused = "Refused"
-)
-
 // reasonsByCode are the reasons that the HTTP status alone determines.
-var reasonsByCode = map[int32]string{
-	http.StatusConflict:              ReasonConflict,
-	http.StatusNotFound:              ReasonNotFound,
-	http.StatusUnprocessableEntity:   ReasonInvalid,
-	http.StatusRequestEntityTooLarge: ReasonTooLarge,
-	http.StatusForbidden:             ReasonAdmissionDenied,
+var reasonsByCode = map[int32]v1alpha1.MigrationFailureReason{
+	http.StatusConflict:              v1alpha1.FailureConflict,
+	http.StatusNotFound:              v1alpha1.FailureNotFound,
+	http.StatusUnprocessableEntity:   v1alpha1.FailureInvalid,
+	http.StatusRequestEntityTooLarge: v1alpha1.FailureTooLarge,
+	http.StatusForbidden:             v1alpha1.FailureAdmissionDenied,
 }
 
 // reasonOf returns the reason for a failed patch. The messages are those of k8s.io/apiserver
 // pkg/admission/plugin/webhook/errors, of etcd, and of k8s.io/apiextensions-apiserver
 // pkg/apiserver/conversion.
-func reasonOf(err error) string {
+func reasonOf(err error) v1alpha1.MigrationFailureReason {
 	status := statusOf(err)
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return ReasonNamespaceTerminating
+		return v1alpha1.FailureNamespaceTerminating
 	case status != nil && tooLargeForEtcd.MatchString(status.Message):
-		return ReasonTooLarge
+		return v1alpha1.FailureTooLarge
 	case infrastructure(err):
-		return ReasonUnavailable
+		return v1alpha1.FailureUnavailable
 	case strings.Contains(status.Message, "conversion webhook for "):
-		return ReasonConversionFailed
+		return v1alpha1.FailureConversionFailed
 	case denied.MatchString(status.Message):
-		return ReasonAdmissionDenied
+		return v1alpha1.FailureAdmissionDenied
 	}
 	if reason, ok := reasonsByCode[status.Code]; ok {
 		return reason
 	}
-	return ReasonRefused
+	return v1alpha1.FailureRefused
 }
 
 var (
@@ -290,19 +260,19 @@ func infrastructure(err error) bool {
 }
 
 // suggest returns a command that shows the fault.
-func (e *Engine) suggest(reason string, object *metav1.PartialObjectMetadata) string {
+func (e *Engine) suggest(reason v1alpha1.MigrationFailureReason, object *metav1.PartialObjectMetadata) string {
 	target := fmt.Sprintf("%s.%s.%s %s", e.Resource.Resource, e.Resource.Version, e.Resource.Group, object.Name)
 	if object.Namespace != "" {
 		target += " --namespace " + object.Namespace
 	}
 	switch reason {
-	case ReasonNamespaceTerminating:
+	case v1alpha1.FailureNamespaceTerminating:
 		return "kubectl get namespace " + object.Namespace + " --output yaml"
-	case ReasonConflict, ReasonNotFound:
+	case v1alpha1.FailureConflict, v1alpha1.FailureNotFound:
 		return "kubectl get " + target + " --watch --output yaml --show-managed-fields"
-	case ReasonTooLarge:
+	case v1alpha1.FailureTooLarge:
 		return "kubectl get " + target + " --output json --show-managed-fields | wc --bytes"
-	case ReasonConversionFailed, ReasonUnreadable, ReasonDoesNotFit:
+	case v1alpha1.FailureConversionFailed, v1alpha1.FailureUnreadable, v1alpha1.FailureDoesNotFit:
 		return "kubectl get " + target + " --output yaml"
 	}
 	return "kubectl patch " + target + " --type merge --patch '{}' --dry-run=server"

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 func TestReasons(t *testing.T) {
@@ -25,27 +27,27 @@ func TestReasons(t *testing.T) {
 	internal := func(text string) error { return apierrors.NewInternalError(errors.New(text)) }
 	tests := map[string]struct {
 		err  error
-		want string
+		want v1alpha1.MigrationFailureReason
 	}{
-		"converter refuses":             {unconvertible(), ReasonConversionFailed},
-		"converter returns nonsense":    {internal("conversion webhook for example.com/v1beta1, Kind=CronTab returned 0 objects, expected 1"), ReasonConversionFailed},
-		"converter unavailable":         {converterUnavailable(), ReasonUnavailable},
-		"converter is in trouble":       {internal(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: an error on the server ("") has prevented the request from succeeding`), ReasonUnavailable},
-		"admission webhook unavailable": {webhookUnavailable(), ReasonUnavailable},
-		"admission webhook denies":      {apierrors.NewBadRequest(`admission webhook "check.example.com" denied the request: no`), ReasonAdmissionDenied},
-		"admission plugin denies":       {forbidden("a"), ReasonAdmissionDenied},
-		"admission policy denies":       {policyDenies, ReasonAdmissionDenied},
-		"schema":                        {invalid("a"), ReasonInvalid},
-		"too large for the server":      {tooLarge(), ReasonTooLarge},
-		"too large for etcd":            {internal("etcdserver: request is too large"), ReasonTooLarge},
-		"too large for its transport":   {internal("rpc error: code = ResourceExhausted desc = trying to send message larger than max (3145800 vs. 2097152)"), ReasonTooLarge},
-		"etcd is in trouble":            {internal("etcdserver: leader changed"), ReasonUnavailable},
-		"namespace terminating":         {terminating, ReasonNamespaceTerminating},
-		"written all the time":          {conflict("a"), ReasonConflict},
-		"not found":                     {apierrors.NewNotFound(testResource.GroupResource(), "a"), ReasonNotFound},
-		"overloaded":                    {overloaded(1), ReasonUnavailable},
-		"unreachable":                   {unreachable(), ReasonUnavailable},
-		"anything else":                 {apierrors.NewBadRequest("no"), ReasonRefused},
+		"converter refuses":             {unconvertible(), v1alpha1.FailureConversionFailed},
+		"converter returns nonsense":    {internal("conversion webhook for example.com/v1beta1, Kind=CronTab returned 0 objects, expected 1"), v1alpha1.FailureConversionFailed},
+		"converter unavailable":         {converterUnavailable(), v1alpha1.FailureUnavailable},
+		"converter is in trouble":       {internal(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: an error on the server ("") has prevented the request from succeeding`), v1alpha1.FailureUnavailable},
+		"admission webhook unavailable": {webhookUnavailable(), v1alpha1.FailureUnavailable},
+		"admission webhook denies":      {apierrors.NewBadRequest(`admission webhook "check.example.com" denied the request: no`), v1alpha1.FailureAdmissionDenied},
+		"admission plugin denies":       {forbidden("a"), v1alpha1.FailureAdmissionDenied},
+		"admission policy denies":       {policyDenies, v1alpha1.FailureAdmissionDenied},
+		"schema":                        {invalid("a"), v1alpha1.FailureInvalid},
+		"too large for the server":      {tooLarge(), v1alpha1.FailureTooLarge},
+		"too large for etcd":            {internal("etcdserver: request is too large"), v1alpha1.FailureTooLarge},
+		"too large for its transport":   {internal("rpc error: code = ResourceExhausted desc = trying to send message larger than max (3145800 vs. 2097152)"), v1alpha1.FailureTooLarge},
+		"etcd is in trouble":            {internal("etcdserver: leader changed"), v1alpha1.FailureUnavailable},
+		"namespace terminating":         {terminating, v1alpha1.FailureNamespaceTerminating},
+		"written all the time":          {conflict("a"), v1alpha1.FailureConflict},
+		"not found":                     {apierrors.NewNotFound(testResource.GroupResource(), "a"), v1alpha1.FailureNotFound},
+		"overloaded":                    {overloaded(1), v1alpha1.FailureUnavailable},
+		"unreachable":                   {unreachable(), v1alpha1.FailureUnavailable},
+		"anything else":                 {apierrors.NewBadRequest("no"), v1alpha1.FailureRefused},
 	}
 	engine := newTestEngine(nil, nil)
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
@@ -64,8 +66,8 @@ func TestCommands(t *testing.T) {
 	scoped := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
 	unscoped := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	got := []string{
-		engine.suggest(ReasonInvalid, scoped), engine.suggest(ReasonConversionFailed, unscoped), engine.suggest(ReasonTooLarge, scoped),
-		engine.suggest(ReasonNamespaceTerminating, scoped), engine.suggest(ReasonConflict, scoped),
+		engine.suggest(v1alpha1.FailureInvalid, scoped), engine.suggest(v1alpha1.FailureConversionFailed, unscoped), engine.suggest(v1alpha1.FailureTooLarge, scoped),
+		engine.suggest(v1alpha1.FailureNamespaceTerminating, scoped), engine.suggest(v1alpha1.FailureConflict, scoped),
 	}
 	want := []string{
 		"kubectl patch crontabs.v1.example.com a --namespace ns --type merge --patch '{}' --dry-run=server",

@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // maxExpiries bounds how often in a row the list of one page may expire.
@@ -76,7 +78,7 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	return e.forEach(ctx, j, page.Items, migrate, func(r result) error {
 		report(ctx, r)
 		e.Metrics.finished(r)
-		if r.reason == ReasonConversionFailed {
+		if r.reason == v1alpha1.FailureConversionFailed {
 			e.unconvertible.Store(true)
 		}
 		if err := j.add(ctx, r); err != nil {

@@ -174,8 +174,8 @@ func (e *Engine) restorePreserved(ctx context.Context, object *metav1.PartialObj
 func (e *Engine) addNotRestored(p *restoration, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.notRestored(object, version); why != "" {
-			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Version: version, Reason: ReasonDoesNotFit,
-				Message: truncate(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
+			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Version: version, Reason: v1alpha1.FailureDoesNotFit,
+				Message: truncate(why, maxMessage), Command: e.suggest(v1alpha1.FailureDoesNotFit, object)})
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.Migrat
 	case version == e.Resource.Version && len(e.OldVersions) > 0:
 		return e.OldVersions[0], nil
 	}
-	return "", &v1alpha1.MigrationFailure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
+	return "", &v1alpha1.MigrationFailure{Reason: v1alpha1.FailureNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
 }
 
 // withPreserved adds what the annotations of the object preserve after the write, by the last

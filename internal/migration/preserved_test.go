@@ -102,7 +102,7 @@ func TestStorageVersionWriteRestoresNothing(t *testing.T) {
 func TestRestoreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fakeAPI, *Engine)
-		reason string
+		reason v1alpha1.MigrationFailureReason
 	}{
 		"by the schema": {func(api *fakeAPI, _ *Engine) {
 			api.onPath = func(patch Patch) error {
@@ -111,7 +111,7 @@ func TestRestoreRefused(t *testing.T) {
 				}
 				return nil
 			}
-		}, ReasonInvalid},
+		}, v1alpha1.FailureInvalid},
 		"no such endpoint": {func(api *fakeAPI, _ *Engine) {
 			api.onPath = func(patch Patch) error {
 				if patch.Name == "a001" {
@@ -119,7 +119,7 @@ func TestRestoreRefused(t *testing.T) {
 				}
 				return nil
 			}
-		}, ReasonNotFound},
+		}, v1alpha1.FailureNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api, _, engine := holders(t)
@@ -145,7 +145,7 @@ func TestRestoreAtUnservedVersion(t *testing.T) {
 	engine.OldVersions = nil
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
-	if record.Unplaced != 2 || record.Refused[0].Reason != ReasonNotServed || !record.Complete() || record.Preserved.Objects != 3 {
+	if record.Unplaced != 2 || record.Refused[0].Reason != v1alpha1.FailureNotServed || !record.Complete() || record.Preserved.Objects != 3 {
 		t.Errorf("record is %+v", record)
 	}
 }
@@ -189,7 +189,7 @@ func TestRestoreIsVerified(t *testing.T) {
 	if paths != 2 || record.Verified != 4 || record.Preserved.Objects != 3 || record.Placed != 0 || record.Unplaced != 2 {
 		t.Errorf("%d writes at another version, record is %+v", paths, record)
 	}
-	if r := record.Refused[0]; r.Reason != ReasonDoesNotFit || r.Object != "ns/a001" || !strings.Contains(r.Message, "at v1beta1: the value of .spec.note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: ") {
+	if r := record.Refused[0]; r.Reason != v1alpha1.FailureDoesNotFit || r.Object != "ns/a001" || !strings.Contains(r.Message, "at v1beta1: the value of .spec.note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: ") {
 		t.Errorf("refused is %+v", r)
 	}
 }
@@ -314,7 +314,7 @@ func TestTruncatedIsNotWritten(t *testing.T) {
 	if written[objectKey(2)] != 0 || len(written) != 3 {
 		t.Errorf("written are %v", written)
 	}
-	if len(record.Failures) != 1 || record.Failures[0].Reason != ReasonTooLarge || !strings.Contains(record.Failures[0].Message, "make .spec.own smaller") {
+	if len(record.Failures) != 1 || record.Failures[0].Reason != v1alpha1.FailureTooLarge || !strings.Contains(record.Failures[0].Message, "make .spec.own smaller") {
 		t.Errorf("failures are %+v", record.Failures)
 	}
 }

@@ -8,19 +8,21 @@ import (
 	"testing"
 
 	recorded "github.com/conversion-operator/conversion-operator/internal/test/answers"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // understood is what a migration concludes from the answer to a patch.
 type understood struct {
-	reason string
+	reason v1alpha1.MigrationFailureReason
 	remedy remedy
 }
 
 var (
-	anOutage = understood{ReasonUnavailable, tryAgain}
-	overload = understood{ReasonUnavailable, awaitServer}
-	aRefusal = understood{ReasonConversionFailed, tryAgain}
-	aDenial  = understood{ReasonAdmissionDenied, giveUp}
+	anOutage = understood{v1alpha1.FailureUnavailable, tryAgain}
+	overload = understood{v1alpha1.FailureUnavailable, awaitServer}
+	aRefusal = understood{v1alpha1.FailureConversionFailed, tryAgain}
+	aDenial  = understood{v1alpha1.FailureAdmissionDenied, giveUp}
 )
 
 // patches are the conclusions for each case of package answers. Only an answer about the object may
@@ -80,22 +82,22 @@ var patches = map[string]understood{
 	"admission-hangs":              anOutage,
 	"admission-is-down":            anOutage,
 	"admission-service-not-found":  anOutage,
-	"mutation-is-wrong":            {ReasonRefused, tryAgain},
+	"mutation-is-wrong":            {v1alpha1.FailureRefused, tryAgain},
 
-	"conflict":                     {ReasonConflict, refetch},
-	"object-not-found":             {ReasonNotFound, refetch},
-	"schema-refuses":               {ReasonInvalid, giveUp},
-	"too-large-for-etcd":           {ReasonTooLarge, giveUp},
-	"too-large-for-the-connection": {ReasonTooLarge, giveUp},
-	"too-large-for-the-server":     {ReasonTooLarge, giveUp},
+	"conflict":                     {v1alpha1.FailureConflict, refetch},
+	"object-not-found":             {v1alpha1.FailureNotFound, refetch},
+	"schema-refuses":               {v1alpha1.FailureInvalid, giveUp},
+	"too-large-for-etcd":           {v1alpha1.FailureTooLarge, giveUp},
+	"too-large-for-the-connection": {v1alpha1.FailureTooLarge, giveUp},
+	"too-large-for-the-server":     {v1alpha1.FailureTooLarge, giveUp},
 	"etcd-full":                    anOutage,
 	"etcd-hangs":                   overload,
 	"etcd-unreachable":             overload,
 	// The run, or the pod, ends: the reason is not reported.
-	"definition-deleted":  {ReasonNotFound, stopRun},
-	"version-not-served":  {ReasonNotFound, stopRun},
-	"without-credentials": {ReasonRefused, restartPod},
-	"without-the-right":   {ReasonAdmissionDenied, restartPod},
+	"definition-deleted":  {v1alpha1.FailureNotFound, stopRun},
+	"version-not-served":  {v1alpha1.FailureNotFound, stopRun},
+	"without-credentials": {v1alpha1.FailureRefused, restartPod},
+	"without-the-right":   {v1alpha1.FailureAdmissionDenied, restartPod},
 }
 
 // TestAnswersOfAPIServers reads the answers of every supported version of Kubernetes to patches and
@@ -111,7 +113,7 @@ func TestAnswersOfAPIServers(t *testing.T) {
 		want, known := patches[answer.Case]
 		switch {
 		case answer.Case == "namespace-terminating":
-			if got := reasonOf(err); got != ReasonNamespaceTerminating {
+			if got := reasonOf(err); got != v1alpha1.FailureNamespaceTerminating {
 				t.Errorf("%s: %s: %v", answer, got, err)
 			}
 		case answer.Case == "list-expired":

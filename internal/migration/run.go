@@ -100,7 +100,7 @@ func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 	log.Info("Migrating stored objects", "resource", e.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
 	defer e.cancelPrefetch()
-	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f v1alpha1.MigrationFailure) bool { return f.Reason == ReasonConversionFailed }))
+	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f v1alpha1.MigrationFailure) bool { return f.Reason == v1alpha1.FailureConversionFailed }))
 	err = e.finish(ctx, j, e.traced(ctx, j))
 	if err == nil {
 		summarize(log, j.record)

@@ -88,7 +88,7 @@ func checkResumed(t *testing.T, record contract.Record, api *fakeAPI, again int)
 		t.Errorf("%d objects are current, the crashed page had rewritten %d", record.Current, again)
 	}
 	want := []v1alpha1.MigrationFailure{{
-		Object: "ns/a006", Reason: ReasonAdmissionDenied, Message: forbidden("a006").Error(),
+		Object: "ns/a006", Reason: v1alpha1.FailureAdmissionDenied, Message: forbidden("a006").Error(),
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
 	if diff := cmp.Diff(want, record.Failures); diff != "" {

@@ -19,7 +19,7 @@ func (w *writer) failures(o *Overview) {
 	w.title("Failing conversions")
 	rows := [][]string{{"  FROM", "TO", "CAUSE", "COUNT", "LAST", "EXAMPLE", "MESSAGE"}}
 	for _, row := range o.ConversionFailures {
-		rows = append(rows, []string{"  " + row.From, row.To, row.Cause, fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",
+		rows = append(rows, []string{"  " + row.From, row.To, string(row.Cause), fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",
 			terminal.OrDash(row.Object), terminal.OneLine(row.Message)})
 	}
 	w.table(rows)
@@ -42,8 +42,8 @@ func (w *writer) oversized(o *Overview) {
 func (o *Overview) failing() string {
 	var causes []string
 	for _, row := range o.ConversionFailures {
-		if !slices.Contains(causes, row.Cause) {
-			causes = append(causes, row.Cause)
+		if !slices.Contains(causes, string(row.Cause)) {
+			causes = append(causes, string(row.Cause))
 		}
 	}
 	return strings.Join(causes, ",")

@@ -48,7 +48,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 		w.line("  %s", terminal.OneLine(run.Message))
 	}
 	for _, failure := range run.Failures {
-		w.line("  %s %s: %s", w.page.Colors.In(terminal.Red, terminal.OrDash(failure.Reason)), failure.Object, terminal.OneLine(failure.Message))
+		w.line("  %s %s: %s", w.page.Colors.In(terminal.Red, terminal.OrDash(string(failure.Reason))), failure.Object, terminal.OneLine(failure.Message))
 		if failure.Command != "" {
 			w.line("    %s", w.page.Colors.In(terminal.Cyan, failure.Command))
 		}
@@ -60,7 +60,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 		w.line("  %d migrated objects preserve values in annotations that have a place now:", run.NotPlaced)
 	}
 	for _, refused := range run.Refused {
-		w.line("  %s %s at %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(refused.Reason)), refused.Object, refused.Version, terminal.OneLine(refused.Message))
+		w.line("  %s %s at %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(string(refused.Reason))), refused.Object, refused.Version, terminal.OneLine(refused.Message))
 	}
 }
 

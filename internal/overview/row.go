@@ -29,7 +29,7 @@ func (o *Overview) row(page Page) []string {
 	marks := &writer{page: page}
 	storage, stored, strategy := "", "", ""
 	if o.CRD != nil {
-		storage, stored, strategy = o.CRD.StorageVersion, strings.Join(o.CRD.StoredVersions, ","), o.CRD.Strategy
+		storage, stored, strategy = o.CRD.StorageVersion, strings.Join(o.CRD.StoredVersions, ","), string(o.CRD.Strategy)
 	}
 	migrated, rate := "", ""
 	if run := o.Migration; run != nil {

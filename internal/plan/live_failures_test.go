@@ -48,7 +48,7 @@ func TestFailuresAreFew(t *testing.T) {
 	w.fail("Zebra", "default/first", 1)
 	w.converge()
 	for i := range 30 {
-		w.fail("Cause"+string(rune('A'+i)), "default/a", 1)
+		w.fail(v1alpha1.ConversionFailureCause("Cause"+string(rune('A'+i))), "default/a", 1)
 	}
 	w.converge()
 	rows := w.observed.Policy.Status.ConversionFailures
@@ -87,7 +87,7 @@ func TestFailuresOfNobody(t *testing.T) {
 func TestEveryCauseHasACure(t *testing.T) {
 	for _, cause := range []string{"AnnotationsTooLarge", "OverBudget", "Truncated", "InvalidJSON", "Panic", "TooSlow", "UnknownVersion", "WrongKind", "Other", "Unheard"} {
 		w := active(t)
-		w.fail(cause, "", 1)
+		w.fail(v1alpha1.ConversionFailureCause(cause), "", 1)
 		w.converge()
 		failing := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.ConversionsFailingCondition)
 		if failing == nil || !strings.Contains(failing.Message, "fail: "+cause+": there is no room for it; lists of the kind fail with it: ") {

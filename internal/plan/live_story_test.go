@@ -17,7 +17,7 @@ import (
 )
 
 // fail lets each pod tell that conversions from v1beta1 to v1 have failed, and now.
-func (w *world) fail(cause, object string, count int64) {
+func (w *world) fail(cause v1alpha1.ConversionFailureCause, object string, count int64) {
 	for i := range w.observed.Pods {
 		pod := &w.observed.Pods[i]
 		row := v1alpha1.ConversionFailure{From: "v1beta1", To: "v1", Cause: cause, Count: count, LastTime: metav1.NewTime(w.observed.Now),

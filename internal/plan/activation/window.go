@@ -68,7 +68,7 @@ func (a *Activation) openWindow(served []string) {
 // operator saw the change, and otherwise its creation.
 func (a *Activation) windowSince() metav1.Time {
 	before := a.Policy.Status.CRD
-	if before == nil || before.UID != a.CRD.UID || len(before.ServedVersions) > 1 && before.Strategy == string(apiextensionsv1.NoneConverter) {
+	if before == nil || before.UID != a.CRD.UID || len(before.ServedVersions) > 1 && before.Strategy == apiextensionsv1.NoneConverter {
 		return a.CRD.CreationTimestamp
 	}
 	since := a.CRD.CreationTimestamp

@@ -150,17 +150,17 @@ func describeFailures(rows []v1alpha1.ConversionFailure) string {
 }
 
 // cures say what to do, by causes.
-var cures = map[string]string{
-	"Truncated":           "write the object at the version that has the large fields, or reduce them",
-	"OverBudget":          "reduce the object's lists, maps and strings, or the cost of the expressions",
-	"AnnotationsTooLarge": "reduce the object's annotations, or the fields that the other version lacks",
-	"InvalidJSON":         "check proxies between API servers and the converter, and the log of the converter pods",
-	"Panic":               "see the log of the converter pods, and report the bug",
-	"TooSlow":             "check the CPU limit of the converter pods, spec.workload.resources, and the size of the object",
-	"UnknownVersion":      "add the version to the policy's spokes, or remove it from the CustomResourceDefinition",
-	"WrongKind":           "check that only this CustomResourceDefinition names the converter",
+var cures = map[v1alpha1.ConversionFailureCause]string{
+	v1alpha1.CauseTruncated:           "write the object at the version that has the large fields, or reduce them",
+	v1alpha1.CauseOverBudget:          "reduce the object's lists, maps and strings, or the cost of the expressions",
+	v1alpha1.CauseAnnotationsTooLarge: "reduce the object's annotations, or the fields that the other version lacks",
+	v1alpha1.CauseInvalidJSON:         "check proxies between API servers and the converter, and the log of the converter pods",
+	v1alpha1.CausePanic:               "see the log of the converter pods, and report the bug",
+	v1alpha1.CauseTooSlow:             "check the CPU limit of the converter pods, spec.workload.resources, and the size of the object",
+	v1alpha1.CauseUnknownVersion:      "add the version to the policy's spokes, or remove it from the CustomResourceDefinition",
+	v1alpha1.CauseWrongKind:           "check that only this CustomResourceDefinition names the converter",
 }
 
-func cureOf(cause string) string {
+func cureOf(cause v1alpha1.ConversionFailureCause) string {
 	return cmp.Or(cures[cause], "correct the object or the rules, and see the log of the converter pods")
 }

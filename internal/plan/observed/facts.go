@@ -212,7 +212,7 @@ func (c Cluster) CRDStatus() *v1alpha1.CRDStatus {
 	return &v1alpha1.CRDStatus{
 		UID:            c.CRD.UID,
 		Generation:     c.CRD.Generation,
-		Strategy:       string(crds.Strategy(c.CRD)),
+		Strategy:       crds.Strategy(c.CRD),
 		ServedVersions: crds.ServedVersions(c.CRD),
 		StorageVersion: crds.StorageVersion(c.CRD),
 		StoredVersions: slices.Clone(c.CRD.Status.StoredVersions),
