@@ -24,7 +24,7 @@ CLUSTER   ?= local
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
 # The version of Kubernetes of the local cluster and of integration tests, such as v1.36.3,
-# or oldest for the oldest supported one; empty for the newest.
+# a supported minor version such as 1.34, or oldest; empty for the newest.
 KUBERNETES_VERSION ?=
 # The folder of config/ that is deployed, and written by install-manifest, such as
 # overlays/openshift.
@@ -167,7 +167,7 @@ test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browse
 	@internal/tools/test.sh test
 
 .PHONY: test-release
-test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, integration-release, e2e-release, soak-short, fuzz
+test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, e2e-release, e2e@oldest, soak-short, fuzz
 	@internal/tools/test.sh release
 
 .PHONY: unit

@@ -14,9 +14,9 @@
 // directory. A stamp beside each binary has the hash of its module set, so that a changed go.mod
 // rebuilds only the affected binaries. A file lock serialises concurrent builds.
 //
-// The variable KUBERNETES_VERSION selects another version; oldest selects the oldest supported one.
-// The module set is then derived from the go.mod of that version instead of read from
-// modules/kubernetes.
+// The variable KUBERNETES_VERSION selects another version: a release, a minor version of
+// [SupportedVersions], or oldest for the first of these. The module set is then derived from the
+// go.mod of that version instead of read from modules/kubernetes.
 //
 // The module sets are read from the working tree, so the command has to run in a checkout. They are
 // not embedded: a Go module cannot embed another one, and "go get -tool" can update plain modules.
@@ -57,5 +57,5 @@
 //
 // Without root, etcd, kube-apiserver and kube-controller-manager run on free ports of the loopback
 // interface, without namespaces. The kernel kills each process when the supervisor dies. Tests that
-// use envtest need only the binaries.
+// use envtest need only the binaries of [BuildAssets].
 package localcluster

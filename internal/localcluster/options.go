@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 const (
@@ -17,17 +18,23 @@ const (
 	// DefaultKubernetesVersion is pinned by modules/kubernetes, and the newest version that the
 	// operator is tested on.
 	DefaultKubernetesVersion = "v1.37.0"
-	// OldestKubernetesVersion is the oldest supported minor version. make test-oldest runs on it.
-	OldestKubernetesVersion = "v1.36.3"
+	// OldestKubernetesVersion is the oldest supported version. make test-oldest runs on it.
+	OldestKubernetesVersion = "v1.32.2"
 
 	// CacheVariable names the environment variable with the directory of the cache.
 	CacheVariable = "LOCALCLUSTER_CACHE"
 	// VersionVariable names the environment variable with the version of Kubernetes: a released
-	// one, or oldest for OldestKubernetesVersion.
+	// one, a supported minor version such as 1.34, or oldest for OldestKubernetesVersion.
 	VersionVariable = "KUBERNETES_VERSION"
 
 	oldest = "oldest"
 )
+
+// SupportedVersions are the supported versions of Kubernetes, the oldest first: of each minor version
+// the release that tests run on. Not every release can be built, because some of its modules may be
+// missing. README, documentation and bundle name these versions; TestSupportedVersionsAgree compares
+// them.
+var SupportedVersions = []string{OldestKubernetesVersion, "v1.33.4", "v1.34.2", "v1.35.3", "v1.36.3", DefaultKubernetesVersion}
 
 var (
 	validName    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
@@ -42,8 +49,8 @@ type Options struct {
 	Name string
 	// ControlPlaneOnly starts no node: it needs no root and runs no pods.
 	ControlPlaneOnly bool
-	// KubernetesVersion is a released version such as v1.36.3, or oldest. Default:
-	// $KUBERNETES_VERSION, else DefaultKubernetesVersion.
+	// KubernetesVersion is a released version such as v1.36.3, a supported minor version such as
+	// 1.36, or oldest. Default: $KUBERNETES_VERSION, else DefaultKubernetesVersion.
 	KubernetesVersion string
 	// CacheDir has the binaries and clusters. Default: $LOCALCLUSTER_CACHE, else
 	// conversion-operator/localcluster in the user's cache directory.
@@ -68,18 +75,29 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("cluster name %q is not valid: use at most 40 lower-case letters, digits and dashes", o.Name)
 	}
 	version := firstOf(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
-	if version == oldest {
-		version = OldestKubernetesVersion
-	}
-	match := validVersion.FindStringSubmatch(version)
+	match := validVersion.FindStringSubmatch(release(version))
 	if match == nil {
-		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.0, or oldest", VersionVariable, version)
+		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.0, 1.37 for a supported minor version, or oldest", VersionVariable, version)
 	}
 	o.KubernetesVersion = "v" + match[1]
 	dir, err := cacheDir(o.CacheDir)
 	o.CacheDir = dir
 	return o, err
 }
+
+// release returns the release for oldest and for a supported minor version, and any other text
+// unchanged.
+func release(version string) string {
+	for i, supported := range SupportedVersions {
+		if version == oldest && i == 0 || "v"+strings.TrimPrefix(version, "v") == minorOf(supported) {
+			return supported
+		}
+	}
+	return version
+}
+
+// minorOf returns the minor version of a release: v1.37 of v1.37.0.
+func minorOf(version string) string { return version[:strings.LastIndex(version, ".")] }
 
 func cacheDir(given string) (string, error) {
 	if dir := firstOf(given, os.Getenv(CacheVariable)); dir != "" {

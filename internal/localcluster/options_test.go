@@ -36,6 +36,12 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			want:       Options{Name: DefaultName, KubernetesVersion: OldestKubernetesVersion, CacheDir: "/cache"},
 			wantBinDir: "/cache/" + OldestKubernetesVersion + "/bin",
 		},
+		"a minor version": {
+			cache:      "/cache",
+			version:    "1.34",
+			want:       Options{Name: DefaultName, KubernetesVersion: "v1.34.2", CacheDir: "/cache"},
+			wantBinDir: "/cache/v1.34.2/bin",
+		},
 		"options before variables": {
 			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
 			cache:      "/cache",
@@ -45,6 +51,7 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 		},
 		"a name that leaves the directory": {given: Options{Name: "../a"}, cache: "/c", wantErr: `cluster name "../a" is not valid`},
 		"a branch as version":              {cache: "/c", version: "master", wantErr: `KUBERNETES_VERSION="master" is not a version`},
+		"a minor version without tests":    {cache: "/c", version: "1.31", wantErr: `KUBERNETES_VERSION="1.31" is not a version`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,8 +4,10 @@
 package localcluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,14 +15,22 @@ import (
 const csv = "conversion-operator.clusterserviceversion.yaml"
 
 // TestSupportedVersionsAgree: every place that names the supported versions of Kubernetes agrees
-// with the versions that make test and make test-oldest use.
+// with SupportedVersions.
 func TestSupportedVersionsAgree(t *testing.T) {
 	oldest, newest := minor(OldestKubernetesVersion), minor(DefaultKubernetesVersion)
 	supported := "Kubernetes " + oldest + " to " + newest
-	tested := []string{strings.TrimPrefix(OldestKubernetesVersion, "v"), strings.TrimPrefix(DefaultKubernetesVersion, "v")}
+	var releases, rows, stages []string
+	for _, version := range SupportedVersions {
+		releases = append(releases, strings.TrimPrefix(version, "v"))
+		rows = append(rows, "\n| "+minor(version)+" | supported: ")
+		if version != DefaultKubernetesVersion && version != OldestKubernetesVersion {
+			stages = append(stages, " integration@"+minor(version)+" ")
+		}
+	}
 	for file, says := range map[string][]string{
-		"README.md":                                append(tested, supported, "a real Kubernetes "+newest),
-		"api/docs/installing.md":                   append(tested, supported),
+		"README.md":                                slices.Concat(releases, []string{supported, "a real Kubernetes " + newest}),
+		"api/docs/installing.md":                   slices.Concat(releases, rows, []string{supported}),
+		"internal/tools/test.sh":                   stages,
 		".ci/run":                                  {supported, "run on Kubernetes " + newest},
 		"config/manifests/bases/" + csv:            {supported, "minKubeVersion: " + oldest + ".0\n"},
 		"bundle/manifests/" + csv:                  {supported, "minKubeVersion: " + oldest + ".0\n"},
@@ -38,8 +48,22 @@ func TestSupportedVersionsAgree(t *testing.T) {
 	}
 }
 
-// minor returns a version without its last number: 1.37 of v1.37.0.
-func minor(version string) string {
-	version = strings.TrimPrefix(version, "v")
-	return version[:strings.LastIndex(version, ".")]
+// minor returns the minor version without the letter: 1.37 of v1.37.0.
+func minor(version string) string { return strings.TrimPrefix(minorOf(version), "v") }
+
+// TestSupportedVersionsAreInOrder: there is one release of each minor version, from the oldest to the
+// newest.
+func TestSupportedVersionsAreInOrder(t *testing.T) {
+	first, last := SupportedVersions[0], SupportedVersions[len(SupportedVersions)-1]
+	if first != OldestKubernetesVersion || last != DefaultKubernetesVersion {
+		t.Errorf("versions from %s to %s", first, last)
+	}
+	previous := 0
+	for _, version := range SupportedVersions {
+		var number int
+		if _, err := fmt.Sscanf(minorOf(version), "v1.%d", &number); err != nil || previous != 0 && number != previous+1 {
+			t.Errorf("%s follows v1.%d: %v", version, previous, err)
+		}
+		previous = number
+	}
 }

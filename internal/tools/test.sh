@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test.sh test runs the stages of `make test`, test.sh release those of `make test-release`, and
-# test.sh STAGE... the given stages. It runs all of them, even after a failure, and then prints
-# their times and the failures. The output of a stage is in bin/test/STAGE.log.
+# test.sh STAGE... the given stages; STAGE@1.34 runs one on another version of Kubernetes. It runs all
+# of them, even after a failure, and then prints their times and the failures. The output of a stage
+# is in bin/test/STAGE.log.
 #
 # End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the end
 # and in bin/left-out; with CI=true it is a failure.
@@ -15,13 +16,15 @@ failed=()
 stage() {
   local name=$1 start=$SECONDS result=ok
   printf '\n=== %s\n' "$name"
-  "${MAKE:-make}" --no-print-directory "$name" 2>&1 | tee "bin/test/$name.log" || { result=FAILED failed+=("$name"); }
-  summary+=("$(printf '%-13s %-8s %5d s' "$name" "$result" $((SECONDS - start)))")
+  local target=("${name%@*}")
+  [[ $name != *@* ]] || target+=("KUBERNETES_VERSION=${name#*@}")
+  "${MAKE:-make}" --no-print-directory "${target[@]}" 2>&1 | tee "bin/test/$name.log" || { result=FAILED failed+=("$name"); }
+  summary+=("$(printf '%-16s %-8s %5d s' "$name" "$result" $((SECONDS - start)))")
 }
 
 leave_out() {
   echo "$1: $2" >>bin/left-out
-  summary+=("$(printf '%-13s %-8s' "$1" 'LEFT OUT')")
+  summary+=("$(printf '%-16s %-8s' "$1" 'LEFT OUT')")
 }
 
 # Prints why the local cluster cannot run pods here, if it cannot.
@@ -35,7 +38,7 @@ no_node() {
 
 # The stages for every change, and the additional ones for a release.
 test=(lint verify compatibility unit fuzz-short browser integration helm e2e)
-release=(promtool sbom reproducible realworld certmanager integration-release e2e-release soak-short fuzz)
+release=(promtool sbom reproducible realworld certmanager integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest e2e-release e2e@oldest soak-short fuzz)
 # With RELEASE=true, these stages include the slow tests, so that release need not run them again.
 [[ ${RELEASE:-} != true ]] || test=("${test[@]/#integration/integration-release}") test=("${test[@]/#e2e/e2e-release}")
 case $* in
@@ -48,7 +51,7 @@ why=$(no_node)
 for name in "${stages[@]}"; do
   case $name in
   # Other clusters run pods, but their processes cannot be killed.
-  e2e | e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage "$name"; else leave_out "$name" "$why"; fi ;;
+  e2e | e2e@* | e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage "$name"; else leave_out "$name" "$why"; fi ;;
   soak-short) if [[ -z $why ]]; then stage soak-short; else leave_out soak-short "$why"; fi ;;
   *) stage "$name" ;;
   esac

@@ -32,7 +32,8 @@ PID namespaces of its own. The control plane alone needs no root.
 Environment:
   LOCALCLUSTER_CACHE  directory of binaries and clusters
                       (default conversion-operator/localcluster in the user's cache)
-  KUBERNETES_VERSION  another version of Kubernetes, or oldest for ` + localcluster.OldestKubernetesVersion + `
+  KUBERNETES_VERSION  another version of Kubernetes, such as v1.36.3, a supported
+                      minor version, or oldest for ` + localcluster.OldestKubernetesVersion + `
                       (default ` + localcluster.DefaultKubernetesVersion + `)
 
 Run it inside a checkout of conversion-operator: the sources are pinned there.`

@@ -148,7 +148,7 @@ func TestStages(t *testing.T) {
 	makefile, script := read(t, filepath.Join(root, "Makefile")), read(t, filepath.Join(root, "internal/tools/test.sh"))
 	for target, list := range map[string]string{"test": "test", "test-release": "release"} {
 		told := regexp.MustCompile(`(?m)^` + target + `: ## Run [^:]*: (.*)$`).FindStringSubmatch(makefile)
-		run := regexp.MustCompile(`(?m)^` + list + `=\(([a-z0-9 -]+)\)$`).FindStringSubmatch(script)
+		run := regexp.MustCompile(`(?m)^` + list + `=\(([a-z0-9@. -]+)\)$`).FindStringSubmatch(script)
 		if told == nil || run == nil {
 			t.Fatalf("the stages of make %s are not found", target)
 		}
