@@ -11,15 +11,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // TestForeignMigration: a migration of the same objects by Kubernetes delays ours, before and
@@ -77,11 +78,7 @@ func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured 
 	resource, group, _ := strings.Cut(crd, ".")
 	mapping, err := cluster.RESTMapper().RESTMapping(migrators[0])
 	expect.NoError(t, err)
-	object := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": name},
-		"spec":     map[string]any{"resource": map[string]any{"group": group, "resource": resource}},
-	}}
-	object.SetGroupVersionKind(mapping.GroupVersionKind)
+	object := testenv.StorageVersionMigration(mapping.GroupVersionKind.GroupVersion(), name, schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource})
 	expect.NoError(t, cluster.Create(t.Context(), object))
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), object) })
 	endMigration(t, object, "Running")
@@ -92,12 +89,9 @@ func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured 
 func endMigration(t *testing.T, object *unstructured.Unstructured, state string) {
 	t.Helper()
 	base := object.DeepCopy()
-	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	expect.NoError(t, err)
 	expect.NoError(t, unstructured.SetNestedMap(object.Object, map[string]any{
 		"resourceVersion": "1",
-		"conditions": append(conditions, map[string]any{"type": state, "status": "True", "reason": "Test", "message": "",
-			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}),
+		"conditions":      []any{testenv.MigrationCondition(state)},
 	}, "status"))
 	expect.NoError(t, cluster.Status().Patch(t.Context(), object, client.MergeFrom(base)))
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 const year = 365 * 24 * time.Hour
@@ -153,14 +154,10 @@ func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefi
 	t.Helper()
 	own := c.ownMigrations(t)
 	migrations := c.objects.Resource(own)
-	made, err := migrations.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": own.GroupVersion().String(), "kind": "StorageVersionMigration",
-		"metadata": map[string]any{"name": name + "." + crd.Name},
-		"spec":     map[string]any{"resource": map[string]any{"group": crd.Spec.Group, "resource": "widgets"}},
-	}}, metav1.CreateOptions{})
+	migrated := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: "widgets"}
+	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(own.GroupVersion(), name+"."+crd.Name, migrated), metav1.CreateOptions{})
 	expect.NoError(t, err)
-	expect.NoError(t, unstructured.SetNestedSlice(made.Object, []any{map[string]any{"type": string(ended), "status": "True", "reason": "Ended",
-		"message": "1 object", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}}, "status", "conditions"))
+	expect.NoError(t, unstructured.SetNestedSlice(made.Object, []any{testenv.MigrationCondition(string(ended))}, "status", "conditions"))
 	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	expect.NoError(t, err)
 }

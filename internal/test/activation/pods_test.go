@@ -52,6 +52,7 @@ type testConverter struct {
 	certificate            atomic.Pointer[tls.Certificate]
 	started                sync.Once
 	port                   int32
+	servers                []*http.Server
 }
 
 var pods atomic.Int32
@@ -136,6 +137,7 @@ func (c *testConverter) listen(t *testing.T, address string, behaves *atomic.Poi
 			return c.certificate.Load(), nil
 		}},
 	}
+	c.servers = append(c.servers, server)
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = server.Close() })
 	return int32(listener.Addr().(*net.TCPAddr).Port)
@@ -174,6 +176,13 @@ func (c *testConverter) behave(t *testing.T, toManager, toAPIServer behaviour) {
 		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(workload.ContainerPort)), &c.toManager)
 	}
 	c.roll(t)
+}
+
+// disconnect closes the connections of clients, as a pod that is deleted does.
+func (c *testConverter) disconnect() {
+	for _, server := range c.servers {
+		server.SetKeepAlivesEnabled(false)
+	}
 }
 
 func untrusted(name string) (*tls.Certificate, error) {

@@ -39,6 +39,7 @@ func TestRestored(t *testing.T) {
 			waitReadyThrough(t, pod)
 			saved := save(t, policy)
 			lose(t, policy)
+			pod.disconnect()
 
 			restore(t, saved.crd)
 			awaitServed(t, group)

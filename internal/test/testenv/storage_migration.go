@@ -1,0 +1,31 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// StorageVersionMigration returns a migration by Kubernetes of the objects of a resource, in the
+// version that the API server serves.
+func StorageVersionMigration(served schema.GroupVersion, name string, of schema.GroupVersionResource) *unstructured.Unstructured {
+	resource := map[string]any{"group": of.Group, "resource": of.Resource}
+	if served.Version == "v1alpha1" {
+		resource["version"] = of.Version
+	}
+	migration := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"resource": resource}}}
+	migration.SetGroupVersionKind(served.WithKind("StorageVersionMigration"))
+	migration.SetName(name)
+	return migration
+}
+
+// MigrationCondition returns a condition of a StorageVersionMigration, which has begun now. v1alpha1
+// has another name for the time.
+func MigrationCondition(kind string) map[string]any {
+	now := time.Now().UTC().Format(time.RFC3339)
+	return map[string]any{"type": kind, "status": "True", "reason": "Test", "message": "1 object", "lastTransitionTime": now, "lastUpdateTime": now}
+}
