@@ -152,28 +152,14 @@ func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 
 func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, name string, ended storagemigrationv1.MigrationConditionType) {
 	t.Helper()
-	own := c.ownMigrations(t)
-	migrations := c.objects.Resource(own)
+	served := testenv.ServedMigrations(t, c.core.Discovery())
+	migrations := c.objects.Resource(served.WithResource("storageversionmigrations"))
 	migrated := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: "widgets"}
-	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(own.GroupVersion(), name+"."+crd.Name, migrated), metav1.CreateOptions{})
+	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(served, name+"."+crd.Name, migrated), metav1.CreateOptions{})
 	expect.NoError(t, err)
 	expect.NoError(t, unstructured.SetNestedSlice(made.Object, []any{testenv.MigrationCondition(string(ended))}, "status", "conditions"))
 	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	expect.NoError(t, err)
-}
-
-// ownMigrations returns the resource of Kubernetes' own migrations, at the preferred version.
-func (c *cluster) ownMigrations(t *testing.T) schema.GroupVersionResource {
-	t.Helper()
-	groups, err := c.core.Discovery().ServerGroups()
-	expect.NoError(t, err)
-	for _, group := range groups.Groups {
-		if group.Name == storagemigrationv1.GroupName {
-			return schema.GroupVersionResource{Group: group.Name, Version: group.PreferredVersion.Version, Resource: "storageversionmigrations"}
-		}
-	}
-	t.Fatal("the API server does not serve StorageVersionMigrations")
-	return schema.GroupVersionResource{}
 }
 
 // edit changes the bytes of a definition in etcd, to a state that old API servers have stored.

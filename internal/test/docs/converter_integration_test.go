@@ -75,7 +75,8 @@ func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...co
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	expect.NoError(t, err)
 	// A Service of type ExternalName leads to the test process.
-	c.file(t, "service.yaml", `{apiVersion: v1, kind: Service, metadata: {name: crontab-converter, namespace: conversion-system},
+	c.file(t, "service.yaml", `---
+{apiVersion: v1, kind: Service, metadata: {name: crontab-converter, namespace: conversion-system},
   spec: {type: ExternalName, externalName: localhost}}`)
 	c.run(t, "kubectl apply -f service.yaml")
 	c.convertBy(t, `"service": {"namespace": "conversion-system", "name": "crontab-converter", "path": "/convert", "port": `+port+`}`, o.trusted(authority.Certificate))

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // stage runs scenes that need an API server and a repository of manifests, but neither pods nor the
@@ -52,9 +54,10 @@ func TestScenes(t *testing.T) {
 	}
 	s.run("kubectl apply -f widgets.yaml && "+Established("-f widgets.yaml"),
 		`kubectl patch crd widgets.shop.example.com --subresource=status --type=merge -p '{"status":{"storedVersions":["v1beta1","v1"]}}'`,
-		"kubectl apply -f migration.yaml",
+		"kubectl apply -f migration.json",
 		`kubectl patch storageversionmigrations widgets --subresource=status --type=merge -p '{"status":{"conditions":[
-			{"type":"Failed","status":"True","reason":"Failed","message":"a webhook refuses","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'`)
+			{"type":"Failed","status":"True","reason":"Failed","message":"a webhook refuses",
+				"lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}'`)
 	s.play("problems found")
 }
 
@@ -68,6 +71,10 @@ func newStage(t *testing.T) *stage {
 	config, err := filepath.Abs(filepath.Join(root, "config"))
 	expect.NoError(t, err)
 	expect.NoError(t, os.Symlink(config, filepath.Join(folder, "config")))
+	migration, err := testenv.StorageVersionMigration(testenv.ServedMigrations(t, cluster.discovery), "widgets",
+		schema.GroupVersionResource{Group: "failed.example.com", Version: "v1", Resource: "widgets"}).MarshalJSON()
+	expect.NoError(t, err)
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "migration.json"), migration, 0o600))
 	for name, text := range files {
 		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
@@ -83,8 +90,7 @@ func newStage(t *testing.T) *stage {
 
 // files have problems that the page on audits shows, besides published CRDs.
 var files = map[string]string{
-	"widgets.yaml":   widgets("shop.example.com", "false") + "---\n" + widgets("failed.example.com", "true"),
-	"migration.yaml": "{apiVersion: storagemigration.k8s.io/v1beta1, kind: StorageVersionMigration, metadata: {name: widgets}, spec: {resource: {group: failed.example.com, resource: widgets}}}",
+	"widgets.yaml": widgets("shop.example.com", "false") + "---\n" + widgets("failed.example.com", "true"),
 }
 
 // widgets returns a CRD with two versions. served applies to the old one.

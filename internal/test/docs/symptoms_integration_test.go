@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -59,6 +60,7 @@ func TestSymptoms(t *testing.T) {
 // cluster is an API server, and the tools to call it.
 type cluster struct {
 	kubectl, kubeconfig, samples string
+	discovery                    discovery.DiscoveryInterface
 	// wording returns a text of the page in the words of this version of Kubernetes.
 	wording func(string) string
 }
@@ -69,7 +71,7 @@ func start(t *testing.T) *cluster {
 	server := testenv.For(t, testenv.Options{NoWatchCache: true, StorageMigrations: true})
 	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
 	expect.NoError(t, err)
-	return &cluster{kubectl: os.Getenv("KUBEBUILDER_ASSETS"), kubeconfig: server.KubeconfigFile(t), samples: samples, wording: wordingOf(t, server.Kubeconfig)}
+	return &cluster{kubectl: os.Getenv("KUBEBUILDER_ASSETS"), kubeconfig: server.KubeconfigFile(t), samples: samples, discovery: discovery.NewDiscoveryClientForConfigOrDie(server.Kubeconfig), wording: wordingOf(t, server.Kubeconfig)}
 }
 
 // install creates a CronTab with both versions in the group of each symptom, and its object local,
@@ -167,27 +169,34 @@ func (c *symptomCase) convertBy(t *testing.T, client string, bundle []byte) {
 		client, base64.StdEncoding.EncodeToString(bundle)))
 }
 
-// The page shows the messages of Kubernetes 1.37. Earlier API servers omit that an object which
-// cannot be converted cannot be decoded.
-var before137 = []struct {
+// earlier has the words of API servers before a version. The page shows the messages of Kubernetes 1.37.
+var earlier = []struct {
+	before  string
 	text    *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(` \(InternalError\): … conversion webhook`), ": conversion webhook"},
-	{regexp.MustCompile(` \(InternalError\): …`), ": …"},
-	{regexp.MustCompile(`(?: \(StorageReadError\))?: failed to read one or more \S+ from the storage: StorageError: corrupt object, .*?conversion webhook`), ": conversion webhook"},
+	// They omit that an object which cannot be converted cannot be decoded.
+	{"v1.37", regexp.MustCompile(` \(InternalError\): … conversion webhook`), ": conversion webhook"},
+	{"v1.37", regexp.MustCompile(` \(InternalError\): …`), ": …"},
+	{"v1.37", regexp.MustCompile(`(?: \(StorageReadError\))?: failed to read one or more \S+ from the storage: StorageError: corrupt object, .*?conversion webhook`), ": conversion webhook"},
+	// They show lists and bytes as Go does.
+	{"v1.34", regexp.MustCompile(`Invalid value: \["(\w+)"\]`), `Invalid value: []string{"$1"}`},
+	{"v1.34", regexp.MustCompile(`Invalid value: "Cg=="`), "Invalid value: []byte{0xa}"},
+	{"v1.33", regexp.MustCompile(`missing from spec\.versions; .*`), "must appear in spec.versions"},
 }
 
 // wordingOf returns a function that adapts texts of the page to the version of the API server.
 func wordingOf(t *testing.T, config *rest.Config) func(string) string {
 	t.Helper()
-	latest := testenv.AtLeast(t, config, "v1.37")
+	isEarlier := map[string]bool{}
+	for _, change := range earlier {
+		isEarlier[change.before] = !testenv.AtLeast(t, config, change.before)
+	}
 	return func(text string) string {
-		if latest {
-			return text
-		}
-		for _, change := range before137 {
-			text = change.text.ReplaceAllString(text, change.instead)
+		for _, change := range earlier {
+			if isEarlier[change.before] {
+				text = change.text.ReplaceAllString(text, change.instead)
+			}
 		}
 		return text
 	}

@@ -156,7 +156,7 @@ func versionGone(t *testing.T, c *symptomCase) {
 	c.run(t, `kubectl patch crontabs.v1.example.com local --type=merge -p '{}'`)
 	c.file(t, "crd.yaml", without(c.store(t)))
 	c.run(t, "kubectl apply -f crd.yaml")
-	c.file(t, "local.yaml", "{apiVersion: example.com/v1, kind: CronTab, metadata: {name: local}, host: localhost}")
+	c.file(t, "local.yaml", "---\n{apiVersion: example.com/v1, kind: CronTab, metadata: {name: local}, host: localhost}")
 }
 
 func notServed(t *testing.T, c *symptomCase) {

@@ -4,11 +4,30 @@
 package testenv
 
 import (
+	"testing"
 	"time"
 
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
+
+// ServedMigrations returns the preferred version of StorageVersionMigration that an API server serves.
+func ServedMigrations(tb testing.TB, server discovery.ServerGroupsInterface) schema.GroupVersion {
+	tb.Helper()
+	groups, err := server.ServerGroups()
+	expect.NoError(tb, err)
+	for _, group := range groups.Groups {
+		if group.Name == storagemigrationv1.GroupName {
+			return schema.GroupVersion{Group: group.Name, Version: group.PreferredVersion.Version}
+		}
+	}
+	tb.Fatal("the API server does not serve StorageVersionMigrations")
+	return schema.GroupVersion{}
+}
 
 // StorageVersionMigration returns a migration by Kubernetes of the objects of a resource, in the
 // version that the API server serves.
