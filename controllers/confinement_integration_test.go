@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -91,6 +92,21 @@ func bound() *rbacv1.ClusterRoleBinding {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: role.Name}},
 	}
+}
+
+// grantedHere returns the Role of a migration.
+func grantedHere() *rbacv1.Role {
+	role := granted()
+	role.Namespace = system
+	records := func(verbs []string, of ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: of, Verbs: verbs}
+	}
+	return &rbacv1.Role{ObjectMeta: role.ObjectMeta, Rules: []rbacv1.PolicyRule{
+		records([]string{"get", "patch"}, names.Run(confinedPolicy, "01234567")),
+		records([]string{"get"}, names.Run(confinedPolicy, "89abcdef")),
+		records([]string{"get"}, names.Rulesets(confinedPolicy)),
+		records([]string{"get"}, names.Shard("default", 7)),
+	}}
 }
 
 func boundHere() *rbacv1.RoleBinding {
@@ -185,7 +201,13 @@ func changed[T client.Object](object T, change func(T)) T {
 // neither to itself nor to others, and cannot change what others granted.
 func TestConfinement(t *testing.T) {
 	manager := asManager(t)
-	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack(), sized()} {
+	accepted := []client.Object{granted(), grantedHere(), bound(), boundHere(), setBack(), sized(),
+		observes(names.ReadRights, "get", "list"), observes(names.CleanRights, "list", "patch")}
+	for _, name := range []string{"converter-fleet-things.example.com", "a-plural-that-is.cut-at-a-dash-within-the-------dashes.example.com",
+		"a-plural-that-is-long.and.a.group.that.is.longer.example.com", "httproutes.gateway.networking.k8s.io", "machines.machine.openshift.io"} {
+		accepted = append(accepted, about(name))
+	}
+	for _, object := range accepted {
 		expect.NoError(t, manager.Create(t.Context(), object, client.DryRunAll))
 	}
 	for name, object := range refusedGrants() {
@@ -205,22 +227,50 @@ func refusedGrants() map[string]client.Object {
 	return map[string]client.Object{
 		"a role without the label": changed(granted(), func(r *rbacv1.ClusterRole) { r.Labels = nil }),
 		"a role of another name":   changed(granted(), func(r *rbacv1.ClusterRole) { r.Name = "view" }),
-		"a role of no policy":      changed(granted(), func(r *rbacv1.ClusterRole) { r.Annotations = nil }),
+		"a role without a hash":    changed(granted(), func(r *rbacv1.ClusterRole) { r.Name = "crontabs-confined-example-com-migrate" }),
+		"a role with a policy's name in part": changed(granted(), func(r *rbacv1.ClusterRole) {
+			r.Name = strings.Replace(r.Name, "crontabs-confined", "crontabs", 1)
+		}),
+		"a role of another policy's name": changed(granted(), func(r *rbacv1.ClusterRole) { r.Name = names.MigrationRights("gadgets.confined.example.com") }),
+		"a role of no policy":             changed(granted(), func(r *rbacv1.ClusterRole) { r.Annotations = nil }),
 		"a role that aggregates others": changed(granted(), func(r *rbacv1.ClusterRole) {
 			r.Rules, r.AggregationRule = nil, &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}
 		}),
-		"another verb":     role(func(rule *rbacv1.PolicyRule) { rule.Verbs = append(rule.Verbs, "delete") }),
-		"all verbs":        role(func(rule *rbacv1.PolicyRule) { rule.Verbs = []string{"*"} }),
-		"another resource": role(func(rule *rbacv1.PolicyRule) { rule.Resources = append(rule.Resources, "jobs") }),
-		"another group":    role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = append(rule.APIGroups, "") }),
-		"all groups":       role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = []string{"*"} }),
-		"Secrets":          role(func(rule *rbacv1.PolicyRule) { rule.APIGroups, rule.Resources = []string{""}, []string{"secrets"} }),
-		"more of leases":   changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[3].Verbs = []string{"list", "patch"} }),
+		"get for a migration": role(func(rule *rbacv1.PolicyRule) { rule.Verbs = []string{"get", "list", "patch"} }),
+		"patch for samples":   observes(names.ReadRights, "get", "list", "patch"),
+		"status for samples": changed(observes(names.ReadRights, "get", "list"), func(r *rbacv1.ClusterRole) {
+			r.Rules[0].Resources = []string{"crontabs", "crontabs/status"}
+		}),
+		"leases for samples": changed(observes(names.ReadRights, "get", "list"), func(r *rbacv1.ClusterRole) {
+			r.Rules = append(r.Rules, granted().Rules[3])
+		}),
+		"get for managedFields": observes(names.CleanRights, "get", "list", "patch"),
+		"another verb":          role(func(rule *rbacv1.PolicyRule) { rule.Verbs = append(rule.Verbs, "delete") }),
+		"all verbs":             role(func(rule *rbacv1.PolicyRule) { rule.Verbs = []string{"*"} }),
+		"another resource":      role(func(rule *rbacv1.PolicyRule) { rule.Resources = append(rule.Resources, "jobs") }),
+		"another group":         role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = append(rule.APIGroups, "") }),
+		"all groups":            role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = []string{"*"} }),
+		"Secrets":               role(func(rule *rbacv1.PolicyRule) { rule.APIGroups, rule.Resources = []string{""}, []string{"secrets"} }),
+		"more of leases":        changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[3].Verbs = []string{"list", "patch"} }),
 		"URLs": role(func(rule *rbacv1.PolicyRule) {
 			*rule = rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}
 		}),
-		"Secrets by a name":             kubernetesOwn("secrets."),
-		"roles by a name":               kubernetesOwn("clusterroles.rbac.authorization.k8s.io"),
+		"Secrets by a name":             about("secrets."),
+		"roles by a name":               about("clusterroles.rbac.authorization.k8s.io"),
+		"ingresses by a name":           about("ingresses.networking.k8s.io"),
+		"policies":                      about("conversionpolicies.conversion-operator.io"),
+		"probes":                        about("conversionprobes.probe.conversion-operator.io"),
+		"clients of OpenShift":          about("oauthclients.oauth.openshift.io"),
+		"users of OpenShift":            about("users.user.openshift.io"),
+		"roles of OpenShift":            about("clusterroles.authorization.openshift.io"),
+		"constraints of OpenShift":      about("securitycontextconstraints.security.openshift.io"),
+		"a Role on Secrets":             changed(grantedHere(), func(r *rbacv1.Role) { r.Rules[0].Resources = []string{"secrets"} }),
+		"a Role on all ConfigMaps":      changed(grantedHere(), func(r *rbacv1.Role) { r.Rules[0].ResourceNames = nil }),
+		"a Role on another ConfigMap":   changed(grantedHere(), func(r *rbacv1.Role) { r.Rules[0].ResourceNames[0] = "kube-root-ca.crt" }),
+		"a Role that writes rulesets":   changed(grantedHere(), func(r *rbacv1.Role) { r.Rules[2].Verbs = []string{"patch"} }),
+		"a Role for samples":            changed(grantedHere(), func(r *rbacv1.Role) { r.Name = names.ReadRights(confinedPolicy) }),
+		"a Role in another namespace":   changed(grantedHere(), func(r *rbacv1.Role) { r.Namespace = "default" }),
+		"a binding of a foreign Role":   changed(boundHere(), func(b *rbacv1.RoleBinding) { b.Namespace = "default" }),
 		"all CustomResourceDefinitions": changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[1].ResourceNames = nil }),
 		"a CustomResourceDefinition's change": changed(granted(), func(r *rbacv1.ClusterRole) {
 			r.Rules[1].Verbs = []string{"patch"}
@@ -254,14 +304,58 @@ func refusedGrants() map[string]client.Object {
 	}
 }
 
-// kubernetesOwn grants the objects of what no CustomResourceDefinition can be.
-func kubernetesOwn(name string) *rbacv1.ClusterRole {
+// about grants a migration the objects of a policy of this name.
+func about(name string) *rbacv1.ClusterRole {
 	return changed(granted(), func(r *rbacv1.ClusterRole) {
 		plural, group, _ := strings.Cut(name, ".")
+		r.Name = names.MigrationRights(name)
 		r.Annotations[names.PolicyAnnotation] = name
 		r.Rules = r.Rules[:1]
 		r.Rules[0].APIGroups, r.Rules[0].Resources = []string{group}, []string{plural}
 	})
+}
+
+// observes grants what is not for a migration.
+func observes(role func(policy string) string, verbs ...string) *rbacv1.ClusterRole {
+	return changed(about(confinedPolicy), func(r *rbacv1.ClusterRole) {
+		r.Name = role(confinedPolicy)
+		r.Rules[0].Resources, r.Rules[0].Verbs = []string{"crontabs"}, verbs
+	})
+}
+
+// refuse waits until a write is refused with a message.
+func refuse(t *testing.T, message string, write func(context.Context) error) {
+	t.Helper()
+	expect.Eventually(t, "the write is refused", func() (bool, string) {
+		err := write(t.Context())
+		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message), fmt.Sprint(err)
+	})
+}
+
+// TestConfinementToCustomKinds: the manager gets no rights to a group that API servers serve
+// themselves or through another server, even if no list has it.
+func TestConfinementToCustomKinds(t *testing.T) {
+	manager := asManager(t)
+	aggregated := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "user.confined.example.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1), "insecureSkipTLSVerify": true,
+		"service": map[string]any{"namespace": system, "name": "aggregated"}}}}
+	aggregated.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	aggregated.SetName("v1.user.confined.example.com")
+	expect.NoError(t, cluster.Create(t.Context(), aggregated))
+	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), aggregated)) })
+	expect.NoError(t, manager.Create(t.Context(), about("conversions.confined.example.com"), client.DryRunAll))
+	for _, object := range []client.Object{about("users.user.confined.example.com"), changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		c.Annotations[names.PolicyAnnotation] = "users.user.confined.example.com"
+		for _, webhook := range c.Webhooks {
+			for i := range webhook.Rules {
+				webhook.Rules[i].APIGroups, webhook.Rules[i].Resources = []string{"user.confined.example.com"}, []string{"users"}
+			}
+		}
+	})} {
+		refuse(t, "v1.user.confined.example.com is another API", func(ctx context.Context) error {
+			return manager.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy is of the same type
+		})
+	}
 }
 
 // TestConfinementProtectsForeignObjects: the manager can neither change nor delete them.
