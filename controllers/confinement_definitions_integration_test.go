@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,4 +155,24 @@ func TestConfinementOfStoredVersions(t *testing.T) {
 		return nil
 	})
 	refuse(t, "the operator may remove versions", change("replace", "/status/storedVersions", []string{"v1beta1", "v1"}).write(manager, stored.Name, true))
+}
+
+// TestConfinementIsChecked: the manager detects whether it is confined.
+func TestConfinementIsChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		client client.Client
+		want   bool
+	}{"confined": {asManager(t), true}, "not confined": {cluster, false}} {
+		t.Run(name, func(t *testing.T) {
+			check := &Confinement{Client: c.client, Log: logr.Discard()}
+			check.check(t.Context())
+			if got := check.last.Load(); got == nil || *got != c.want {
+				t.Errorf("the check remembers %v", got)
+			}
+		})
+	}
+	crd := getCRD(t, "conversionpolicies.conversion-operator.io")
+	if _, changed := crd.Annotations["conversion-operator.io/confinement-check"]; changed {
+		t.Error("the check changed the CustomResourceDefinition")
+	}
 }

@@ -51,7 +51,9 @@ func (m *inMemory) List(_ context.Context, list client.ObjectList, _ ...client.L
 func scrape(t *testing.T, reader *inMemory) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard(), BuildVersion: "v0.0.0"}, FleetMetrics{Fleets: reader, Log: logr.Discard()})
+	confinement := &Confinement{}
+	confinement.last.Store(new(true))
+	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard(), BuildVersion: "v0.0.0"}, FleetMetrics{Fleets: reader, Log: logr.Discard()}, confinement)
 	recorder := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if recorder.Code != http.StatusOK {

@@ -154,7 +154,19 @@ func (o managerOptions) run(ctx context.Context) error {
 	if err := metrics.Registry.Register(controllers.FleetMetrics{Fleets: manager.GetCache(), Log: manager.GetLogger()}); err != nil {
 		return fmt.Errorf("register the metrics of fleets: %w", err)
 	}
+	if err := checkConfinement(manager); err != nil {
+		return err
+	}
 	return manager.Start(ctx)
+}
+
+// checkConfinement has the manager check whether admission confines it.
+func checkConfinement(manager ctrl.Manager) error {
+	check := &controllers.Confinement{Client: manager.GetClient(), Log: manager.GetLogger()}
+	if err := metrics.Registry.Register(check); err != nil {
+		return fmt.Errorf("register the metric of the confinement: %w", err)
+	}
+	return manager.Add(check)
 }
 
 func (o managerOptions) settings() observed.Settings {

@@ -43,7 +43,7 @@ func checkLeading() error {
 }
 
 // checkRights compares the rights of the operator's accounts with their requests in all stories: no
-// request was forbidden, and every right was used. AUDIT_LOG is the audit log of the API server,
+// request was forbidden or refused by admission, and every right was used. AUDIT_LOG is the audit log of the API server,
 // which only the local cluster has.
 func checkRights() error {
 	name := os.Getenv("AUDIT_LOG")
@@ -63,6 +63,9 @@ func checkRights() error {
 	var wrong []error
 	for _, request := range log.Forbidden {
 		wrong = append(wrong, fmt.Errorf("a right is missing: %s", request))
+	}
+	for _, request := range log.Refused {
+		wrong = append(wrong, fmt.Errorf("admission refuses what a story needs: %s", request))
 	}
 	if flag.Lookup("test.run").Value.String() != "" || !release.Playing() {
 		return errors.Join(wrong...) // not every story was played: make test-release plays all

@@ -41,8 +41,10 @@ type Log struct {
 	// Used has every request that was allowed.
 	Used map[Use]bool
 	// Forbidden are the requests that RBAC denied, without those that were waiting for a new role.
-	// Denials by admission are not included.
 	Forbidden []string
+	// Refused are the requests that a ValidatingAdmissionPolicy denied, without dry runs: the
+	// manager tests by one whether it is confined.
+	Refused []string
 }
 
 // managerAccount is the name of the manager's ServiceAccount.
@@ -105,6 +107,11 @@ func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]str
 		return
 	case event.Annotations["authorization.k8s.io/decision"] == "forbid":
 		waiting[request] = request + ": " + event.ResponseStatus.Message
+		return
+	case strings.Contains(event.ResponseStatus.Message, "ValidatingAdmissionPolicy"):
+		if !strings.Contains(event.RequestURI, "dryRun=All") {
+			l.Refused = append(l.Refused, request+": "+event.ResponseStatus.Message)
+		}
 		return
 	}
 	if by != Manager {

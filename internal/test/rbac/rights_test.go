@@ -60,6 +60,18 @@ func TestGrantedRights(t *testing.T) {
 	}
 }
 
+// TestManagerCannotEscape: the manager can change neither what confines it nor the APIServices that
+// tell groups of CustomResourceDefinitions.
+func TestManagerCannotEscape(t *testing.T) {
+	installed, err := Installed(root, "config/default")
+	expect.NoError(t, err)
+	for _, right := range installed {
+		if strings.Contains(right.On, "admissionpolic") || strings.HasPrefix(right.On, "apiservices.") || right.On == "*" || right.Verb == "*" {
+			t.Errorf("an account of the operator escapes the confinement: %s", right)
+		}
+	}
+}
+
 // TestPage: the page has the current tables.
 func TestPage(t *testing.T) {
 	roles, err := Reasons()
@@ -104,6 +116,7 @@ func TestReadLog(t *testing.T) {
 			`system:serviceaccount:system:a-migrate: patch crontabs/status.example.com in "default": no`,
 			`system:serviceaccount:system:conversion-operator: get nodes in "": not you`,
 		},
+		Refused: []string{`system:serviceaccount:system:conversion-operator: patch ` + crds + ` in "": ValidatingAdmissionPolicy 'a' denied request`},
 	}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,7 +23,7 @@ var carried = map[string]bool{
 var notCarried = map[string]string{
 	"Namespace":                        "the user who installs with OLM creates it; the ClusterServiceVersion suggests name and labels",
 	"PriorityLevelConfiguration":       "migrations queue with the requests of all ServiceAccounts until config/overlays/olm is applied",
-	"ValidatingAdmissionPolicy":        "the manager can grant more than it has to until config/overlays/olm is applied",
+	"ValidatingAdmissionPolicy":        "the manager can grant and change more than it has to until config/overlays/olm is applied, which it reports",
 	"ValidatingAdmissionPolicyBinding": "goes with its policy",
 }
 
