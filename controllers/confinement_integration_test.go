@@ -255,7 +255,14 @@ func refusedGrants() map[string]client.Object {
 		"URLs": role(func(rule *rbacv1.PolicyRule) {
 			*rule = rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}
 		}),
-		"Secrets by a name":             about("secrets."),
+		"Secrets by a name":        about("secrets."),
+		"all resources of a group": about("*.confined.example.com"),
+		"a webhook about a group": changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Annotations[names.PolicyAnnotation] = "*.confined.example.com"
+			for i := range c.Webhooks {
+				c.Webhooks[i].Rules[0].Resources = []string{"*"}
+			}
+		}),
 		"roles by a name":               about("clusterroles.rbac.authorization.k8s.io"),
 		"ingresses by a name":           about("ingresses.networking.k8s.io"),
 		"policies":                      about("conversionpolicies.conversion-operator.io"),
