@@ -405,6 +405,16 @@ sbom: build bin/tools/cyclonedx-gomod ## Write the binary's software bill of mat
 install-manifest: bin/deploy ## Write all manifests of the installation, with the image IMG, as bin/install.yaml
 	@bin/tools/kustomize build bin/deploy >bin/install.yaml
 
+.PHONY: release
+release: bin/tools/helm ## Build what a release publishes, into bin/release; needs VERSION=v1.2.3, RELEASE_IMAGE= and RELEASE_URI=
+	@internal/tools/deps.sh jq image-builder
+	@internal/tools/release.sh '$(VERSION)' '$(RELEASE_IMAGE)' '$(RELEASE_URI)' bin/release
+
+.PHONY: try-release
+try-release: bin/localcluster bin/tools/helm ## Install bin/release on a fresh local cluster, from its files alone, and convert objects with it
+	@internal/tools/deps.sh $(deps.local)
+	@CLUSTER=local IMAGE=$$(echo bin/release/*-images.tar) internal/tools/with-cluster.sh release internal/tools/try-release.sh bin/release
+
 .PHONY: push
 push: image ## Push the image to the registry that IMG names
 	@internal/tools/image.sh push '$(IMG)'

@@ -81,6 +81,7 @@ index() {
   for arch in "${arches[@]}"; do
     "${tool[@]}" build --quiet --timestamp "$SOURCE_DATE_EPOCH" --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --manifest "$img" "$context" >/dev/null
   done
+  [[ $to != oci-archive:* ]] || to+=:$img
   "${tool[@]}" manifest push --quiet --all "$img" "$to" >/dev/null
 }
 

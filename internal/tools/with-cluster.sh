@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# with-cluster.sh NAME COMMAND... runs a command with a cluster that has the images of bin/image.tar
-# and of ARCHIVES, and deletes the cluster afterwards.
+# with-cluster.sh NAME COMMAND... runs a command with a cluster that has the images of IMAGE, by default
+# bin/image.tar, and of ARCHIVES, and deletes the cluster afterwards.
 #
 # The command gets KUBECONFIG, and INSIDE: the words before a command that has to run in the
 # cluster's network, which are empty, or `.../localcluster exec ... --`.
@@ -16,7 +16,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
 shift
-archives=("$root/bin/image.tar" ${ARCHIVES:-})
+archives=("${IMAGE:-$root/bin/image.tar}" ${ARCHIVES:-})
 
 # Called at every exit, so that an interrupted run leaves nothing behind.
 leave() {
