@@ -129,8 +129,8 @@ func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 
 func first(fields []v1alpha1.VersionedField) string {
 	var texts []string
-	for _, field := range fields[:min(len(fields), gate.MaxFields)] {
-		texts = append(texts, field.String())
+	for _, preserved := range fields[:min(len(fields), gate.MaxFields)] {
+		texts = append(texts, preserved.String())
 	}
 	said := strings.Join(texts, ", ")
 	if len(fields) > gate.MaxFields {
