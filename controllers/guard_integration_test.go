@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -69,13 +70,14 @@ func TestKeptConversion(t *testing.T) {
 	waitForKept(t, active)
 	for name, c := range foreign {
 		t.Run(name, func(t *testing.T) {
-			expect.NoError(t, c.write(t, getCRD(t, active.Name)))
+			// The operator may write metadata.managedFields in between.
+			expect.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.write(t, getCRD(t, active.Name)) }))
 			checkKept(t, active)
 		})
 	}
 	for name, write := range impossible {
 		t.Run(name+" of strategy None", func(t *testing.T) {
-			expect.NoError(t, write(t, getCRD(t, active.Name)))
+			expect.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { return write(t, getCRD(t, active.Name)) }))
 			checkKept(t, active)
 		})
 	}
