@@ -51,6 +51,7 @@ func described(t *testing.T, policy string) string {
 	head, events, _ := strings.Cut(text, "Events:\n")
 	_, head, _ = strings.Cut(head, "\nStatus:\n")
 	head, _, _ = strings.Cut(head, "\n  Crd:\n")
+	head = strings.ReplaceAll(head, "  Activated Crd:", "  Activated CRD:") // kubectl 1.35
 	lines := strings.Split(strings.TrimSuffix(events, "\n"), "\n")
 	slices.Sort(lines[min(2, len(lines)):])
 	return head + "\nEvents:\n" + strings.Join(lines, "\n") + "\n"

@@ -89,9 +89,6 @@ func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured 
 func endMigration(t *testing.T, object *unstructured.Unstructured, state string) {
 	t.Helper()
 	base := object.DeepCopy()
-	expect.NoError(t, unstructured.SetNestedMap(object.Object, map[string]any{
-		"resourceVersion": "1",
-		"conditions":      []any{testenv.MigrationCondition(state)},
-	}, "status"))
+	expect.NoError(t, unstructured.SetNestedMap(object.Object, testenv.MigrationStatus(state), "status"))
 	expect.NoError(t, cluster.Status().Patch(t.Context(), object, client.MergeFrom(base)))
 }

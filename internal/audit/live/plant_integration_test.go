@@ -157,7 +157,7 @@ func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefi
 	migrated := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: "widgets"}
 	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(served, name+"."+crd.Name, migrated), metav1.CreateOptions{})
 	expect.NoError(t, err)
-	expect.NoError(t, unstructured.SetNestedSlice(made.Object, []any{testenv.MigrationCondition(string(ended))}, "status", "conditions"))
+	expect.NoError(t, unstructured.SetNestedMap(made.Object, testenv.MigrationStatus(string(ended)), "status"))
 	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	expect.NoError(t, err)
 }

@@ -6,6 +6,7 @@
 package docs
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,9 +56,7 @@ func TestScenes(t *testing.T) {
 	s.run("kubectl apply -f widgets.yaml && "+Established("-f widgets.yaml"),
 		`kubectl patch crd widgets.shop.example.com --subresource=status --type=merge -p '{"status":{"storedVersions":["v1beta1","v1"]}}'`,
 		"kubectl apply -f migration.json",
-		`kubectl patch storageversionmigrations widgets --subresource=status --type=merge -p '{"status":{"conditions":[
-			{"type":"Failed","status":"True","reason":"Failed","message":"a webhook refuses",
-				"lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}'`)
+		"kubectl patch storageversionmigrations widgets --subresource=status --type=merge --patch-file=migration-status.json")
 	s.play("problems found")
 }
 
@@ -75,6 +74,9 @@ func newStage(t *testing.T) *stage {
 		schema.GroupVersionResource{Group: "failed.example.com", Version: "v1", Resource: "widgets"}).MarshalJSON()
 	expect.NoError(t, err)
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "migration.json"), migration, 0o600))
+	failed, err := json.Marshal(map[string]any{"status": testenv.MigrationStatus("Failed")})
+	expect.NoError(t, err)
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "migration-status.json"), failed, 0o600))
 	for name, text := range files {
 		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}

@@ -42,9 +42,10 @@ func StorageVersionMigration(served schema.GroupVersion, name string, of schema.
 	return migration
 }
 
-// MigrationCondition returns a condition of a StorageVersionMigration, which has begun now. v1alpha1
-// has another name for the time.
-func MigrationCondition(kind string) map[string]any {
+// MigrationStatus returns the status of a StorageVersionMigration with one condition, such as Failed.
+// v1alpha1 has another name for the time of a condition.
+func MigrationStatus(condition string) map[string]any {
 	now := time.Now().UTC().Format(time.RFC3339)
-	return map[string]any{"type": kind, "status": "True", "reason": "Test", "message": "1 object", "lastTransitionTime": now, "lastUpdateTime": now}
+	return map[string]any{"resourceVersion": "1", "conditions": []any{map[string]any{
+		"type": condition, "status": "True", "reason": "Test", "message": "1 object", "lastTransitionTime": now, "lastUpdateTime": now}}}
 }
