@@ -24,9 +24,9 @@ convert() {
 
 read_both() {
   local old new
-  old=$(k get crontabs.v1beta1.example.com --all-namespaces -o jsonpath='{.items[*].hostPort}')
-  new=$(k get crontabs.v1.example.com --all-namespaces -o jsonpath='{range .items[*]}{.host}:{.port} {end}')
-  [[ -n $old && "$old " == "$new" ]] || fail "v1beta1 reads '$old', and v1 '$new'"
+  old=$(k get crontabs.v1beta1.example.com local -o jsonpath='{.hostPort}')
+  new=$(k get crontabs.v1.example.com local -o jsonpath='{.host}:{.port}')
+  [[ -n $old && $old == "$new" ]] || fail "v1beta1 reads '$old', and v1 '$new'"
   echo "both versions read $old"
 }
 
@@ -68,6 +68,7 @@ helm rollback conversions 1 --wait --timeout=5m
 read_both
 release
 helm uninstall conversions --wait --timeout=5m
+k -n operator wait --for=delete pods --all --timeout=5m # they serve until API servers call them no more
 left=$(k -n operator get deployments,services,secrets,jobs,pods -o name)
 [[ -z $left ]] || fail "the uninstallation leaves $left"
 step 'The release works'
