@@ -29,14 +29,13 @@ trap 'rm -rf "$work"' EXIT
 rm -rf "$folder" && mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 
-# pack writes a folder as a compressed archive that depends only on its content.
-pack() {
-  tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$1" -cf - "$2" | gzip -9n >"$3"
-}
+# With these options, an archive depends only on the content of files.
+plain=(--sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX)
 
 make --no-print-directory images sbom krew install-manifest VERSION="$version" IMG="$image:$version" KREW_VERSION="$version" KREW_URI="$uri"
-cp bin/images.tar "$folder/conversion-operator-$number-images.tar"
-cp bin/sbom.json "$folder/conversion-operator-$number-sbom.json"
+mkdir "$work/images" && tar -C "$work/images" -xf bin/images.tar
+(cd "$work/images" && tar "${plain[@]}" -cf "$folder/conversion-operator-$number-images.tar" -- *)
+jq --arg time "$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)" '.metadata.timestamp = $time' bin/sbom.json >"$folder/conversion-operator-$number-sbom.json"
 cp bin/install.yaml bin/krew/conversion.yaml bin/krew/kubectl-conversion-*.tar.gz "$folder"
 digest=$(tar -xOf bin/images.tar index.json | jq -er '.manifests[0].digest')
 
@@ -44,7 +43,7 @@ cp -r config/chart "$work/conversion-operator"
 go run -C internal/tools/chart . -root=../../.. -output="$work/conversion-operator" -version="$number"
 sed -i "0,/^  repository: .*/s,,  repository: $image,; 0,/^  tag: .*/s,,  tag: $version," "$work/conversion-operator/values.yaml"
 bin/tools/helm template "$work/conversion-operator" | grep -qF "image: \"$image:$version\"" || fail "the chart does not use the image $image:$version"
-pack "$work" conversion-operator "$folder/conversion-operator-$number.tgz"
+tar "${plain[@]}" -C "$work" -cf - conversion-operator | gzip -9n >"$folder/conversion-operator-$number.tgz"
 
 go run -C internal/tools/bundle . -root=../../.. -output="$work/bundle" -version="$number" -image="$image@$digest"
 ARCHIVE="$folder/conversion-operator-$number-bundle.tar" DOCKERFILE=$work/bundle/bundle.Dockerfile CONTEXT=$work/bundle internal/tools/image.sh build "$image-bundle:$version" amd64
