@@ -9,12 +9,22 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
+
+// every calls work after each interval, until the context ends. It returns no error.
+func every(ctx context.Context, interval time.Duration, work func(context.Context)) error {
+	_ = wait.PollUntilContextCancel(ctx, interval, false, func(ctx context.Context) (bool, error) {
+		work(ctx)
+		return false, nil
+	}) // only the end of the context ends it
+	return nil
+}
 
 // background runs work outside reconciliations. The work of a policy has its own context, which
 // ends when the policy is deleted or the manager shuts down. Work with a new result wakes its

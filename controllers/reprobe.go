@@ -30,14 +30,7 @@ const (
 
 // reprobe renews expired proofs until ctx ends.
 func (p *Prober) reprobe(ctx context.Context) error {
-	ticker := time.NewTicker(max(p.lifetime/migrationFactor, 100*time.Millisecond))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	return every(ctx, max(p.lifetime/migrationFactor, 100*time.Millisecond), func(context.Context) {
 		var group errgroup.Group
 		group.SetLimit(reprobesAtOnce)
 		for _, old := range p.expired() {
@@ -47,7 +40,7 @@ func (p *Prober) reprobe(ctx context.Context) error {
 			})
 		}
 		_ = group.Wait() // failed probes return no error
-	}
+	})
 }
 
 // expired returns the proofs at the end of their lifetime.

@@ -54,16 +54,7 @@ func (*RequestTimeout) NeedLeaderElection() bool { return false }
 
 // Start reads the timeout again after each interval, until the context ends.
 func (t *RequestTimeout) Start(ctx context.Context) error {
-	ticker := time.NewTicker(flagsInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			t.Read(ctx)
-		}
-	}
+	return every(ctx, flagsInterval, t.Read)
 }
 
 // Read reads the timeout. If an API server does not tell its own, the last known one stays.
