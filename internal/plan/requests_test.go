@@ -23,9 +23,9 @@ func TestRequestsAreRemembered(t *testing.T) {
 		requests int64
 		asked    bool
 	}{
-		{"nobody has asked", 100, 0, false},
-		{"somebody has", 100, 1, true},
-		{"nobody again", 100, 1, false},
+		{"there was no request", 100, 0, false},
+		{"there was one", 100, 1, true},
+		{"there was no other", 100, 1, false},
 		{"another server was asked before", 200, 3, true},
 		{"the first one again, as it was", 100, 1, false},
 		{"the second, as it was", 200, 3, false},
