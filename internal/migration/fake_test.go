@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,6 +64,9 @@ type fakeAPI struct {
 	lists      []metav1.ListOptions
 	patched    []string
 
+	// uncached are objects that the watch cache lacks. Lists at an exact resourceVersion, and their
+	// further pages, are read from etcd.
+	uncached map[string]bool
 	// broken are objects that fail every list, and every patch, at these versions.
 	broken map[string]string
 	// lags makes the API server encode at the old version. drops makes it drop the managedFields of
@@ -207,20 +211,23 @@ func (f *fakeAPI) one(key string) *metav1.PartialObjectMetadataList {
 }
 
 func (f *fakeAPI) page(options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	now := strconv.FormatInt(f.revision, 10)
+	f.snapshots[now] = f.all()
 	snapshot, last, _ := strings.Cut(options.Continue, "|")
-	var items []metav1.PartialObjectMetadata
 	switch snapshot {
 	case "":
-		snapshot = strconv.FormatInt(f.revision, 10)
-		items = f.all()
-		f.snapshots[snapshot] = items
+		snapshot = cmp.Or(options.ResourceVersion, now)
 	case "latest":
-		items = f.all()
-	default:
-		var ok bool
-		if items, ok = f.snapshots[snapshot]; !ok {
-			return nil, expiredError("latest|" + last)
-		}
+		snapshot = now
+	}
+	items, ok := f.snapshots[snapshot]
+	switch {
+	case !ok && options.Continue == "":
+		return nil, expiredError("")
+	case !ok:
+		return nil, expiredError("latest|" + last)
+	case options.Continue == "" && options.ResourceVersionMatch != metav1.ResourceVersionMatchExact:
+		items = slices.DeleteFunc(slices.Clone(items), func(o metav1.PartialObjectMetadata) bool { return f.uncached[keyOf(&o)] })
 	}
 	rest := slices.DeleteFunc(slices.Clone(items), func(o metav1.PartialObjectMetadata) bool { return keyOf(&o) <= last })
 	list := &metav1.PartialObjectMetadataList{Items: rest}

@@ -28,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // One object cannot be converted, and fails every list; the conversion of another one exceeds the
@@ -54,6 +55,52 @@ func testFaulty(t *testing.T, r *resource) {
 	want := map[string]v1alpha1.MigrationFailureReason{"default/" + objectName(7): v1alpha1.FailureConversionFailed, "default/" + objectName(31): v1alpha1.FailureTooLarge}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s\n%+v", diff, record.Failures)
+	}
+}
+
+// Objects are written at the old version, as by an API server that lags behind, and cannot be
+// converted at that moment. The watch cache of Kubernetes 1.32 then may continue without them, so
+// that lists at the storage version lack them until it is filled again.
+func testWatchCache(t *testing.T, r *resource) {
+	var refuses atomic.Bool
+	r.convertBy(t, func(*unstructured.Unstructured) error {
+		if refuses.Load() {
+			return errors.New("the converter is starting")
+		}
+		return nil
+	})
+	listed := func() int {
+		list := r.list("v1")
+		if r.client.List(t.Context(), list, client.Limit(500)) != nil {
+			return -1
+		}
+		return len(list.Items)
+	}
+	expect.Eventually(t, "the watch cache is filled", func() (bool, string) { return listed() == 1, "" })
+	original := r.raw(t)[0]
+	key := strings.TrimSuffix(string(original.Key), objectName(0))
+	attempts := 40
+	if testenv.AtLeast(t, r.config, "v1.33") {
+		attempts = 3
+	}
+	for n := 1; n <= attempts && listed() == n; n++ {
+		refuses.Store(true)
+		r.objects = n + 1
+		value := strings.ReplaceAll(string(original.Value), objectName(0), objectName(n))
+		expect.NoError(t, r.etcd.Put(t.Context(), key+objectName(n), value))
+		for range 5 {
+			listed() // asks etcd how far its watch is
+		}
+		refuses.Store(false)
+		expect.Eventually(t, "objects are listed", func() (bool, string) { return listed() >= 0, "the list fails" })
+	}
+	t.Logf("of %d objects, the watch cache has %d", r.objects, listed())
+	engine := r.engine(t, "uncached")
+	engine.OldVersions = []string{"v1beta1"}
+	record := r.mustRun(t, "all rewritten", engine)
+	r.wantStored(t, map[string]int{"v1": r.objects})
+	if !record.Complete() {
+		t.Errorf("record is %+v", record)
 	}
 }
 

@@ -34,6 +34,7 @@ func TestIntegration(t *testing.T) {
 	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
 	t.Run("preserved data is restored", func(t *testing.T) { testRestore(t, c.newResource(t, "holders", 20)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
+	t.Run("objects that the watch cache lacks", func(t *testing.T) { testWatchCache(t, c.newResource(t, "uncacheds", 1)) })
 	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
 	t.Run("a removed conversion aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })

@@ -119,7 +119,7 @@ func unreadable(err error) bool {
 // unavailable, readPage waits for them.
 func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav1.PartialObjectMetadataList, error) {
 	for {
-		page, err := e.listPage(ctx, e.pageOptions(token))
+		page, err := e.listPage(ctx, token)
 		if statusOf(err) != nil && infrastructure(err) {
 			if err := e.awaitListable(ctx, j, err); err != nil {
 				return nil, err
@@ -146,15 +146,36 @@ func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav
 	}
 }
 
-func (e *Engine) pageOptions(token string) metav1.ListOptions {
-	return metav1.ListOptions{Limit: e.pageSize, Continue: token}
-}
-
-func (e *Engine) listPage(ctx context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	if page := e.takePrefetched(options); page != nil {
+func (e *Engine) listPage(ctx context.Context, token string) (*metav1.PartialObjectMetadataList, error) {
+	if page := e.takePrefetched(token); page != nil {
 		return page, nil
 	}
+	options, err := e.pageOptions(ctx, token)
+	if err != nil {
+		return nil, err
+	}
 	return e.listWithin(ctx, pageTries, ListScope{}, options)
+}
+
+// pageOptions returns the options for the page of a token. The first page is read at an exact
+// resourceVersion, and therefore from etcd: the watch cache of Kubernetes 1.32 may lack an object
+// that could not be converted when it was written (k8s.io/apiserver 0.32
+// pkg/storage/etcd3/watcher.go continues after such an event), and the run would not migrate it.
+func (e *Engine) pageOptions(ctx context.Context, token string) (metav1.ListOptions, error) {
+	options := e.nextPageOptions(token)
+	if token != "" {
+		return options, nil
+	}
+	latest, err := e.listAtAnyVersion(ctx, "", metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return options, err
+	}
+	options.ResourceVersion, options.ResourceVersionMatch = latest.ResourceVersion, metav1.ResourceVersionMatchExact
+	return options, nil
+}
+
+func (e *Engine) nextPageOptions(token string) metav1.ListOptions {
+	return metav1.ListOptions{Limit: e.pageSize, Continue: token}
 }
 
 // awaitListable records why no page can be read, and waits until the next attempt.
@@ -174,8 +195,12 @@ func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) err
 // readAtOtherVersions reads the one object that the token names at the other served
 // versions. A token is valid for all versions of a resource: they are stored together.
 func (e *Engine) readAtOtherVersions(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
-	page, err := e.listAtOtherVersions(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
-	if page == nil && err == nil {
+	var page *metav1.PartialObjectMetadataList
+	options, err := e.pageOptions(ctx, token)
+	if err == nil {
+		page, err = e.listAtOtherVersions(ctx, "", options)
+	}
+	if page == nil && (err == nil || unreadable(err)) {
 		return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
 			"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
 	}

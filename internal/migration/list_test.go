@@ -61,6 +61,21 @@ func TestFailingListIsBisected(t *testing.T) {
 	}
 }
 
+// The watch cache of Kubernetes 1.32 may lack objects; testWatchCache shows that.
+func TestObjectsThatAWatchCacheLacksAreRewritten(t *testing.T) {
+	for name, size := range map[string]int64{"on one page": 20, "on several pages": 5} {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(12)
+			api.uncached = map[string]bool{objectKey(0): true, objectKey(3): true, objectKey(11): true}
+			engine := newTestEngine(api, &fakeStore{})
+			engine.PageSize = size
+			if record := mustRun(t, engine); record.Rewritten != 12 {
+				t.Errorf("record is %+v", record)
+			}
+		})
+	}
+}
+
 func TestUnreadableObjectAbortsTheRun(t *testing.T) {
 	tests := map[string]struct {
 		object  int

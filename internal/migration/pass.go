@@ -177,7 +177,7 @@ func (e *Engine) startPrefetch(ctx context.Context, token string) {
 		return
 	}
 	ctx, end := context.WithCancel(ctx)
-	next := &prefetch{options: e.pageOptions(token), page: make(chan *metav1.PartialObjectMetadataList, 1), cancel: end}
+	next := &prefetch{options: e.nextPageOptions(token), page: make(chan *metav1.PartialObjectMetadataList, 1), cancel: end}
 	e.prefetched = next
 	go func() {
 		page, err := e.Lister.List(ctx, ListScope{}, next.options)
@@ -188,15 +188,15 @@ func (e *Engine) startPrefetch(ctx context.Context, token string) {
 	}()
 }
 
-// takePrefetched returns the prefetched page if it has these options, or nil. No prefetch is
-// running when it returns.
-func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
+// takePrefetched returns the prefetched page if it is the page of the token, of the current size,
+// or nil. No prefetch is running when it returns.
+func (e *Engine) takePrefetched(token string) *metav1.PartialObjectMetadataList {
 	next := e.prefetched
 	if next == nil {
 		return nil
 	}
 	e.prefetched = nil
-	wanted := next.options.Continue == options.Continue && next.options.Limit == options.Limit
+	wanted := next.options == e.nextPageOptions(token)
 	if !wanted {
 		next.cancel()
 	}
@@ -209,4 +209,4 @@ func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjec
 }
 
 // cancelPrefetch cancels the prefetch.
-func (e *Engine) cancelPrefetch() { e.takePrefetched(metav1.ListOptions{}) }
+func (e *Engine) cancelPrefetch() { e.takePrefetched("") }

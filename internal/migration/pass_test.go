@@ -24,7 +24,8 @@ func TestPassReadsConsistentPages(t *testing.T) {
 	record := mustRun(t, newTestEngine(api, store))
 	want := []metav1.ListOptions{
 		{Limit: 1},
-		{Limit: 5},
+		{Limit: 1},
+		{Limit: 5, ResourceVersion: "112", ResourceVersionMatch: metav1.ResourceVersionMatchExact},
 		{Limit: 5, Continue: "112|ns/a004"},
 		{Limit: 5, Continue: "112|ns/a009"},
 	}

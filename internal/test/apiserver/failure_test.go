@@ -22,6 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // attempts returns the errors of a user's requests for a gadget at a version.
@@ -113,12 +114,11 @@ func testOverflow(t *testing.T, s *apiServer) {
 	errs := k.attempts(t, "v1beta1", "large")
 	expect.NoError(t, errs["create"])
 	delete(errs, "create")
-	// The watch cache of Kubernetes 1.32 lacks the object for a moment, until its watch has ended.
-	// Without a limit, lists of that version then only tell that the cache is not ready.
-	expect.Eventually(t, "the list fails", func() (bool, string) {
+	// The watch cache of Kubernetes 1.32 may continue without the object: k8s.io/apiserver 0.32
+	// pkg/storage/etcd3/watcher.go. Then lists at that version work.
+	if !s.cached || testenv.AtLeast(t, s.config, "v1.33") {
 		_, errs["list"] = k.at("v1beta1").List(t.Context(), metav1.ListOptions{Limit: 500})
-		return errs["list"] != nil, "it works"
-	})
+	}
 	wantErrors(t, errs, words...)
 	wantFields(t, "another", k.get(t, "v1beta1", "small"), seen("v1", "v1beta1", "a"))
 
