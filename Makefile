@@ -167,7 +167,7 @@ test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browse
 	@internal/tools/test.sh test
 
 .PHONY: test-release
-test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, e2e-release, e2e@oldest, soak-short, fuzz
+test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, e2e-release, e2e@oldest, soak-short, fuzz
 	@internal/tools/test.sh release
 
 .PHONY: unit

@@ -24,7 +24,7 @@ func TestSupportedVersionsAgree(t *testing.T) {
 		releases = append(releases, strings.TrimPrefix(version, "v"))
 		rows = append(rows, "\n| "+minor(version)+" | supported: ")
 		if version != DefaultKubernetesVersion && version != OldestKubernetesVersion {
-			stages = append(stages, " integration@"+minor(version)+" ")
+			stages = append(stages, " integration@"+minor(version)+" ", " helm@"+minor(version)+" ")
 		}
 	}
 	for file, says := range map[string][]string{
