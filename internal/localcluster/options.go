@@ -20,6 +20,9 @@ const (
 	DefaultKubernetesVersion = "v1.37.0"
 	// OldestKubernetesVersion is the oldest supported version. make test-oldest runs on it.
 	OldestKubernetesVersion = "v1.32.2"
+	// OldestInstallableMinor is the oldest minor version on which bundle and chart install the operator.
+	// Versions before OldestKubernetesVersion are not supported: tests do not run on them.
+	OldestInstallableMinor = "1.30"
 
 	// CacheVariable names the environment variable with the directory of the cache.
 	CacheVariable = "LOCALCLUSTER_CACHE"

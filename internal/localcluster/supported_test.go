@@ -32,8 +32,9 @@ func TestSupportedVersionsAgree(t *testing.T) {
 		"api/docs/installing.md":                   slices.Concat(releases, rows, []string{supported}),
 		"internal/tools/test.sh":                   stages,
 		".ci/run":                                  {supported, "run on Kubernetes " + newest},
-		"config/manifests/bases/" + csv:            {supported, "minKubeVersion: " + oldest + ".0\n"},
-		"bundle/manifests/" + csv:                  {supported, "minKubeVersion: " + oldest + ".0\n"},
+		"config/manifests/bases/" + csv:            {supported, "minKubeVersion: " + OldestInstallableMinor + ".0\n"},
+		"bundle/manifests/" + csv:                  {supported, "minKubeVersion: " + OldestInstallableMinor + ".0\n"},
+		"config/chart/Chart.yaml":                  {"kubeVersion: '>=" + OldestInstallableMinor + ".0-0'\n"},
 		"internal/tools/api-reference/config.yaml": {`kubernetesVersion: "` + newest + `"`},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))
