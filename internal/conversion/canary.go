@@ -31,9 +31,15 @@ func (c *Converter) Canary(version, to string) []byte {
 	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set(&nameMetadata, metadata)
 	if rules := c.ruleset.spoke(spoke); rules != nil {
-		filler.fillScope(&rules.Root, root, c.version(version).shape)
+		filler.fillScope(&rules.Root, root, c.version(version).namedShape())
 	}
-	return c.roundTrip(root.append(nil), version, to)
+	text := root.append(nil)
+	if names := c.version(version).ownNames; names != nil {
+		if renamed, err := filler.renamedText(text, names); err == nil {
+			text = renamed
+		}
+	}
+	return c.roundTrip(text, version, to)
 }
 
 // roundTrip returns the object after a conversion to the other version and back, without preserved
@@ -143,7 +149,7 @@ func (f *filler) fillExchange(e *Exchange, n *node) {
 }
 
 func (f *filler) values(e *Exchange) ([]Field, []*node) {
-	toHub := newExchange(e, true)
+	toHub := newExchange(e, true, nil)
 	switch {
 	case e.CEL != nil && f.hub:
 		return e.Hub, f.samples(e.CEL.Hub)

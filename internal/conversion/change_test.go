@@ -327,7 +327,7 @@ func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 	for _, c := range []*conversion.Converter{e.before, e.after} {
 		rule := c.RuleTo(version, pointer)
 		isLive := func(image any) bool {
-			_, live := valueAt(there.object, rule.Scope+image.(string))
+			_, live := valueAt(there.object, rule.OtherScope+image.(string))
 			return live
 		}
 		if rule != nil && len(images) > 0 && !slices.ContainsFunc(images, isLive) {
@@ -344,7 +344,7 @@ func (e *evolution) knowsImages(there reading, version, pointer string) bool {
 	for _, c := range []*conversion.Converter{e.before, e.after} {
 		rule := c.RuleTo(version, pointer)
 		if rule != nil && slices.ContainsFunc(images, func(image any) bool {
-			return schemaAt(e.after, other(version), rule.Scope+image.(string)) != nil
+			return schemaAt(e.after, other(version), rule.OtherScope+image.(string)) != nil
 		}) {
 			return true
 		}
@@ -431,13 +431,13 @@ func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool 
 		if rule == nil {
 			continue
 		}
-		isLive := func(object any) func(string) bool {
+		isLive := func(object any, scope string) func(string) bool {
 			return func(field string) bool {
-				_, live := valueAt(object, rule.Scope+field)
+				_, live := valueAt(object, scope+field)
 				return live
 			}
 		}
-		if slices.ContainsFunc(rule.To, isLive(here)) || slices.ContainsFunc(rule.From, isLive(there)) {
+		if slices.ContainsFunc(rule.To, isLive(here, rule.Scope)) || slices.ContainsFunc(rule.From, isLive(there, rule.OtherScope)) {
 			return true
 		}
 	}

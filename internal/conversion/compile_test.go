@@ -89,7 +89,7 @@ func TestCompileRefuses(t *testing.T) {
 		"into a scalar":               {`{move: {from: .a.x, to: .b}}`, "rules[0].move.from", ".a is of type string and has no fields: correct the path"},
 		"into the unknown":            {`{move: {from: .any.x, to: .b}}`, "rules[0].move.from", "the schema does not say what is in .any: add x to the schema"},
 		"into an embedded":            {`{move: {from: .er.spec, to: .b}}`, "rules[0].move.from", ".er is an object of a kind of its own: write a rule for all of it"},
-		"below a ruled field":         {`{move: {from: .o, to: .p}}, {move: {from: .o.i, to: .b}}`, "rules[1].move.from", "is in .o, which already belongs to spec.converter.declarative.spokes[0].rules[0].move.from: give every field to one rule"},
+		"below a ruled field":         {`{drop: {from: .o}}, {move: {from: .o.i, to: .b}}`, "rules[1].move.from", "is in .o, which already belongs to spec.converter.declarative.spokes[0].rules[0].drop.from: give every field to one rule"},
 		"around a ruled field":        {`{drop: {to: .p.i}}, {drop: {to: .p}}`, "rules[1].drop.to", "has .p.i in it, which already belongs to"},
 		"a key twice":                 {`{move: {from: '.m["k"]', to: .b}}, {move: {from: '.m["k"]', to: .c}}`, "rules[1].move.from", ".m.k already belongs to"},
 		"our own annotation":          {`{move: {from: .a, to: '.metadata.annotations["conversion-operator.io/v1"]'}}`, "rules[0].move.to", "is where conversion-operator preserves fields: use another name"},

@@ -36,6 +36,10 @@ type version struct {
 	shape *shape.Schema
 	// toHub and fromHub are nil for the hub.
 	toHub, fromHub *direction
+	// hubNames are the names of the hub, and ownNames the reverse, nil if the version has the same.
+	// hubShape is the shape with the names of the hub.
+	hubNames, ownNames *naming
+	hubShape           *shape.Schema
 }
 
 // NewConverter prepares a ruleset. It fails if a rule or a schema of it is not usable.
@@ -57,7 +61,15 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 		switch {
 		case spoke != nil:
 			c.projection.addScope(&spoke.Root)
-			v.toHub, v.fromHub = spoke.Root.directions(v.shape, c.version(ruleset.Hub).shape)
+			toHub, toSpoke := NamesOf(spoke.Renamed)
+			v.hubNames, v.ownNames = newNaming(toHub), newNaming(toSpoke)
+			if v.hubShape = v.shape; toHub != nil && v.shape != nil {
+				var err error
+				if v.hubShape, err = schemas.ReadAs(ruleset.Schemas[name], toHub); err != nil {
+					return nil, fmt.Errorf("the ruleset of %s has names of the version %s that cannot be followed: %w", ruleset.CRD, name, err)
+				}
+			}
+			v.toHub, v.fromHub = spoke.Root.directions(v.hubShape, c.version(ruleset.Hub).shape, toSpoke)
 			if err := v.toHub.compileCEL(nil); err != nil {
 				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
 			}
@@ -84,6 +96,14 @@ func newVersion(ruleset *Ruleset, name string, schemas *shape.Reader) (*version,
 		return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
 	}
 	return v, nil
+}
+
+// namedShape returns the schema of the version with the names of the hub.
+func (v *version) namedShape() *shape.Schema {
+	if v.hubShape != nil {
+		return v.hubShape
+	}
+	return v.shape
 }
 
 // Convert appends the object, converted to the version, to dst. The object's own apiVersion is the
@@ -267,6 +287,12 @@ func (c *Converter) unknownVersion(version string) error {
 // convertStep converts between a spoke and the hub, mostly in place.
 func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direction) (*node, error) {
 	s.clearEntries()
+	if from.hubNames != nil {
+		var err error
+		if root, err = s.renamed(root, from.hubNames, c.projection); err != nil {
+			return root, err
+		}
+	}
 	before := root.text
 	metadata := s.metadata(root)
 	s.complete = isComplete(metadata)
@@ -302,7 +328,11 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 		sourceData.adoptAnchors(s.preserving)
 		s.preserving = append(sourceData.entries, s.preserving...).sorted()
 	}
-	return root, s.writePreserved(metadata, from, preserved{s.preserving, sourceData.unreadable})
+	err := s.writePreserved(metadata, from, preserved{s.preserving, sourceData.unreadable})
+	if err != nil || to.ownNames == nil {
+		return root, err
+	}
+	return s.renamed(root, to.ownNames, openAnnotations)
 }
 
 // metadata returns the metadata of an object, and creates it if it is missing.

@@ -44,6 +44,8 @@ type direction struct {
 type slot struct {
 	path    segments
 	pointer string
+	// image is the pointer with the names of its own version, for fields of exchanges.
+	image string
 	// parent is the number of the object that holds the field, for fields of rules. 0 is the
 	// object of the scope.
 	parent int
@@ -156,6 +158,9 @@ type collection struct {
 	// common is the shape that both versions allow. A list or map without it is one-sided, and is
 	// not converted.
 	common *Common
+	// sourceNames and targetNames are the names that elements have in the source and in the target
+	// version, nil if they are those of the hub.
+	sourceNames, targetNames *naming
 }
 
 // trie is a set of paths. A nil trie is empty.

@@ -95,7 +95,7 @@ func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
 		}
 		s.convertScope(c.direction, element, pc)
 		if len(s.preserving) > before {
-			s.preserving = append(s.preserving[:before], entry{pointer: s.pointer(pc, ""), value: original, images: s.digest(element)})
+			s.preserving = append(s.preserving[:before], entry{pointer: s.pointer(pc, ""), value: original, images: s.digest(element, c.targetNames)})
 		}
 	}
 	s.restore = restore
@@ -204,7 +204,7 @@ func (l *preservedElements) match(s *step, list *node, pc *pathContext) [][]byte
 		text := s.canonical(element)
 		matched, texts = append(matched, l.takeAt(text, len(texts))), append(texts, text)
 	}
-	unchanged := l.takeUnchanged(matched, texts)
+	unchanged := l.takeUnchanged(s, pc.collection.sourceNames, matched, texts)
 	for i, text := range texts {
 		if matched[i] == nil && unchanged[i] < 0 {
 			matched[i] = l.takeFirst(text)
@@ -216,14 +216,14 @@ func (l *preservedElements) match(s *step, list *node, pc *pathContext) [][]byte
 
 // takeUnchanged takes the preserved elements whose result under the previous rules is still at
 // their index. For each element it returns the number of the preserved one, or -1.
-func (l *preservedElements) takeUnchanged(matched [][]byte, texts []string) []int {
+func (l *preservedElements) takeUnchanged(s *step, names *naming, matched [][]byte, texts []string) []int {
 	found := slices.Repeat([]int{-1}, len(texts))
 	for i := range l.all {
 		element := &l.all[i]
 		if element.taken || element.index >= len(texts) || matched[element.index] != nil {
 			continue
 		}
-		if bytes.Equal(element.images, digestOf(texts[element.index])) {
+		if bytes.Equal(element.images, s.digestOfText(texts[element.index], names)) {
 			found[element.index], element.taken = i, true
 		}
 	}
@@ -267,7 +267,7 @@ func (l *preservedElements) noteMerges(s *step, matched [][]byte, unchanged []in
 	for index, text := range texts {
 		i := unchanged[index]
 		if len(byDigest) > 0 && matched[index] == nil && i < 0 {
-			digest := string(digestOf(text))
+			digest := string(s.digestOfText(text, pc.collection.sourceNames))
 			if candidates := byDigest[digest]; len(candidates) > 0 {
 				i, byDigest[digest] = candidates[0], candidates[1:]
 			}
@@ -319,9 +319,21 @@ func (s *step) convertText(c *collection, text string) string {
 	return s.convertElement(c.direction, element)
 }
 
-// digest identifies the current content of an element: a JSON string with the first 16 hexadecimal
+// digest identifies the current content of an element, with these names: a JSON string with the first 16 hexadecimal
 // digits of the SHA-256 of its canonical text.
-func (s *step) digest(element *node) []byte { return digestOf(s.canonical(element)) }
+func (s *step) digest(element *node, names *naming) []byte {
+	return s.digestOfText(s.canonical(element), names)
+}
+
+// digestOfText is digest for the canonical text of an element.
+func (s *step) digestOfText(text string, names *naming) []byte {
+	if names != nil {
+		if renamed, err := s.renamedText([]byte(text), names); err == nil {
+			text = s.canonical(s.raw(renamed))
+		}
+	}
+	return digestOf(text)
+}
 
 func digestOf(canonical string) []byte {
 	sum := sha256.Sum256([]byte(canonical))

@@ -189,7 +189,7 @@ func (s *step) isImage(images []byte, fields []slot) bool {
 		return false
 	}
 	for image := list.first; image != nil; image = image.next {
-		if image.isText() && slices.ContainsFunc(fields, func(f slot) bool { return f.pointer == string(s.decode(image.text)) }) {
+		if image.isText() && slices.ContainsFunc(fields, func(f slot) bool { return f.image == string(s.decode(image.text)) }) {
 			return true
 		}
 	}

@@ -73,37 +73,69 @@ func (c *Converter) FitsWhole(version, object string) bool {
 	return err == nil && s.fitsSchema(root, c.version(version).shape)
 }
 
-// Rule is a rule that computes a field: the pointer of its scope, and the pointers of its target
-// and source fields, relative to the scope.
+// Rule is a rule that computes a field: the pointers of its scope at the version of the field and at the
+// other one, and the pointers of its target and source fields, relative to the scope.
 type Rule struct {
-	Scope    string
-	To, From []string
+	Scope, OtherScope string
+	To, From          []string
 }
 
 // RuleTo returns the rule that computes a field of one of two versions, nil if there is none.
 func (c *Converter) RuleTo(version, pointer string) *Rule {
-	scope, rule := c.directionTo(version).ruleTo([]byte(pointer))
+	v, other := c.version(version), c.otherThan(version)
+	scope, rule := c.directionTo(version).ruleTo([]byte(inNames(pointer, v.hubNames)))
 	if rule == nil {
 		return nil
 	}
-	found := &Rule{Scope: scope}
+	found := &Rule{Scope: inNames(scope, v.ownNames), OtherScope: inNames(scope, other.ownNames)}
 	for _, f := range rule.to {
-		found.To = append(found.To, f.pointer)
+		found.To = append(found.To, f.image)
 	}
 	for _, f := range rule.from {
-		found.From = append(found.From, f.pointer)
+		found.From = append(found.From, f.image)
 	}
 	return found
 }
 
+// inNames returns a pointer with other names.
+func inNames(pointer string, names *naming) string {
+	if names == nil || pointer == "" {
+		return pointer
+	}
+	renamed, _ := renamedPointer([]byte(pointer), names.Names)
+	return string(renamed)
+}
+
+// InHubNames and InOwnNames return an object of a version with the names of the hub, and the reverse.
+func (c *Converter) InHubNames(version, object string) string {
+	return renamedObject(object, c.version(version).hubNames)
+}
+
+// InOwnNames is the reverse of InHubNames.
+func (c *Converter) InOwnNames(version, object string) string {
+	return renamedObject(object, c.version(version).ownNames)
+}
+
+func renamedObject(object string, names *naming) string {
+	if names == nil {
+		return object
+	}
+	text, err := new(step).renamedText([]byte(object), names)
+	if err != nil {
+		panic(err) // tests have JSON
+	}
+	return string(text)
+}
+
 // Computes reports whether a rule computes a field of one of two versions.
 func (c *Converter) Computes(version, pointer string) bool {
-	return c.directionTo(version).computes([]byte(pointer))
+	return c.directionTo(version).computes([]byte(inNames(pointer, c.version(version).hubNames)))
 }
 
 // FilledAt returns the default that rules fill into a field of one of two versions, nil if there is
 // none.
 func (c *Converter) FilledAt(version, pointer string) []byte {
+	pointer = inNames(pointer, c.version(version).hubNames)
 	if filled := c.directionTo(version).defaultAt([]byte(pointer), false); filled != nil {
 		return filled.value
 	}
@@ -112,12 +144,15 @@ func (c *Converter) FilledAt(version, pointer string) []byte {
 
 // directionTo returns the direction to one of two versions.
 func (c *Converter) directionTo(name string) *direction {
-	v := c.version(name)
-	if v.fromHub != nil {
+	if v := c.version(name); v.fromHub != nil {
 		return v.fromHub
 	}
-	i := slices.IndexFunc(c.versions, func(other *version) bool { return other != v })
-	return c.versions[i].toHub
+	return c.otherThan(name).toHub
+}
+
+// otherThan returns the other one of two versions.
+func (c *Converter) otherThan(name string) *version {
+	return c.versions[slices.IndexFunc(c.versions, func(other *version) bool { return other.name != name })]
 }
 
 func (d *direction) computes(pointer []byte) bool {

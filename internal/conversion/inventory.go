@@ -126,8 +126,8 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 	return changes, nil
 }
 
-// allPreserved returns the content of the annotations of a version. legacy is true if a part of it
-// is in format 1.
+// allPreserved returns the content of the annotations of a version, with its own names. legacy is true
+// if a part of it is in format 1.
 func (s *step) allPreserved(annotations map[string]string, v *version) (read preserved, legacy bool) {
 	text, there := annotations[v.legacy.text]
 	legacy = there && s.readLegacy([]byte(text), &read)
@@ -156,12 +156,14 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 	if v.fromHub == nil {
 		return
 	}
+	removed = s.renamedEntries(removed, v.hubNames)
 	for _, name := range v.fromHub.siblings {
 		sibling := c.version(name)
 		if sibling == nil {
 			continue
 		}
 		existing, legacy := s.allPreserved(annotations, sibling)
+		existing.entries = s.renamedEntries(existing.entries, sibling.hubNames)
 		before := len(existing.entries)
 		removed = slices.DeleteFunc(removed, func(e entry) bool {
 			shared := e.kind == valueEntry && v.fromHub.shares(e.pointer, name)
@@ -171,14 +173,14 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 			return shared
 		})
 		if len(existing.entries) > before {
-			existing.entries = existing.sorted()
+			existing.entries = s.renamedEntries(existing.sorted(), sibling.ownNames)
 			s.noteChange(changes, annotations, sibling, existing, legacy)
 		}
 	}
 }
 
 // isHeldElsewhere reports whether a third version holds a value of a field that it shares with the
-// first one.
+// first one. The entry has the names of the hub.
 func (c *Converter) isHeldElsewhere(s *step, annotations map[string]string, v *version, e entry, but string) bool {
 	return slices.ContainsFunc(v.fromHub.siblings, func(name string) bool {
 		other := c.version(name)
@@ -186,7 +188,7 @@ func (c *Converter) isHeldElsewhere(s *step, annotations map[string]string, v *v
 			return false
 		}
 		held, _ := s.allPreserved(annotations, other)
-		return held.find(e.pointer, valueEntry) != nil
+		return s.renamedEntries(held.entries, other.hubNames).find(e.pointer, valueEntry) != nil
 	})
 }
 
@@ -348,5 +350,5 @@ func Digest(element []byte) string {
 	if err != nil {
 		return ""
 	}
-	return decodeString(s.digest(value))
+	return decodeString(s.digest(value, nil))
 }

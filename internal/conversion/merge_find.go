@@ -80,7 +80,7 @@ func (m *merger) digested(list *node, segment string) *node {
 		cache = &digests{indexes: map[string][]int{}, taken: map[int]bool{}, of: map[string]int{}}
 		index := 0
 		for element := list.first; element != nil; element = element.next {
-			of := string(m.step.digest(element))
+			of := string(m.step.digest(element, nil))
 			cache.indexes[of] = append(cache.indexes[of], index)
 			index++
 		}
@@ -140,32 +140,18 @@ func (m *merger) elementAt(list *node, segment string) *node {
 }
 
 // selectorKeys returns the names of the keys of a selector such as [name="http",protocol="TCP"].
-// Values are JSON, so a comma between two keys is outside of quotes and brackets.
 func selectorKeys(selector string) segments {
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(selector, "["), "]")
 	if !closed {
 		return nil
 	}
 	var keys Path
-	quoted, depth, start := false, 0, 0
-	for i := 0; i <= len(inner); i++ {
-		switch {
-		case i == len(inner), inner[i] == ',' && !quoted && depth == 0:
-			name, _, found := strings.Cut(inner[start:i], "=")
-			if !found {
-				return nil
-			}
-			keys, start = append(keys, unescapePointer(name)), i+1
-		case inner[i] == '\\' && quoted:
-			i++
-		case inner[i] == '"':
-			quoted = !quoted
-		case quoted:
-		case inner[i] == '{', inner[i] == '[':
-			depth++
-		case inner[i] == '}', inner[i] == ']':
-			depth--
+	for _, part := range splitSelector(inner) {
+		name, _, found := strings.Cut(part, "=")
+		if !found {
+			return nil
 		}
+		keys = append(keys, unescapePointer(name))
 	}
 	return keys.segments()
 }

@@ -21,6 +21,8 @@ type parser struct {
 	depth int
 	// escaped is set by every escape.
 	escaped bool
+	// duplicates allows duplicate names in an object.
+	duplicates bool
 }
 
 // parse reads a text that is one JSON value.
@@ -76,7 +78,7 @@ func (p *parser) object(n *node, pos int, proj *projection) (end int, err error)
 		sorted = sorted && n.last.follows(before)
 		pos, more, err = p.next(pos, '}')
 	}
-	if err != nil || sorted {
+	if err != nil || sorted || p.duplicates {
 		return pos, err
 	}
 	return pos, p.unique(n, count, pos)

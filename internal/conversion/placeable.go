@@ -39,8 +39,10 @@ type Places struct {
 type oneSided struct {
 	// shape is nil if the schema is unknown.
 	shape *shape.Schema
-	// none are fields without a place; some are fields with a place for some values.
+	// none are fields without a place; some are fields with a place for some values. They have the
+	// names of the hub, which hubNames has by those of the version.
 	none, some []LeafField
+	hubNames   *shape.Names
 }
 
 // NewPlaces returns the places in objects that are stored in a version.
@@ -58,6 +60,9 @@ func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 		spoke, ofHub := ruleset.spoke(name), name == ruleset.Hub
 		if ofHub {
 			spoke = ruleset.spoke(stored)
+		}
+		if spoke != nil && !ofHub {
+			side.hubNames, _ = NamesOf(spoke.Renamed)
 		}
 		if spoke != nil && name != stored {
 			side.addScope(&spoke.Root, nil, ofHub)
@@ -132,7 +137,7 @@ func (p *Places) find(version, field string) Place {
 	if path == nil || side.shape != nil && path[0] != "metadata" && !hasField(side.shape, path) {
 		return NoPlace
 	}
-	place := WholePlace
+	place, path := WholePlace, path.Rename(side.hubNames)
 	for _, leaf := range side.none {
 		switch {
 		case leaf.has(path):

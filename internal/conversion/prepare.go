@@ -13,9 +13,9 @@ import (
 )
 
 // directions prepares both directions of a scope: to the hub, and from the hub. The schemas are
-// those of the scope in spoke and hub, nil if unknown.
-func (s *Scope) directions(spoke, hub *shape.Schema) (toHub, fromHub *direction) {
-	toHub, fromHub = s.direction(true, hub), s.direction(false, spoke)
+// those of the scope in spoke and hub, nil if unknown. names are the names of the spoke.
+func (s *Scope) directions(spoke, hub *shape.Schema, names *shape.Names) (toHub, fromHub *direction) {
+	toHub, fromHub = s.direction(true, hub, names), s.direction(false, spoke, names)
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), projection: &projection{}}
@@ -23,7 +23,9 @@ func (s *Scope) directions(spoke, hub *shape.Schema) (toHub, fromHub *direction)
 		in.projection.addScope(&c.Scope)
 		in.projection.merge()
 		to, from := in, in
-		to.direction, from.direction = c.Scope.directions(elementShape(spoke, c.Path), elementShape(hub, c.Path))
+		inside := namesAt(names, c.Path).Member(Each)
+		to.sourceNames, from.targetNames = newNaming(inside), newNaming(inside)
+		to.direction, from.direction = c.Scope.directions(elementShape(spoke, c.Path), elementShape(hub, c.Path), inside)
 		toHub.collections = append(toHub.collections, to)
 		fromHub.siblings = append(fromHub.siblings, from.direction.siblings...)
 		fromHub.collections = append(fromHub.collections, from)
@@ -82,14 +84,14 @@ func (d *direction) mayPreserve() bool {
 }
 
 // direction prepares one direction, without the collections.
-func (s *Scope) direction(toHub bool, to *shape.Schema) *direction {
+func (s *Scope) direction(toHub bool, to *shape.Schema, names *shape.Names) *direction {
 	d := &direction{shape: to}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
 		d.moves = append(d.moves, move{newSlot(from, 0), newSlot(to, 0)})
 	}
 	for i := range s.Exchanges {
-		d.exchanges = append(d.exchanges, newExchange(&s.Exchanges[i], toHub))
+		d.exchanges = append(d.exchanges, newExchange(&s.Exchanges[i], toHub, names))
 		for j, fields := 0, d.exchanges[i].to; j < len(fields); j++ {
 			if !fields[j].text {
 				fields[j].shape = shapeAt(to, s.Exchanges[i].fields(toHub)[j].Path)
@@ -131,9 +133,9 @@ func (e *Exchange) fields(toHub bool) []Field {
 	return to
 }
 
-func newExchange(e *Exchange, toHub bool) exchange {
-	from, to := ends(toHub, e.Spoke, e.Hub)
-	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to), table: quotedPairs(e.Table)}
+func newExchange(e *Exchange, toHub bool, names *shape.Names) exchange {
+	from, to := ends(toHub, slotsOf(e.Spoke, names), slotsOf(e.Hub, nil))
+	x := exchange{Exchange: e, toHub: toHub, from: from, to: to, table: quotedPairs(e.Table)}
 	x.roundTrips, x.tableRoundTrips = x.alwaysRoundTrips(), x.isTableOneToOne()
 	x.toPointers = pointers(x.to)
 	if e.Format != nil {
@@ -182,10 +184,20 @@ func ends[T any](toHub bool, spoke, hub T) (from, to T) {
 	return hub, spoke
 }
 
-func slotsOf(fields []Field) []slot {
+// namesAt returns the names in the value at a path.
+func namesAt(names *shape.Names, path Path) *shape.Names {
+	for _, name := range path {
+		names = names.Member(name)
+	}
+	return names
+}
+
+// slotsOf prepares fields. names are those of their version.
+func slotsOf(fields []Field, names *shape.Names) []slot {
 	prepared := make([]slot, len(fields))
 	for i, f := range fields {
 		prepared[i] = newSlot(f.Path, f.Anchor)
+		prepared[i].image = f.Path.Rename(names).Pointer()
 		prepared[i].text, prepared[i].label, prepared[i].notNull, prepared[i].nullAnchor = f.Text, f.Label, f.NotNull, f.NullAnchor
 	}
 	return prepared

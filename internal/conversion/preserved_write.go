@@ -23,7 +23,8 @@ const (
 	maxDropped = 20
 )
 
-// writePreserved sets the annotation of a version, unless there is nothing to preserve.
+// writePreserved sets the annotation of a version, unless there is nothing to preserve. The entries
+// have the names of the hub.
 func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
 	if len(p.entries) == 0 && p.unreadable == nil {
 		return nil
@@ -38,6 +39,7 @@ func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
 		annotations.remove(&v.annotation)
 	}
 	text := p.unreadable
+	p.entries = s.renamedEntries(p.entries, v.ownNames)
 	if len(p.entries) > 0 {
 		text = s.pack(s.appendPreserved(p, nil))
 	}
@@ -232,14 +234,14 @@ func textSize(quoted []byte) int {
 	return len(decodeString(quoted))
 }
 
-// pointers returns the pointers of fields as a JSON list.
+// pointers returns the pointers of fields, with the names of their version, as a JSON list.
 func pointers(fields []slot) []byte {
 	list := []byte{'['}
 	for i := range fields {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = appendQuoted(list, fields[i].pointer)
+		list = appendQuoted(list, fields[i].image)
 	}
 	return append(list, ']')
 }

@@ -50,7 +50,10 @@ type Ruleset struct {
 // Spoke has the rules between one version and the hub.
 type Spoke struct {
 	Version string `json:"version"`
-	Root    Scope  `json:"root"`
+	// Renamed are the fields in which rules change single fields, and which have another name in
+	// the hub. All paths of Root have the names of the hub.
+	Renamed []Renamed `json:"renamed,omitempty"`
+	Root    Scope     `json:"root"`
 }
 
 // Scope has the rules for an object, or for each element of a list or map. Paths are relative to
@@ -260,7 +263,7 @@ func Load(data []byte) (*Ruleset, error) {
 		return nil, errors.New("the ruleset is not readable: there is something behind it")
 	}
 	for i := range ruleset.Spokes {
-		if !ruleset.Spokes[i].Root.sound() {
+		if !ruleset.Spokes[i].Root.sound() || !soundNames(ruleset.Spokes[i].Renamed) {
 			return nil, fmt.Errorf("the ruleset is not readable: its rules for version %s are damaged", ruleset.Spokes[i].Version)
 		}
 	}
@@ -347,7 +350,7 @@ func (p *Ruleset) spoke(version string) *Spoke {
 // same fields, and no rule changes one. Then strategy None gives the same result. It ignores
 // values that previous rulesets have preserved; strategy None leaves those in their annotation.
 func (p *Ruleset) Identity() bool {
-	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return !spoke.Root.identity() })
+	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return len(spoke.Renamed) > 0 || !spoke.Root.identity() })
 }
 
 func (s Scope) identity() bool {

@@ -45,8 +45,8 @@ func (s *step) mergeUnresolved(root *node, to *version, d *direction, before []b
 	if len(u.mergeable)+len(u.deleted)+len(s.merging) == 0 {
 		return root, u.remaining.sorted()
 	}
-	u.remaining = append(u.remaining, s.mergeAll(m, to.shape, u)...)
-	s.updateDigests(m, parsed)
+	u.remaining = append(u.remaining, s.mergeAll(m, to.namedShape(), u)...)
+	s.updateDigests(m, parsed, to.ownNames)
 	return parsed, u.remaining.sorted()
 }
 
@@ -149,15 +149,15 @@ func (m *merger) parentOf(e *entry) *node {
 }
 
 // updateDigests recomputes the digests of preserved elements after entries of the other version
-// were merged into them.
-func (s *step) updateDigests(m *merger, parsed *node) {
+// were merged into them. names are those of the target version.
+func (s *step) updateDigests(m *merger, parsed *node, names *naming) {
 	for i := range s.preserving {
 		e := &s.preserving[i]
 		if !isString(e.images) {
 			continue
 		}
 		if element := m.follow(parsed, splitPointer(e.pointer)); element != nil {
-			e.images = s.digest(element)
+			e.images = s.digest(element, names.at(e.pointer))
 		}
 	}
 }

@@ -276,7 +276,8 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 	case from == w.ruleset.Hub:
 		return generate.Plain(withoutDropped(w.rootOf(to), decode(t, object), false))
 	}
-	return generate.Plain(withoutDropped(w.rootOf(from), decode(t, object), true))
+	left := generate.Plain(withoutDropped(w.rootOf(from), decode(t, w.converter.InHubNames(from, object)), true))
+	return w.converter.InOwnNames(from, left)
 }
 
 // rootOf returns the root scope of a spoke.

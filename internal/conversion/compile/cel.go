@@ -82,7 +82,7 @@ func (c *compiler) celSide(
 // celScope returns the scope that contains all fields of the rule.
 func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok bool) {
 	for i, path := range spoke.paths {
-		if scope, ok = c.scopeOf(hub.paths[0], path, spoke.fieldPath(i), spoke.texts[i]); !ok {
+		if scope, ok = c.scopeOf(path, hub.paths[0], spoke.fieldPath(i), spoke.texts[i]); !ok {
 			return nil, false
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
 )
 
@@ -81,12 +82,13 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
 	result.Errors = append(result.Errors, addSchemas(ruleset, crd)...)
+	withHubNames := maps.Clone(schemas)
 	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
-			compileSpoke(version, rules, schemas, ruleset, &result)
+			withHubNames[version] = compileSpoke(version, rules, schemas, ruleset, &result)
 		}
 	}
-	pairSiblings(ruleset.Spokes, schemas)
+	pairSiblings(ruleset.Spokes, withHubNames)
 	result.Verdicts = verdicts(result.Leaves)
 	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
 	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
@@ -96,7 +98,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	}
 	if len(result.Errors) == 0 {
 		result.Ruleset = ruleset
-		result.AdmissionCondition = result.admissionCondition(schemas)
+		result.AdmissionCondition = result.admissionCondition(withHubNames)
 	}
 	return result
 }
@@ -167,14 +169,20 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 	return false
 }
 
-// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result.
+// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. It
+// returns the schema of the spoke with the names of the hub.
 func compileSpoke(
 	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
-) {
-	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, spoke: schemas[version], hub: schemas[ruleset.Hub]}
+) *schema.Structural {
+	c := &compiler{
+		spokeVersion: version, hubVersion: ruleset.Hub, spoke: schemas[version], spokeOwn: schemas[version], hub: schemas[ruleset.Hub],
+		notNamed: map[string]string{},
+	}
 	for i, spoke := range rules.Spokes {
 		if string(spoke.Version) == version {
-			c.addRules(spoke.Rules, rulesPath(i))
+			if c.takeNames(spoke.Rules, rulesPath(i)); len(c.errs) == 0 {
+				c.addRules(spoke.Rules, rulesPath(i))
+			}
 		}
 	}
 	c.checkCollisions()
@@ -182,19 +190,30 @@ func compileSpoke(
 		c.assignLeaves()
 	}
 	if len(c.errs) == 0 {
-		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.root})
+		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Renamed: c.renamed, Root: c.root})
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
 		c.warnAll(leaves, rules.Overflow)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
+	return c.spoke
 }
 
 // compiler compiles the rules between one spoke and the hub.
 type compiler struct {
 	spokeVersion, hubVersion string
 	spoke, hub               *schema.Structural
+	// spokeOwn is the schema of the spoke with its own names, spoke has those of the hub
+	// (names.go). All paths have the names of the hub; hubNames and spokeNames translate them.
+	spokeOwn             *schema.Structural
+	renamings            []renaming
+	renamed              []conversion.Renamed
+	hubNames, spokeNames *shape.Names
+	// notNamed says by the paths of moves why they cannot just give another name. wholes are the
+	// fields of the spoke for which there are rules.
+	notNamed map[string]string
+	wholes   []conversion.Path
 
 	root conversion.Scope
 	// spokeClaims and hubClaims are the fields that rules read and write.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // The API server evaluates AdmissionCondition before it calls the webhook, so that only
@@ -56,6 +57,9 @@ func (r *Result) admissionCondition(schemas map[string]*schema.Structural) strin
 			if found[version] == nil {
 				found[version] = &sizes{texts: map[string]string{}}
 			}
+			if version == spoke.Version {
+				_, found[version].ownNames = conversion.NamesOf(spoke.Renamed)
+			}
 			found[version].scope(&spoke.Root, version == r.Ruleset.Hub, schemas[version])
 		}
 	}
@@ -87,6 +91,8 @@ type sizes struct {
 	bounded int64
 	// texts are expressions for texts without a limit, by JSON pointer.
 	texts map[string]string
+	// ownNames are the names of the version, nil if it has those of the hub.
+	ownNames *shape.Names
 }
 
 // condition returns an expression that is true for objects of the version that may be too large. It
@@ -190,7 +196,7 @@ func (s *sizes) field(path conversion.Path, own *schema.Structural) {
 		s.bounded = plus(s.bounded, plus(size, around))
 	case isText && !nullableOn(own, path):
 		s.bounded = plus(s.bounded, around)
-		s.texts[path.Pointer()] = textExpression(path)
+		s.texts[path.Pointer()] = textExpression(path.Rename(s.ownNames))
 	default:
 		s.unbounded = true
 	}

@@ -39,14 +39,14 @@ func (c *compiler) checkCollisions() {
 	for _, p := range c.traversed {
 		for _, claim := range *p.other.claims {
 			if p.path.HasPrefix(claim.path) {
-				c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.path, claim.fldPath, p.other.version)
+				c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.other.shown(p.path), claim.fldPath, p.other.version)
 			}
 		}
 	}
 	for _, p := range c.collisions {
 		if !overlapsClaim(*p.other.claims, p.path) {
 			c.invalid(p.fldPath, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
-				p.path, p.other.version)
+				p.other.shown(p.path), p.other.version)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
 func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
 		if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) && claim.path[len(cur.full)] != conversion.Each {
-			c.invalid(claim.fldPath, claim.path.String(), "names one element of %s, whose elements differ between the versions: write %s[*]", cur.full, cur.full)
+			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %s[*]", cur.full, cur.full)
 			return
 		}
 	}
@@ -250,7 +250,7 @@ func (c *compiler) preserveRest(cur cursor, spoke, hub *schema.Structural, diffe
 		}
 		for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
 			if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) {
-				c.invalid(claim.fldPath, claim.path.String(), "is part of %s, which differs between the versions (%s): write a rule for all of %s", cur.full, differs, cur.full)
+				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %s", cur.full, differs, cur.full)
 				return
 			}
 		}

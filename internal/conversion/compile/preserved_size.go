@@ -38,7 +38,7 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 			}
 			size, cause := preservedSize(own.schema, path)
 			if total = plus(total, size); size > largeField {
-				fields = append(fields, path.String()+" ("+cause+")")
+				fields = append(fields, own.shown(path).String()+" ("+cause+")")
 			}
 		}
 		if total <= conversion.MaxAnnotations || len(fields) == 0 {

@@ -46,7 +46,7 @@ func (w *requiredWalker) object(target, source *schema.Structural, at conversion
 			continue
 		}
 		if cause := w.cause(path, name, source); cause != "" {
-			w.lacking = append(w.lacking, path.String()+" ("+cause+")")
+			w.lacking = append(w.lacking, w.target.shown(path).String()+" ("+cause+")")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(target.Properties)) {
@@ -106,7 +106,7 @@ func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
 		return
 	}
 	withoutClaims := &compiler{spokeVersion: w.c.spokeVersion, hubVersion: w.c.hubVersion}
-	below := &requiredWalker{c: withoutClaims, target: side{w.target.version, target, new([]claim)}, source: side{w.source.version, source, new([]claim)}, ofHub: w.ofHub}
+	below := &requiredWalker{c: withoutClaims, target: side{version: w.target.version, schema: target, own: target, claims: new([]claim), ownNames: w.target.ownNames}, source: side{version: w.source.version, schema: source, own: source, claims: new([]claim)}, ofHub: w.ofHub}
 	below.inside(target, source, to.path)
 	w.lacking = append(w.lacking, below.lacking...)
 }
@@ -161,7 +161,7 @@ func (w *requiredWalker) optionalSources(to *claim) []string {
 		}
 		switch field := w.optional(from.path, to.path); {
 		case field != nil:
-			lacking = append(lacking, field.String())
+			lacking = append(lacking, w.source.shown(field).String())
 		case to.rule.Format != nil:
 			return nil
 		}

@@ -63,7 +63,7 @@ func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 
 // schemaAt returns the schema of a rule's field on one side, nil if there is none.
 func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structural {
-	own, text := c.spoke, from
+	own, text := c.spokeOwn, from
 	if ofHub {
 		own, text = c.hub, to
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // addRules compiles the rules in order. A rule with an error claims nothing.
@@ -51,13 +52,18 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, fldPath *field.Path) {
 // side is the spoke or the hub.
 type side struct {
 	version string
-	schema  *schema.Structural
-	claims  *[]claim
+	// schema has the names of the hub, own has those of the side.
+	schema, own *schema.Structural
+	claims      *[]claim
+	// hubNames and ownNames are nil for the hub, and for a spoke with the same names.
+	hubNames, ownNames *shape.Names
 }
 
-func (c *compiler) spokeSide() side { return side{c.spokeVersion, c.spoke, &c.spokeClaims} }
+func (c *compiler) spokeSide() side {
+	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.hubNames, c.spokeNames}
+}
 
-func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, &c.hubClaims} }
+func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, c.hub, &c.hubClaims, nil, nil} }
 
 // sides returns the side that has a field, the hub or the spoke, and the other side.
 func (c *compiler) sides(ofHub bool) (own, other side) {
@@ -74,8 +80,7 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath *field.Path) (conv
 		c.invalid(fldPath, text, "%s", err)
 		return nil, nil, false
 	}
-	found, err := resolve(of.schema, path)
-	if err != nil {
+	if _, err := resolve(of.own, path); err != nil {
 		c.invalid(fldPath, text, "version %s: %s", of.version, err)
 		return nil, nil, false
 	}
@@ -83,9 +88,21 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath *field.Path) (conv
 		c.invalid(fldPath, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
 		return nil, nil, false
 	}
+	path = path.Rename(of.hubNames)
+	found, err := resolve(of.schema, path)
+	if err != nil {
+		c.invalid(fldPath, text, "version %s: %s", of.version, err) // cannot happen
+		return nil, nil, false
+	}
 	for _, other := range *of.claims {
 		if path.Meets(other.path) {
-			c.invalid(fldPath, text, "%s", claimedMessage(path, other))
+			c.invalid(fldPath, text, "%s", of.claimedMessage(path, other))
+			return nil, nil, false
+		}
+	}
+	for _, other := range c.renamings {
+		if len(path) <= len(other.to) && path.Meets(other.to) {
+			c.invalid(fldPath, text, "%s", of.claimedMessage(path, claim{path: other.to, fldPath: other.fldPath}))
 			return nil, nil, false
 		}
 	}
@@ -94,17 +111,21 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath *field.Path) (conv
 }
 
 // claimedMessage says that another rule already claims the field.
-func claimedMessage(path conversion.Path, other claim) string {
+func (s side) claimedMessage(path conversion.Path, other claim) string {
+	taken := s.shown(other.path)
 	switch {
 	case len(path) > len(other.path):
-		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", other.path, other.fldPath)
+		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", taken, other.fldPath)
 	case len(path) < len(other.path):
-		return fmt.Sprintf("has %s in it, which already belongs to %s: give every field to one rule", other.path, other.fldPath)
+		return fmt.Sprintf("has %s in it, which already belongs to %s: give every field to one rule", taken, other.fldPath)
 	}
-	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", other.path, other.fldPath)
+	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", taken, other.fldPath)
 }
 
 func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath *field.Path) {
+	if c.renamingOf(fldPath) != nil {
+		return // the fields in it have their own rules, or have the same path now
+	}
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -116,7 +137,12 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath *field.Path) {
 		return
 	}
 	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" {
-		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
+		if problem := c.notNamed[c.rule.fldPath.String()]; problem != "" {
+			differs += ", and " + problem
+		} else {
+			differs += ": move the fields that are alike one by one"
+		}
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s", rule.From, differs)
 		return
 	}
 	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" || p.spokeSchema.Nullable != p.hubSchema.Nullable {
@@ -256,7 +282,11 @@ func (c *compiler) scopeOf(from, to conversion.Path, fldPath *field.Path, text v
 	fromPrefix, _ := splitScope(from)
 	toPrefix, _ := splitScope(to)
 	if !slices.Equal(fromPrefix, toPrefix) {
-		c.invalid(fldPath, text, "must go through the same lists and maps as %s, at the same path: [*] pairs elements one by one", from)
+		other := c.spokeSide().shown(from).String()
+		if other == string(text) {
+			other = to.String()
+		}
+		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, c.missingMove(from, to))
 		return nil, false
 	}
 	scope := &c.root
@@ -274,6 +304,32 @@ func (c *compiler) scopeOf(from, to conversion.Path, fldPath *field.Path, text v
 		scope = &collectionOf(scope, local, spoke.Items == nil).Scope
 	}
 	return scope, true
+}
+
+// missingMove says what is missing for two paths to go through lists and maps that correspond.
+func (c *compiler) missingMove(from, to conversion.Path) string {
+	left, right := elementsIn(from), elementsIn(to)
+	for i := range min(len(left), len(right)) {
+		a, b := from[:left[i]], to[:right[i]]
+		switch {
+		case slices.Equal(a, b):
+		case slices.Equal(a[:len(a)-1], b[:len(b)-1]):
+			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), b)
+		default:
+			return fmt.Sprintf(": %s and %s are in different objects: only a list or map that a rule moves to another name in its object has rules for fields in its elements", c.spokeSide().shown(a), b)
+		}
+	}
+	return ""
+}
+
+// elementsIn returns the positions of [*] in a path.
+func elementsIn(path conversion.Path) (positions []int) {
+	for i, segment := range path {
+		if segment == conversion.Each {
+			positions = append(positions, i)
+		}
+	}
+	return positions
 }
 
 // collectionOf finds or adds a list or map of a scope.

@@ -26,10 +26,10 @@ func (c *compiler) warnStricter() {
 				path, from, to = t.hubPath, t.spoke, t.hub
 			}
 			for _, limit := range stricter(from, to, source.version) {
-				fields = append(fields, pathText(path)+" has "+limit)
+				fields = append(fields, pathText(target.shown(path))+" has "+limit)
 			}
 			if claim := claimOf(*target.claims, path); claim != nil && len(claim.path) < len(path) && losesNull(from, to) {
-				nulls = append(nulls, pathText(path))
+				nulls = append(nulls, pathText(target.shown(path)))
 			}
 		}
 		if fields = append(fields, c.strictTables(ofHub)...); len(fields) > 0 {
@@ -64,9 +64,9 @@ func (c *compiler) strictTables(ofHub bool) []string {
 		}
 		switch {
 		case values == nil:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any text, and the table does not translate all)", to.path, quotedList(allowed), source.version))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any text, and the table does not translate all)", target.shown(to.path), quotedList(allowed), source.version))
 		case len(missing) > 0:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", to.path, quotedList(allowed), source.version, few(missing)))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", target.shown(to.path), quotedList(allowed), source.version, few(missing)))
 		}
 	}
 	return fields

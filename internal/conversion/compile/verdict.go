@@ -102,17 +102,20 @@ func (c *compiler) preserved(ofHub bool) []conversion.Path {
 
 func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	own, _ := c.sides(ofHub)
-	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
+	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
 	if claim := claimOf(*own.claims, path); claim != nil {
-		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), claim.path.String()
+		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), own.shown(claim.path).String()
 		leaf.Owner, leaf.PartlyPreserved = claim.rule.owner(), c.notRoundTrippable(claim.rule, ofHub)
 		return leaf
 	}
 	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
 	for _, preserved := range c.preserved(ofHub) {
 		if path.HasPrefix(preserved) {
-			leaf.Owner, leaf.Root = OwnerPreserved, preserved.String()
+			leaf.Owner, leaf.Root = OwnerPreserved, own.shown(preserved).String()
 		}
+	}
+	if moved := c.renamingAround(path); moved != nil && leaf.Owner == OwnerExact {
+		leaf.Rule, leaf.Root = moved.rule.fldPath.String(), own.shown(moved.to).String()
 	}
 	return leaf
 }

@@ -55,6 +55,9 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 		if err != nil {
 			continue
 		}
+		if leaf.Version == c.spokeVersion {
+			path = path.Rename(c.hubNames)
+		}
 		if list := c.listWithoutKeys(path); list != "" {
 			if byList[list] == nil {
 				lists = append(lists, list)
@@ -96,6 +99,9 @@ func (c *compiler) warnSameName() {
 			continue
 		}
 		is := func(path conversion.Path) bool { return slices.Equal(path, from.path) }
+		if !is(c.spokeSide().shown(from.path)) {
+			continue
+		}
 		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
 				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.fldPath.String()))

@@ -57,6 +57,8 @@ type elements struct {
 	// common is the shape of the list or map. A list or map of another shape is preserved as a
 	// whole.
 	common *common
+	// of and to are the names that elements have in the version of x, and in that of y.
+	of, to names
 }
 
 // directions returns both directions of a scope.
@@ -92,8 +94,8 @@ func directions(s *scope, isWhole bool) (toHub, toSpoke *direction) {
 		c := &s.Collections[i]
 		there, back := directions(&c.Scope, isWhole)
 		shared := s.commonOf(c.Path)
-		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared})
-		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared})
+		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared, c.Scope.names, nil})
+		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared, nil, c.Scope.names})
 	}
 	toHub.drops, toSpoke.drops = s.DropSpoke, s.DropHub
 	toHub.lost, toSpoke.lost = s.OnlySpoke, s.OnlyHub

@@ -17,6 +17,9 @@
 //   - mergeUnclaimed (unclaimed.go) merges preserved data that no rule looks up into y (merge.go), and
 //     keeps in the annotation what cannot be merged.
 //
+// Where fields in a moved object, list or map have rules of their own, objects and preserved data of the
+// spoke get the names of the hub before a conversion, and their own names after it (names.go).
+//
 // exchange.go computes the values of one side from those of the other, elements.go pairs the elements
 // of lists and maps, and object.go converts whole objects: versions, metadata and annotations, which
 // annotation.go reads and writes. The page about preserved data in the API documentation is the

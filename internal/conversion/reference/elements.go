@@ -88,7 +88,7 @@ func (e *elements) convertWithoutKeys(list []any, s *preserved, at string) *pres
 			keep.taken = append(keep.taken, taken{at + "/" + strconv.Itoa(i) + t.pointer, t.common})
 		}
 		if list[i] = y; len(more.entries) > 0 {
-			keep.put(at+"/"+strconv.Itoa(i), aValue, x, digest(y))
+			keep.put(at+"/"+strconv.Itoa(i), aValue, x, digest(e.to.value(y)))
 		}
 	}
 	return keep
@@ -113,7 +113,7 @@ func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 			waiting = append(waiting, waitingElement{old, index})
 		}
 	}
-	became := unchanged(waiting, list, matched)
+	became := e.unchanged(waiting, list, matched)
 	for _, old := range waiting {
 		if became[old.index] == old.entry {
 			continue
@@ -137,10 +137,10 @@ func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 
 // unchanged returns the preserved elements whose images are still at their indexes. They take
 // precedence over others that an element could be restored from.
-func unchanged(waiting []waitingElement, list []any, matched []*entry) map[int]*entry {
+func (e *elements) unchanged(waiting []waitingElement, list []any, matched []*entry) map[int]*entry {
 	became := map[int]*entry{}
 	for _, old := range waiting {
-		if i := old.index; i < len(list) && matched[i] == nil && old.images == digest(list[i]) {
+		if i := old.index; i < len(list) && matched[i] == nil && old.images == digest(e.of.value(list[i])) {
 			became[i] = old.entry
 		}
 	}
@@ -177,7 +177,7 @@ func (p *preserved) noteUnmatched(e *elements, left []waitingElement, list []any
 			continue
 		}
 		for i := range list {
-			if matched[i] == nil && became[i] == nil && old.images == digest(list[i]) {
+			if matched[i] == nil && became[i] == nil && old.images == digest(e.of.value(list[i])) {
 				became[i] = old.entry
 				break
 			}

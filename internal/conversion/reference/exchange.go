@@ -70,14 +70,14 @@ func (t *transfer) taken(x any, s *preserved, at string) (fields []taken) {
 // wasImage reports whether one of the fields of x was an image of the preserved value.
 func (t *transfer) wasImage(images any) bool {
 	list, _ := images.([]any)
-	return slices.ContainsFunc(t.from, func(f field) bool { return slices.Contains(list, any(f.Path.pointer())) })
+	return slices.ContainsFunc(t.from, func(f field) bool { return slices.Contains(list, any(f.image)) })
 }
 
-// pointers returns the pointers of fields within their scope.
+// pointers returns the pointers of fields within their scope, with the names of their version.
 func pointers(fields []field) any {
 	list := []any{}
 	for _, f := range fields {
-		list = append(list, f.Path.pointer())
+		list = append(list, f.image)
 	}
 	return list
 }

@@ -16,6 +16,8 @@ type Converter struct {
 	ruleset    *ruleset
 	directions map[directionKey]*direction
 	schemas    map[string]*shape.Schema
+	// hubNames are the names of the hub by version, ownNames the reverse.
+	hubNames, ownNames map[string]names
 }
 
 type directionKey struct {
@@ -35,10 +37,18 @@ func New(ruleset []byte) (*Converter, error) {
 			return nil, err
 		}
 	}
-	c := &Converter{read, map[directionKey]*direction{}, schemas}
+	c := &Converter{read, map[directionKey]*direction{}, schemas, map[string]names{}, map[string]names{}}
 	for i := range read.Spokes {
 		spoke := &read.Spokes[i]
-		spoke.Root.bindSchemas(schemas[spoke.Version], schemas[read.Hub])
+		toHub, toSpoke := namesOf(spoke.Renamed)
+		c.hubNames[spoke.Version], c.ownNames[spoke.Version] = toHub, toSpoke
+		schema := schemas[spoke.Version]
+		if schema != nil {
+			if schema, err = new(shape.Reader).ReadAs(read.Schemas[spoke.Version], toHub.shape()); err != nil {
+				return nil, err
+			}
+		}
+		spoke.Root.bindSchemas(schema, schemas[read.Hub], toSpoke)
 		for _, whole := range []bool{false, true} {
 			c.directions[directionKey{spoke.Version, true, whole}], c.directions[directionKey{spoke.Version, false, whole}] = directions(&spoke.Root, whole)
 		}
@@ -107,18 +117,19 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	if to == c.ruleset.Hub {
 		d = c.directions[directionKey{from, true, isWhole(x)}]
 	}
-	s := takePreserved(x, c.ruleset.CRD, to)
+	x = c.hubNames[from].value(x).(map[string]any)
+	s := c.take(x, to)
 	if err := c.takeFromSiblings(x, s, d); err != nil {
 		return nil, err
 	}
-	leaving := takePreserved(x, c.ruleset.CRD, from)
+	leaving := c.take(x, from)
 	leaving.removeLive(x, d)
 	s.leaving, s.others = leaving, append(c.others(x, from, to), leaving)
 	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.ruleset.RefusesStatus
 	y, keep := d.convert(x, s, "")
 	object := y.(map[string]any)
 	object["apiVersion"] = c.ruleset.Group + "/" + to
-	if err := putPreserved(object, c.ruleset.CRD, to, d.mergeUnclaimed(x, object, s, keep)); err != nil {
+	if err := c.put(object, to, d.mergeUnclaimed(x, object, s, keep)); err != nil {
 		return nil, err
 	}
 	if err := c.removeFromSiblings(object, keep, d.back); err != nil {
@@ -126,7 +137,27 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	}
 	leaving.inheritAnchors(keep)
 	leaving.add(keep)
-	return object, putPreserved(object, c.ruleset.CRD, from, leaving)
+	if err := c.put(object, from, leaving); err != nil {
+		return nil, err
+	}
+	return c.ownNames[to].value(object), nil
+}
+
+// read returns the preserved data of a version, take also removes it, and put writes it. Annotations have
+// the names of their version, and preserved data here has the names of the hub.
+func (c *Converter) read(object any, version string) *preserved {
+	p, _ := readPreserved(object, c.ruleset.CRD, version)
+	return c.hubNames[version].entries(p)
+}
+
+func (c *Converter) take(object any, version string) *preserved {
+	p := c.hubNames[version].entries(takePreserved(object, c.ruleset.CRD, version))
+	p.names = c.ownNames[version]
+	return p
+}
+
+func (c *Converter) put(object map[string]any, version string, p *preserved) error {
+	return putPreserved(object, c.ruleset.CRD, version, c.ownNames[version].entries(p))
 }
 
 // others returns the preserved data of third versions.
@@ -134,7 +165,7 @@ func (c *Converter) others(x any, from, to string) []*preserved {
 	var others []*preserved
 	for _, version := range c.ruleset.Versions {
 		if version != from && version != to {
-			other, _ := readPreserved(x, c.ruleset.CRD, version)
+			other := c.read(x, version)
 			others = append(others, other)
 		}
 	}
@@ -146,7 +177,7 @@ func (c *Converter) others(x any, from, to string) []*preserved {
 func (c *Converter) takeFromSiblings(x map[string]any, s *preserved, d *direction) error {
 	adopted := newPreserved()
 	for _, version := range d.siblings() {
-		other, _ := readPreserved(x, c.ruleset.CRD, version)
+		other := c.read(x, version)
 		common := newPreserved()
 		for key, e := range other.entries {
 			if key.kind == aValue && d.shares(key.pointer, version) {
@@ -158,8 +189,8 @@ func (c *Converter) takeFromSiblings(x map[string]any, s *preserved, d *directio
 			continue
 		}
 		adopted.add(common)
-		takePreserved(x, c.ruleset.CRD, version)
-		if err := putPreserved(x, c.ruleset.CRD, version, other); err != nil {
+		c.take(x, version)
+		if err := c.put(x, version, other); err != nil {
 			return err
 		}
 	}
@@ -172,7 +203,7 @@ func (c *Converter) takeFromSiblings(x map[string]any, s *preserved, d *directio
 // if keep has the newer values of x.
 func (c *Converter) removeFromSiblings(object map[string]any, keep *preserved, back *direction) error {
 	for _, version := range back.siblings() {
-		other, _ := readPreserved(object, c.ruleset.CRD, version)
+		other := c.read(object, version)
 		before := len(other.entries)
 		for key := range other.entries {
 			if key.kind == aValue && back.shares(key.pointer, version) && keep.entries[key] != nil {
@@ -182,8 +213,8 @@ func (c *Converter) removeFromSiblings(object map[string]any, keep *preserved, b
 		if len(other.entries) == before {
 			continue
 		}
-		takePreserved(object, c.ruleset.CRD, version)
-		if err := putPreserved(object, c.ruleset.CRD, version, other); err != nil {
+		c.take(object, version)
+		if err := c.put(object, version, other); err != nil {
 			return err
 		}
 	}

@@ -45,17 +45,30 @@ func selectElement(list []any, name string) any {
 	return found
 }
 
-// selectorKeys returns the names of the keys in [name="http",protocol="TCP"]. Values are JSON, so a
-// comma separates two keys only outside of quotes, objects and lists.
+// selectorKeys returns the names of the keys in [name="http",protocol="TCP"].
 func selectorKeys(selector string) []string {
+	var keys []string
+	for _, part := range selectorParts(selector) {
+		name, _, found := strings.Cut(part, "=")
+		if !found {
+			return nil
+		}
+		keys = append(keys, unescapes.Replace(name))
+	}
+	return keys
+}
+
+// selectorParts returns the keys in a selector, with their values. Values are JSON, so a comma separates
+// two keys only outside of quotes, objects and lists.
+func selectorParts(selector string) []string {
 	inner, isSelector := strings.CutPrefix(selector, "[")
 	inner, isClosed := strings.CutSuffix(inner, "]")
 	if !isSelector || !isClosed {
 		return nil
 	}
-	var keys []string
+	var parts []string
 	quoted, escaped, depth, start := false, false, 0, 0
-	for i, char := range inner + "," {
+	for i, char := range inner {
 		switch {
 		case escaped:
 			escaped = false
@@ -69,12 +82,8 @@ func selectorKeys(selector string) []string {
 		case char == '}' || char == ']':
 			depth--
 		case char == ',' && depth == 0:
-			name, _, found := strings.Cut(inner[start:i], "=")
-			if !found {
-				return nil
-			}
-			keys, start = append(keys, unescapes.Replace(name)), i+1
+			parts, start = append(parts, inner[start:i]), i+1
 		}
 	}
-	return keys
+	return append(parts, inner[start:])
 }

@@ -32,6 +32,8 @@ type preserved struct {
 	// partial marks a fragment, which may lack required fields.
 	partial bool
 	taken   []taken
+	// names are those of the version, if they are not those of the hub.
+	names names
 }
 
 // entryKey identifies an entry: a pointer, and the kind of information about it.

@@ -27,8 +27,17 @@ type ruleset struct {
 	Schemas map[string]json.RawMessage `json:"schemas"`
 	Spokes  []struct {
 		Version string `json:"version"`
-		Root    scope  `json:"root"`
+		// Renamed are fields with another name at the hub. Paths in Root have the names of the hub.
+		Renamed []renamed `json:"renamed"`
+		Root    scope     `json:"root"`
 	} `json:"spokes"`
+}
+
+// renamed is a field of the spoke with another name at the hub.
+type renamed struct {
+	Spoke     path `json:"spoke"`
+	Hub       path `json:"hub"`
+	InElement bool `json:"inElement"`
 }
 
 type scope struct {
@@ -46,6 +55,8 @@ type scope struct {
 	Collections []collection `json:"collections"`
 	// spoke and hub are the schemas of the scope, nil if they are unknown.
 	spoke, hub *shape.Schema
+	// names are those of the spoke.
+	names names
 }
 
 // exchange is a set of fields on each side that are computed from each other.
@@ -98,6 +109,8 @@ type field struct {
 	NotNull bool `json:"notNull"`
 	// schema is the schema of the field, nil if it is unknown.
 	schema *shape.Schema
+	// image is the pointer with the names of the field's version.
+	image string
 }
 
 // filling is a field that one side lacks, and the default that it gets there.

@@ -10,13 +10,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// bindSchemas sets the schemas of a scope and its fields. Which values they accept is decided by
+// bindSchemas sets the schemas and names of a scope and its fields. Which values they accept is decided by
 // package shape, and not part of the law. Labels and annotations have no schema.
-func (s *scope) bindSchemas(spoke, hub *shape.Schema) {
-	s.spoke, s.hub = spoke, hub
+func (s *scope) bindSchemas(spoke, hub *shape.Schema, names names) {
+	s.spoke, s.hub, s.names = spoke, hub, names
 	for i := range s.Exchanges {
-		bindFields(s.Exchanges[i].Spoke, spoke)
-		bindFields(s.Exchanges[i].Hub, hub)
+		bindFields(s.Exchanges[i].Spoke, spoke, names)
+		bindFields(s.Exchanges[i].Hub, hub, nil)
 	}
 	for i := range s.Defaults {
 		d := &s.Defaults[i]
@@ -28,12 +28,13 @@ func (s *scope) bindSchemas(spoke, hub *shape.Schema) {
 	bindLeaves(s.OnlyHub, hub)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		c.Scope.bindSchemas(elementSchema(spoke, c.Path), elementSchema(hub, c.Path))
+		c.Scope.bindSchemas(elementSchema(spoke, c.Path), elementSchema(hub, c.Path), names.at(c.Path).in("[*]"))
 	}
 }
 
-func bindFields(fields []field, s *shape.Schema) {
+func bindFields(fields []field, s *shape.Schema, names names) {
 	for i := range fields {
+		fields[i].image = names.path(fields[i].Path).pointer()
 		if !fields[i].Text {
 			fields[i].schema = schemaAt(s, fields[i].Path)
 		}

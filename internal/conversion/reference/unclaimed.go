@@ -58,7 +58,7 @@ func (d *direction) mergeUnclaimed(x any, y map[string]any, s, keep *preserved) 
 			m.left.entries[key] = s.entries[key]
 		}
 	}
-	keep.refreshDigests(y)
+	keep.refreshDigests(y, s.names)
 	return m.left
 }
 
@@ -87,12 +87,14 @@ func (e *entry) anchored(x any, key entryKey) bool {
 	return false
 }
 
-// refreshDigests updates the digests of elements after other entries were merged into them.
-func (p *preserved) refreshDigests(y any) {
+// refreshDigests updates the digests of elements after other entries were merged into them. The version
+// of y has the names.
+func (p *preserved) refreshDigests(y any, names names) {
 	for key, e := range p.entries {
 		if _, isDigest := e.images.(string); isDigest {
 			if element := follow(y, segments(key.pointer)); element != none {
-				e.images = digest(element)
+				_, inside := names.pointer(key.pointer)
+				e.images = digest(inside.value(element))
 			}
 		}
 	}

@@ -19,7 +19,15 @@ import (
 func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v1alpha1.Rule {
 	m := ruleMaker{Choices: c, spoke: namedFields(spoke, ""), hub: namedFields(hub, "")}
 	var rules []v1alpha1.Rule
+	if c.isNested() {
+		for _, move := range c.nestedMoves(spoke, hub, "", "") {
+			if more := append(slices.Clip(rules), move); valid(more) {
+				rules = more
+			}
+		}
+	}
 	for range c.IntN(12) {
+		m.made = rules
 		more := slices.Concat(rules, m.rules())
 		if len(more) > len(rules) && valid(more) {
 			rules = more
@@ -53,11 +61,7 @@ func namedFields(s *props, at string) []namedField {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		field := s.Properties[name]
-		if strings.Contains(name, ".") {
-			add(at+`["`+name+`"]`, &field)
-		} else {
-			add(at+"."+name, &field)
-		}
+		add(at+quotedName(name), &field)
 	}
 	if s.Items != nil {
 		fields = append(fields, namedFields(s.Items.Schema, at+"[*]")...)
@@ -73,6 +77,8 @@ func namedFields(s *props, at string) []namedField {
 type ruleMaker struct {
 	*Choices
 	spoke, hub []namedField
+	// made are the rules so far.
+	made []v1alpha1.Rule
 }
 
 // rules generates one rule, and sometimes the rules that it requires: for a field of the other
@@ -118,7 +124,7 @@ func (m *ruleMaker) partners(kind string) (from, to namedField, found bool) {
 	}
 	for _, from := range Shuffled(m.Choices, m.spoke) {
 		for _, to := range Shuffled(m.Choices, m.hub) {
-			if from.scope == to.scope && mayFit(kind, from.schema, to.schema) {
+			if m.atHub(from.scope) == to.scope && mayFit(kind, from.schema, to.schema) {
 				return from, to, true
 			}
 		}
@@ -199,7 +205,7 @@ func (m *ruleMaker) table() []v1alpha1.ValuePair {
 func (m *ruleMaker) format(from namedField) (rule v1alpha1.Rule, made bool) {
 	var fields []namedField
 	for _, field := range Shuffled(m.Choices, m.hub) {
-		if field.scope == from.scope && (field.schema.Type == "string" || field.schema.Type == "integer") && len(fields) < 1+m.IntN(3) {
+		if field.scope == m.atHub(from.scope) && (field.schema.Type == "string" || field.schema.Type == "integer") && len(fields) < 1+m.IntN(3) {
 			fields = append(fields, field)
 		}
 	}

@@ -29,6 +29,9 @@ func (c *Choices) Changed(s *props) *props {
 		spec = props{Type: "object", Properties: c.fields(2)}
 	}
 	s.Properties["spec"] = spec
+	if c.isNested() {
+		c.renameContainers(s)
+	}
 	return s
 }
 
