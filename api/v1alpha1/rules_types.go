@@ -76,7 +76,8 @@ func (r *Rule) Kind() string {
 // +kubebuilder:validation:Pattern=`^\.[A-Za-z_$][A-Za-z0-9_$-]*((\.[A-Za-z_$][A-Za-z0-9_$-]*)|(\["[^"\\]+"\])|(\[\*\]))*$`
 type Path string
 
-// MoveRule moves a value, which may be a subtree of any type, to another path.
+// MoveRule moves a value, which may be a subtree of any type, to another path. Other rules may be
+// for fields in an object, list or map that only gets another name.
 type MoveRule struct {
 	// from is the path in the spoke.
 	// +required

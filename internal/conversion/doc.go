@@ -10,6 +10,9 @@
 // one-sided fields of that object. A converter pod links this package and not the
 // compiler, so this package imports no schema library.
 //
+// If rules give an object, list or map another name and change fields in it, objects of the spoke get
+// the names of the hub for the conversion (names.go).
+//
 // A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two
 // directions, to the hub and from it (direction.go, prepare.go), with fast lookups of
 // names (name.go). It parses only the parts of an object that the ruleset uses (parse.go,

@@ -3,7 +3,14 @@
 
 package conversion_test
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 // TestMovedObject moves an object to another name, with rules for fields in it, and fields that only one
 // version has.
@@ -68,4 +75,83 @@ func TestMovedList(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+}
+
+// TestMovedRefused has moves beside rules for fields in them that do not compile.
+func TestMovedRefused(t *testing.T) {
+	const port = "{type: object, properties: {label: {type: string}, num: {type: integer}}}"
+	const title = "{type: object, properties: {title: {type: string}, num: {type: integer}}}"
+	const v1 = "ports: {type: array, items: " + port + "}, net: {type: object, properties: {ports: {type: array, items: " + port + "}}}, server: {type: object, properties: {a: {type: string}, b: {type: string}, tls: {type: object, properties: {x: {type: string}}}}}, " +
+		"bag: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {server: {type: object, properties: {a: {type: string}, old: {type: string}}}}}, both: {type: object, properties: {x: {type: string}}}, m: {type: object, additionalProperties: " + port + "}, status: {type: object, properties: {a: {type: string}, b: {type: string}}}"
+	const v2 = "listeners: {type: array, items: " + title + "}, lm: {type: object, additionalProperties: " + title + "}, listener: {type: object, properties: {a: {type: string}, c: {type: string}, security: {type: object, properties: {z: {type: string}}}}}, both: {type: object, properties: {x: {type: string}}}, " +
+		"bag: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {listener: {type: object, properties: {a: {type: string}}}}}, deep: {type: object, properties: {listener: {type: object, properties: {a: {type: string}, c: {type: string}}}}}, s: {type: string}, state: {type: object, properties: {a: {type: string}}}"
+	for name, test := range map[string]struct{ rules, at, says string }{
+		"no move of the list":    {`{move: {from: ".ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to", "must go through the same lists and maps as .ports[*].label: [*] pairs elements one by one: add a move of .ports to .listeners"},
+		"no move of the object":  {`{move: {from: .server.tls, to: .listener.security}}, {move: {from: .server.tls.x, to: .listener.security.z}}`, "rules[0].move.to", "cannot be moved from .server.tls while a rule is for .server.tls.x in it: that is another object: add a move of .server to .listener"},
+		"lists of other objects": {`{move: {from: ".net.ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to", ".net.ports and .listeners are in different objects"},
+		"a list to another object": {`{move: {from: .net.ports, to: .listeners}}, {move: {from: ".net.ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to",
+			"cannot be moved from .net.ports while a rule is for .net.ports[*].label in it: that is another object: a list or map has rules for fields in it only if its move stays in its object, and only changes the name"},
+		"an object to another object": {`{move: {from: .server, to: .deep.listener}}, {move: {from: .server.b, to: .deep.listener.c}}`, "rules[0].move.to", "that is another object: move the fields in it one by one"},
+		"differs, to another object":  {`{move: {from: .server, to: .deep.listener}}`, "rules[0].move.to", ".b exists on one side only, and that is another object: move the fields in it one by one"},
+		"a list and a map":            {`{move: {from: .ports, to: .lm}}, {move: {from: ".ports[*].label", to: ".lm[*].title"}}`, "rules[0].move.to", "while a rule is for .ports[*].label in it: the value is array on one side and object on the other: their elements cannot be paired"},
+		"an object and a text":        {`{move: {from: .server, to: .s}}, {drop: {from: .server.a}}`, "rules[0].move.to", "the value is object on one side and string on the other"},
+		"a name that is taken":        {`{move: {from: .server, to: .both}}, {move: {from: .server.b, to: .s}}`, "rules[0].move.to", ".both is another field that version v1 has, and no rule is for all of it: say by a rule what becomes of it"},
+		"the same field again":        {`{move: {from: .server, to: .listener}}, {move: {from: .server, to: .both}}`, "rules[1].move.from", ".server already belongs to spec.converter.declarative.spokes[0].rules[0].move: give every field to one rule"},
+		"above the field":             {`{move: {from: .server, to: .listener}}, {move: {from: .server.tls, to: .listener.security}}, {drop: {from: .server}}`, "rules[2].drop.from", ".server already belongs to"},
+		"the same target again":       {`{move: {from: .server, to: .listener}}, {move: {from: .both, to: .listener}}, {move: {from: .both.x, to: .s}}`, "rules[1].move.to", "another rule moves .both, or moves to .listener: give every field to one rule"},
+		"one leaf twice":              {`{move: {from: .server, to: .listener}}, {move: {from: .server.b, to: .listener.c}}, {move: {from: .server.a, to: .listener.c}}`, "rules[2].move.to", ".listener.c already belongs to"},
+		"the type of a leaf":          {`{move: {from: .server, to: .listener}}, {cast: {from: .server.b, to: .listener.c, as: Integer}}`, "rules[1].cast.to", ".server.b of type string: a cast is between a string and an integer"},
+		"a misspelled leaf":           {`{move: {from: .server, to: .listener}}, {drop: {from: .server.c}}`, "rules[1].drop.from", "version v1: .server has no field c in the schema"},
+		"unknown fields":              {`{move: {from: .bag.server, to: .bag.listener}}, {drop: {from: .bag.server.old}}`, "rules[0].move.to", ".bag may hold anything in version v1, also a field with the new name: move the fields in .bag.server one by one"},
+		"one key of a map":            {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .lm, whose elements differ between the versions: write .lm[*]"},
+		"the status":                  {`{move: {from: .status, to: .state}}, {drop: {from: .status.b}}`, "rules[0].move.to", ".status has the same name in every version: move the fields in it one by one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := between(t, v1, v2, test.rules)
+			if result.Ruleset != nil || len(result.Errors) == 0 {
+				t.Fatal("the rules are accepted")
+			}
+			if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+test.at || !strings.Contains(got.Error(), test.says) {
+				t.Errorf("got %v, want %q at %s", got, test.says, test.at)
+			}
+		})
+	}
+}
+
+// TestMovedVerdicts checks that verdicts have the names of their version, and the innermost move.
+func TestMovedVerdicts(t *testing.T) {
+	result := between(t,
+		"ports: {type: array, items: {type: object, properties: {num: {type: integer}, old: {type: string}, tls: {type: object, properties: {x: {type: string}}}}}}",
+		"listeners: {type: array, items: {type: object, properties: {num: {type: integer}, security: {type: object, properties: {x: {type: string}, new: {type: string}}}}}}",
+		`{move: {from: .ports, to: .listeners}}, {move: {from: ".ports[*].tls", to: ".listeners[*].security"}}`)
+	var got []string
+	for _, leaf := range result.Leaves {
+		got = append(got, fmt.Sprintf("%s %s %s %s", leaf, leaf.Owner, strings.TrimPrefix(leaf.Rule, "spec.converter.declarative.spokes[0]."), leaf.Root))
+	}
+	want := []string{
+		"v1:.ports[*].num Exact rules[0] .ports", "v1:.ports[*].old Preserved  .ports[*].old", "v1:.ports[*].tls.x Exact rules[1] .ports[*].tls",
+		"v2:.listeners[*].num Exact rules[0] .listeners", "v2:.listeners[*].security.new Preserved  .listeners[*].security.new", "v2:.listeners[*].security.x Exact rules[1] .listeners[*].security",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	keys := "the elements of .listeners have no keys: what is preserved of one (v1:.ports[*].old, v2:.listeners[*].security.new) is lost"
+	if !slices.ContainsFunc(result.Warnings, func(warning string) bool { return strings.Contains(warning, keys) }) {
+		t.Errorf("%q is not among %q", keys, result.Warnings)
+	}
+}
+
+// TestMovedNamesTaken moves to names that other fields have, which rules move elsewhere.
+func TestMovedNamesTaken(t *testing.T) {
+	const o = "{type: object, properties: {x: {type: string}, own: {type: string}}}"
+	const p = "{type: object, properties: {x: {type: string}, new: {type: string}}}"
+	c := converterOf(t, between(t, "a: "+o+", b: "+o+", c: "+o+", d: {type: string}", "b: "+p+", c: "+p+", a: "+p+", e: "+p+", f: {type: string}",
+		`{move: {from: .a, to: .b}}, {move: {from: .b, to: .c}}, {move: {from: .c, to: .e}}, {move: {from: .d, to: .f}}`))
+	for name, test := range map[string]roundTripTest{
+		"all":  {"v1", `"a":{"x":"1"},"b":{"x":"2"},"c":{"x":"3"},"d":"4"`, named("v2", "", `"b":{"x":"1"},"c":{"x":"2"},"e":{"x":"3"},"f":"4"`)},
+		"back": {"v2", `"a":{"x":"1"},"b":{"x":"2"},"e":{}`, named("v1", `v2 {"/a":{"x":"1"}}`, `"a":{"x":"2"},"c":{}`)},
+		"own":  {"v1", `"a":{"own":"1"},"c":{"own":"2"}`, named("v2", `v1 {"/a/own":"1","/c/own":"2"}`, `"b":{},"e":{}`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
 }

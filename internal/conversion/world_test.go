@@ -317,3 +317,30 @@ func lookUp(value any, at conversion.Path) any {
 	}
 	return value
 }
+
+// TestNestedWorlds checks that worlds have moved objects, lists and maps with rules for fields in them.
+func TestNestedWorlds(t *testing.T) {
+	made := map[string]int{}
+	for seed := range uint64(100) {
+		crd, rules := randomWorld(t, generate.Choose(generate.Nested|seed, nil))
+		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
+			for _, renamed := range spoke.Renamed {
+				made["renamed"]++
+				if slices.Contains(renamed.Hub, conversion.Each) {
+					made["in elements"]++
+				}
+				if renamed.InElement {
+					made["in an element"]++
+				}
+				if !slices.Equal(renamed.Spoke[:len(renamed.Spoke)-1], renamed.Hub[:len(renamed.Hub)-1]) {
+					made["in another one"]++
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"renamed", "in elements", "in an element", "in another one"} {
+		if made[kind] < 10 {
+			t.Errorf("too few fields are renamed: %v", made)
+		}
+	}
+}

@@ -5,7 +5,8 @@
 // It is pure: no client, no context, no clock.
 //
 // Compile (compile.go) gives every field of both versions exactly one owner: identity, a rule, or
-// preservation. A rule claims fields (rules.go, and values.go, index.go, default.go and cel.go for
+// preservation. Moves that only give an object, list or map another name come first (names.go): for all
+// that follows, the spoke has the names of the hub. A rule claims fields (rules.go, and values.go, index.go, default.go and cel.go for
 // the kinds of rules; package celcheck checks expressions). Of the remaining fields, those that both
 // versions have are copied, and those that differ are preserved (leaves.go with common.go, nulls.go
 // and paired.go). edges.go handles the objects around these fields, and siblings.go the fields that

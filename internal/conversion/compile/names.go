@@ -205,12 +205,10 @@ func (c *compiler) listAround(root *schema.Structural, path conversion.Path) *sc
 // namingProblem returns why a field cannot just get another name, empty if it can.
 func (c *compiler) namingProblem(move candidate) string {
 	last := len(move.from) - 1
-	parent := c.parentName(move.from)
 	toHub, _ := conversion.NamesOf(c.renamed)
 	switch {
 	case !slices.Equal(move.from[:last].Rename(toHub), move.to[:len(move.to)-1]):
-		return fmt.Sprintf("its parent %s is not %s of the hub: move a field to another parent alone, or name only the parent differently, by a rule of its own",
-			parent, c.parentName(move.to))
+		return c.otherObject(move)
 	case slices.Equal(move.from, move.to):
 		return ""
 	case last == 0 && (move.from[0] == "status" || move.to[0] == "status"):
@@ -218,7 +216,7 @@ func (c *compiler) namingProblem(move candidate) string {
 	case c.namesKey(c.spoke, move.from) || c.namesKey(c.hub, move.to):
 		return "a rule for one key of a map moves all of its value: write [*] for all keys, or move the fields in it one by one"
 	case c.isNamed(move):
-		return fmt.Sprintf("another rule moves %s or to %s too: give every field to one rule", move.from, move.to)
+		return fmt.Sprintf("another rule moves %s, or moves to %s: give every field to one rule", move.from, move.to)
 	}
 	return c.collidingName(move)
 }
@@ -230,7 +228,7 @@ func (c *compiler) collidingName(move candidate) string {
 	_, named := parent.Properties[there[len(there)-1]]
 	switch {
 	case named && !slices.ContainsFunc(c.wholes, func(path conversion.Path) bool { return slices.Equal(path, there) }):
-		return fmt.Sprintf("it collides with the field %s that version %s has, for which there is no rule: say by a rule for all of it what becomes of it", there, c.spokeVersion)
+		return fmt.Sprintf("%s is another field that version %s has, and no rule is for all of it: say by a rule what becomes of it", there, c.spokeVersion)
 	case !named && parent.XPreserveUnknownFields:
 		return fmt.Sprintf("%s may hold anything in version %s, also a field with the new name: move the fields in %s one by one", pathText(there[:len(there)-1]), c.spokeVersion, move.from)
 	}
@@ -249,11 +247,23 @@ func resolveParent(root *schema.Structural, path conversion.Path) (*schema.Struc
 	return resolve(root, path[:len(path)-1])
 }
 
-func (c *compiler) parentName(path conversion.Path) string {
-	if len(path) == 1 {
-		return "the object"
+// otherObject says why a move to another object is not possible, and what to do.
+func (c *compiler) otherObject(move candidate) string {
+	toHub, _ := conversion.NamesOf(c.renamed)
+	from := move.from.Rename(toHub)
+	for i := range min(len(from), len(move.to)) - 1 {
+		if from[i] == move.to[i] {
+			continue
+		}
+		if len(from) == len(move.to) && from[i] != conversion.Each && move.to[i] != conversion.Each {
+			return fmt.Sprintf("that is another object: add a move of %s to %s", move.from[:i+1], move.to[:i+1])
+		}
+		break
 	}
-	return path[:len(path)-1].String()
+	if elementsOf(move.spoke) != nil {
+		return "that is another object: a list or map has rules for fields in it only if its move stays in its object, and only changes the name"
+	}
+	return "that is another object: move the fields in it one by one"
 }
 
 // isNamed reports whether another renaming has one of the fields.

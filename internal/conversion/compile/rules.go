@@ -316,7 +316,7 @@ func (c *compiler) missingMove(from, to conversion.Path) string {
 		case slices.Equal(a[:len(a)-1], b[:len(b)-1]):
 			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), b)
 		default:
-			return fmt.Sprintf(": %s and %s are in different objects: only a list or map that a rule moves to another name in its object has rules for fields in its elements", c.spokeSide().shown(a), b)
+			return fmt.Sprintf(": %s and %s are in different objects, and a list or map has rules for fields in it only if its move stays in its object", c.spokeSide().shown(a), b)
 		}
 	}
 	return ""
