@@ -65,10 +65,15 @@ func objects(t *testing.T, folder string) map[string][]byte {
 
 func explain(t *testing.T, name, to string, all bool) *Report {
 	t.Helper()
-	e := explainer(t, "rules")
+	return explainIn(t, "rules", name, to, all)
+}
+
+func explainIn(t *testing.T, folder, name, to string, all bool) *Report {
+	t.Helper()
+	e := explainer(t, folder)
 	report := e.Report()
 	report.RulesetHash = "HASH"
-	object, err := e.Object(name, objects(t, "rules")[name], to, all)
+	object, err := e.Object(name, objects(t, folder)[name], to, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +102,21 @@ func TestTables(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Check(t, out.String(), "rules", file)
+		})
+	}
+}
+
+// TestMoved has lists with other names, and rules for fields in them.
+func TestMoved(t *testing.T) {
+	for file, test := range map[string]struct{ object, to string }{
+		"some.txt": {"some", "v2"}, "back.txt": {"back", "v1"}, "none.txt": {"none", "v2"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := explainIn(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}); err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, out.String(), "moved", file)
 		})
 	}
 }

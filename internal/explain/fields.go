@@ -28,6 +28,9 @@ type step struct {
 func (s *step) fields() []Field {
 	fields := []Field{}
 	for _, found := range s.leavesAfter.fieldsOf(s.after) {
+		if found.leaf == nil {
+			found.leaf = s.leavesAfter.movedAs(found.path) // nothing is in it
+		}
 		fields = append(fields, s.explain(Field{
 			Path: found.path.String(), Value: preserved.Encode(found.value), Owner: compile.OwnerExact, How: Copied,
 		}, found))

@@ -55,6 +55,18 @@ func (l leaves) ruledAs(p path) *leaf {
 	return &l[i]
 }
 
+// movedAs returns a leaf field in an object, list or map that a rule moves as a whole, nil if there is none.
+func (l leaves) movedAs(p path) *leaf {
+	i := slices.IndexFunc(l, func(leaf leaf) bool {
+		root := parse(leaf.Root)
+		return leaf.Rule != "" && len(root) == len(p) && p.matches(root)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &l[i]
+}
+
 // below reports whether there are leaf fields below a field.
 func (l leaves) below(p path) bool {
 	return slices.ContainsFunc(l, func(leaf leaf) bool { return len(leaf.path) > len(p) && leaf.path.matches(p) })
