@@ -53,7 +53,10 @@ func (c *Choices) renameKey(list *props) {
 	if len(list.XListMapKeys) != 1 || c.Often(3) {
 		return
 	}
-	element, key, other := list.Items.Schema, list.XListMapKeys[0], One(c, "id", "name", "b")
+	element, key, other := list.Items.Schema, list.XListMapKeys[0], "name"
+	if key == other {
+		other = "a"
+	}
 	if _, taken := element.Properties[other]; taken {
 		return
 	}
