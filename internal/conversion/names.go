@@ -40,6 +40,11 @@ func soundNames(renamed []Renamed) bool {
 		return false
 	}
 	toHub, toSpoke := NamesOf(renamed)
+	for _, r := range renamed {
+		if !slices.Equal(r.Spoke.Rename(toHub), r.Hub) || !slices.Equal(r.Hub.Rename(toSpoke), r.Spoke) {
+			return false
+		}
+	}
 	return isPermutation(toHub) && isPermutation(toSpoke)
 }
 

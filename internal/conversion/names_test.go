@@ -155,3 +155,51 @@ func TestMovedNamesTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
 }
+
+// TestOpenStackMachine has a part of the versions v1alpha7 (here v1) and v1beta1 (v2) of a kind of Cluster
+// API Provider OpenStack: filters of security groups become groups, in the elements of the list of ports.
+func TestOpenStackMachine(t *testing.T) {
+	const filter = `{type: object, properties: {id: {type: string}, name: {type: string}, description: {type: string}, projectId: {type: string}, tags: {type: string}}}`
+	const param = `{type: object, properties: {id: {type: string, format: uuid}, filter: {type: object, minProperties: 1, properties: {name: {type: string}, description: {type: string}, projectID: {type: string}, tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}}}`
+	c := converterOf(t, between(t,
+		`spec: {type: object, required: [flavor], properties: {flavor: {type: string}, image: {type: string}, imageUUID: {type: string}, serverGroupID: {type: string},
+		   rootVolume: {type: object, properties: {diskSize: {type: integer}, volumeType: {type: string}, availabilityZone: {type: string}}},
+		   ports: {type: array, items: {type: object, properties: {description: {type: string}, network: `+filter+`, securityGroupFilters: {type: array, items: `+filter+`}}}}}}`,
+		`spec: {type: object, required: [flavor, image], properties: {flavor: {type: string}, serverGroup: {type: object, properties: {id: {type: string}}},
+		   image: {type: object, properties: {id: {type: string}, filter: {type: object, properties: {name: {type: string}}}}},
+		   rootVolume: {type: object, required: [sizeGiB], properties: {sizeGiB: {type: integer, minimum: 1}, type: {type: string}, availabilityZone: {type: object, properties: {name: {type: string}}}}},
+		   ports: {type: array, x-kubernetes-list-type: atomic, items: {type: object, properties: {description: {type: string}, network: `+param+`, securityGroups: {type: array, x-kubernetes-list-type: atomic, items: `+param+`}}}}}}`,
+		`{move: {from: .spec.image, to: .spec.image.filter.name}}, {move: {from: .spec.imageUUID, to: .spec.image.id}}, {move: {from: .spec.serverGroupID, to: .spec.serverGroup.id}},
+		 {move: {from: .spec.rootVolume.diskSize, to: .spec.rootVolume.sizeGiB}}, {move: {from: .spec.rootVolume.volumeType, to: .spec.rootVolume.type}}, {move: {from: .spec.rootVolume.availabilityZone, to: .spec.rootVolume.availabilityZone.name}},
+		 {move: {from: '.spec.ports[*].network.name', to: '.spec.ports[*].network.filter.name'}},
+		 {move: {from: '.spec.ports[*].securityGroupFilters', to: '.spec.ports[*].securityGroups'}},
+		 {move: {from: '.spec.ports[*].securityGroupFilters[*].name', to: '.spec.ports[*].securityGroups[*].filter.name'}},
+		 {move: {from: '.spec.ports[*].securityGroupFilters[*].description', to: '.spec.ports[*].securityGroups[*].filter.description'}},
+		 {move: {from: '.spec.ports[*].securityGroupFilters[*].projectId', to: '.spec.ports[*].securityGroups[*].filter.projectID'}}`))
+	for name, test := range map[string]roundTripTest{
+		"a machine": {
+			"v1", `"spec":{"flavor":"m1","image":"ubuntu","rootVolume":{"diskSize":25,"volumeType":"ssd","availabilityZone":"nova"},"ports":[{"description":"a","network":{"name":"n"},"securityGroupFilters":[{"name":"default"},{"id":"5c0a2d4e-0000-4000-8000-000000000001"}]},{}]}`,
+			named("v2", "", `"spec":{"flavor":"m1","image":{"filter":{"name":"ubuntu"}},"rootVolume":{"sizeGiB":25,"type":"ssd","availabilityZone":{"name":"nova"}},"ports":[{"description":"a","network":{"filter":{"name":"n"}},"securityGroups":[{"filter":{"name":"default"}},{"id":"5c0a2d4e-0000-4000-8000-000000000001"}]},{}]}`),
+		},
+		"a preserved field": {
+			"v1", `"spec":{"flavor":"m1","image":"i","ports":[{},{"securityGroupFilters":[{"name":"a","tags":"x,y"}]}]}`,
+			named("v2", `v1 {"/spec/ports/1":{"securityGroupFilters":[{"name":"a","tags":"x,y"}]},"@/spec/ports/1":`+digest(`{"securityGroups":[{"filter":{"name":"a"}}]}`)+`}`,
+				`"spec":{"flavor":"m1","image":{"filter":{"name":"i"}},"ports":[{},{"securityGroups":[{"filter":{"name":"a"}}]}]}`),
+		},
+		"back": {
+			"v2", `"spec":{"flavor":"m1","image":{"id":"i"},"ports":[{"securityGroups":[{"filter":{"projectID":"p"}}]},{"securityGroups":[]}]}`,
+			named("v1", "", `"spec":{"flavor":"m1","ports":[{"securityGroupFilters":[{"projectId":"p"}]},{"securityGroupFilters":[]}],"imageUUID":"i"}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := named(test.from, "", test.object)
+			there := convert(t, c, object, map[string]string{"v1": "v2", "v2": "v1"}[test.from])
+			if !sameJSON(t, test.want, there) {
+				t.Errorf("there: %s, want %s", there, test.want)
+			}
+			if back := convert(t, c, there, test.from); !sameJSON(t, object, back) {
+				t.Errorf("back: %s, want %s", back, object)
+			}
+		})
+	}
+}

@@ -54,6 +54,7 @@ func FuzzRulesetLoad(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte(`{"format":2,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
 	f.Add([]byte(`{"format":2} {}`))
+	f.Add([]byte(namedRuleset(`{"spoke":["a","[*]","b"],"hub":["c","[*]","d"],"inElement":true},{"spoke":["a","[*]","d"],"hub":["c","[*]","b"]},{"spoke":["a"],"hub":["c"]},{"spoke":["c"],"hub":["a"]}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		ruleset, err := conversion.Load(text)
 		if err != nil {
@@ -72,6 +73,32 @@ func FuzzRulesetLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// namedRuleset returns a ruleset with these renamed fields.
+func namedRuleset(renamed string) string {
+	return `{"format":3,"crd":"widgets.example.com","group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","renamed":[` + renamed + `],"root":{}}]}`
+}
+
+// TestLoadNames checks that a converter follows names only if they can be exchanged back.
+func TestLoadNames(t *testing.T) {
+	const exchanged = `{"spoke":["a"],"hub":["c"]},{"spoke":["c"],"hub":["a"]}`
+	for renamed, want := range map[string]bool{
+		"":        true,
+		exchanged: true,
+		exchanged + `,{"spoke":["a","[*]","x"],"hub":["c","[*]","z"]},{"spoke":["a","[*]","z"],"hub":["c","[*]","x"]}`: true,
+		exchanged + `,{"spoke":["a","[*]","x"],"hub":["b","[*]","z"]},{"spoke":["a","[*]","z"],"hub":["b","[*]","x"]}`: false,
+		`{"spoke":["a"],"hub":["c"]}`:                                                     false,
+		exchanged + `,{"spoke":["b"],"hub":["c"]}`:                                        false,
+		`{"spoke":[],"hub":[]}`:                                                           false,
+		`{"spoke":["a","b"],"hub":["c"]}`:                                                 false,
+		`{"spoke":["a","[*]"],"hub":["a","b"]}`:                                           false,
+		`{"spoke":["kind"],"hub":["apiVersion"]},{"spoke":["apiVersion"],"hub":["kind"]}`: false,
+	} {
+		if _, err := conversion.Load([]byte(namedRuleset(renamed))); (err == nil) != want {
+			t.Errorf("%s: %v, want sound: %t", renamed, err, want)
+		}
+	}
 }
 
 func must(text []byte, err error) []byte {

@@ -122,3 +122,19 @@ func widget(fields string) string {
 	}
 	return object + "}"
 }
+
+// TestAdmissionConditionOfNames has a text in an object that has another name at the hub.
+func TestAdmissionConditionOfNames(t *testing.T) {
+	const o = "{type: object, properties: {x: {type: string, maxLength: 3}, OWN: {type: string}}}"
+	condition := between(t, "server: "+strings.Replace(o, "OWN", "old", 1), "listener: "+strings.Replace(o, "OWN", "new", 1), `{move: {from: .server, to: .listener}}`).AdmissionCondition
+	large := `"` + strings.Repeat("x", 20000) + `"`
+	for object, want := range map[string]bool{
+		`"apiVersion":"example.com/v1","server":{"old":` + large + `}`:   true,
+		`"apiVersion":"example.com/v1","server":{"old":"x"}`:             false,
+		`"apiVersion":"example.com/v2","listener":{"new":` + large + `}`: true,
+	} {
+		if got := evaluatesTrue(t, condition, "UPDATE", "{"+object+`,"metadata":{}}`, "null"); got != want {
+			t.Errorf("asks: %t for %.100s by %s", got, object, condition)
+		}
+	}
+}

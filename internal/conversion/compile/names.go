@@ -97,8 +97,8 @@ func pathsOf(rules []v1alpha1.Rule) []pathsOfRule {
 			add(rule.Move.From, rule.Move.To)
 		case rule.Format != nil:
 			add(rule.Format.From, "")
-			for _, to := range rule.Format.To {
-				add("", to)
+			for _, name := range slices.Sorted(maps.Keys(rule.Format.To)) {
+				add("", rule.Format.To[name])
 			}
 		case rule.Values != nil:
 			add(rule.Values.From, rule.Values.To)
@@ -113,11 +113,11 @@ func pathsOf(rules []v1alpha1.Rule) []pathsOfRule {
 		case rule.Default != nil:
 			add(rule.Default.From, rule.Default.To)
 		case rule.CEL != nil:
-			for _, from := range rule.CEL.From {
-				add(from, "")
+			for _, name := range slices.Sorted(maps.Keys(rule.CEL.From)) {
+				add(rule.CEL.From[name], "")
 			}
-			for _, to := range rule.CEL.To {
-				add("", to)
+			for _, name := range slices.Sorted(maps.Keys(rule.CEL.To)) {
+				add("", rule.CEL.To[name])
 			}
 		}
 	}

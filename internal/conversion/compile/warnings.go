@@ -94,17 +94,19 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 // rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
 // one for the other.
 func (c *compiler) warnSameName() {
-	for _, from := range c.spokeClaims {
+	taken := slices.Clone(c.spokeClaims)
+	for _, moved := range c.renamings {
+		taken = append(taken, claim{path: moved.to, rule: moved.rule})
+	}
+	for _, from := range taken {
 		if from.rule.Drop != nil || from.path[0] == "metadata" {
 			continue
 		}
-		is := func(path conversion.Path) bool { return slices.Equal(path, from.path) }
-		if !is(c.spokeSide().shown(from.path)) {
-			continue
-		}
-		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
+		path := c.spokeSide().shown(from.path)
+		is := func(other conversion.Path) bool { return slices.Equal(path, other) }
+		if _, err := resolve(c.hub, path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
-				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.fldPath.String()))
+				path, c.hubVersion, c.spokeVersion, shortRule(from.rule.fldPath.String()))
 		}
 	}
 }
