@@ -124,6 +124,21 @@ var growths = map[string]growing{
 		v2:    `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, b: {type: string}}}}`,
 		rules: `{move: {from: ".l[*].a", to: ".l[*].b"}}`, object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
 	},
+	"moved list": {
+		v1:    `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
+		v2:    `k: {type: array, items: {type: object, properties: {b: {type: string}}}}`,
+		rules: `{move: {from: .l, to: .k}}, {move: {from: ".l[*].a", to: ".k[*].b"}}`, object: repeated(`"l":[`, `{"a":"%d"}`, `]`),
+	},
+	"preserved leaf field of a moved list with keys": {
+		v1:    `l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, a: {type: string}}}}`,
+		v2:    `k: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}}}}`,
+		rules: `{move: {from: .l, to: .k}}, {move: {from: ".l[*].id", to: ".k[*].name"}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
+	},
+	"preserved moved objects in a list": {
+		v1:    `l: {type: array, items: {type: object, properties: {o: {type: object, properties: {a: {type: string}, old: {type: string}}}}}}`,
+		v2:    `l: {type: array, items: {type: object, properties: {p: {type: object, properties: {a: {type: string}, new: {type: string}}}}}}`,
+		rules: `{move: {from: ".l[*].o", to: ".l[*].p"}}`, object: repeated(`"l":[`, `{"o":{"a":"%d","old":"x"}}`, `]`),
+	},
 	"preserved leaf field of a map": {
 		v1:     `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
 		v2:     `m: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}`,
