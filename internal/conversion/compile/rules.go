@@ -130,9 +130,9 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath *field.Path) {
 	if !ok {
 		return
 	}
-	if shape := commonScalar(p.spokeSchema, p.hubSchema); shape != nil {
+	if common := commonScalar(p.spokeSchema, p.hubSchema); common != nil {
 		exchange := p.exchange()
-		exchange.Common = shape
+		exchange.Common = common
 		p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 		return
 	}
