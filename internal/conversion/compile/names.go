@@ -43,7 +43,7 @@ func (c *compiler) takeNames(rules []v1alpha1.Rule, fldPath *field.Path) {
 		c.wholes = append(c.wholes, rule.spoke...)
 	}
 	for _, move := range c.candidates(rules, fldPath) {
-		if c.gives(move, paths) {
+		if c.onlyRenames(move, paths) {
 			c.renamings = append(c.renamings, move.renaming)
 			c.rename(move.renaming)
 		}
@@ -124,9 +124,9 @@ func pathsOf(rules []v1alpha1.Rule) []pathsOfRule {
 	return all
 }
 
-// gives reports whether a move only gives another name: other rules are for fields in it, or its inside
+// onlyRenames reports whether a move only gives another name: other rules are for fields in it, or its inside
 // differs between the versions. It adds an error if it has to, but cannot.
-func (c *compiler) gives(move candidate, paths []pathsOfRule) bool {
+func (c *compiler) onlyRenames(move candidate, paths []pathsOfRule) bool {
 	inner := innerOf(move.renaming, paths)
 	differs := difference(move.spoke, move.hub, nil)
 	isKey := c.isKey(move)

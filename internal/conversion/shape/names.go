@@ -5,7 +5,6 @@ package shape
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -45,20 +44,6 @@ func (n *Names) Member(name string) *Names {
 		return in
 	}
 	return n.Each
-}
-
-// ReadAs reads a schema like Read, and gives its members other names.
-func (r *Reader) ReadAs(text json.RawMessage, names *Names) (*Schema, error) {
-	var node *form.Node
-	if err := json.Unmarshal(text, &node); err != nil {
-		return nil, fmt.Errorf("reading a stripped schema: %w", err)
-	}
-	names.rename(node)
-	text, err := form.Encode(node)
-	if err != nil {
-		return nil, fmt.Errorf("renaming the members of a stripped schema: %w", err)
-	}
-	return r.Read(text)
 }
 
 func (n *Names) rename(node *form.Node) {

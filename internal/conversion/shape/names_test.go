@@ -1,0 +1,50 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestReadAs reads a schema with other names, in every place that has names.
+func TestReadAs(t *testing.T) {
+	const text = `{"t":"o","p":{
+		"l":{"t":"a","lt":"map","lk":["id"],"i":{"t":"o","r":["id"],"p":{"id":{"t":"s"},"x":{"t":"i","mx":9}}}},
+		"o":{"t":"o","p":{"a":{"t":"s"},"b":{"t":"s"}},"one":[{"r":["a"]},{"r":["b"]}],"d":{"a":"x"}},
+		"k":{"t":"s"}}}`
+	names := &Names{
+		Of: map[string]string{"l": "m", "m": "l", "k": "o", "o": "k"},
+		In: map[string]*Names{
+			"l": {Each: &Names{Of: map[string]string{"id": "name", "name": "id"}}},
+			"o": {Of: map[string]string{"a": "c", "c": "a"}},
+		},
+	}
+	s, err := new(Reader).ReadAs(json.RawMessage(text), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, fits := range map[string]bool{
+		`{"m":[{"name":"a","x":9}],"k":{"c":"1"},"o":"x"}`: true,
+		`{"m":[{"name":"a","x":10}]}`:                      false,
+		`{"m":[{"id":"a"}]}`:                               false,
+		`{"m":[{"x":1}]}`:                                  false,
+		`{"m":[{"name":"a"},{"name":"a"}]}`:                false,
+		`{"l":[]}`:                                         false,
+		`{"k":{"a":"1"}}`:                                  false,
+		`{"k":{"b":"1"}}`:                                  true,
+		`{"k":{"c":"1","b":"2"}}`:                          false,
+		`{"o":{}}`:                                         false,
+	} {
+		if err := s.Fits(json.RawMessage(value)); (err == nil) != fits {
+			t.Errorf("%s: %v, want that it fits: %t", value, err, fits)
+		}
+	}
+	if keys := s.Field("m").Keys(); len(keys) != 1 || keys[0] != "name" {
+		t.Errorf("keys: %v", keys)
+	}
+	if sample := s.Field("k").Sample(json.RawMessage(`"text"`)); string(sample) != `{"c":"x"}` {
+		t.Errorf("sample: %s", sample)
+	}
+}
