@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // TestMovedObject moves an object to another name, with rules for fields in it, and fields that only one
@@ -102,7 +104,6 @@ func TestMovedRefused(t *testing.T) {
 		"one field twice":             {`{move: {from: .server, to: .listener}}, {move: {from: .server.b, to: .listener.c}}, {move: {from: .server.a, to: .listener.c}}`, "rules[2].move.to", ".listener.c already belongs to"},
 		"the type of a field":         {`{move: {from: .server, to: .listener}}, {cast: {from: .server.b, to: .listener.c, as: Integer}}`, "rules[1].cast.to", ".server.b of type string: a cast is between a string and an integer"},
 		"a misspelled field":          {`{move: {from: .server, to: .listener}}, {drop: {from: .server.c}}`, "rules[1].drop.from", "version v1: .server has no field c in the schema"},
-		"unknown fields":              {`{move: {from: .bag.server, to: .bag.listener}}, {drop: {from: .bag.server.old}}`, "rules[0].move.to", ".bag may hold anything in version v1, also a field with the new name: move the fields in .bag.server one by one"},
 		"one key of a map":            {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .lm, whose elements differ between the versions: write .lm[*]"},
 		"the status":                  {`{move: {from: .status, to: .state}}, {drop: {from: .status.b}}`, "rules[0].move.to", ".status has the same name in every version: move the fields in it one by one"},
 	} {
@@ -153,6 +154,31 @@ func TestMovedNamesTaken(t *testing.T) {
 		"own":  {"v1", `"a":{"own":"1"},"c":{"own":"2"}`, named("v2", `v1 {"/a/own":"1","/c/own":"2"}`, `"b":{},"e":{}`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
+// TestMovedBesideUnknown moves in an object that may hold anything, also fields with the old or the new
+// name that are not the moved one.
+func TestMovedBesideUnknown(t *testing.T) {
+	const spoke, hub = "server: {type: object, properties: {a: {type: string}, old: {type: string}}}", "listener: {type: object, properties: {a: {type: string}, new: {type: string}}}"
+	object := func(fields, more string) string {
+		return "o: {type: object, " + more + "properties: {" + fields + "}}"
+	}
+	const rules = `{move: {from: .o.server, to: .o.listener}}`
+	both := converterOf(t, between(t, object(spoke, open+", "), object(hub, open+", "), rules))
+	ofSpoke := converterOf(t, between(t, object(spoke, open+", "), object(hub, ""), rules))
+	ofHub := converterOf(t, between(t, object(spoke, ""), object(hub+", server: {type: string}", open+", "), rules))
+	for name, test := range map[string]struct {
+		roundTripTest
+		c *conversion.Converter
+	}{
+		"both":                 {roundTripTest{"v1", `"o":{"server":{"a":"1"},"x":1}`, named("v2", "", `"o":{"listener":{"a":"1"},"x":1}`)}, both},
+		"the new name":         {roundTripTest{"v1", `"o":{"server":{"a":"1"},"listener":2}`, named("v2", `v1 {"/o/listener":2}`, `"o":{"listener":{"a":"1"}}`)}, both},
+		"the old name":         {roundTripTest{"v2", `"o":{"server":[1],"listener":{"a":"1","new":"2"}}`, named("v1", `v2 {"/o/listener/new":"2","/o/server":[1]}`, `"o":{"server":{"a":"1"}}`)}, both},
+		"unknown in the spoke": {roundTripTest{"v1", `"o":{"server":{"old":"1"},"listener":2,"x":3}`, named("v2", `v1 {"/o/listener":2,"/o/server/old":"1","/o/x":3}`, `"o":{"listener":{}}`)}, ofSpoke},
+		"unknown in the hub":   {roundTripTest{"v2", `"o":{"server":"1","listener":{},"x":3}`, named("v1", `v2 {"/o/server":"1","/o/x":3}`, `"o":{"server":{}}`)}, ofHub},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, test.c) })
 	}
 }
 

@@ -214,6 +214,8 @@ type compiler struct {
 	// fields of the spoke for which there are rules.
 	notNamed map[string]string
 	wholes   []conversion.Path
+	// freed are the fields of objects that may hold anything whose names have become free.
+	freed []claim
 
 	root conversion.Scope
 	// spokeClaims and hubClaims are the fields that rules read and write.

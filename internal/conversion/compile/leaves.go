@@ -105,9 +105,13 @@ func (c *compiler) anchorAll() {
 func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
 	cur.anchor = len(cur.local)
 	c.unknownFields(cur, spoke, hub)
+	freed := c.freedIn(cur.full)
+	for _, name := range freed {
+		c.preserveFreed(cur.child(name), spoke, hub)
+	}
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := cur.child(name)
-		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") {
+		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") || slices.Contains(freed, name) {
 			continue
 		}
 		left, right := c.unclaimed(next, spoke, hub)
@@ -159,7 +163,7 @@ func (c *compiler) unknownFields(cur cursor, spoke, hub *schema.Structural) {
 	if spoke.XPreserveUnknownFields == hub.XPreserveUnknownFields {
 		return
 	}
-	known := unionOf(spoke.Properties, hub.Properties)
+	known := append(unionOf(spoke.Properties, hub.Properties), c.freedIn(cur.full)...)
 	if len(cur.full) == 0 {
 		known = append(known, "apiVersion", "kind", "metadata")
 	}
@@ -186,7 +190,7 @@ func (c *compiler) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, r
 
 // pair decides about a field that both sides have.
 func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
-	ruled := hasClaimBelow(c.spokeClaims, cur.full) || hasClaimBelow(c.hubClaims, cur.full)
+	ruled := hasClaimBelow(c.spokeClaims, cur.full) || hasClaimBelow(c.hubClaims, cur.full) || hasClaimBelow(c.freed, cur.full)
 	differs := difference(spoke, hub, cur.full)
 	if shape := commonShape(spoke, hub); shape != nil && !ruled {
 		c.pairShape(cur, spoke, hub, shape)
@@ -232,7 +236,7 @@ func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 // ruledElements reports whether a rule goes through all elements of a list or map.
 func (c *compiler) ruledElements(path conversion.Path) bool {
 	all := append(slices.Clip(path), conversion.Each)
-	return hasClaimBelow(c.spokeClaims, all) || hasClaimBelow(c.hubClaims, all)
+	return hasClaimBelow(c.spokeClaims, all) || hasClaimBelow(c.hubClaims, all) || hasClaimBelow(c.freed, all)
 }
 
 // preserveBoth preserves a field on both sides: it has the same path and a different schema.

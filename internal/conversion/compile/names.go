@@ -226,15 +226,8 @@ func (c *compiler) collidingName(move candidate) string {
 	there := append(slices.Clip(move.from[:len(move.from)-1]), move.to[len(move.to)-1])
 	parent, _ := resolveParent(c.spoke, move.from)
 	_, named := parent.Properties[there[len(there)-1]]
-	switch {
-	case named && !slices.ContainsFunc(c.wholes, func(path conversion.Path) bool { return slices.Equal(path, there) }):
+	if named && !slices.ContainsFunc(c.wholes, func(path conversion.Path) bool { return slices.Equal(path, there) }) {
 		return fmt.Sprintf("%s is another field that version %s has, and no rule is for all of it: say by a rule what becomes of it", there, c.spokeVersion)
-	case !named && parent.XPreserveUnknownFields:
-		return fmt.Sprintf("%s may hold anything in version %s, also a field with the new name: move the fields in %s one by one", pathText(there[:len(there)-1]), c.spokeVersion, move.from)
-	}
-	hub, _ := resolveParent(c.hub, move.to)
-	if _, named := hub.Properties[move.from[len(move.from)-1]]; !named && hub.XPreserveUnknownFields {
-		return fmt.Sprintf("%s may hold anything in version %s, also a field with the old name: move the fields in %s one by one", pathText(move.to[:len(move.to)-1]), c.hubVersion, move.from)
 	}
 	return ""
 }
@@ -309,6 +302,45 @@ func (c *compiler) closeNames() {
 		spoke, hub := slices.Clone(end.Spoke), slices.Clone(end.Hub)
 		spoke[len(spoke)-1], hub[len(hub)-1] = of(end.Hub), of(start.Spoke)
 		c.renamed = append(c.renamed, conversion.Renamed{Spoke: spoke, Hub: hub, InElement: end.InElement})
+		c.noteFreed(spoke, hub)
+	}
+}
+
+// noteFreed notes a name that has become free in an object that may hold anything in one of the versions.
+// There, a field of the spoke with the new name, and one of the hub with the old name, are not the same.
+func (c *compiler) noteFreed(spoke, hub conversion.Path) {
+	left, _ := resolveParent(c.spokeOwn, spoke)
+	right, _ := resolveParent(c.hub, hub)
+	if left.XPreserveUnknownFields || right.XPreserveUnknownFields {
+		c.freed = append(c.freed, claim{path: hub})
+	}
+}
+
+// freedIn returns the names that have become free in an object.
+func (c *compiler) freedIn(path conversion.Path) (names []string) {
+	for _, freed := range c.freed {
+		if len(freed.path) == len(path)+1 && freed.path.HasPrefix(path) {
+			names = append(names, freed.path[len(path)])
+		}
+	}
+	return names
+}
+
+// preserveFreed preserves the fields that have a freed name, also those that no schema names.
+func (c *compiler) preserveFreed(cur cursor, spoke, hub *schema.Structural) {
+	left, right := c.unclaimed(cur, spoke, hub)
+	name := cur.full[len(cur.full)-1]
+	for _, own := range []struct {
+		holder, field *schema.Structural
+		ofSpoke       bool
+	}{{spoke, left, true}, {hub, right, false}} {
+		_, named := own.holder.Properties[name]
+		switch {
+		case own.field != nil:
+			c.preserveUnclaimed(cur, own.field, own.ofSpoke)
+		case !named && own.holder.XPreserveUnknownFields:
+			c.preserve(cur, own.ofSpoke, false)
+		}
 	}
 }
 
