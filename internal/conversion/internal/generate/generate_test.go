@@ -21,8 +21,8 @@ import (
 
 // TestObjectsFit checks that the API server would not change the objects before it converts them.
 func TestObjectsFit(t *testing.T) {
-	for seed := range uint64(200) {
-		c := Choose(seed, nil)
+	for seed := range uint64(400) {
+		c := Choose(seed%200|seed/200*Nested, nil)
 		spoke, hub := c.Schemas()
 		for _, props := range []*props{spoke, hub} {
 			s := kindtest.Structural(t, props)
@@ -95,6 +95,32 @@ func TestEveryKindOfRule(t *testing.T) {
 	slices.Sort(want)
 	if got := slices.Compact(made); !slices.Equal(got, want) {
 		t.Errorf("there are rules of the kinds %v, want %v", got, want)
+	}
+}
+
+// TestNestedMoves checks that some moves are between objects, lists, maps and keys, also in moved ones.
+func TestNestedMoves(t *testing.T) {
+	made := map[string]int{}
+	for seed := range uint64(300) {
+		c := Choose(Nested|seed, nil)
+		spoke, hub := c.Schemas()
+		var moved []string
+		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
+			if rule.Move == nil {
+				continue
+			}
+			from := string(rule.Move.From)
+			if slices.ContainsFunc(moved, func(outer string) bool { return strings.HasPrefix(from, outer+"[*]") }) {
+				made["in elements"]++
+			}
+			if slices.ContainsFunc(moved, func(outer string) bool { return strings.HasPrefix(from, outer+".") }) {
+				made["in objects"]++
+			}
+			moved = append(moved, from)
+		}
+	}
+	if made["in elements"] < 10 || made["in objects"] < 10 {
+		t.Errorf("too few moves are inside of others: %v", made)
 	}
 }
 
