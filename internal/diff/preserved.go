@@ -4,6 +4,7 @@
 package diff
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -143,14 +144,29 @@ func (c compiled) counterparts(f field, other string) []string {
 	if leaf.RuleAt == "" {
 		return []string{f.path}
 	}
+	inside := ""
+	if bytes.HasPrefix(leaf.Rule, []byte(`{"move":`)) {
+		inside = c.insideOf(f, leaf.RuleAt)
+	}
 	var paths []string
 	for _, verdict := range c.result.Leaves {
-		if verdict.Rule == leaf.RuleAt && verdict.Version == other && !slices.Contains(paths, verdict.Root) {
-			paths = append(paths, verdict.Root)
+		if path := verdict.Root + inside; verdict.Rule == leaf.RuleAt && verdict.Version == other && !slices.Contains(paths, path) {
+			paths = append(paths, path)
 		}
 	}
 	slices.Sort(paths)
 	return paths
+}
+
+// insideOf returns the path of a field in the value that a rule moves: there, both versions have the same
+// names.
+func (c compiled) insideOf(f field, rule string) string {
+	for _, verdict := range c.result.Leaves {
+		if verdict.Rule == rule && verdict.Version == f.version && verdict.Path == f.path {
+			return strings.TrimPrefix(f.path, verdict.Root)
+		}
+	}
+	return ""
 }
 
 // countFates converts each object by the rules after the change, to the versions of which
