@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestMovedObject moves an object to another name, with rules for fields in it, and fields that only one
@@ -227,5 +229,69 @@ func TestOpenStackMachine(t *testing.T) {
 				t.Errorf("back: %s, want %s", back, object)
 			}
 		})
+	}
+}
+
+// TestMovedSiblings has a field that the hub lacks, in a list that has another name in each version.
+func TestMovedSiblings(t *testing.T) {
+	list := func(name, key, own string) string {
+		return name + ": {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [" + key + "], items: {type: object, properties: {" + key + ": {type: string}" + own + "}}}"
+	}
+	crd := widgets(t, map[string]string{"v1": list("ports", "label", ", own: {type: string}"), "v2": list("listeners", "title", ""), "v3": list("doors", "title", ", own: {type: string}")})
+	result := compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, `{hub: v2, spokes: [
+		{version: v1, rules: [{move: {from: .ports, to: .listeners}}, {move: {from: ".ports[*].label", to: ".listeners[*].title"}}]},
+		{version: v3, rules: [{move: {from: .doors, to: .listeners}}]}]}`))
+	c := converterOf(t, result)
+	atHub := annotated("v2", `v1 {"/ports/[label=\"x\"]/own":"1"}`, `"listeners":[{"title":"x"}]`)
+	steps := []string{
+		widget("v1", `"ports":[{"label":"x","own":"1"}]`), atHub, widget("v3", `"doors":[{"title":"x","own":"1"}]`),
+		annotated("v2", `v3 {"/doors/[title=\"x\"]/own":"1"}`, `"listeners":[{"title":"x"}]`), widget("v1", `"ports":[{"label":"x","own":"1"}]`), widget("v3", `"doors":[{"title":"x","own":"1"}]`),
+	}
+	for i, want := range steps[1:] {
+		version := decode(t, want)["apiVersion"].(string)[len("example.com/"):]
+		if got := convert(t, c, steps[i], version); !sameJSON(t, want, got) {
+			t.Fatalf("%s is at %s\n%s, want\n%s", steps[i], version, got, want)
+		}
+	}
+
+	name := func(version string) string { return conversion.AnnotationName("widgets.example.com", version) }
+	annotations := map[string]string{name("v1"): `{"format":2,"fields":{"/ports/[label=\"x\"]/own":"1"}}`}
+	if held := c.PreservedIn(annotations); len(held) != 1 || !slices.Equal(held[0].Fields, []string{".ports[*].own"}) {
+		t.Errorf("preserved: %+v", held)
+	}
+	changes, err := c.WithoutPreserved(annotations, "v1", []string{".ports[*].own"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moved := changes[name("v3")]; moved == nil || *moved != `{"format":2,"fields":{"/doors/[title=\"x\"]/own":"1"}}` {
+		t.Errorf("changes: %v", changes)
+	}
+	places, err := conversion.NewPlaces(result.Ruleset, "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range map[string]conversion.Place{".ports[*].own": conversion.NoPlace, ".ports[*].label": conversion.WholePlace, ".listeners[*].title": conversion.NoPlace} {
+		if got := places.Of("v1", field); got != want {
+			t.Errorf("place of %s: %v, want %v", field, got, want)
+		}
+	}
+}
+
+// TestMovedOverflow has more to preserve than fits into annotations.
+func TestMovedOverflow(t *testing.T) {
+	result := between(t, "server: {type: object, properties: {a: {type: string}, old: {type: string}}}", "listener: {type: object, properties: {a: {type: string}, new: {type: string}}}", `{move: {from: .server, to: .listener}}`)
+	result.Ruleset.DropOverflow = true
+	c := converterOf(t, result)
+	object := named("v1", "", `"server":{"a":"1","old":"`+noise(2*conversion.MaxAnnotations)+`"}`)
+	there := convert(t, c, object, "v2")
+	annotations := map[string]string{}
+	for name, text := range lookUp(decode(t, there), conversion.Path{"metadata", "annotations"}).(map[string]any) {
+		annotations[name] = text.(string)
+	}
+	if dropped := conversion.Dropped(annotations, "widgets.example.com", "v1"); !slices.Equal(dropped, []string{"/server/old"}) {
+		t.Errorf("dropped: %v", dropped)
+	}
+	if back, want := convert(t, c, there, "v1"), named("v1", "", `"server":{"a":"1"}`); !sameJSON(t, back, want) {
+		t.Errorf("back: %s, want %s", back, want)
 	}
 }
