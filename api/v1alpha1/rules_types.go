@@ -28,7 +28,7 @@ type Rule struct {
 	// +optional
 	Default *DefaultRule `json:"default,omitempty"`
 
-	// values maps strings that the two versions spell differently, by a table.
+	// values maps strings, booleans and integers by a table.
 	// +optional
 	Values *ValuesRule `json:"values,omitempty"`
 
@@ -41,7 +41,7 @@ type Rule struct {
 	// +optional
 	Wrap *WrapRule `json:"wrap,omitempty"`
 
-	// cast maps an integer of one version to a string of the other.
+	// cast maps a number of one version to a string of the other.
 	// +optional
 	Cast *CastRule `json:"cast,omitempty"`
 
@@ -153,22 +153,29 @@ type WrapRule struct {
 	To Path `json:"to"`
 }
 
-// CastType tells how a string represents an integer.
-// +kubebuilder:validation:Enum=Integer;Seconds
+// CastType tells how a string represents a number.
+// +kubebuilder:validation:Enum=Integer;Number;Seconds;Milliseconds;Quantity
 type CastType string
 
 const (
 	// CastInteger is the integer in decimal: "8080".
 	CastInteger CastType = "Integer"
+	// CastNumber is a number that may have a fraction: "0.5".
+	CastNumber CastType = "Number"
 	// CastSeconds is a duration with this number of seconds: "1h30m0s".
 	CastSeconds CastType = "Seconds"
+	// CastMilliseconds is a duration with this number of milliseconds: "1.5s".
+	CastMilliseconds CastType = "Milliseconds"
+	// CastQuantity is a quantity of Kubernetes with this number of units: "2Gi".
+	CastQuantity CastType = "Quantity"
 )
 
-// CastRule writes an integer as a string, and reads the string. The schemas determine
-// which of the two is the string. A missing value stays missing, and null stays null. A
-// string in another spelling, such as the duration "90s", is also preserved. A string that
-// is no such integer, such as "007" or "1.5s", is only preserved: the other version has no
-// value then.
+// CastRule writes a number as a string, and reads the string. The schemas determine which
+// of the two is the string. A missing value stays missing, and null stays null. A string
+// in another spelling, such as the duration "90s" or the quantity "2048Mi", is also
+// preserved. A string that is no such number, such as "007", or "1.5s" for whole seconds,
+// is only preserved: the other version has no value then.
+// +kubebuilder:validation:XValidation:rule="has(self.unit) == (self.as == 'Quantity')",message="set unit, such as Mi or 1, for a Quantity, and for no other cast"
 type CastRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -176,27 +183,35 @@ type CastRule struct {
 	// to is the path in the hub.
 	// +required
 	To Path `json:"to"`
-	// as tells how the string is written: Integer in decimal ("8080"), Seconds as a
-	// duration ("1h30m0s" is 5400).
+	// as tells how the string is written: Integer in decimal ("8080"), Number with a
+	// fraction ("0.5"), Seconds and Milliseconds as a duration ("1h30m0s" is 5400
+	// seconds), Quantity as a quantity of Kubernetes ("2Gi" is 2048 of the unit Mi). The
+	// other field is of type number for Number, and integer otherwise.
 	// +required
 	As CastType `json:"as"`
+	// unit is what the integer of a Quantity counts: 1, m, k, M, G, T, Ki, Mi, Gi or Ti.
+	// +optional
+	// +kubebuilder:validation:Enum="1";m;k;M;G;T;Ki;Mi;Gi;Ti
+	Unit string `json:"unit,omitempty"`
 }
 
-// ValuesRule maps a string by a table, in both directions. A value that is not in the
-// table, including null, is copied unchanged; a missing one stays missing. A value that
-// would not come back unchanged is preserved.
+// ValuesRule maps a string, a boolean or an integer by a table, in both directions. If both
+// fields have the same type, a value that is not in the table is copied unchanged;
+// otherwise it is preserved, and the other version has no value. Null is copied, and a
+// missing value stays missing. A value that would not come back unchanged is preserved.
 type ValuesRule struct {
-	// from is the path of the string in the spoke.
+	// from is the path in the spoke.
 	// +required
 	From Path `json:"from"`
-	// to is the path of the string in the hub.
+	// to is the path in the hub.
 	// +required
 	To Path `json:"to"`
-	// table pairs the spoke's values with the hub's. If several values of the spoke map to
-	// one of the hub, the first of them is used in the other direction.
+	// table pairs the spoke's values with the hub's. If a value is in several pairs, it is
+	// converted by the first of them.
 	// +required
 	// +listType=map
 	// +listMapKey=from
+	// +listMapKey=to
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	Table []ValuePair `json:"table"`
@@ -204,11 +219,11 @@ type ValuesRule struct {
 
 // ValuePair is a value of the spoke with the hub's value for it.
 type ValuePair struct {
-	// from is the value in the spoke.
+	// from is the value in the spoke: text, also for a boolean ("true") and an integer ("8").
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	From string `json:"from"`
-	// to is the value in the hub.
+	// to is the value in the hub, as text.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`

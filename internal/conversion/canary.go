@@ -187,11 +187,14 @@ func (f *filler) spokeValues(e *exchange) []*node {
 	case e.Cast != nil && e.Cast.Hub:
 		value = f.raw([]byte("80"))
 	case e.Cast != nil:
-		value = e.Cast.write(&f.step, []byte("80"))
+		text, _ := e.Cast.write([]byte("80"))
+		value = f.quote(text)
 	case e.Common != nil && e.Common.Type == "integer":
 		value = f.raw([]byte("80"))
 	case e.Table != nil:
 		value = f.quote([]byte(e.Table[0][0]))
+	case e.Literals != nil:
+		value = f.raw([]byte(e.Literals[0][0]))
 	case e.index != nil:
 		value = f.singleObject(e.index)
 	}

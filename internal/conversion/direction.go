@@ -73,11 +73,11 @@ type exchange struct {
 	from, to []slot
 	// roundTrips is true if every value that has an image, except null, converts back to itself.
 	roundTrips bool
-	// tableRoundTrips is true if every string that the table translates converts back to itself.
+	// tableRoundTrips is true if every value that the table translates converts back to itself.
 	tableRoundTrips bool
 	// format, table, index and programs are the prepared Format, Table, Index and CEL.
 	format   *formatting
-	table    []quotedPair
+	table    []literalPair
 	index    *indexing
 	programs *programs
 	// toPointers are the pointers of the target fields, as entries store their images.

@@ -130,7 +130,7 @@ func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
 	case e.Common != nil && !e.Common.fits(&s.arena, s.bytes(value)):
 		return nil
 	}
-	return translate(s, e.table, value, toHub)
+	return e.translate(s, value, toHub)
 }
 
 // restoreExchange returns the preserved values of an exchange if they still convert to the source

@@ -135,7 +135,7 @@ func (e *Exchange) fields(toHub bool) []Field {
 
 func newExchange(e *Exchange, toHub bool, names *shape.Names) exchange {
 	from, to := ends(toHub, slotsOf(e.Spoke, names), slotsOf(e.Hub, nil))
-	x := exchange{Exchange: e, toHub: toHub, from: from, to: to, table: quotedPairs(e.Table)}
+	x := exchange{Exchange: e, toHub: toHub, from: from, to: to, table: e.literalPairs()}
 	x.roundTrips, x.tableRoundTrips = x.alwaysRoundTrips(), x.isTableOneToOne()
 	x.toPointers = pointers(x.to)
 	if e.Format != nil {
@@ -160,8 +160,8 @@ func (e *exchange) alwaysRoundTrips() bool {
 	return false
 }
 
-// isTableOneToOne computes tableRoundTrips: no string is twice on a side of the table, and the
-// source field accepts every string of the table.
+// isTableOneToOne computes tableRoundTrips: no value is twice on a side of the table, and the
+// source field accepts every value of the table.
 func (e *exchange) isTableOneToOne() bool {
 	if len(e.table) == 0 || e.from[0].label {
 		return false

@@ -233,6 +233,93 @@ func TestCast(t *testing.T) {
 	}
 }
 
+// TestCastOtherNumbers has numbers with fractions, milliseconds and quantities.
+func TestCastOtherNumbers(t *testing.T) {
+	c := converterOf(t, between(t,
+		"ratio: {type: string}, share: {type: number}, wait: {type: string}, memory: {type: string}, cpu: {type: integer}, size: {type: string}, big: {type: integer}",
+		"ratio: {type: number}, share: {type: string}, waitMs: {type: integer}, memoryMi: {type: integer}, cpu: {type: string}, size: {type: integer}, big: {type: string}",
+		`{cast: {from: .ratio, to: .ratio, as: Number}}, {cast: {from: .share, to: .share, as: Number}}, {cast: {from: .wait, to: .waitMs, as: Milliseconds}},
+		{cast: {from: .memory, to: .memoryMi, as: Quantity, unit: Mi}}, {cast: {from: .cpu, to: .cpu, as: Quantity, unit: m}},
+		{cast: {from: .size, to: .size, as: Quantity, unit: "1"}}, {cast: {from: .big, to: .big, as: Quantity, unit: Ti}}`))
+	for name, test := range map[string]roundTripTest{
+		"a fraction":               {"v1", `"ratio":"0.5"`, named("v2", "", `"ratio":0.5`)},
+		"a whole number":           {"v1", `"ratio":"-7"`, named("v2", "", `"ratio":-7`)},
+		"a nought at the end":      {"v1", `"ratio":"0.50"`, named("v2", `v1 {"/ratio":"0.50","@/ratio":["/ratio"]}`, `"ratio":0.5`)},
+		"an exponent":              {"v1", `"ratio":"1e3"`, named("v2", `v1 {"/ratio":"1e3","@/ratio":["/ratio"]}`, `"ratio":1000`)},
+		"a small number":           {"v1", `"ratio":"1e-7"`, named("v2", "", `"ratio":1e-7`)},
+		"a negative nought":        {"v1", `"ratio":"-0.0"`, named("v2", `v1 {"/ratio":"-0.0","@/ratio":["/ratio"]}`, `"ratio":0`)},
+		"too large":                {"v1", `"ratio":"1e400"`, named("v2", `v1 {"/ratio":"1e400"}`, ``)},
+		"no decimal number":        {"v1", `"ratio":"0x1p-2"`, named("v2", `v1 {"/ratio":"0x1p-2"}`, ``)},
+		"no number":                {"v1", `"ratio":"NaN"`, named("v2", `v1 {"/ratio":"NaN"}`, ``)},
+		"space":                    {"v1", `"ratio":" 1"`, named("v2", `v1 {"/ratio":" 1"}`, ``)},
+		"no text":                  {"v1", `"ratio":""`, named("v2", `v1 {"/ratio":""}`, ``)},
+		"a number":                 {"v1", `"share":0.25`, named("v2", "", `"share":"0.25"`)},
+		"a large integer":          {"v1", `"share":9007199254740993`, named("v2", "", `"share":"9007199254740993"`)},
+		"milliseconds":             {"v1", `"wait":"1.5s"`, named("v2", "", `"waitMs":1500`)},
+		"part of a millisecond":    {"v1", `"wait":"1.5ms"`, named("v2", `v1 {"/wait":"1.5ms"}`, ``)},
+		"too many milliseconds":    {"v2", `"waitMs":9223372036855`, named("v1", `v2 {"/waitMs":9223372036855}`, ``)},
+		"a quantity":               {"v1", `"memory":"2Gi"`, named("v2", "", `"memoryMi":2048`)},
+		"a quantity of one":        {"v2", `"memoryMi":1`, named("v1", "", `"memory":"1Mi"`)},
+		"no quantity at all":       {"v2", `"memoryMi":0`, named("v1", "", `"memory":"0"`)},
+		"written otherwise":        {"v1", `"memory":"2048Mi"`, named("v2", `v1 {"/memory":"2048Mi","@/memory":["/memoryMi"]}`, `"memoryMi":2048`)},
+		"bytes":                    {"v1", `"memory":"1048576"`, named("v2", `v1 {"/memory":"1048576","@/memory":["/memoryMi"]}`, `"memoryMi":1`)},
+		"decimal":                  {"v1", `"memory":"2G"`, named("v2", `v1 {"/memory":"2G"}`, ``)},
+		"half of a unit":           {"v1", `"memory":"1.5Mi"`, named("v2", `v1 {"/memory":"1.5Mi"}`, ``)},
+		"another kind of text":     {"v1", `"memory":"much"`, named("v2", `v1 {"/memory":"much"}`, ``)},
+		"thousandths":              {"v1", `"cpu":1500`, named("v2", "", `"cpu":"1500m"`)},
+		"whole units":              {"v1", `"cpu":-2000`, named("v2", "", `"cpu":"-2"`)},
+		"thousands":                {"v2", `"size":3000`, named("v1", "", `"size":"3k"`)},
+		"an exponent of ten":       {"v1", `"size":"1e3"`, named("v2", `v1 {"/size":"1e3","@/size":["/size"]}`, `"size":1000`)},
+		"a very large exponent":    {"v1", `"size":"1e999999999"`, named("v2", `v1 {"/size":"1e999999999"}`, ``)},
+		"a very small exponent":    {"v1", `"size":"1e-999999999"`, named("v2", `v1 {"/size":"1e-999999999"}`, ``)},
+		"a sign":                   {"v1", `"size":"-"`, named("v2", `v1 {"/size":"-"}`, ``)},
+		"many digits":              {"v1", `"size":"` + strings.Repeat("1", 65) + `"`, named("v2", `v1 {"/size":"`+strings.Repeat("1", 65)+`"}`, ``)},
+		"beyond a quantity":        {"v2", `"size":9223372036854775807`, named("v1", `v2 {"/size":9223372036854775807}`, ``)},
+		"beyond a quantity of TiB": {"v1", `"big":8388608`, named("v2", `v1 {"/big":8388608}`, ``)},
+		"nearly beyond":            {"v1", `"big":-8388607`, named("v2", "", `"big":"-8388607Ti"`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
+// TestValuesOfOtherTypes has tables whose fields are not both strings.
+func TestValuesOfOtherTypes(t *testing.T) {
+	c := converterOf(t, between(t,
+		"enabled: {type: boolean}, disabled: {type: boolean}, level: {type: integer}, code: {type: integer}, part: {type: boolean}, l: {type: array, items: {type: object, properties: {o: {type: boolean}}}}",
+		"mode: {type: string}, active: {type: boolean}, grade: {type: string}, status: {type: integer}, part: {type: string}, l: {type: array, items: {type: object, properties: {o: {type: integer}}}}",
+		`{values: {from: .enabled, to: .mode, table: [{from: "true", to: Enabled}, {from: "false", to: Disabled}, {from: "false", to: "Off"}]}},
+		{values: {from: .disabled, to: .active, table: [{from: "true", to: "false"}, {from: "false", to: "true"}]}},
+		{values: {from: .level, to: .grade, table: [{from: "0", to: none}, {from: "-1", to: 'bel"ow'}, {from: "9223372036854775807", to: "true"}]}},
+		{values: {from: .code, to: .status, table: [{from: "1", to: "200"}, {from: "2", to: "200"}]}},
+		{values: {from: .part, to: .part, table: [{from: "true", to: "1"}]}},
+		{values: {from: ".l[*].o", to: ".l[*].o", table: [{from: "true", to: "1"}, {from: "false", to: "0"}]}}`))
+	for name, test := range map[string]roundTripTest{
+		"true":                 {"v1", `"enabled":true`, named("v2", "", `"mode":"Enabled"`)},
+		"false":                {"v1", `"enabled":false`, named("v2", "", `"mode":"Disabled"`)},
+		"another word":         {"v2", `"mode":"Off"`, named("v1", `v2 {"/mode":"Off","@/mode":["/enabled"]}`, `"enabled":false`)},
+		"a word not in it":     {"v2", `"mode":"Auto"`, named("v1", `v2 {"/mode":"Auto"}`, ``)},
+		"the word true":        {"v2", `"mode":"true"`, named("v1", `v2 {"/mode":"true"}`, ``)},
+		"the opposite":         {"v1", `"disabled":true`, named("v2", "", `"active":false`)},
+		"null":                 {"v1", `"enabled":null,"disabled":null`, named("v2", "", `"mode":null,"active":null`)},
+		"absent":               {"v1", ``, named("v2", "", ``)},
+		"an integer":           {"v1", `"level":-1`, named("v2", "", `"grade":"bel\"ow"`)},
+		"the largest":          {"v2", `"grade":"true"`, named("v1", "", `"level":9223372036854775807`)},
+		"an escaped word":      {"v2", `"grade":"bel\u0022ow"`, named("v1", "", `"level":-1`)},
+		"an integer not in it": {"v1", `"level":7`, named("v2", `v1 {"/level":7}`, ``)},
+		"a float":              {"v1", `"level":0.0`, named("v2", `v1 {"/level":0.0}`, ``)},
+		"two of one":           {"v1", `"code":2`, named("v2", `v1 {"/code":2,"@/code":["/status"]}`, `"status":200`)},
+		"copied":               {"v1", `"code":404`, named("v2", "", `"status":404`)},
+		"only one in it":       {"v1", `"part":false`, named("v2", `v1 {"/part":false}`, ``)},
+		"elements":             {"v1", `"l":[{"o":true},{},{"o":false}]`, named("v2", "", `"l":[{"o":1},{},{"o":0}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	stale := annotated("v1", `v2 {"/mode":"Off","@/mode":["/enabled"]}`, `"enabled":true`)
+	if got, want := convert(t, c, stale, "v2"), widget("v2", `"mode":"Enabled"`); got != want {
+		t.Errorf("an edit does not win: got %s, want %s", got, want)
+	}
+}
+
 // TestIndex has lists of the spoke, of the hub, in elements, and with numbers for keys.
 func TestIndex(t *testing.T) {
 	object := func(fields string) string { return "{type: object, properties: {" + fields + "}}" }

@@ -131,8 +131,8 @@ type Move struct {
 	Hub   Path `json:"hub"`
 }
 
-// Exchange is a group of fields that are computed from each other, by one of Format, Table, Wrap,
-// Cast, Index and CEL. Without any of them, both sides have the same value, if both allow it and
+// Exchange is a group of fields that are computed from each other, by one of Format, Table,
+// Literals, Wrap, Cast, Index and CEL. Without any of them, both sides have the same value, if both allow it and
 // it has the shape Common.
 type Exchange struct {
 	Spoke []Field `json:"spoke"`
@@ -141,10 +141,14 @@ type Exchange struct {
 	Format *Format `json:"format,omitempty"`
 	// Table pairs the strings of the spoke with those of the hub.
 	Table [][2]string `json:"table,omitempty"`
-	Wrap  *Wrap       `json:"wrap,omitempty"`
-	Cast  *Cast       `json:"cast,omitempty"`
-	Index *Index      `json:"index,omitempty"`
-	CEL   *CEL        `json:"cel,omitempty"`
+	// Literals pairs JSON values of the spoke with those of the hub, if they are not all strings.
+	Literals [][2]string `json:"literals,omitempty"`
+	// Closed is true if only the values in Literals have an image: both sides have other types.
+	Closed bool   `json:"closed,omitempty"`
+	Wrap   *Wrap  `json:"wrap,omitempty"`
+	Cast   *Cast  `json:"cast,omitempty"`
+	Index  *Index `json:"index,omitempty"`
+	CEL    *CEL   `json:"cel,omitempty"`
 	// Common is the shape of the values that both sides allow, if one side allows more.
 	Common *Common `json:"common,omitempty"`
 }
@@ -176,12 +180,18 @@ type Wrap struct {
 	Hub bool `json:"hub,omitempty"`
 }
 
-// Cast is an integer on one side, and a string on the other.
+// Cast is a number on one side, and a string on the other: a decimal integer, if no other form is
+// set.
 type Cast struct {
 	// Hub is true if the hub has the string.
 	Hub bool `json:"hub,omitempty"`
-	// Seconds is true for a duration, and false for a decimal number.
-	Seconds bool `json:"seconds,omitempty"`
+	// Seconds and Milliseconds are true for a duration of so many.
+	Seconds      bool `json:"seconds,omitempty"`
+	Milliseconds bool `json:"milliseconds,omitempty"`
+	// Number is true for a number that may have a fraction.
+	Number bool `json:"number,omitempty"`
+	// Quantity is the unit of a quantity, one of Units.
+	Quantity string `json:"quantity,omitempty"`
 }
 
 // Index is a list of objects on one side, and a map on the other.
@@ -318,6 +328,13 @@ func (e *Exchange) sound() bool {
 		return spoke == 1 && hub > 0 && len(e.Format.Integer) == hub && len(e.Format.Texts) == hub+1
 	case e.CEL != nil:
 		return spoke > 0 && hub > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub
+	case e.Cast != nil && e.Cast.Quantity != "" && !slices.Contains(Units, e.Cast.Quantity):
+		return false
+	}
+	for _, pair := range e.Literals {
+		if !json.Valid([]byte(pair[0])) || !json.Valid([]byte(pair[1])) {
+			return false
+		}
 	}
 	return spoke == 1 && hub == 1
 }

@@ -5,15 +5,14 @@ package conversion
 
 import (
 	"bytes"
-	"math"
 	"strconv"
-	"time"
 )
 
-// translate translates a string by the first matching pair of the table. A value that is not in
-// the table stays unchanged.
-func translate(s *step, table []quotedPair, value *node, toHub bool) *node {
-	if len(table) == 0 || !value.isText() {
+// translate translates a value by the first matching pair of the table. A value that is not in the
+// table stays unchanged, or has no image if the table is closed.
+func (e *exchange) translate(s *step, value *node, toHub bool) *node {
+	table := e.table
+	if len(table) == 0 {
 		return value
 	}
 	from, to := 1, 0
@@ -21,7 +20,7 @@ func translate(s *step, table []quotedPair, value *node, toHub bool) *node {
 		from, to = 0, 1
 	}
 	text := value.text
-	if !isPlain(text) {
+	if value.isText() && !isPlain(text) {
 		text = s.quote(s.decode(text)).text
 	}
 	for i := range table {
@@ -29,16 +28,22 @@ func translate(s *step, table []quotedPair, value *node, toHub bool) *node {
 			return s.raw(table[i][to])
 		}
 	}
+	if e.Closed {
+		return nil
+	}
 	return value
 }
 
-// quotedPair is a pair of a table as JSON strings.
-type quotedPair [2][]byte
+// literalPair is a pair of a table as JSON values.
+type literalPair [2][]byte
 
-func quotedPairs(table [][2]string) []quotedPair {
-	pairs := make([]quotedPair, len(table))
-	for i, pair := range table {
-		pairs[i] = quotedPair{appendQuoted(nil, pair[0]), appendQuoted(nil, pair[1])}
+func (e *Exchange) literalPairs() []literalPair {
+	pairs := make([]literalPair, 0, len(e.Table)+len(e.Literals))
+	for _, pair := range e.Table {
+		pairs = append(pairs, literalPair{appendQuoted(nil, pair[0]), appendQuoted(nil, pair[1])})
+	}
+	for _, pair := range e.Literals {
+		pairs = append(pairs, literalPair{[]byte(pair[0]), []byte(pair[1])})
 	}
 	return pairs
 }
@@ -60,48 +65,6 @@ func (w *Wrap) convert(s *step, value *node, toHub bool) *node {
 		return nil
 	}
 	return list.first
-}
-
-// MaxCastSeconds is the longest duration of package time, in seconds: a rule casts no larger
-// integer.
-const MaxCastSeconds = math.MaxInt64 / int64(time.Second)
-
-// convert parses a string, or formats an integer. It returns nil for any other value.
-func (c *Cast) convert(s *step, value *node, toHub bool) *node {
-	if toHub == c.Hub {
-		return c.write(s, value.text)
-	}
-	if !value.isText() {
-		return nil
-	}
-	return c.read(s, s.decode(value.text))
-}
-
-func (c *Cast) write(s *step, text []byte) *node {
-	number, ok := readInteger(text)
-	switch {
-	case !ok || c.Seconds && (number > MaxCastSeconds || number < -MaxCastSeconds):
-		return nil
-	case c.Seconds:
-		return s.quote([]byte((time.Duration(number) * time.Second).String()))
-	}
-	return s.quote(text)
-}
-
-func (c *Cast) read(s *step, text []byte) *node {
-	if c.Seconds {
-		duration, err := time.ParseDuration(string(text))
-		if err != nil || duration%time.Second != 0 {
-			return nil
-		}
-		start := len(s.text)
-		s.text = strconv.AppendInt(s.text, int64(duration/time.Second), 10)
-		return s.raw(s.textFrom(start))
-	}
-	if !isInteger(text) {
-		return nil
-	}
-	return s.raw(text)
 }
 
 // isInteger reports whether text is a 64-bit integer in its shortest form: 7, not 007.

@@ -134,6 +134,13 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 // holes matches the holes of a template.
 var holes = regexp.MustCompile(`\{[^}]*\}`)
 
+// castWords are texts that casts can read, and some that they nearly can.
+var castWords = map[v1alpha1.CastType][]string{
+	v1alpha1.CastNumber:       {"0.5", "0.50", "1e3", "-0", "12345678901234567890", "1E400", "1e-7", "NaN", "0x1p-2", ".5"},
+	v1alpha1.CastMilliseconds: {"1.5s", "90s", "-1m30s", "1µs", "2562047h", "100ms"},
+	v1alpha1.CastQuantity:     {"2Gi", "2048Mi", "0.5", "500m", "1e3", "1E", "1Ei", "9e18", "-1k", "1e400", "0.1n", "1.5Ki", "8Ei", "+1", "1."},
+}
+
 // hints returns words and values that the rules look for.
 func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) {
 	for _, spoke := range rules.Spokes {
@@ -145,6 +152,8 @@ func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) 
 				for _, pair := range rule.Values.Table {
 					words = append(words, pair.From, pair.To)
 				}
+			case rule.Cast != nil:
+				words = append(words, castWords[rule.Cast.As]...)
 			case rule.Default != nil:
 				if value, err := reference.Decode(rule.Default.Value.Raw); err == nil {
 					values = append(values, value)

@@ -52,7 +52,8 @@ func ruleOf(r *v1alpha1.Rule) rule {
 	case r.Wrap != nil:
 		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list does not have exactly one element"}
 	case r.Cast != nil:
-		return rule{"cast", "as " + string(r.Cast.As), one(r.Cast.From), one(r.Cast.To), "it differs from what a cast to " + string(r.Cast.As) + " writes"}
+		as := strings.TrimSpace(string(r.Cast.As) + " " + r.Cast.Unit)
+		return rule{"cast", "as " + as, one(r.Cast.From), one(r.Cast.To), "it differs from what a cast to " + as + " writes"}
 	case r.Index != nil:
 		return rule{"index", "by " + r.Index.Key, one(r.Index.From), one(r.Index.To),
 			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}

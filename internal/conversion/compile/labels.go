@@ -84,7 +84,7 @@ func (c *compiler) tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub 
 			return false
 		}
 	}
-	return isLabelText(s)
+	return s.Type != "string" || isLabelText(s)
 }
 
 // isLabelText reports whether every text that a schema allows is a valid label value.

@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"encoding/json"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -49,7 +50,7 @@ func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) 
 func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 	switch {
 	case rule.Values != nil:
-		return false
+		return c.tableLeavesOut(rule.Values, ofHub)
 	case rule.Format != nil:
 		return !ofHub
 	case rule.Index != nil:
@@ -79,10 +80,10 @@ func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structur
 }
 
 // tableNotRoundTrippable: a value may not come back through the table. Without an enum, any string
-// is possible.
+// or integer is possible.
 func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
-	values := enumOf(c.schemaAt(rule.From, rule.To, ofHub))
-	if values == nil {
+	values := valuesIn(c.schemaAt(rule.From, rule.To, ofHub))
+	if values == nil || c.tableLeavesOut(rule, ofHub) {
 		return true
 	}
 	for _, value := range values {
@@ -93,7 +94,38 @@ func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool)
 	return false
 }
 
-// translated returns what a table makes of a string of the hub, or of the spoke.
+// tableLeavesOut reports whether a table between fields of different types lacks a value that the
+// hub, or the spoke, may have.
+func (c *compiler) tableLeavesOut(rule *v1alpha1.ValuesRule, ofHub bool) bool {
+	own, other := c.schemaAt(rule.From, rule.To, ofHub), c.schemaAt(rule.From, rule.To, !ofHub)
+	if own == nil || other == nil || own.Type == other.Type {
+		return false
+	}
+	values := valuesIn(own)
+	return values == nil || slices.ContainsFunc(values, func(value string) bool {
+		return !slices.ContainsFunc(rule.Table, func(pair v1alpha1.ValuePair) bool { return ofHub && pair.To == value || !ofHub && pair.From == value })
+	})
+}
+
+// valuesIn returns the values that a schema allows, as tables write them, nil if they are not
+// limited.
+func valuesIn(s *schema.Structural) []string {
+	if s == nil || s.Type == "string" || s.ValueValidation == nil && s.Type != "boolean" {
+		return enumOf(s)
+	}
+	var values []string
+	for _, allowed := range validationOf(s).Enum {
+		if text, err := json.Marshal(allowed.Object); err == nil {
+			values = append(values, string(text))
+		}
+	}
+	if values == nil && s.Type == "boolean" {
+		return []string{"true", "false"}
+	}
+	return values
+}
+
+// translated returns what a table makes of a value of the hub, or of the spoke.
 func translated(table []v1alpha1.ValuePair, value string, ofHub bool) string {
 	for _, pair := range table {
 		if ofHub && pair.To == value {
@@ -127,15 +159,20 @@ func isOneItem(list *schema.Structural) bool {
 }
 
 // castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,
-// because integers in JSON have any size.
+// because integers in JSON have any size. A number may be written in another form.
 func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)
 	if s == nil || s.Type != "integer" || s.ValueValidation == nil {
 		return true
 	}
 	validation, limit := s.ValueValidation, float64(1<<53)
-	if rule.As == v1alpha1.CastSeconds {
+	switch rule.As {
+	case v1alpha1.CastSeconds:
 		limit = float64(conversion.MaxCastSeconds)
+	case v1alpha1.CastMilliseconds:
+		limit = float64(conversion.MaxCastSeconds) * 1000
+	case v1alpha1.CastQuantity:
+		limit = 1 << 20 // with each unit, a quantity of the API can be as much
 	}
 	return validation.Minimum == nil || *validation.Minimum < -limit || validation.Maximum == nil || *validation.Maximum > limit
 }

@@ -52,8 +52,9 @@ func (c *compiler) strictTables(ofHub bool) []string {
 		if from := c.partner(to, *source.claims); rule == nil || from == nil || from.path[0] == "metadata" {
 			continue
 		}
-		allowed, values := enumOf(c.schemaAt(rule.From, rule.To, ofHub)), enumOf(c.schemaAt(rule.From, rule.To, !ofHub))
-		if allowed == nil {
+		own, other := c.schemaAt(rule.From, rule.To, ofHub), c.schemaAt(rule.From, rule.To, !ofHub)
+		allowed, values := valuesIn(own), valuesIn(other)
+		if allowed == nil || typeName(own) != typeName(other) { // all values are then in the table, which fits
 			continue
 		}
 		var missing []string
@@ -64,7 +65,7 @@ func (c *compiler) strictTables(ofHub bool) []string {
 		}
 		switch {
 		case values == nil:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any text, and the table does not translate all)", target.shown(to.path), quotedList(allowed), source.version))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any %s, and the table does not translate all)", target.shown(to.path), quotedList(allowed), source.version, map[bool]string{true: "text", false: "integer"}[own.Type == "string"]))
 		case len(missing) > 0:
 			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", target.shown(to.path), quotedList(allowed), source.version, few(missing)))
 		}

@@ -5,7 +5,9 @@ package compile
 
 import (
 	"slices"
+	"strconv"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -17,13 +19,13 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath *field.Path) {
 	if !ok {
 		return
 	}
-	exchange := p.exchange()
+	exchange, spoke, hub := p.exchange(), typeName(p.spokeSchema), typeName(p.hubSchema)
 	switch {
-	case p.spokeSchema.Type != "string":
-		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a table is for strings", typeName(p.spokeSchema))
+	case !slices.Contains(tableTypes, spoke):
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a table is for strings, booleans and integers", spoke)
 		return
-	case p.hubSchema.Type != "string":
-		c.invalid(fldPath.Child("to"), rule.To, "is of type %s: a table is for strings", typeName(p.hubSchema))
+	case !slices.Contains(tableTypes, hub):
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s: a table is for strings, booleans and integers", hub)
 		return
 	case len(rule.Table) == 0:
 		c.errs = append(c.errs, field.Required(fldPath.Child("table"), "write the values, for example {from: Allow, to: Parallel}"))
@@ -31,16 +33,40 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath *field.Path) {
 	}
 	for i, pair := range rule.Table {
 		fldPath := fldPath.Child("table").Index(i)
-		if slices.ContainsFunc(rule.Table[:i], func(other v1alpha1.ValuePair) bool { return other.From == pair.From }) {
-			c.errs = append(c.errs, field.Duplicate(fldPath.Child("from"), pair.From))
+		if slices.Contains(rule.Table[:i], pair) {
+			c.errs = append(c.errs, field.Duplicate(fldPath, pair))
 			return
 		}
-		if !c.fits(quoted(pair.From), p.spokeSchema, fldPath.Child("from")) || !c.fits(quoted(pair.To), p.hubSchema, fldPath.Child("to")) {
+		from, fromFits := c.literal(pair.From, p.spokeSchema, fldPath.Child("from"))
+		to, toFits := c.literal(pair.To, p.hubSchema, fldPath.Child("to"))
+		switch {
+		case !fromFits || !toFits:
 			return
+		case spoke == "string" && hub == "string":
+			exchange.Table = append(exchange.Table, [2]string{pair.From, pair.To})
+		default:
+			exchange.Literals = append(exchange.Literals, [2]string{from, to})
 		}
-		exchange.Table = append(exchange.Table, [2]string{pair.From, pair.To})
 	}
+	exchange.Closed = spoke != hub
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+}
+
+// tableTypes are the types of fields that a table may translate.
+var tableTypes = []string{"string", "boolean", "integer"}
+
+// literal returns the JSON of a value that a table writes as text. It adds an error if the field
+// cannot have the value.
+func (c *compiler) literal(text string, s *schema.Structural, fldPath *field.Path) (json string, fits bool) {
+	if s.Type == "string" {
+		json = string(quoted(text))
+		return json, c.fits([]byte(json), s, fldPath)
+	}
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(number, 10) != text {
+		c.invalid(fldPath, text, "is not the shortest form of the integer: write %d", number)
+		return "", false
+	}
+	return text, c.fits([]byte(text), s, fldPath)
 }
 
 func (c *compiler) addWrap(rule *v1alpha1.WrapRule, fldPath *field.Path) {
@@ -74,22 +100,37 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath *field.Path) {
 		return
 	}
 	spoke, hub := typeName(p.spokeSchema), typeName(p.hubSchema)
-	known := []v1alpha1.CastType{v1alpha1.CastInteger, v1alpha1.CastSeconds}
+	number := "integer"
 	switch {
-	case !slices.Contains(known, rule.As):
-		c.errs = append(c.errs, field.NotSupported(fldPath.Child("as"), rule.As, known))
+	case !slices.Contains(castTypes, rule.As):
+		c.errs = append(c.errs, field.NotSupported(fldPath.Child("as"), rule.As, castTypes))
 		return
-	case spoke != "string" && spoke != "integer":
-		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a cast is between a string and an integer", spoke)
+	case rule.As == v1alpha1.CastQuantity && !slices.Contains(conversion.Units, rule.Unit):
+		c.errs = append(c.errs, field.NotSupported(fldPath.Child("unit"), rule.Unit, conversion.Units))
 		return
-	case hub != "string" && hub != "integer" || spoke == hub:
-		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: a cast is between a string and an integer", hub, rule.From, spoke)
+	case rule.As != v1alpha1.CastQuantity && rule.Unit != "":
+		c.invalid(fldPath.Child("unit"), rule.Unit, "is only for as: Quantity: remove it")
+		return
+	case rule.As == v1alpha1.CastNumber:
+		number = "number"
+	}
+	switch {
+	case spoke != "string" && spoke != number:
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: this cast is between a string and a field of type %s", spoke, number)
+		return
+	case hub != "string" && hub != number || spoke == hub:
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: this cast is between a string and a field of type %s", hub, rule.From, spoke, number)
 		return
 	}
 	exchange := p.exchange()
-	exchange.Cast = &conversion.Cast{Hub: hub == "string", Seconds: rule.As == v1alpha1.CastSeconds}
+	exchange.Cast = &conversion.Cast{
+		Hub: hub == "string", Number: rule.As == v1alpha1.CastNumber, Quantity: rule.Unit,
+		Seconds: rule.As == v1alpha1.CastSeconds, Milliseconds: rule.As == v1alpha1.CastMilliseconds,
+	}
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
+
+var castTypes = []v1alpha1.CastType{v1alpha1.CastInteger, v1alpha1.CastNumber, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity}
 
 func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath *field.Path) {
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)

@@ -5,6 +5,7 @@ package reference
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -166,10 +167,18 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 		toHub.forward, toHub.backward = f.parse, f.print
 	case e.Table != nil:
 		toHub.forward, toHub.backward = single(translate(e.Table, 0, 1)), single(translate(e.Table, 1, 0))
+	case e.Literals != nil:
+		toHub.forward, toHub.backward = single(lookUp(e.Literals, 0, 1, e.Closed)), single(lookUp(e.Literals, 1, 0, e.Closed))
 	case e.Wrap != nil:
 		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrap), single(unwrap))
 	case e.Cast != nil && e.Cast.Seconds:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printSeconds), single(readSeconds))
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printDuration(time.Second)), single(readDuration(time.Second)))
+	case e.Cast != nil && e.Cast.Milliseconds:
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printDuration(time.Millisecond)), single(readDuration(time.Millisecond)))
+	case e.Cast != nil && e.Cast.Number:
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printNumber), single(readNumber))
+	case e.Cast != nil && e.Cast.Quantity != "":
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printQuantity(e.Cast.Quantity)), single(readQuantity(e.Cast.Quantity)))
 	case e.Common != nil:
 		shared := single(func(value any) any {
 			if e.Common.fits(value) {

@@ -67,13 +67,18 @@ type exchange struct {
 		Texts   []string `json:"texts"`
 		Integer []bool   `json:"integer"`
 	} `json:"format"`
-	Table [][2]string `json:"table"`
-	Wrap  *struct {
+	Table    [][2]string `json:"table"`
+	Literals [][2]string `json:"literals"`
+	Closed   bool        `json:"closed"`
+	Wrap     *struct {
 		Hub bool `json:"hub"`
 	} `json:"wrap"`
 	Cast *struct {
-		Hub     bool `json:"hub"`
-		Seconds bool `json:"seconds"`
+		Hub          bool   `json:"hub"`
+		Seconds      bool   `json:"seconds"`
+		Milliseconds bool   `json:"milliseconds"`
+		Number       bool   `json:"number"`
+		Quantity     string `json:"quantity"`
 	} `json:"cast"`
 	Common *common `json:"common"`
 	Index  *struct {

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
@@ -102,6 +101,32 @@ func translate(table [][2]string, from, to int) func(any) any {
 	}
 }
 
+// lookUp replaces values by a table of JSON values. It returns other values unchanged, or none if
+// the table is closed.
+func lookUp(literals [][2]string, from, to int, closed bool) func(any) any {
+	table := map[any]any{}
+	for _, pair := range slices.Backward(literals) {
+		key, err := Decode([]byte(pair[from]))
+		value, valueErr := Decode([]byte(pair[to]))
+		if err != nil || valueErr != nil {
+			panic("the ruleset was compiled with these values")
+		}
+		table[key] = value
+	}
+	return func(value any) any {
+		switch value.(type) {
+		case string, bool, json.Number:
+			if image, ok := table[value]; ok {
+				return image
+			}
+		}
+		if closed {
+			return none
+		}
+		return value
+	}
+}
+
 func wrap(value any) any { return []any{value} }
 
 func unwrap(value any) any {
@@ -110,43 +135,6 @@ func unwrap(value any) any {
 		return none
 	}
 	return list[0]
-}
-
-func printInteger(value any) any {
-	if number, isNumber := value.(json.Number); isNumber && isInteger(number.String()) {
-		return number.String()
-	}
-	return none
-}
-
-func readInteger(value any) any {
-	if text, isText := value.(string); isText && isInteger(text) {
-		return json.Number(text)
-	}
-	return none
-}
-
-// printSeconds formats a number of seconds as a Go duration, unless it overflows.
-func printSeconds(value any) any {
-	number, isNumber := value.(json.Number)
-	if !isNumber || !isInteger(number.String()) {
-		return none
-	}
-	seconds, err := number.Int64()
-	duration := time.Duration(seconds) * time.Second
-	if err != nil || int64(duration/time.Second) != seconds {
-		return none
-	}
-	return duration.String()
-}
-
-func readSeconds(value any) any {
-	text, isText := value.(string)
-	duration, err := time.ParseDuration(text)
-	if !isText || err != nil || duration%time.Second != 0 {
-		return none
-	}
-	return json.Number(big.NewInt(int64(duration / time.Second)).String())
 }
 
 // evaluate computes fields by expressions. Package expression defines them; they are not part of

@@ -127,7 +127,7 @@ func TestNestedMoves(t *testing.T) {
 // TestMovesWiden checks that some moves lead from a field to one that allows more, and back.
 func TestMovesWiden(t *testing.T) {
 	made := map[bool]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(600) {
 		c := Choose(seed, nil)
 		spoke, hub := c.Schemas()
 		at := map[v1alpha1.Path][2]*props{}

@@ -133,14 +133,13 @@ func (m *ruleMaker) partners(kind string) (from, to namedField, found bool) {
 }
 
 func mayFit(kind string, a, b *props) bool {
-	pair := [2]string{a.Type, b.Type}
 	switch kind {
 	case "values":
-		return pair == [2]string{"string", "string"}
+		return len(tableValues[a.Type]) > 0 && len(tableValues[b.Type]) > 0
 	case "format":
 		return a.Type == "string" && (b.Type == "string" || b.Type == "integer")
 	case "cast":
-		return pair == [2]string{"string", "integer"} || pair == [2]string{"integer", "string"}
+		return (a.Type == "string") != (b.Type == "string") && slices.Contains(castTypes, a.Type) && slices.Contains(castTypes, b.Type)
 	case "wrap":
 		return wraps(a, b) || wraps(b, a)
 	case "index":
@@ -168,17 +167,30 @@ func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, 
 	case "move":
 		rule.Move = &v1alpha1.MoveRule{From: from.path, To: to.path}
 	case "values":
-		rule.Values = &v1alpha1.ValuesRule{From: from.path, To: to.path, Table: m.table()}
+		rule.Values = &v1alpha1.ValuesRule{From: from.path, To: to.path, Table: m.table(from.schema.Type, to.schema.Type)}
 	case "format":
 		return m.format(from)
 	case "cast":
-		rule.Cast = &v1alpha1.CastRule{From: from.path, To: to.path, As: One(m.Choices, v1alpha1.CastInteger, v1alpha1.CastSeconds)}
+		rule.Cast = m.cast(from, to)
 	case "wrap":
 		rule.Wrap = &v1alpha1.WrapRule{From: from.path, To: to.path}
 	case "index":
 		rule.Index = &v1alpha1.IndexRule{From: from.path, To: to.path, Key: m.key(from, to)}
 	}
 	return rule, true
+}
+
+var castTypes = []string{"string", "integer", "number"}
+
+func (m *ruleMaker) cast(from, to namedField) *v1alpha1.CastRule {
+	rule := &v1alpha1.CastRule{From: from.path, To: to.path, As: v1alpha1.CastNumber}
+	if from.schema.Type != "number" && to.schema.Type != "number" {
+		rule.As = One(m.Choices, v1alpha1.CastInteger, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity)
+	}
+	if rule.As == v1alpha1.CastQuantity {
+		rule.Unit = One(m.Choices, "1", "m", "k", "G", "Ki", "Gi", "Ti")
+	}
+	return rule
 }
 
 // key returns a field that the list's elements have, most of the time.
@@ -193,12 +205,27 @@ func (m *ruleMaker) key(from, to namedField) string {
 	return One(m.Choices, append(slices.Sorted(maps.Keys(list.Items.Schema.Properties)), "name")...)
 }
 
-func (m *ruleMaker) table() []v1alpha1.ValuePair {
+// tableValues are values for tables, by the type of the field.
+var tableValues = map[string][]string{
+	"string":  {"a", "b", "c", ":", "", "true", "80"},
+	"boolean": {"true", "false"},
+	"integer": {"80", "0", "-1", "1", "9223372036854775807"},
+}
+
+func (m *ruleMaker) table(from, to string) []v1alpha1.ValuePair {
 	var table []v1alpha1.ValuePair
 	for range 1 + m.IntN(4) {
-		table = append(table, v1alpha1.ValuePair{From: One(m.Choices, "a", "b", "c", ":", ""), To: One(m.Choices, "a", "b", "c", ":", "")})
+		table = append(table, v1alpha1.ValuePair{From: m.tableValue(from), To: m.tableValue(to)})
 	}
 	return table
+}
+
+func (m *ruleMaker) tableValue(kind string) string {
+	values := tableValues[kind]
+	if len(values) == 0 || m.Rarely(20) {
+		values = tableValues["string"]
+	}
+	return One(m.Choices, values...)
 }
 
 // format generates a template of up to three fields of the hub.

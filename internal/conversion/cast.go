@@ -1,0 +1,168 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// MaxCastSeconds is the longest duration of package time, in seconds: a rule casts no larger
+// integer.
+const MaxCastSeconds = math.MaxInt64 / int64(time.Second)
+
+// Units are the units in which a cast may count a quantity: suffixes of package resource, and 1 for
+// none.
+var Units = []string{"1", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"}
+
+// units has the quantity of each unit.
+var units = func() map[string]resource.Quantity {
+	all := map[string]resource.Quantity{"1": resource.MustParse("1")}
+	for _, unit := range Units[1:] {
+		all[unit] = resource.MustParse("1" + unit)
+	}
+	return all
+}()
+
+// convert parses a string, or formats a number. It returns nil for any other value.
+func (c *Cast) convert(s *step, value *node, toHub bool) *node {
+	var text []byte
+	var ok bool
+	switch {
+	case toHub == c.Hub && value.kind == scalar:
+		if text, ok = c.write(value.text); ok {
+			return s.quote(text)
+		}
+	case toHub != c.Hub && value.isText():
+		if text, ok = c.read(s.decode(value.text)); ok {
+			return s.raw(text)
+		}
+	}
+	return nil
+}
+
+// write formats a JSON number.
+func (c *Cast) write(number []byte) (text []byte, ok bool) {
+	if c.Number {
+		return canonicalNumber(number)
+	}
+	integer, ok := readInteger(number)
+	switch {
+	case !ok:
+		return nil, false
+	case c.Quantity != "":
+		return formatQuantity(integer, c.Quantity)
+	case c.durationUnit() != 0:
+		return formatDuration(integer, c.durationUnit())
+	}
+	return number, true
+}
+
+// read parses the text of a string into a JSON number.
+func (c *Cast) read(text []byte) (number []byte, ok bool) {
+	switch {
+	case c.Number:
+		return canonicalNumber(text)
+	case c.Quantity != "":
+		return parseQuantity(text, c.Quantity)
+	case c.durationUnit() != 0:
+		return parseDuration(text, c.durationUnit())
+	}
+	return text, isInteger(text)
+}
+
+// durationUnit returns what the number of a duration counts, 0 if the cast is not for durations.
+func (c *Cast) durationUnit() time.Duration {
+	switch {
+	case c.Seconds:
+		return time.Second
+	case c.Milliseconds:
+		return time.Millisecond
+	}
+	return 0
+}
+
+func formatDuration(count int64, unit time.Duration) ([]byte, bool) {
+	if longest := math.MaxInt64 / int64(unit); count > longest || count < -longest {
+		return nil, false
+	}
+	return []byte((time.Duration(count) * unit).String()), true
+}
+
+func parseDuration(text []byte, unit time.Duration) ([]byte, bool) {
+	duration, err := time.ParseDuration(string(text))
+	if err != nil || duration%unit != 0 {
+		return nil, false
+	}
+	return strconv.AppendInt(nil, int64(duration/unit), 10), true
+}
+
+// canonicalNumber returns a JSON number as an API server writes it: an integer of 64 bits, or a
+// float of 64 bits in the form of package json.
+func canonicalNumber(text []byte) ([]byte, bool) {
+	if !json.Valid(text) || !bytes.ContainsAny(text[:1], "-0123456789") || !isDigit(text[len(text)-1]) {
+		return nil, false
+	}
+	if isInteger(text) {
+		return text, true
+	}
+	float, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return nil, false
+	}
+	number, err := json.Marshal(float + 0) // -0 is 0
+	return number, err == nil
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// formatQuantity returns the canonical form of a quantity.
+func formatQuantity(count int64, unit string) ([]byte, bool) {
+	if unit == "m" {
+		return []byte(resource.NewMilliQuantity(count, resource.DecimalSI).String()), true
+	}
+	one := units[unit]
+	value := new(big.Int).Mul(big.NewInt(count), big.NewInt(one.Value()))
+	if value.CmpAbs(big.NewInt(math.MaxInt64)) >= 0 {
+		return nil, false
+	}
+	return []byte(resource.NewQuantity(value.Int64(), one.Format).String()), true
+}
+
+// parseQuantity returns how many units a quantity has, if it is a whole number.
+func parseQuantity(text []byte, unit string) ([]byte, bool) {
+	if len(text) > maxQuantityText || !quantityForm.Match(text) {
+		return nil, false
+	}
+	quantity, err := resource.ParseQuantity(string(text))
+	if err != nil {
+		return nil, false
+	}
+	value := ratOf(quantity)
+	if limit := new(big.Rat).SetInt64(math.MaxInt64); new(big.Rat).Abs(value).Cmp(limit) >= 0 {
+		return nil, false // package resource may have capped it
+	}
+	if value.Quo(value, ratOf(units[unit])); !value.IsInt() || !value.Num().IsInt64() {
+		return nil, false
+	}
+	return value.Num().Append(nil, 10), true
+}
+
+func ratOf(quantity resource.Quantity) *big.Rat {
+	value, _ := new(big.Rat).SetString(quantity.AsDec().String())
+	return value
+}
+
+// quantityForm is the form of quantities in the documentation of package resource, which also reads a
+// sign alone. The limits bound its work: it computes with as many digits as an exponent says.
+var quantityForm = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2}|[EPTGMK]i|[EPTGMkmun])?$`)
+
+const maxQuantityText = 64
