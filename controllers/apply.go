@@ -70,7 +70,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case step.Create:
 		return r.createObject(ctx, s.Object)
 	case step.StoreRulesets:
-		return r.storeRulesets(ctx, s)
+		return r.storeRulesets(ctx, policy.Name, s)
 	case step.AwaitRuleset:
 		r.awaitRuleset(policy.Name, s)
 		return nil

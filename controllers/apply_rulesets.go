@@ -17,29 +17,32 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// storeRulesets adds and removes rulesets in shards. Each patch names only keys of this policy, and
+// storeRulesets adds and removes rulesets in shards. Each patch names only keys of single policies, and
 // the content of a key never changes, so that the order of patches for several policies, by several
 // managers, does not matter. The API server refuses a shard that becomes too large.
-func (r *ConversionPolicyReconciler) storeRulesets(ctx context.Context, s step.StoreRulesets) error {
-	changes := map[string]map[string][]byte{}
-	change := func(ruleset step.StoredRuleset, stored []byte) {
-		if changes[ruleset.ConfigMap] == nil {
-			changes[ruleset.ConfigMap] = map[string][]byte{}
-		}
-		changes[ruleset.ConfigMap][conversion.StoredName(s.Owner, ruleset.Hash)] = stored
-	}
+func (r *ConversionPolicyReconciler) storeRulesets(ctx context.Context, policy string, s step.StoreRulesets) error {
+	removed := map[string]map[string][]byte{}
 	for _, ruleset := range s.Remove {
-		change(ruleset, nil)
+		key := conversion.StoredName(s.Owner, ruleset.Hash)
+		r.shardWrites.drop(s.Fleet, key)
+		if removed[ruleset.ConfigMap] == nil {
+			removed[ruleset.ConfigMap] = map[string][]byte{}
+		}
+		removed[ruleset.ConfigMap][key] = nil
 	}
-	for _, ruleset := range s.Add {
-		change(ruleset, ruleset.Stored)
-	}
-	for name, keys := range changes {
-		if err := r.patchShard(ctx, s.Fleet, name, keys, len(s.Add) > 0); err != nil {
+	for name, keys := range removed {
+		if err := r.patchShard(ctx, s.Fleet, name, keys, false); err != nil {
 			return err
 		}
 	}
-	return nil
+	var added []shardWrite
+	for _, ruleset := range s.Add {
+		added = append(added, shardWrite{policy: policy, configMap: ruleset.ConfigMap, key: conversion.StoredName(s.Owner, ruleset.Hash), stored: ruleset.Stored})
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	return r.addRulesets(ctx, s.Fleet, policy, added)
 }
 
 // patchShard changes keys of a shard; nil removes a key. If create is true, it creates a shard that

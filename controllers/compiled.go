@@ -130,11 +130,12 @@ func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
 // readShard adds the rulesets of a policy that are in a shard of a fleet. Each content is loaded
 // once, although the shard changes with the rulesets of other policies.
 func (s *storedRulesets) readShard(policy, fleet string, shard *corev1.ConfigMap) (all []observed.StoredRevision) {
+	child := names.Child(policy)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, stored := range shard.BinaryData {
 		hash, is := conversion.StoredHash(key)
-		if owner, _ := conversion.StoredOwner(key); !is || owner != names.Child(policy) {
+		if owner, _ := conversion.StoredOwner(key); !is || owner != child {
 			continue
 		}
 		if s.shared == nil {

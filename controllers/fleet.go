@@ -22,11 +22,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -74,13 +76,46 @@ func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.M
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},
 	} {
-		fleets = fleets.Watches(child, handler.EnqueueRequestsFromMapFunc(fleetOfChild))
+		fleets = fleets.Watches(child, soon(fleetOfChild))
 	}
 	if err := errors.Join(mgr.Add(manager.RunnableFunc(f.prober.reprobe)), mgr.Add(manager.RunnableFunc(r.fleetBackground.drain))); err != nil {
 		return err
 	}
 	return fleets.WatchesRawSource(sourceOf(secrets, f.fleetsFrom)).
-		WatchesRawSource(source.Channel(r.fleetBackground.woken, &handler.EnqueueRequestForObject{})).Complete(f)
+		WatchesRawSource(source.Channel(r.fleetBackground.woken, soon(itself))).Complete(f)
+}
+
+// fleetPause is the time in which changes are taken together: each policy that comes or goes changes a
+// fleet several times, and a reconciliation reads all policies and rulesets.
+const fleetPause = 100 * time.Millisecond
+
+// soon reconciles what an object is mapped to after fleetPause, once for all changes meanwhile.
+func soon(of handler.MapFunc) handler.EventHandler {
+	add := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, request := range of(ctx, object) {
+			queue.AddAfter(request, fleetPause)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.ObjectOld, queue)
+			add(ctx, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.Object, queue)
+		},
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, e.Object, queue)
+		},
+	}
+}
+
+// itself maps an object to the object.
+func itself(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
 }
 
 // fleetsFrom maps a Secret of another client to the fleets whose certificates come from it.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
@@ -96,7 +97,11 @@ func (l *loads) end(fleet string) {
 }
 
 // awaitRuleset has the pods of a fleet load a ruleset, and wakes the policy when all ready ones have.
+// A ruleset that is not stored yet is awaited later: the fleet wakes the policy when it is.
 func (r *ConversionPolicyReconciler) awaitRuleset(policy string, s step.AwaitRuleset) {
+	if r.shardWrites.waits(s.Fleet, conversion.StoredName(names.Child(policy), s.Hash)) {
+		return
+	}
 	if r.loads.await(s.Fleet, policy, s.Hash) {
 		r.fleetBackground.run(s.Fleet, func(life lifetime) { r.load(life, s.Fleet) })
 	}

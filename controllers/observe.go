@@ -13,7 +13,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,14 +53,14 @@ func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha
 // observeCRD reads the CustomResourceDefinition live: every write to it is pinned to the
 // resourceVersion read here, and caching all definitions in full costs memory.
 func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, state *observed.Cluster) error {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: state.Policy.Name}, crd)
+	crd, err := r.definition(ctx, state.Policy.Name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	r.definitions.saw(crd)
 	state.CRD = crd
 	state.Rules = r.rules.result(state.Policy, crd)
 	return nil

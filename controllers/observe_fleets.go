@@ -76,6 +76,7 @@ func (r *ConversionPolicyReconciler) observeFleet(ctx context.Context, state *ob
 	}
 	for number := range names.Shards {
 		shard := shards[names.Shard(name, number)]
+		of.Shards[number] = r.shardWrites.bytes(name, names.Shard(name, number), shard, state.Now)
 		if shard == nil {
 			continue
 		}

@@ -69,14 +69,25 @@ func (p *Prober) probeInBackground(policy string, key probeKey, probe func(lifet
 	return latest.answer, 0
 }
 
-// finish records an answer, and wakes the policy if the answer changed.
+// finish records an answer, and wakes the policy if the answer changed. The first answers of several pods
+// wake it once: the last one does, or the end of firstProbeWait.
 func (p *Prober) finish(life lifetime, key probeKey, latest *podProbe, answer *observed.Proof) {
 	p.mu.Lock()
 	same := answer != nil && latest.answer != nil && *answer == *latest.answer
 	latest.answer, latest.ended, latest.running, latest.delivered = answer, time.Now(), false, same || answer == nil
-	current := p.answers[key] == latest
+	current, more := p.answers[key] == latest, p.expectsMore(latest.policy)
 	p.mu.Unlock()
-	if current && answer != nil && !same {
+	if current && answer != nil && !same && !more {
 		p.background.wake(life, latest.policy)
 	}
+}
+
+// expectsMore reports that a pod of the policy is about to give its first answer, which wakes the policy.
+func (p *Prober) expectsMore(policy string) bool {
+	for _, other := range p.answers {
+		if other.policy == policy && other.running && other.answer == nil && time.Since(other.began) < firstProbeWait {
+			return true
+		}
+	}
+	return false
 }

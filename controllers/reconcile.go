@@ -54,6 +54,9 @@ type ConversionPolicyReconciler struct {
 	rulesets     storedRulesets
 	fleetUsers   fleetUsers
 	bundleWrites bundleWrites
+	progress     progress
+	definitions  seenDefinitions
+	shardWrites  shardWrites
 	loads        loads
 	absentKinds  absentKinds
 	nodes        nodeLooks
@@ -110,6 +113,7 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	}
 	before := policy.Status.DeepCopy()
 	decided := r.bundleWrites.pace(policy.Name, decide(ctx, state), r.Now())
+	decided = r.progress.pace(policy.Name, *before, decided, r.Now())
 	done, applyErr := r.apply(ctx, policy, decided)
 	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
 	return resultOf(decided, applyErr, reportErr)
@@ -139,6 +143,8 @@ func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.rulesets.forget(policy)
 	r.fleetUsers.forget(policy)
 	r.bundleWrites.forget(policy)
+	r.progress.forget(policy)
+	r.definitions.forget(policy)
 }
 
 // resultOf returns the result of a reconciliation whose writes returned errs. After a conflict

@@ -79,7 +79,7 @@ func TestOneStatusWrite(t *testing.T) {
 	decided := plan.Plan{
 		Status: v1alpha1.ConversionPolicyStatus{
 			Drift:      &v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired},
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConversionVerifiedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified}},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}},
 		},
 		Steps: []step.Step{
 			step.RecordDrift{CRD: "uid", Drift: v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired}, Note: "a client wrote"},
@@ -88,7 +88,7 @@ func TestOneStatusWrite(t *testing.T) {
 		},
 	}
 	drift := []string{"Warning ConversionDrifted a client wrote", "Warning ConversionDrifted a client wrote"}
-	wanted := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
+	wanted := []string{"Normal Succeeded Ready is True", "Warning Beware of this", "Warning Beware of this"}
 	cases := map[string]struct {
 		decided plan.Plan
 		failed  bool

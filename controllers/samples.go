@@ -98,13 +98,13 @@ func (r *reader) sample(ctx context.Context, s step.TakeSamples, held *headCount
 	if err != nil {
 		return 0, wrapUnreadable(err)
 	}
+	chosen, err := chooseSample(ctx, cluster, s, held)
+	if err != nil || len(chosen) == 0 {
+		return 0, err
+	}
 	pods, err := newSampler(s)
 	if err != nil {
 		return 0, wrapUnreadable(err)
-	}
-	chosen, err := chooseSample(ctx, cluster, s, held)
-	if err != nil {
-		return 0, err
 	}
 	taken, bytes := 0, 0
 	for _, choice := range chosen {

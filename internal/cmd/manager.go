@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -191,7 +193,13 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
 	kubeconfig.Wrap(traces.Transport)
-	kubeconfig.QPS = -1 // priority and fairness on the API server is the better judge
+	kubeconfig.QPS = -1                  // priority and fairness on the API server is the better judge
+	kubeconfig.DisableCompression = true // it costs an API server more than the network of a cluster
+	// A CustomResourceDefinition is read in each reconciliation. API servers take several times as long to
+	// write its schemas in JSON, and the manager to read them.
+	if err := apiutil.AddToProtobufScheme(apiextensionsv1.AddToScheme); err != nil {
+		return nil, err
+	}
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme:                        scheme.New(),
 		Cache:                         controllers.CacheOptions(o.namespace),

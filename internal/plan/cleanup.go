@@ -18,7 +18,7 @@ import (
 // the previous source of certificates.
 func (p *planner) cleanUp() {
 	if !p.deletion.EndsRuns() {
-		asking := p.Samples.InProgress() || p.Written.InProgress() || p.Resampled.InProgress()
+		asking := p.Samples.InProgress() || p.Written.InProgress() || p.Resampled.InProgress() || p.activation.CountsNext()
 		// Writes are counted right after the activation, for which samples were taken before it.
 		activates := p.Samples != nil && apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ReconcilingCondition)
 		if p.ReadRights && !asking && !activates && !wants[step.TakeSamples](p) && !wants[step.CountWrites](p) {

@@ -67,11 +67,18 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 	return slices.Contains(withoutEvent, condition.Reason)
 }
 
-// passes reports that a condition is on its way to True, and has not left it: it has an event when it
-// gets there, or fails. Hundreds of policies may be activated at once, and events are half of their
-// writes.
+// passes reports that a condition is on its way to True, and has not left it, or gets there without a
+// problem before: then the event is that of Ready, or of what was changed. Hundreds of policies may be
+// activated at once, and events are half of their writes.
 func passes(old *metav1.Condition, condition metav1.Condition) bool {
-	return slices.Contains(passing, condition.Reason) && (old == nil || old.Status != metav1.ConditionTrue)
+	switch {
+	case old != nil && old.Status == metav1.ConditionTrue:
+		return false
+	case condition.Status != metav1.ConditionTrue:
+		return slices.Contains(passing, condition.Reason)
+	}
+	smoothly := old == nil || old.Reason == v1alpha1.ReasonNotEvaluated || slices.Contains(passing, old.Reason)
+	return smoothly && slices.Contains(v1alpha1.Gates, condition.Type) && !slices.Contains(onCRD, condition.Type)
 }
 
 // passing are the reasons of underWay that the operator leaves by itself within seconds.

@@ -86,6 +86,9 @@ func (p *Pod) Stop() {
 	<-p.ended
 }
 
+// PID is the process.
+func (p *Pod) PID() int { return p.command.Process.Pid }
+
 // Memory returns the memory of the process now.
 func (p *Pod) Memory() (measure.Memory, error) { return measure.MemoryOf(p.command.Process.Pid) }
 

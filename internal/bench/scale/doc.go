@@ -13,6 +13,7 @@
 //	policies.go     creates and changes policies, and waits for them
 //	floors.go       what API servers need by themselves
 //	memory.go       the memory of manager and pods
+//	usage.go        the CPU time of all processes, and requests
 //	steps.go        the measurements
 //	suite.go        their order
 //

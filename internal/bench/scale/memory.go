@@ -85,6 +85,11 @@ func (s *suite) convert(ctx context.Context, crd *apiextensionsv1.CustomResource
 	if err := s.cluster.client.Get(ctx, client.ObjectKeyFromObject(crd), current); err != nil {
 		return err
 	}
+	return s.convertBy(ctx, crd, current)
+}
+
+// convertBy does so with the CRD that it was made from, and as it is in the cluster.
+func (s *suite) convertBy(ctx context.Context, crd, current *apiextensionsv1.CustomResourceDefinition) error {
 	service := current.Spec.Conversion.Webhook.ClientConfig.Service
 	for _, p := range s.nodes.of(service.Name) {
 		caller := p.caller(current.Spec.Conversion.Webhook.ClientConfig.CABundle, service.Name)

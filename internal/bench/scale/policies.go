@@ -38,9 +38,9 @@ func (s *suite) policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.
 	return made
 }
 
-// activateAll creates a policy for each CRD at once, and returns the time until each condition is True
-// for all of them.
-func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string]time.Duration, error) {
+// activateAll creates a policy for each CRD at once, and returns the times until each condition is True
+// for each of them.
+func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string][]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(converting))*patienceEach)
 	defer cancel()
 	watching, err := s.cluster.client.Watch(ctx, &v1alpha1.ConversionPolicyList{})
@@ -55,7 +55,7 @@ func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.C
 			missing[stage][crd.Name] = true
 		}
 	}
-	began, took := time.Now(), map[string]time.Duration{}
+	began, took := time.Now(), map[string][]time.Duration{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return each(ctx, converting, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
@@ -65,15 +65,15 @@ func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.C
 	group.Go(func() error {
 		return until(ctx, watching, func(policy *v1alpha1.ConversionPolicy) bool {
 			last[policy.Name] = readyMessage(policy)
+			left := 0
 			for _, stage := range stages {
-				if apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
+				if missing[stage][policy.Name] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
 					delete(missing[stage], policy.Name)
+					took[stage] = append(took[stage], time.Since(began))
 				}
-				if _, all := took[stage]; !all && len(missing[stage]) == 0 {
-					took[stage] = time.Since(began)
-				}
+				left += len(missing[stage])
 			}
-			return len(took) == len(stages)
+			return left == 0
 		})
 	})
 	err = group.Wait()

@@ -45,10 +45,20 @@ func (a *Activation) measureWindow() {
 		window.Until = a.Second()
 	case window != nil && window.Until == nil:
 		a.Status.UnconvertedWindow = nil // another converter, or one version again
-	case window != nil && window.Written == nil && a.converter.Active && !a.Policy.Spec.Suspend && a.Policy.DeletionTimestamp.IsZero():
+	case a.mayCount():
 		a.countWrites(window)
 	}
 }
+
+// mayCount reports that the writes in a window are known as soon as they have been counted.
+func (a *Activation) mayCount() bool {
+	window := a.Status.UnconvertedWindow
+	return window != nil && window.Until != nil && window.Written == nil &&
+		a.converter.Active && !a.Policy.Spec.Suspend && a.Policy.DeletionTimestamp.IsZero()
+}
+
+// CountsNext reports that writes are to be counted, and that this was not tried yet.
+func (a *Activation) CountsNext() bool { return a.mayCount() && a.Written == nil }
 
 func (a *Activation) openWindow(served []string) {
 	var older int64

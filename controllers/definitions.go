@@ -1,0 +1,78 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// seenDefinitions has the latest resourceVersion that was read of the CustomResourceDefinition of each
+// policy.
+type seenDefinitions struct {
+	mu       sync.Mutex
+	versions map[string]string
+}
+
+func (s *seenDefinitions) saw(crd *apiextensionsv1.CustomResourceDefinition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.versions == nil {
+		s.versions = map[string]string{}
+	}
+	s.versions[crd.Name] = crd.ResourceVersion
+}
+
+func (s *seenDefinitions) latest(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.versions[name]
+}
+
+func (s *seenDefinitions) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.versions, name)
+}
+
+// definition reads a CustomResourceDefinition that is not older than what this manager has seen of it, in
+// a watch or in a previous read. An API server answers that from its watch cache. For the latest, it
+// would read and decode the stored one, which takes most of the time of the request.
+func (r *ConversionPolicyReconciler) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd, key := &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: name}
+	watched := definitionMetadata()
+	if err := r.Client.Get(ctx, key, watched); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if least := newest(watched.ResourceVersion, r.definitions.latest(name)); least != "" {
+		err := r.Live.Get(ctx, key, crd, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: least}})
+		if err == nil || apierrors.IsNotFound(err) {
+			return crd, err
+		}
+		crd = &apiextensionsv1.CustomResourceDefinition{} // the watch cache is late
+	}
+	return crd, r.Live.Get(ctx, key, crd)
+}
+
+// newest returns the newer of two resourceVersions, either of which may be empty. It returns an empty one
+// if an API server has others than those of Kubernetes.
+func newest(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	switch {
+	case err != nil:
+		return ""
+	case order < 0:
+		return b
+	}
+	return a
+}

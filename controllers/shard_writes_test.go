@@ -1,0 +1,109 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func writeOf(policy string) shardWrite {
+	return shardWrite{policy: policy, configMap: "shard-00", key: policy + ".hash", stored: []byte("12345")}
+}
+
+func policiesIn(writes []shardWrite) (policies []string) {
+	for _, write := range writes {
+		policies = append(policies, write.policy)
+	}
+	return policies
+}
+
+// TestShardWrites: the first ruleset is written at once, and those that come before the end of the pause
+// are written together after it, each once.
+func TestShardWrites(t *testing.T) {
+	var s shardWrites
+	add := func(policy string, want ...string) []shardWrite {
+		t.Helper()
+		now, err := s.add("default", policy, []shardWrite{writeOf(policy)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, policiesIn(now)); diff != "" {
+			t.Errorf("written at once (-want +got):\n%s", diff)
+		}
+		return now
+	}
+	a := add("a", "a")
+	add("a") // it is being written
+	if !s.waits("default", writeOf("a").key) {
+		t.Error("a is awaited before it is stored")
+	}
+	s.succeeded("default", a, time.Now())
+	add("a") // the cache lags behind
+	add("b")
+	add("b")
+	add("c")
+	if s.waits("default", writeOf("a").key) || !s.waits("default", writeOf("b").key) {
+		t.Error("a is stored, and b is not")
+	}
+	s.drop("default", writeOf("c").key)
+	add("d")
+	if diff := cmp.Diff([]string{"b", "d"}, policiesIn(s.next("default"))); diff != "" {
+		t.Errorf("written together (-want +got):\n%s", diff)
+	}
+	add("e")
+	s.next("default")
+	if more := s.next("default"); len(more) > 0 {
+		t.Errorf("nothing waits, but %v is written", policiesIn(more))
+	}
+	add("f", "f")
+}
+
+// TestShardWritesFail: a policy gets the error of a write with others when it asks again, once. Then its
+// ruleset is written.
+func TestShardWritesFail(t *testing.T) {
+	var s shardWrites
+	_, _ = s.add("default", "a", []shardWrite{writeOf("a")})
+	_, _ = s.add("default", "b", []shardWrite{writeOf("b")})
+	failure := errors.New("the API server is away")
+	s.failedWith("default", s.next("default"), failure)
+	s.next("default")
+	if _, err := s.add("default", "b", []shardWrite{writeOf("b")}); !errors.Is(err, failure) {
+		t.Errorf("error %v", err)
+	}
+	now, err := s.add("default", "b", []shardWrite{writeOf("b")})
+	if diff := cmp.Diff([]string{"b"}, policiesIn(now)); err != nil || diff != "" {
+		t.Errorf("error %v, written (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestShardBytes: what is not in the cached shard counts towards its size.
+func TestShardBytes(t *testing.T) {
+	var s shardWrites
+	a, _ := s.add("default", "a", []shardWrite{writeOf("a")})
+	_, _ = s.add("default", "b", []shardWrite{writeOf("b")})
+	now := time.Now()
+	s.succeeded("default", a, now)
+	expect := func(want int, cached *corev1.ConfigMap, now time.Time) {
+		t.Helper()
+		if got := s.bytes("default", "shard-00", cached, now); got != want {
+			t.Errorf("%d bytes, want %d", got, want)
+		}
+	}
+	expect(10, nil, now)
+	if other := s.bytes("default", "shard-01", nil, now); other != 0 {
+		t.Errorf("%d bytes in another shard", other)
+	}
+	expect(5, &corev1.ConfigMap{BinaryData: map[string][]byte{"a.hash": nil}}, now)
+	expect(5, nil, now) // it was deleted since
+	_, _ = s.add("default", "c", []shardWrite{writeOf("c")})
+	s.succeeded("default", s.next("default"), now)
+	expect(10, nil, now)
+	expect(0, nil, now.Add(2*unseenFor))
+}
