@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"sync"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,13 +53,22 @@ func (r *ConversionPolicyReconciler) definition(ctx context.Context, name string
 		return nil, err
 	}
 	if least := newest(watched.ResourceVersion, r.definitions.latest(name)); least != "" {
-		err := r.Live.Get(ctx, key, crd, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: least}})
-		if err == nil || apierrors.IsNotFound(err) {
+		err := r.readNotOlder(ctx, key, crd, least)
+		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			return crd, err
 		}
-		crd = &apiextensionsv1.CustomResourceDefinition{} // the watch cache is late
+		crd = &apiextensionsv1.CustomResourceDefinition{}
 	}
 	return crd, r.Live.Get(ctx, key, crd)
+}
+
+// watchCacheWait bounds the wait for a watch cache that is late: client-go would repeat the request.
+const watchCacheWait = 5 * time.Second
+
+func (r *ConversionPolicyReconciler) readNotOlder(ctx context.Context, key client.ObjectKey, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, watchCacheWait)
+	defer cancel()
+	return r.Live.Get(ctx, key, crd, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: version}})
 }
 
 // newest returns the newer of two resourceVersions, either of which may be empty. It returns an empty one
