@@ -20,6 +20,9 @@ import (
 // projects have schemas of many kinds and sizes.
 var projects = []published.Project{published.ClusterAPI, published.Karpenter, published.Kueue, published.Tekton}
 
+// groupPrefix begins the groups of all definitions.
+const groupPrefix = "scale-"
+
 // The versions of a CRD that has a policy.
 const (
 	oldVersion = "v1alpha1"
@@ -41,7 +44,7 @@ func definitions(ctx context.Context, count, convert int) ([]*apiextensionsv1.Cu
 }
 
 func definition(source *apiextensionsv1.CustomResourceDefinition, number int, converts bool) *apiextensionsv1.CustomResourceDefinition {
-	group := fmt.Sprintf("scale-%04d.example.com", number)
+	group := fmt.Sprintf(groupPrefix+"%04d.example.com", number)
 	spec := *source.Spec.DeepCopy()
 	latest := spec.Versions[len(spec.Versions)-1]
 	latest.Name, latest.Served, latest.Storage, latest.Deprecated, latest.DeprecationWarning = newVersion, true, true, false, nil

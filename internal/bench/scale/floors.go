@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,9 +56,9 @@ func (c *cluster) barePatches(ctx context.Context, definitions []*apiextensionsv
 }
 
 // smallest does what the smallest possible operator would do to activate policies with the proofs that
-// this one wants: it stores all rulesets at once, has each pod convert a canary object in each direction,
-// reads each CRD once and writes it once, and writes each status once. It includes the creation of the
-// policies.
+// this one wants: it stores all rulesets at once, reads each CRD once, has each pod convert a canary
+// object in each direction, lists objects once, writes the CRD once, and writes each status once. It
+// includes the creation of the policies.
 func (s *suite) smallest(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := s.copyRulesets(ctx); err != nil {
 		return err
@@ -77,6 +78,11 @@ func (s *suite) smallest(ctx context.Context, definitions []*apiextensionsv1.Cus
 			return err
 		}
 		if err := s.convertBy(ctx, crd, current); err != nil {
+			return err
+		}
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: newVersion, Kind: crd.Spec.Names.ListKind})
+		if err := s.cluster.client.List(ctx, objects); err != nil {
 			return err
 		}
 		if err := s.cluster.pointAt(ctx, current, nowhere("smallest")); err != nil {

@@ -146,7 +146,11 @@ func requestOf(labels string) string {
 	if of["resource"] == "" || of["verb"] == "WATCH" {
 		return ""
 	}
-	request := of["verb"] + " " + of["resource"]
+	resource := of["resource"]
+	if strings.HasPrefix(of["group"], groupPrefix) {
+		resource = "custom resources"
+	}
+	request := of["verb"] + " " + resource
 	if of["subresource"] != "" {
 		request += "/" + of["subresource"]
 	}
