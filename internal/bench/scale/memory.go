@@ -88,7 +88,7 @@ func (s *suite) convert(ctx context.Context, crd *apiextensionsv1.CustomResource
 	return s.convertBy(ctx, crd, current)
 }
 
-// convertBy does so with the CRD that it was made from, and as it is in the cluster.
+// convertBy does so with a CRD, and with the same one in the cluster.
 func (s *suite) convertBy(ctx context.Context, crd, current *apiextensionsv1.CustomResourceDefinition) error {
 	service := current.Spec.Conversion.Webhook.ClientConfig.Service
 	for _, p := range s.nodes.of(service.Name) {
