@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,6 +62,10 @@ func (s *suite) smallest(ctx context.Context, definitions []*apiextensionsv1.Cus
 	if err := s.copyRulesets(ctx); err != nil {
 		return err
 	}
+	reader, err := s.cluster.paths()
+	if err != nil {
+		return err
+	}
 	return each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 		active := &v1alpha1.ConversionPolicy{}
 		if err := s.cluster.client.Get(ctx, client.ObjectKeyFromObject(crd), active); err != nil {
@@ -80,9 +83,7 @@ func (s *suite) smallest(ctx context.Context, definitions []*apiextensionsv1.Cus
 		if err := s.convertBy(ctx, crd, current); err != nil {
 			return err
 		}
-		objects := &metav1.PartialObjectMetadataList{}
-		objects.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: newVersion, Kind: crd.Spec.Names.ListKind})
-		if err := s.cluster.client.List(ctx, objects); err != nil {
+		if err := reader.Get().AbsPath("apis", crd.Spec.Group, newVersion, crd.Spec.Names.Plural).Do(ctx).Error(); err != nil {
 			return err
 		}
 		if err := s.cluster.pointAt(ctx, current, nowhere("smallest")); err != nil {
@@ -173,9 +174,9 @@ func probed() *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "floors.scale.example.com"}}
 	crd.Spec.Group, crd.Spec.Scope = "scale.example.com", apiextensionsv1.ClusterScoped
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "floors", Singular: "floor", Kind: "Floor", ListKind: "FloorList"}
-	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}}
+	anything := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
-		{Name: newVersion, Served: true, Storage: true, Schema: schema}, {Name: oldVersion, Served: true, Schema: schema}}
+		{Name: newVersion, Served: true, Storage: true, Schema: anything}, {Name: oldVersion, Served: true, Schema: anything}}
 	return crd
 }
 

@@ -82,7 +82,7 @@ func childrenByName() (map[string][]int, error) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			pid, err := strconv.Atoi(field)
 			if err != nil {
 				return nil, err
@@ -100,9 +100,7 @@ func childrenByName() (map[string][]int, error) {
 // requests reads how many requests the API server has answered, by verb and resource. Watches count when
 // they end.
 func (c *cluster) requests(ctx context.Context) (map[string]float64, error) {
-	config := rest.CopyConfig(c.server.Kubeconfig)
-	config.NegotiatedSerializer = clientgoscheme.Codecs
-	reader, err := rest.UnversionedRESTClientFor(config)
+	reader, err := c.paths()
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +113,8 @@ func (c *cluster) requests(ctx context.Context) (map[string]float64, error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
-		name, rest, _ := strings.Cut(lines.Text(), "{")
-		labels, value, is := strings.Cut(rest, "} ")
+		name, series, _ := strings.Cut(lines.Text(), "{")
+		labels, value, is := strings.Cut(series, "} ")
 		if name != "apiserver_request_total" || !is {
 			continue
 		}
@@ -129,6 +127,13 @@ func (c *cluster) requests(ctx context.Context) (map[string]float64, error) {
 		}
 	}
 	return requests, lines.Err()
+}
+
+// paths returns a client for requests by path.
+func (c *cluster) paths() (*rest.RESTClient, error) {
+	config := rest.CopyConfig(c.server.Kubeconfig)
+	config.NegotiatedSerializer = clientgoscheme.Codecs
+	return rest.UnversionedRESTClientFor(config)
 }
 
 // longestLine bounds a line of metrics.
