@@ -35,7 +35,7 @@ func (r *reads) Get(_ context.Context, key client.ObjectKey, object client.Objec
 	}
 	r.asked = append(r.asked, asked)
 	if r.late && of.Raw != nil {
-		return errors.New("Too large resource version") //nolint:staticcheck // it is that of an API server
+		return errors.New("Too large resource version")
 	}
 	object.SetName(key.Name)
 	object.SetResourceVersion(r.version)
