@@ -32,8 +32,8 @@ func every(ctx context.Context, interval time.Duration, work func(context.Contex
 type background struct {
 	root   context.Context
 	cancel context.CancelFunc
-	// woken receives the policies to reconcile.
-	woken chan event.GenericEvent
+	// woken receives the policies to reconcile, and checked those with the result of a check.
+	woken, checked chan event.GenericEvent
 
 	mu       sync.Mutex
 	policies map[string]lifetime
@@ -49,7 +49,7 @@ type lifetime struct {
 }
 
 func newBackground(ctx context.Context) *background {
-	b := &background{woken: make(chan event.GenericEvent), policies: map[string]lifetime{}}
+	b := &background{woken: make(chan event.GenericEvent), checked: make(chan event.GenericEvent), policies: map[string]lifetime{}}
 	b.root, b.cancel = context.WithCancel(ctx)
 	return b
 }
@@ -105,9 +105,11 @@ func (b *background) drain(ctx context.Context) error {
 }
 
 // wake enqueues a policy.
-func (b *background) wake(ctx context.Context, policy string) {
+func (b *background) wake(ctx context.Context, policy string) { send(ctx, b.woken, policy) }
+
+func send(ctx context.Context, to chan<- event.GenericEvent, policy string) {
 	select {
-	case b.woken <- event.GenericEvent{Object: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}:
+	case to <- event.GenericEvent{Object: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}:
 	case <-ctx.Done():
 	}
 }
@@ -173,7 +175,7 @@ func (c *checks) start(policy, subject string, run func(context.Context) observe
 		result := run(life)
 		result.Subject, result.Attempts, result.Ended = subject, attempts, c.now()
 		if c.finish(policy, started, result) {
-			c.background.wake(life, policy)
+			send(life, c.background.checked, policy)
 		}
 	})
 }

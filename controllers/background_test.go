@@ -40,7 +40,7 @@ func TestChecks(t *testing.T) {
 		{Subject: "another", Running: true, Attempts: 1},
 	} {
 		results <- observed.BackgroundCheck{Objects: 3}
-		if woken := <-b.woken; woken.Object.GetName() != "a" {
+		if woken := <-b.checked; woken.Object.GetName() != "a" {
 			t.Errorf("wakes %s, want a", woken.Object.GetName())
 		}
 		if last := samples.latest("a"); last.Running || last.Objects != 3 || !last.Ended.Equal(now) {
@@ -50,7 +50,7 @@ func TestChecks(t *testing.T) {
 		check(t, samples, next)
 	}
 	results <- observed.BackgroundCheck{}
-	<-b.woken
+	<-b.checked
 	samples.forget("a")
 	if got := samples.latest("a"); got != nil {
 		t.Errorf("still known after it was forgotten: %+v", got)
@@ -79,7 +79,7 @@ func TestCheckOfDeletedPolicy(t *testing.T) {
 	b.end("a")
 	<-cancelled
 	samples.start("a", "two", func(context.Context) observed.BackgroundCheck { return observed.BackgroundCheck{Objects: 1} })
-	<-b.woken
+	<-b.checked
 	if got := samples.latest("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
 		t.Errorf("the check of the new policy is %+v", got)
 	}
@@ -142,7 +142,7 @@ func TestCleaningDoesNotBlockOtherChecks(t *testing.T) {
 	deadline := time.After(time.Minute)
 	for range 4 {
 		select {
-		case woken := <-b.woken:
+		case woken := <-b.checked:
 			if got := woken.Object.GetName(); got != policy {
 				t.Errorf("policy %q is woken", got)
 			}

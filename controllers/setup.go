@@ -149,7 +149,7 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger { return requestLogger(mgr.GetLogger(), request) }).
 		For(&v1alpha1.ConversionPolicy{}).
-		WatchesMetadata(definitionMetadata(), first)
+		WatchesMetadata(definitionMetadata(), urgently(definitionPriority))
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
 		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{}, &corev1.ServiceAccount{},
@@ -177,7 +177,8 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 			return err
 		}
 	}
-	return policies.WatchesRawSource(source.Channel(r.background.woken, first)).Complete(r)
+	return policies.WatchesRawSource(source.Channel(r.background.woken, urgently(podsPriority))).
+		WatchesRawSource(source.Channel(r.background.checked, urgently(checksPriority))).Complete(r)
 }
 
 // start initialises the background work.

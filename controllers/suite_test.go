@@ -278,6 +278,7 @@ func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy str
 		}
 		select {
 		case <-r.background.woken:
+		case <-r.background.checked:
 		case <-time.After(result.RequeueAfter):
 		}
 	}
