@@ -185,7 +185,7 @@ type Wrap struct {
 type Cast struct {
 	// Hub is true if the hub has the string.
 	Hub bool `json:"hub,omitempty"`
-	// Seconds and Milliseconds are true for a duration of so many.
+	// Seconds and Milliseconds are true for a duration, which the number counts in these.
 	Seconds      bool `json:"seconds,omitempty"`
 	Milliseconds bool `json:"milliseconds,omitempty"`
 	// Number is true for a number that may have a fraction.
