@@ -157,6 +157,8 @@ func TestPlay(t *testing.T) {
 		"a command without a prompt":  {page: "```sh play\nfalse\n```\n", err: "exit status 1"},
 		"an answer that is judged":    {page: "```sh play\necho nothing\n```\n", err: "echo nothing\nthat is too little\nnothing"},
 		"a block that is not played":  {page: "```sh play=it\ntrue\n```\n```console\n$ false\n```\n"},
+		"a pod that is gone once":     {page: "```sh play\ntest -e again || { touch again; echo 'Error from server (NotFound): pods \"a\" not found'; exit 1; }\n```\n"},
+		"a pod that is gone":          {page: "```sh play\necho 'Error from server (NotFound): pods \"a\" not found'; exit 1\n```\n", err: "exit status 1"},
 		"nothing to play":             {page: "```console\n$ false\n```\n", err: "has no command to play"},
 	}
 	for name, c := range cases {

@@ -69,12 +69,30 @@ func (p *Player) Play(ctx context.Context, page *Page) error {
 	return nil
 }
 
-func (p *Player) do(ctx context.Context, command Command) error {
+// podGone is part of the output of a command that lists pods and then reads each of them, such as
+// kubectl describe, if one of them was deleted meanwhile. Tests that run in parallel delete theirs.
+const podGone = `Error from server (NotFound): pods "`
+
+// maxRepeats bounds how often such a command is repeated.
+const maxRepeats = 5
+
+func (p *Player) run(ctx context.Context, command Command) (answer []byte, err error) {
 	fmt.Fprint(p.Out, prompt, command.Text)
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command.Text) //nolint:gosec // the page's own words
 	shell.Dir, shell.Env = p.Folder, append(os.Environ(), p.Environment...)
-	answer, err := shell.CombinedOutput()
+	answer, err = shell.CombinedOutput()
 	fmt.Fprintf(p.Out, "%s", answer)
+	return answer, err
+}
+
+func (p *Player) do(ctx context.Context, command Command) error {
+	answer, err := p.run(ctx, command)
+	for range maxRepeats {
+		if err == nil || !strings.Contains(string(answer), podGone) {
+			break
+		}
+		answer, err = p.run(ctx, command)
+	}
 	var failed *exec.ExitError
 	if err != nil && (!errors.As(err, &failed) || command.Answer == "") {
 		return fmt.Errorf("%s%w\n%s", command.Text, err, answer)
