@@ -21,19 +21,14 @@ import (
 // the content of a key never changes, so that the order of patches for several policies, by several
 // managers, does not matter. The API server refuses a shard that becomes too large.
 func (r *ConversionPolicyReconciler) storeRulesets(ctx context.Context, policy string, s step.StoreRulesets) error {
-	removed := map[string]map[string][]byte{}
+	var removed []shardWrite
 	for _, ruleset := range s.Remove {
 		key := conversion.StoredName(s.Owner, ruleset.Hash)
 		r.shardWrites.drop(s.Fleet, key)
-		if removed[ruleset.ConfigMap] == nil {
-			removed[ruleset.ConfigMap] = map[string][]byte{}
-		}
-		removed[ruleset.ConfigMap][key] = nil
+		removed = append(removed, shardWrite{policy: policy, configMap: ruleset.ConfigMap, key: key})
 	}
-	for name, keys := range removed {
-		if err := r.patchShard(ctx, s.Fleet, name, keys, false); err != nil {
-			return err
-		}
+	if err := r.writeShards(ctx, s.Fleet, removed, false); err != nil {
+		return err
 	}
 	var added []shardWrite
 	for _, ruleset := range s.Add {

@@ -50,7 +50,8 @@ type shardQueue struct {
 // shardWrite is one ruleset of a policy.
 type shardWrite struct {
 	policy, configMap, key string
-	stored                 []byte
+	// stored is nil to remove the ruleset.
+	stored []byte
 	// written is zero until then.
 	written time.Time
 }
@@ -174,7 +175,7 @@ func (r *ConversionPolicyReconciler) addRulesets(ctx context.Context, fleet, pol
 		return err
 	}
 	defer r.fleetBackground.run(fleet, func(life lifetime) { r.followShards(life, fleet) })
-	if err := r.writeShards(ctx, fleet, writes); err != nil {
+	if err := r.writeShards(ctx, fleet, writes, true); err != nil {
 		for _, write := range writes {
 			r.shardWrites.drop(fleet, write.key)
 		}
@@ -196,7 +197,7 @@ func (r *ConversionPolicyReconciler) followShards(ctx context.Context, fleet str
 		if len(writes) == 0 {
 			return
 		}
-		err := r.writeShards(ctx, fleet, writes)
+		err := r.writeShards(ctx, fleet, writes, true)
 		if err == nil {
 			r.shardWrites.succeeded(fleet, writes, r.Now())
 			continue
@@ -209,8 +210,9 @@ func (r *ConversionPolicyReconciler) followShards(ctx context.Context, fleet str
 	}
 }
 
-// writeShards adds rulesets to their shards, with one patch for each shard.
-func (r *ConversionPolicyReconciler) writeShards(ctx context.Context, fleet string, writes []shardWrite) error {
+// writeShards adds rulesets to their shards, or removes those without content, with one patch for each
+// shard. If create is true, it creates a shard that does not exist.
+func (r *ConversionPolicyReconciler) writeShards(ctx context.Context, fleet string, writes []shardWrite, create bool) error {
 	changes := map[string]map[string][]byte{}
 	for _, write := range writes {
 		if changes[write.configMap] == nil {
@@ -219,7 +221,7 @@ func (r *ConversionPolicyReconciler) writeShards(ctx context.Context, fleet stri
 		changes[write.configMap][write.key] = write.stored
 	}
 	for name, keys := range changes {
-		if err := r.patchShard(ctx, fleet, name, keys, true); err != nil {
+		if err := r.patchShard(ctx, fleet, name, keys, create); err != nil {
 			return err
 		}
 	}

@@ -183,20 +183,20 @@ func isAlike(spoke, hub *schema.Structural) bool {
 
 // isKey reports whether a move is between two fields that are the same key of a list's elements.
 func (c *compiler) isKey(move candidate) bool {
-	left, right := c.listAround(c.spoke, move.from), c.listAround(c.hub, move.to)
-	if left == nil || right == nil || typeName(move.spoke) != typeName(move.hub) || elementsOf(move.spoke) != nil || move.spoke.Type == "object" {
+	left, right := listAround(c.spoke, move.from), listAround(c.hub, move.to)
+	if left == nil || right == nil || !isListMap(left) || !isListMap(right) || typeName(move.spoke) != typeName(move.hub) || elementsOf(move.spoke) != nil || move.spoke.Type == "object" {
 		return false
 	}
 	at := slices.Index(left.XListMapKeys, move.from[len(move.from)-1])
 	return at >= 0 && at == slices.Index(right.XListMapKeys, move.to[len(move.to)-1])
 }
 
-// listAround returns the list with keys whose elements have the field directly, nil if there is none.
-func (c *compiler) listAround(root *schema.Structural, path conversion.Path) *schema.Structural {
+// listAround returns the list whose elements have the field directly, nil if there is none.
+func listAround(root *schema.Structural, path conversion.Path) *schema.Structural {
 	if len(path) < 3 || path[len(path)-2] != conversion.Each {
 		return nil
 	}
-	if list, err := resolve(root, path[:len(path)-2]); err == nil && list.Items != nil && isListMap(list) {
+	if list, err := resolve(root, path[:len(path)-2]); err == nil && list.Items != nil {
 		return list
 	}
 	return nil
@@ -269,17 +269,8 @@ func (c *compiler) isNamed(move candidate) bool {
 // rename notes the names of a field, unless they are the same.
 func (c *compiler) rename(move renaming) {
 	if from, to := move.from[len(move.from)-1], move.to[len(move.to)-1]; from != to {
-		c.renamed = append(c.renamed, conversion.Renamed{Spoke: move.from, Hub: move.to, InElement: c.isInElement(move.from)})
+		c.renamed = append(c.renamed, conversion.Renamed{Spoke: move.from, Hub: move.to, InElement: listAround(c.spoke, move.from) != nil})
 	}
-}
-
-// isInElement reports whether a field of the spoke is directly in the elements of a list.
-func (c *compiler) isInElement(path conversion.Path) bool {
-	if len(path) < 3 || path[len(path)-2] != conversion.Each {
-		return false
-	}
-	list, err := resolve(c.spoke, path[:len(path)-2])
-	return err == nil && list.Items != nil
 }
 
 // closeNames makes the names of each object a permutation: what has a name that another field gets, and
