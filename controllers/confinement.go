@@ -21,8 +21,9 @@ import (
 )
 
 // confinementInterval is the time between two checks. No event reports a change that the manager
-// may watch.
-const confinementInterval = 10 * time.Minute
+// may watch, and a manager can start before API servers know the admission policies that were
+// applied with it.
+const confinementInterval = time.Minute
 
 // Confinement checks whether admission confines the manager, as config/rbac/confinement.yaml does:
 // an OLM bundle cannot install that file. The manager may not read admission policies, so it tests

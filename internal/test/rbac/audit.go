@@ -109,7 +109,7 @@ func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]str
 		waiting[request] = request + ": " + event.ResponseStatus.Message
 		return
 	case strings.Contains(event.ResponseStatus.Message, "ValidatingAdmissionPolicy"):
-		if !strings.Contains(event.RequestURI, "dryRun=All") {
+		if !isDryRun(event) {
 			l.Refused = append(l.Refused, request+": "+event.ResponseStatus.Message)
 		}
 		return
@@ -122,6 +122,9 @@ func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]str
 		l.Used[more] = true
 	}
 }
+
+// isDryRun reports whether the request asked an API server to store nothing.
+func isDryRun(event *auditv1.Event) bool { return strings.Contains(event.RequestURI, "dryRun=All") }
 
 // implied returns the other rights that the request needed.
 func (l *Log) implied(event *auditv1.Event, use Use) []Use {

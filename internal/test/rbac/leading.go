@@ -47,7 +47,7 @@ func ReadLeading(from io.Reader, namespace string) (*Leading, error) {
 
 // isWrite reports whether a request changed something that only the leader may change.
 func isWrite(event *auditv1.Event) bool {
-	return event.ObjectRef != nil && event.ResponseStatus != nil && event.ResponseStatus.Code < 300 &&
+	return event.ObjectRef != nil && event.ResponseStatus != nil && event.ResponseStatus.Code < 300 && !isDryRun(event) &&
 		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, event.Verb) &&
 		!slices.Contains(asked, event.ObjectRef.Resource)
 }

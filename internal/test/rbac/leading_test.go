@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestReadLeading: writes without the lease are found, in any order of lines. Reads and rejected
-// requests are ignored.
+// TestReadLeading: writes without the lease are found, in any order of lines. Reads, dry runs and
+// rejected requests are ignored.
 func TestReadLeading(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(second int, pod, verb, resource string, code int32) *auditv1.Event {
@@ -29,8 +29,11 @@ func TestReadLeading(t *testing.T) {
 			RequestReceivedTimestamp: metav1.NewMicroTime(start.Add(time.Duration(second) * time.Second)),
 		}
 	}
+	dryRun := at(0, "two", "patch", "customresourcedefinitions", 200)
+	dryRun.RequestURI = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs?dryRun=All&fieldManager=conversion-operator"
 	lines := strings.Builder{}
 	for _, event := range []*auditv1.Event{
+		dryRun,
 		at(2, "one", "patch", "deployments", 200),
 		at(1, "one", "create", "leases", 201),
 		at(3, "two", "update", "leases", 409),
