@@ -10,12 +10,13 @@ import (
 	"testing"
 )
 
-// ruleFields are the fields of each kind of rule, by the API revision that added them. cast.unit
-// needs none of its own: a version without it refuses the cast, because it lacks as: Quantity, too.
+// ruleFields are the fields of each kind of rule, by the API revision that added them. cast.unit,
+// wrap.field and index.value need none of their own: a version without them refuses the rules that
+// have them, because it lacks as: Quantity, and the types of the fields do not fit.
 var ruleFields = map[int]map[string]string{
 	1: {
 		"move": "from to", "format": "from template to", "default": "from to value", "values": "from to table",
-		"drop": "from to", "wrap": "from to", "cast": "from to as unit", "index": "from to key", "cel": "from to forward backward",
+		"drop": "from to", "wrap": "from to field", "cast": "from to as unit", "index": "from to key value", "cel": "from to forward backward",
 	},
 }
 

@@ -144,6 +144,12 @@ type DropRule struct {
 // first element. The schemas determine which of the two is the list. A missing value is a
 // missing list, and null is null. A list without elements, with more than one, or with a
 // null, is preserved and comes back complete.
+//
+// With field, it maps every value of a list or map to an object that has the value in this
+// field, and every object to the value. Objects with other fields are preserved. They come
+// back with all fields: in a map, if their key is still there; in a list, if the same value
+// is. If an object lacks the field, or a value is null, the whole list or map is preserved,
+// and the other version has no value.
 type WrapRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -151,6 +157,12 @@ type WrapRule struct {
 	// to is the path in the hub.
 	// +required
 	To Path `json:"to"`
+	// field is the name of the field, if both versions have a list, or both a map: of objects
+	// with this field in one version, and of its values in the other.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Field string `json:"field,omitempty"`
 }
 
 // CastType tells how a string represents a number.
@@ -247,6 +259,13 @@ type IndexRule struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
+	// value is the name of the field that has the value in the map. Objects with other fields are
+	// preserved, and come back with all fields if their key is still there. Without value, the map
+	// has the objects without their key.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Value string `json:"value,omitempty"`
 }
 
 // CELRule computes the hub's fields from the spoke's by expressions, and the spoke's from

@@ -182,6 +182,10 @@ func (f *filler) spokeValues(e *exchange) []*node {
 		}
 		f.count += len(parts)
 		return e.backward(&f.step, parts)
+	case e.Wrap != nil && e.Wrap.Field != "":
+		if value = f.listOf([]*node{value}); !e.Wrap.Hub {
+			value = e.wrap.objects(&f.step, value)
+		}
 	case e.Wrap != nil && !e.Wrap.Hub:
 		value = f.listOf([]*node{value})
 	case e.Cast != nil && e.Cast.Hub:
@@ -204,6 +208,9 @@ func (f *filler) spokeValues(e *exchange) []*node {
 // singleObject returns a list or map of one object.
 func (f *filler) singleObject(x *indexing) *node {
 	element, container, name := f.newObject(), f.newObject(), newName("1")
+	if x.Value != "" {
+		element = f.next()
+	}
 	container.set(&name, element)
 	if x.Hub {
 		return container

@@ -16,7 +16,7 @@ import (
 // TestCompileRefuses checks that errors name the field of the policy and the problem.
 func TestCompileRefuses(t *testing.T) {
 	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}, any: {x-kubernetes-preserve-unknown-fields: true}, er: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}`
-	const v2 = `p: {type: object, properties: {i: {type: string}}}, b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {yy: {type: string}}}}, both: {type: string}`
+	const v2 = `p: {type: object, properties: {i: {type: string}}}, b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, strings: {type: object, additionalProperties: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {yy: {type: string}}}}, both: {type: string}`
 	for name, test := range map[string]struct{ rules, at, says string }{
 		"a rule we know not":       {`{}`, "rules[0]", "upgrade the operator"},
 		"unknown path":             {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
@@ -68,6 +68,11 @@ func TestCompileRefuses(t *testing.T) {
 		"index without a list":     {`{index: {from: .a, to: .b, key: x}}`, "rules[0].index.to", "one of them is a list of objects"},
 		"index by no field":        {`{index: {from: .l, to: .lm, key: z}}`, "rules[0].index.key", "is no field of the list's objects that is a string or an integer: they have [x]"},
 		"index by a field":         {`{index: {from: .l, to: .lm, key: x}}`, "rules[0].index.key", "is a field of the map's objects too"},
+		"index of no value":        {`{index: {from: .l, to: .strings, key: x, value: z}}`, "rules[0].index.value", "is no field of the list's objects with the type of the map's values: the list has objects with the fields x, and the map values of type string"},
+		"index of its key":         {`{index: {from: .l, to: .strings, key: x, value: x}}`, "rules[0].index.value", "is the key"},
+		"wrap of one value":        {`{wrap: {from: .a, to: .names, field: x}}`, "rules[0].wrap.to", "with field, both are lists or both are maps"},
+		"wrap of a list and map":   {`{wrap: {from: .l, to: .strings, field: x}}`, "rules[0].wrap.to", "with field, both are lists or both are maps"},
+		"wrap in no field":         {`{wrap: {from: .l, to: .names, field: z}}`, "rules[0].wrap.field", ".l has objects with the fields x, and .names has values of type string"},
 		"cel name":                 {`{cel: {from: {a-b: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a-b: self.b}}}`, "rules[0].cel.from[a-b]", "write the name with letters"},
 		"cel name of YAML":         {`{cel: {from: {y: .a}, to: {b: .b}, forward: {b: self.y}, backward: {y: self.b}}}`, "rules[0].cel.from[true]", "YAML reads y, n, yes, no, on and off"},
 		"cel without forward":      {`{cel: {from: {a: .a}, to: {b: .b, c: .c}, forward: {b: self.a}, backward: {a: self.b}}}`, "rules[0].cel.forward[c]", "write the expression that computes .c"},

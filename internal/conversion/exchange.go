@@ -121,8 +121,8 @@ func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
 	switch {
 	case value == nil || value.isNull():
 		return value
-	case e.Wrap != nil:
-		return e.Wrap.convert(s, value, toHub)
+	case e.wrap != nil:
+		return e.wrap.convert(s, value, toHub)
 	case e.Cast != nil:
 		return e.Cast.convert(s, value, toHub)
 	case e.index != nil:
@@ -167,8 +167,22 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 	case alone && !imaged, s.sameAll(e.backward(s, restored), values):
 		// They had no image when they were preserved, so a missing image does not mean deletion.
 		return restored
+	case imaged && images[0] != nil && restored[0] != nil:
+		images[0] = e.patch(s, images[0], s.bytes(restored[0]))
 	}
 	return images
+}
+
+// patch returns a list or map of objects with what the preserved one has beyond the values of the
+// other side. Any other value stays the same.
+func (e *exchange) patch(s *step, value *node, preserved []byte) *node {
+	switch {
+	case e.wrap != nil && e.wrap.Field != "" && e.toHub == e.wrap.Hub:
+		return e.wrap.patch(s, value, preserved)
+	case e.index != nil && e.index.Value != "" && e.toHub == e.index.Hub:
+		return e.index.patch(s, value, preserved)
+	}
+	return value
 }
 
 // isPreservedAtSource reports whether the source version has preserved one of the fields.
@@ -237,8 +251,8 @@ func (s *step) noteWithoutImage(fields []slot, values []*node) {
 }
 
 // preserveValues preserves values that would not convert back to themselves. A value with an image
-// needs no anchor: it is restored together with its image. Of a list whose image is a map, only
-// the order is preserved.
+// needs no anchor: it is restored together with its image. Of a list whose image is a map with all
+// of its objects, only the order is preserved.
 func (s *step) preserveValues(x *exchange, values, images []*node, pc *pathContext) {
 	for i, value := range values {
 		if value == nil {
@@ -252,7 +266,9 @@ func (s *step) preserveValues(x *exchange, values, images []*node, pc *pathConte
 			continue
 		}
 		if e.images = x.toPointers; x.index != nil && !value.isNull() {
-			e.kind, e.value = orderEntry, x.index.order(s, e.value)
+			if order := x.index.order(s, e.value); order != nil {
+				e.kind, e.value = orderEntry, order
+			}
 		}
 		s.withImage = append(s.withImage, e)
 	}

@@ -105,6 +105,22 @@ var growths = map[string]growing{
 		v1: `m: {type: object, additionalProperties: {type: object}}`, v2: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`,
 		rules: `{index: {from: .m, to: .l, key: k}}`, object: repeated(`"m":{`, `"\u00e4%d":{}`, `}`),
 	},
+	"index of values": {
+		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: string}}`,
+		rules: `{index: {from: .l, to: .m, key: k, value: v}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d","v":"%[1]d","w":"x"}`, `]`),
+	},
+	"wrap of values": {
+		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, w: {type: string}}}}`, v2: `names: {type: array, items: {type: string}}`,
+		rules: `{wrap: {from: .l, to: .names, field: k}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d","w":"x"}`, `]`),
+	},
+	"wrap of the same values": {
+		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, w: {type: string}}}}`, v2: `names: {type: array, items: {type: string}}`,
+		rules: `{wrap: {from: .l, to: .names, field: k}}`, object: repeated(`"l":[`, `{"k":"a","w":"%d"}`, `]`),
+	},
+	"wrap of values of a map": {
+		v1: `m: {type: object, additionalProperties: {type: object, properties: {k: {type: string}, w: {type: string}}}}`, v2: `names: {type: object, additionalProperties: {type: string}}`,
+		rules: `{wrap: {from: .m, to: .names, field: k}}`, object: repeated(`"m":{`, `"\u00e4%d":{"k":"a","w":"x"}`, `}`),
+	},
 	"escapes in a text": {
 		v1: `a: {type: string}`, v2: `b: {type: array, items: {type: string}}`, rules: `{wrap: {from: .a, to: .b}}`,
 		object: func(n int) string { return `"a":"` + strings.Repeat(`\u00e4\n`, n) + `"` },

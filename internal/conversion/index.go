@@ -12,7 +12,7 @@ import (
 // indexing is an Index with its key prepared.
 type indexing struct {
 	*Index
-	key name
+	key, value name
 }
 
 // openElementMembers opens the objects of a list or map.
@@ -31,7 +31,8 @@ func (x *indexing) convert(s *step, value *node, toHub bool) *node {
 	return x.toMap(s, held)
 }
 
-// toMap moves the key of every object of a list into the name of a member.
+// toMap moves the key of every object of a list into the name of a member. The member is the rest of
+// the object, or the value in it.
 func (x *indexing) toMap(s *step, list *node) *node {
 	if list.kind != array {
 		return nil
@@ -43,9 +44,17 @@ func (x *indexing) toMap(s *step, list *node) *node {
 		if key == nil {
 			return nil
 		}
-		element.remove(&x.key)
-		element.key, element.escaped, element.fingerprint = key, !isPlain(key), fingerprintOf(key)
-		made.add(element)
+		member := element
+		if x.Value != "" {
+			member = element.only(&x.value)
+		} else {
+			element.remove(&x.key)
+		}
+		if member == nil {
+			return nil
+		}
+		member.key, member.escaped, member.fingerprint, member.untouched = key, !isPlain(key), fingerprintOf(key), false
+		made.add(member)
 		element, count = next, count+1
 	}
 	p := parser{arena: &s.arena}
@@ -85,6 +94,10 @@ func (x *indexing) list(s *step, held *node) *node {
 	for i, m := range elements {
 		sorted[i] = keyed{element: m, text: s.nameOf(m)}
 		key := s.keyValue(sorted[i].text, x.Integer)
+		if x.Value != "" && key != nil && !m.isNull() {
+			m = s.enclosed(&x.value, m)
+			sorted[i].element = m
+		}
 		if key == nil || !m.isObject() || m.get(&x.key) != nil {
 			return nil
 		}
@@ -133,7 +146,8 @@ func (s *step) keyValue(name []byte, integer bool) *node {
 // orderName is the only name in an order of format 1: {"order":["b","a"]}.
 var orderName = newName("order")
 
-// order returns the keys of a list in their order, as a JSON list.
+// order returns the keys of a list in their order, as a JSON list. It returns nil if the map has not
+// all fields of the objects.
 func (x *indexing) order(s *step, list []byte) []byte {
 	held, err := s.parse(list, openElementMembers)
 	if err != nil {
@@ -141,9 +155,44 @@ func (x *indexing) order(s *step, list []byte) []byte {
 	}
 	keys := s.membersOf(held)
 	for i, element := range keys {
+		if x.Value != "" && len(s.membersOf(element)) != 2 {
+			return nil
+		}
 		keys[i] = s.raw(element.get(&x.key).text)
 	}
 	return s.bytes(s.listOf(keys))
+}
+
+// patch gives the objects of a list the fields of the preserved objects with the same keys, and
+// their order. New objects come last.
+func (x *indexing) patch(s *step, list *node, preserved []byte) *node {
+	known, err := s.parse(preserved, openElementMembers)
+	if err != nil || known.kind != array {
+		return list
+	}
+	current := map[string]*node{}
+	for element := list.first; element != nil; element = element.next {
+		current[canonical(element.get(&x.key))] = element
+	}
+	elements := s.membersOf(list)
+	patched := s.lists.take(len(elements))[:0]
+	for element := known.first; element != nil; {
+		next := element.next
+		if key := element.only(&x.key); key != nil {
+			if same := current[canonical(key)]; same != nil {
+				delete(current, canonical(key))
+				element.set(&x.value, same.get(&x.value))
+				patched = append(patched, element)
+			}
+		}
+		element = next
+	}
+	for _, element := range elements {
+		if current[canonical(element.get(&x.key))] != nil {
+			patched = append(patched, element)
+		}
+	}
+	return s.listOf(patched)
 }
 
 // reorder sorts the elements of a list, whose first member is the key, into the preserved order.

@@ -142,7 +142,10 @@ func newExchange(e *Exchange, toHub bool, names *shape.Names) exchange {
 		x.format = newFormatting(e.Format)
 	}
 	if e.Index != nil {
-		x.index = &indexing{e.Index, newName(e.Index.Key)}
+		x.index = &indexing{e.Index, newName(e.Index.Key), newName(e.Index.Value)}
+	}
+	if e.Wrap != nil {
+		x.wrap = &wrapping{e.Wrap, newName(e.Wrap.Field)}
 	}
 	return x
 }
@@ -153,7 +156,7 @@ func (e *exchange) alwaysRoundTrips() bool {
 	switch {
 	case e.Format != nil:
 		return e.toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
-	case e.Wrap != nil:
+	case e.Wrap != nil && e.Wrap.Field == "":
 		from := e.from[0]
 		return e.toHub == e.Wrap.Hub && !from.text && !from.label
 	}

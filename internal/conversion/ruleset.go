@@ -174,10 +174,12 @@ type Format struct {
 	Integer []bool `json:"integer"`
 }
 
-// Wrap is a single value on one side, and a list on the other.
+// Wrap is a single value on one side, and a list on the other. With Field, it is a list or map of
+// values on one side, and of objects with the value in this field on the other.
 type Wrap struct {
-	// Hub is true if the hub has the list.
-	Hub bool `json:"hub,omitempty"`
+	// Hub is true if the hub has the list, or the objects.
+	Hub   bool   `json:"hub,omitempty"`
+	Field string `json:"field,omitempty"`
 }
 
 // Cast is a number on one side, and a string on the other: a decimal integer, if no other form is
@@ -202,6 +204,9 @@ type Index struct {
 	Key string `json:"key"`
 	// Integer is true if the key is of type integer, and false for type string.
 	Integer bool `json:"integer,omitempty"`
+	// Value is the field of the list's objects that is the value in the map. Without it, the value
+	// is the object without its key.
+	Value string `json:"value,omitempty"`
 }
 
 // CEL has an expression for each field.

@@ -48,25 +48,6 @@ func (e *Exchange) literalPairs() []literalPair {
 	return pairs
 }
 
-// openElements opens a list.
-var openElements = &projection{each: &projection{}}
-
-// convert puts a value into a list, or returns the first element of a list. It returns nil if a
-// list is expected and the value is none.
-func (w *Wrap) convert(s *step, value *node, toHub bool) *node {
-	if toHub == w.Hub {
-		list := s.node()
-		list.kind, list.open = array, true
-		list.add(value)
-		return list
-	}
-	list, err := s.parse(s.bytes(value), openElements)
-	if err != nil || list.kind != array {
-		return nil
-	}
-	return list.first
-}
-
 // isInteger reports whether text is a 64-bit integer in its shortest form: 7, not 007.
 func isInteger(text []byte) bool {
 	const sure = 18 // any integer with this number of digits has 64 bits

@@ -49,11 +49,17 @@ func ruleOf(r *v1alpha1.Rule) rule {
 			"it differs from what " + quote(r.Format.Template) + " prints"}
 	case r.Values != nil:
 		return rule{"values", "", one(r.Values.From), one(r.Values.To), "by the table, it would come back as another value"}
+	case r.Wrap != nil && r.Wrap.Field != "":
+		return rule{"wrap", "in " + r.Wrap.Field, one(r.Wrap.From), one(r.Wrap.To),
+			"the objects have other fields, or lack " + r.Wrap.Field}
 	case r.Wrap != nil:
 		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list does not have exactly one element"}
 	case r.Cast != nil:
 		as := strings.TrimSpace(string(r.Cast.As) + " " + r.Cast.Unit)
 		return rule{"cast", "as " + as, one(r.Cast.From), one(r.Cast.To), "it differs from what a cast to " + as + " writes"}
+	case r.Index != nil && r.Index.Value != "":
+		return rule{"index", "by " + r.Index.Key + ", value " + r.Index.Value, one(r.Index.From), one(r.Index.To),
+			"the list is not in the order of " + r.Index.Key + ", has a duplicate or missing key, or its objects have other fields"}
 	case r.Index != nil:
 		return rule{"index", "by " + r.Index.Key, one(r.Index.From), one(r.Index.To),
 			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}

@@ -35,16 +35,24 @@ func (c *compiler) addIndex(rule *v1alpha1.IndexRule, fldPath *field.Path) {
 		c.invalid(fldPath.Child("key"), rule.Key, "is no field of the list's objects that is a string or an integer: they have %v",
 			slices.Sorted(maps.Keys(list.Items.Properties)))
 		return
+	case rule.Value == rule.Key:
+		c.invalid(fldPath.Child("value"), rule.Value, "is the key: name the field that has the value, or remove it")
+		return
+	case rule.Value != "" && !hasValues(list.Items, rule.Value, valuesOf(mapSchema)):
+		c.invalid(fldPath.Child("value"), rule.Value, "is no field of the list's objects with the type of the map's values: the list has %s, and the map %s",
+			elementText(list.Items), elementText(valuesOf(mapSchema)))
+		return
+	case rule.Value != "":
 	case inMap:
 		c.invalid(fldPath.Child("key"), rule.Key, "is a field of the map's objects too: they are known by their keys in the map, remove it from that version's schema")
 		return
 	}
-	if differs := difference(without(list.Items, rule.Key), valuesOf(mapSchema), nil); differs != "" {
+	if differs := difference(without(list.Items, rule.Key), valuesOf(mapSchema), nil); rule.Value == "" && differs != "" {
 		c.invalid(fldPath.Child("to"), rule.To, "cannot be indexed from %s: %s: but for the key, the objects are of the same type", rule.From, differs)
 		return
 	}
 	exchange := p.exchange()
-	exchange.Index = &conversion.Index{Hub: ofHub, Key: rule.Key, Integer: key.Type == "integer"}
+	exchange.Index = &conversion.Index{Hub: ofHub, Key: rule.Key, Integer: key.Type == "integer", Value: rule.Value}
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 

@@ -33,6 +33,8 @@ func (c *compiler) pairedSubtrees() []pairedSubtree {
 		t.spoke, _ = resolve(c.spoke, from.path)
 		t.hub, _ = resolve(c.hub, to.path)
 		switch {
+		case from.rule.Wrap != nil && from.rule.Wrap.Field != "":
+			t = t.elements().wrapped(from.rule.Wrap.Field)
 		case from.rule.Wrap != nil && t.spoke.Items != nil:
 			t.spoke, t.spokePath = t.spoke.Items, append(slices.Clip(t.spokePath), conversion.Each)
 		case from.rule.Wrap != nil:
@@ -80,6 +82,21 @@ func (c *compiler) pairedSubtreesIn(t pairedSubtree, pairs []pairedSubtree) []pa
 
 func (t pairedSubtree) child(name string, spoke, hub *schema.Structural) pairedSubtree {
 	return pairedSubtree{append(slices.Clip(t.spokePath), name), append(slices.Clip(t.hubPath), name), spoke, hub, t.ruled}
+}
+
+// elements returns the pair of the elements of two lists or two maps.
+func (t pairedSubtree) elements() pairedSubtree {
+	return t.child(conversion.Each, elementsOf(t.spoke), elementsOf(t.hub))
+}
+
+// wrapped returns the pair of a value and the field of an object that has it.
+func (t pairedSubtree) wrapped(field string) pairedSubtree {
+	if hasValues(t.hub, field, t.spoke) {
+		t.hub, t.hubPath = childOf(t.hub, field), append(slices.Clip(t.hubPath), field)
+	} else {
+		t.spoke, t.spokePath = childOf(t.spoke, field), append(slices.Clip(t.spokePath), field)
+	}
+	return t
 }
 
 // isSeparate reports whether the fields at a common path are not one field: on at least one side,

@@ -98,7 +98,15 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 // moved examines what a rule moves as a whole. It ignores what a rule computes.
 func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
 	from := w.c.partner(*to, *w.source.claims)
-	if to.rule.Move == nil || from == nil {
+	switch {
+	case from == nil:
+		return
+	case to.rule.Wrap != nil && to.rule.Wrap.Field != "":
+		w.wrapped(target, from, to, to.rule.Wrap.Field)
+	case to.rule.Index != nil && to.rule.Index.Value != "":
+		w.wrapped(target, from, to, to.rule.Index.Key, to.rule.Index.Value)
+	}
+	if to.rule.Move == nil {
 		return
 	}
 	source, err := resolve(w.source.schema, from.path)
@@ -109,6 +117,25 @@ func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
 	below := &requiredWalker{c: withoutClaims, target: side{version: w.target.version, schema: target, own: target, claims: new([]claim), ownNames: w.target.ownNames}, source: side{version: w.source.version, schema: source, own: source, claims: new([]claim)}, ofHub: w.ofHub}
 	below.inside(target, source, to.path)
 	w.lacking = append(w.lacking, below.lacking...)
+}
+
+// wrapped examines the objects that a rule makes of values: they have only these fields.
+func (w *requiredWalker) wrapped(target *schema.Structural, from, to *claim, fields ...string) {
+	objects := elementsOf(target)
+	if !hasField(objects, fields[len(fields)-1]) {
+		return // these are the values
+	}
+	for _, name := range validationOf(objects).Required {
+		if !slices.Contains(fields, name) && objects.Properties[name].Default.Object == nil {
+			path := append(slices.Clip(to.path), conversion.Each, name)
+			w.lacking = append(w.lacking, fmt.Sprintf("%s (%s has no value for it in %s)", w.target.shown(path), w.source.version, w.source.shown(from.path)))
+		}
+	}
+}
+
+func hasField(s *schema.Structural, name string) bool {
+	_, found := s.Properties[name]
+	return found
 }
 
 // cause returns why a required field may be missing. It is empty if the field is always set.

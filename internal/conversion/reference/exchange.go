@@ -36,7 +36,7 @@ func (t *transfer) convert(x any, y map[string]any, s *preserved, at string) (al
 		_, isList := value.([]any)
 		switch {
 		case value == none:
-		case t.order != nil && isList && anyPresent(image):
+		case t.order != nil && isList && anyPresent(image) && t.order(value) != none:
 			keep.put(pointer, anOrder, t.order(value), images)
 		default:
 			keep.put(pointer, aValue, value, images)
@@ -111,6 +111,9 @@ func (t *transfer) restored(image, values []any, x any, s *preserved, at string)
 	if anyPresent(old) && (!there && !imaged || Equal(t.backward(old), values)) {
 		return old
 	}
+	if t.patch != nil && imaged && old[0] != none && image[0] != none {
+		return []any{t.patch(image[0], old[0])}
+	}
 	return image
 }
 
@@ -152,9 +155,12 @@ type transfer struct {
 	// forward computes the values at to from those at from, and backward the reverse. A missing
 	// value is none.
 	forward, backward func(values []any) []any
-	// order returns the order of a list that is a map in y, and arrange restores it.
+	// order returns the order of a list that is a map in y, none if that is not all that y lacks;
+	// arrange restores it. patch gives a list or map of objects what the preserved one has beyond
+	// the values of x.
 	order   func(list any) any
 	arrange func(list, order any) any
+	patch   func(value, preserved any) any
 }
 
 // transfers returns both directions of an exchange.
@@ -193,10 +199,19 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
 	}
 	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward}
+	if e.Wrap != nil && e.Wrap.Field != "" {
+		field := wrapping(e.Wrap.Field)
+		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(field.wrap), single(field.unwrap))
+		toSpoke.forward, toSpoke.backward = toHub.backward, toHub.forward
+		toHub.patch, toSpoke.patch = ordered(e.Wrap.Hub, field.patch, nil)
+	}
 	if e.Index != nil {
-		i := index{e.Index.Key, e.Index.Integer}
+		i := index{e.Index.Key, e.Index.Integer, e.Index.Value}
 		list := transfer{forward: single(i.toMap), backward: single(i.toList), order: i.order}
 		object := transfer{forward: single(i.toList), backward: single(i.toMap), arrange: i.arrange}
+		if i.value != "" {
+			object.patch = i.patch
+		}
 		toHub, toSpoke = ordered(e.Index.Hub, object, list)
 		toHub.from, toHub.to, toSpoke.from, toSpoke.to = e.Spoke, e.Hub, e.Hub, e.Spoke
 	}

@@ -14,6 +14,9 @@ import (
 type index struct {
 	key     string
 	integer bool
+	// value is the field of an element that is the value in the map. Without it, the value is the
+	// element without the key.
+	value string
 }
 
 // keyOf returns the key of an element in the map.
@@ -27,8 +30,8 @@ func (i *index) keyOf(element any) (name string, found bool) {
 	return "", false
 }
 
-// value returns the value of the key field.
-func (i *index) value(name string) any {
+// keyField returns the value of the key field.
+func (i *index) keyField(name string) any {
 	if i.integer {
 		return json.Number(name)
 	}
@@ -46,6 +49,12 @@ func (i *index) toMap(value any) any {
 		element := clone(element).(map[string]any)
 		delete(element, i.key)
 		object[name] = element
+		if i.value == "" {
+			continue
+		}
+		if object[name] = element[i.value]; object[name] == nil {
+			return none
+		}
 	}
 	if !isList {
 		return none
@@ -59,10 +68,13 @@ func (i *index) toList(value any) any {
 	list := []any{}
 	for _, name := range slices.SortedFunc(maps.Keys(object), i.compare) {
 		element, isObject := clone(object[name]).(map[string]any)
+		if i.value != "" {
+			element, isObject = map[string]any{i.value: clone(object[name])}, object[name] != nil
+		}
 		if !isObject || find(element, path{i.key}) != none || i.integer && !isInteger(name) {
 			return none
 		}
-		element[i.key] = i.value(name)
+		element[i.key] = i.keyField(name)
 		list = append(list, element)
 	}
 	if !isMap {
@@ -81,10 +93,14 @@ func (i *index) compare(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// order returns what is preserved of an unsorted list: its keys.
+// order returns what is preserved of an unsorted list: its keys. It returns none if the map lacks
+// fields of the elements.
 func (i *index) order(value any) any {
 	order := []any{}
 	for _, element := range value.([]any) {
+		if i.value != "" && len(element.(map[string]any)) > 2 {
+			return none
+		}
 		order = append(order, find(element, path{i.key}))
 	}
 	return order
@@ -107,4 +123,23 @@ func (i *index) arrange(value, order any) any {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b any) int { return cmp.Compare(place(a), place(b)) })
 	return list
+}
+
+// patch replaces the elements whose keys are in the preserved list by the elements there, with the
+// values that they have now. Other elements come last.
+func (i *index) patch(value, preserved any) any {
+	patched := []any{}
+	list, _ := preserved.([]any)
+	rest := slices.Clone(value.([]any))
+	for _, old := range list {
+		at := slices.IndexFunc(rest, func(element any) bool { return Equal(find(element, path{i.key}), find(old, path{i.key})) })
+		if at < 0 {
+			continue
+		}
+		element := clone(old).(map[string]any)
+		element[i.value] = find(rest[at], path{i.value})
+		patched = append(patched, element)
+		rest = slices.Delete(rest, at, at+1)
+	}
+	return append(patched, rest...)
 }

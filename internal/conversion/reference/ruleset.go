@@ -71,7 +71,8 @@ type exchange struct {
 	Literals [][2]string `json:"literals"`
 	Closed   bool        `json:"closed"`
 	Wrap     *struct {
-		Hub bool `json:"hub"`
+		Hub   bool   `json:"hub"`
+		Field string `json:"field"`
 	} `json:"wrap"`
 	Cast *struct {
 		Hub          bool   `json:"hub"`
@@ -85,6 +86,7 @@ type exchange struct {
 		Hub     bool   `json:"hub"`
 		Key     string `json:"key"`
 		Integer bool   `json:"integer"`
+		Value   string `json:"value"`
 	} `json:"index"`
 	CEL *struct {
 		Spoke []celField `json:"spoke"`

@@ -154,12 +154,36 @@ func widens(wide, narrow *props) bool {
 }
 
 func wraps(list, one *props) bool {
-	return list.Items != nil && one.Items == nil && list.Items.Schema.Type == one.Type
+	return list.Items != nil && one.Items == nil && list.Items.Schema.Type == one.Type || len(valueFields(elements(list), elements(one))) > 0
+}
+
+// elements returns the schema of the elements of a list or map, nil if s is neither.
+func elements(s *props) *props {
+	switch {
+	case s.Items != nil:
+		return s.Items.Schema
+	case s.AdditionalProperties != nil:
+		return s.AdditionalProperties.Schema
+	}
+	return nil
+}
+
+// valueFields returns the fields of objects that have the type of a value.
+func valueFields(objects, value *props) []string {
+	var names []string
+	if objects == nil || value == nil || objects.Type != "object" {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(objects.Properties)) {
+		if objects.Properties[name].Type == value.Type && objects.Properties[name].XIntOrString == value.XIntOrString {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func indexes(list, object *props) bool {
-	return list.Items != nil && list.Items.Schema.Type == "object" &&
-		object.AdditionalProperties != nil && object.AdditionalProperties.Schema != nil && object.AdditionalProperties.Schema.Type == "object"
+	return list.Items != nil && list.Items.Schema.Type == "object" && object.AdditionalProperties != nil && object.AdditionalProperties.Schema != nil
 }
 
 func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, made bool) {
@@ -173,11 +197,21 @@ func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, 
 	case "cast":
 		rule.Cast = m.cast(from, to)
 	case "wrap":
-		rule.Wrap = &v1alpha1.WrapRule{From: from.path, To: to.path}
+		rule.Wrap = &v1alpha1.WrapRule{From: from.path, To: to.path, Field: m.valueField(from.schema, to.schema)}
 	case "index":
-		rule.Index = &v1alpha1.IndexRule{From: from.path, To: to.path, Key: m.key(from, to)}
+		rule.Index = &v1alpha1.IndexRule{From: from.path, To: to.path, Key: m.key(from, to), Value: m.valueField(from.schema, to.schema)}
 	}
 	return rule, true
+}
+
+// valueField returns a field in which the elements of one side have the type of the elements of the
+// other, empty if there is none.
+func (m *ruleMaker) valueField(from, to *props) string {
+	spoke, hub := elements(from), elements(to)
+	if names := append(valueFields(spoke, hub), valueFields(hub, spoke)...); len(names) > 0 {
+		return One(m.Choices, names...)
+	}
+	return ""
 }
 
 var castTypes = []string{"string", "integer", "number"}
