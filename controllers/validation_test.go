@@ -69,6 +69,8 @@ func TestAdmission(t *testing.T) {
 		"a drop":                        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{drop: {from: .a}}]}]}}}", ""},
 		"a drop of nothing":             {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{drop: {}}]}]}}}", "set from, for a field"},
 		"a wrap":                        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{wrap: {from: .a, to: .b}}]}]}}}", ""},
+		"a wrap in a field":             {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{wrap: {from: .a, to: .b, field: f}}]}]}}}", ""},
+		"an index of values":            {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{index: {from: .a, to: .b, key: k, value: v}}]}]}}}", ""},
 		"a cast":                        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: Seconds}}]}]}}}", ""},
 		"a cast as what":                {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: Roman}}]}]}}}", "Unsupported value"},
 		"an index":                      {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{index: {from: .a, to: .b, key: k}}]}]}}}", ""},

@@ -372,6 +372,59 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+// TestValuesInObjects has values that are fields of objects in the other version, with other fields.
+func TestValuesInObjects(t *testing.T) {
+	const object, values = "{type: object, properties: {k: {type: string}, v: {type: integer}, w: {type: string}}}", "{type: integer}"
+	list := func(of string) string { return "{type: array, items: " + of + "}" }
+	held := func(of string) string { return "{type: object, additionalProperties: " + of + "}" }
+	c := converterOf(t, between(t, "l: "+list(object)+", m: "+held(object)+", i: "+list(object)+", p: "+list(values),
+		"l: "+list(values)+", m: "+held(values)+", i: "+held(values)+", p: "+list(object),
+		`{wrap: {from: .l, to: .l, field: v}}, {wrap: {from: .m, to: .m, field: v}}, {index: {from: .i, to: .i, key: k, value: v}}, {wrap: {from: .p, to: .p, field: v}}`))
+	for name, test := range map[string]roundTripTest{
+		"nothing else":              {"v1", `"l":[{"v":2},{"v":1}],"m":{"b":{"v":2},"a":{"v":1}},"i":[{"k":"a","v":1},{"k":"b","v":2}]`, named("v2", "", `"l":[2,1],"m":{"b":2,"a":1},"i":{"a":1,"b":2}`)},
+		"to objects":                {"v1", `"p":[2,1,2]`, named("v2", "", `"p":[{"v":2},{"v":1},{"v":2}]`)},
+		"empty":                     {"v1", `"l":[],"m":{},"i":[]`, named("v2", "", `"l":[],"m":{},"i":{}`)},
+		"null":                      {"v1", `"l":null,"m":null,"i":null`, named("v2", "", `"l":null,"m":null,"i":null`)},
+		"an order is preserved":     {"v1", `"i":[{"k":"b","v":2},{"k":"a","v":1}]`, named("v2", `v1 {"#/i":["b","a"],"@/i":["/i"]}`, `"i":{"b":2,"a":1}`)},
+		"other fields":              {"v1", `"l":[{"v":2,"w":"x"}]`, named("v2", `v1 {"/l":[{"v":2,"w":"x"}],"@/l":["/l"]}`, `"l":[2]`)},
+		"other fields in a map":     {"v1", `"m":{"a":{"w":"x","v":2}}`, named("v2", `v1 {"/m":{"a":{"w":"x","v":2}},"@/m":["/m"]}`, `"m":{"a":2}`)},
+		"other fields by a key":     {"v1", `"i":[{"k":"a","v":2,"w":"x"}]`, named("v2", `v1 {"/i":[{"k":"a","v":2,"w":"x"}],"@/i":["/i"]}`, `"i":{"a":2}`)},
+		"no value":                  {"v1", `"l":[{"v":2},{"w":"x"}],"m":{"a":{}},"i":[{"k":"a"}]`, named("v2", `v1 {"/i":[{"k":"a"}],"/l":[{"v":2},{"w":"x"}],"/m":{"a":{}}}`, ``)},
+		"a key that is there twice": {"v1", `"i":[{"k":"a","v":1},{"k":"\u0061","v":2}]`, named("v2", `v1 {"/i":[{"k":"a","v":1},{"k":"\u0061","v":2}]}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfitTest{
+		"a null":     {roundTripTest{"v1", `"p":[1,null]`, named("v2", `v1 {"/p":[1,null]}`, ``)}, named("v1", `v1 {"/p":[1,null]}`, ``)},
+		"no objects": {roundTripTest{"v1", `"l":[1],"m":{"a":1},"i":[1]`, named("v2", `v1 {"/i":[1],"/l":[1],"/m":{"a":1}}`, ``)}, named("v1", `v1 {"/i":[1],"/l":[1],"/m":{"a":1}}`, ``)},
+		"no list":    {roundTripTest{"v1", `"l":7`, named("v2", `v1 {"/l":7}`, ``)}, named("v1", `v1 {"/l":7}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	const (
+		inList = `v1 {"/l":[{"v":1,"w":"x"},{"v":2,"w":"y"},{"v":1,"w":"z"}],"@/l":["/l"]}`
+		inMap  = `v1 {"/m":{"a":{"v":1,"w":"x"},"b":{"w":"y","v":2}},"@/m":["/m"]}`
+		byKey  = `v1 {"/i":[{"k":"b","v":2,"w":"y"},{"k":"a","w":"x","v":1}],"@/i":["/i"]}`
+	)
+	for name, test := range map[string]struct{ object, want string }{
+		"a value is added":              {annotated("v2", inList, `"l":[1,2,1,3]`), widget("v1", `"l":[{"v":1,"w":"x"},{"v":2,"w":"y"},{"v":1,"w":"z"},{"v":3}]`)},
+		"values change places":          {annotated("v2", inList, `"l":[2,1,1,1]`), widget("v1", `"l":[{"v":2,"w":"y"},{"v":1,"w":"x"},{"v":1,"w":"z"},{"v":1}]`)},
+		"a value is gone":               {annotated("v2", inList, `"l":[2]`), widget("v1", `"l":[{"v":2,"w":"y"}]`)},
+		"a list that is gone":           {annotated("v2", inList, ``), widget("v1", ``)},
+		"a key has another value":       {annotated("v2", inMap, `"m":{"a":9,"c":3}`), widget("v1", `"m":{"a":{"v":9,"w":"x"},"c":{"v":3}}`)},
+		"a key of a list is changed":    {annotated("v2", byKey, `"i":{"a":9,"b":2,"0":3}`), widget("v1", `"i":[{"k":"b","v":2,"w":"y"},{"k":"a","w":"x","v":9},{"k":"0","v":3}]`)},
+		"a forged list":                 {annotated("v2", `v1 {"/i":[{"k":"a","w":"x"},{"k":"a","v":1}],"@/i":["/i"]}`, `"i":{"a":1}`), widget("v1", `"i":[{"k":"a","w":"x","v":1}]`)},
+		"a forged list without objects": {annotated("v2", `v1 {"/l":[{"v":null},{}],"@/l":["/l"]}`, `"l":[1]`), widget("v1", `"l":[{"v":1}]`)},
+		"no image of the list":          {annotated("v2", `v1 {"/l":[{"v":1,"w":"x"},{"v":2,"w":"y"}]}`, `"l":[1]`), widget("v1", `"l":[{"v":1}]`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestLabels moves values into labels, which restrict their values.
 func TestLabels(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, b: {type: string}", "c: {type: string}",

@@ -88,7 +88,7 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 		scope.Defaults[i].NullAnchor = nullable(other.schema, above, scope.Defaults[i].Path[:scope.Defaults[i].Anchor])
 	}
 	for _, exchange := range scope.Exchanges {
-		wrap := exchange.Wrap != nil
+		wrap := exchange.Wrap != nil && exchange.Wrap.Field == ""
 		markNullFields(above, exchange.Spoke, c.spoke, exchange.Hub, c.hub, wrap)
 		markNullFields(above, exchange.Hub, c.hub, exchange.Spoke, c.spoke, wrap)
 	}
