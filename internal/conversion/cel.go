@@ -52,11 +52,11 @@ func (c *CEL) compile() (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	forward, err := expression.New(spoke, hub)
+	forward, err := expression.New(spoke, hub, c.Bounds)
 	if err != nil {
 		return nil, err
 	}
-	backward, err := expression.New(hub, spoke)
+	backward, err := expression.New(hub, spoke, c.Bounds)
 	return &programs{forward: forward, backward: backward}, err
 }
 

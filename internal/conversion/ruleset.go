@@ -13,6 +13,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // RulesetFormat is the format of a ruleset. It changes if an older reader would misread a ruleset.
@@ -214,6 +216,8 @@ type CEL struct {
 	// Spoke and Hub are parallel to those of the Exchange.
 	Spoke []CELField `json:"spoke"`
 	Hub   []CELField `json:"hub"`
+	// Bounds are the largest values that expressions read.
+	Bounds expression.Bounds `json:"bounds,omitzero"`
 }
 
 // CELField is a field of expressions, with the expression that computes it.

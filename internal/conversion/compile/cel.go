@@ -8,10 +8,12 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile/celcheck"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
@@ -21,10 +23,11 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
 		return
 	}
 	scope, ok := c.celScope(spoke, hub)
-	if !ok || !c.checkExpressions(spoke, hub, fldPath) {
+	bounds := boundsOf(rule)
+	if !ok || !c.checkExpressions(spoke, hub, bounds, fldPath) {
 		return
 	}
-	exchange := conversion.Exchange{CEL: &conversion.CEL{}}
+	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds}}
 	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke)
 	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub)
 	if spokeOK && hubOK {
@@ -34,6 +37,13 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
 		c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
 	}
 	c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
+}
+
+func boundsOf(rule *v1alpha1.CELRule) expression.Bounds {
+	if rule.Bounds == nil {
+		return expression.Bounds{}
+	}
+	return expression.Bounds{MaxItems: int(ptr.Deref(rule.Bounds.MaxItems, 0)), MaxLength: int(ptr.Deref(rule.Bounds.MaxLength, 0))}
 }
 
 // celSide is one side of a cel rule: its fields, sorted by their names.
@@ -94,8 +104,8 @@ func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok boo
 	return scope, true
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, fldPath *field.Path) bool {
-	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0]))
+func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fldPath *field.Path) bool {
+	problems := celcheck.Check(spoke.fields, hub.fields, bounds, c.elementsAround(spoke.paths[0]))
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
 		if problem.Backward {

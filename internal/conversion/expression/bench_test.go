@@ -37,7 +37,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema)}}
+			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema, Bounds{})}}
 			_, details, err := program.Eval(self)
 			if err != nil {
 				b.Fatal(err)

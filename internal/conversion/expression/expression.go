@@ -24,6 +24,7 @@ type Field struct {
 type Program struct {
 	sources []Field
 	targets []target
+	bounds  Bounds
 }
 
 // target is a field to compute.
@@ -32,14 +33,15 @@ type target struct {
 	schema  *Schema
 }
 
-// New compiles the expressions of the target fields. It fails only if the compiler found an error,
+// New compiles the expressions of the target fields, which read values within the bounds. It fails
+// only if the compiler found an error,
 // or was not run.
-func New(from, to []Field) (*Program, error) {
+func New(from, to []Field, bounds Bounds) (*Program, error) {
 	scope, err := NewScope(typesOf(from), StoredExpressions)
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{sources: from}
+	p := &Program{sources: from, bounds: bounds}
 	for _, field := range to {
 		compiled, err := scope.Compile(field.Expression)
 		if err != nil {
@@ -65,7 +67,7 @@ func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
 	}
 	self := make(map[string]any, len(p.sources))
 	for i, field := range p.sources {
-		if value := readValue(values[i], field.Schema); value != nil {
+		if value := readValue(values[i], field.Schema, p.bounds); value != nil {
 			self[field.Name] = value
 		}
 	}

@@ -43,11 +43,11 @@ func FuzzEvaluate(f *testing.F) {
 		for i, value := range raw {
 			sources[i] = value
 		}
-		first, err := New(fields, to)
+		first, err := New(fields, to, Bounds{})
 		if err != nil {
 			return
 		}
-		second, err := New(fields, to)
+		second, err := New(fields, to, Bounds{})
 		if err != nil {
 			t.Fatalf("%s is no expression the second time: %v", expression, err)
 		}
@@ -60,7 +60,7 @@ func FuzzEvaluate(f *testing.F) {
 				t.Errorf("%s gives %s", expression, result)
 			}
 			// A text may break its format, and an integer be too large for a double.
-			if s := to[i].Schema; i > 0 && s.Format() == "" && s.Type() != "number" && types.IsError(readValue(result, s)) {
+			if s := to[i].Schema; i > 0 && s.Format() == "" && s.Type() != "number" && types.IsError(readValue(result, s, Bounds{})) {
 				t.Errorf("%s gives %s, which the field cannot hold", expression, result)
 			}
 		}

@@ -33,7 +33,7 @@ func TestSample(t *testing.T) {
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("sample of %s (-want +got):\n%s", text, diff)
 		}
-		if s.Type() != "" && types.IsError(readValue(got, s)) {
+		if s.Type() != "" && types.IsError(readValue(got, s, Bounds{})) {
 			t.Errorf("%s is no value of %s", got, text)
 		}
 	}

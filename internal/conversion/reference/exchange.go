@@ -194,7 +194,7 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 		})
 		toHub.forward, toHub.backward = shared, shared
 	case e.CEL != nil:
-		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub), evaluate(e.CEL.Hub, e.CEL.Spoke)
+		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub, e.CEL.Bounds), evaluate(e.CEL.Hub, e.CEL.Spoke, e.CEL.Bounds)
 	case e.Cast != nil:
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
@@ -91,6 +92,8 @@ type exchange struct {
 	CEL *struct {
 		Spoke []celField `json:"spoke"`
 		Hub   []celField `json:"hub"`
+		// Bounds are for package expression, as are the schemas.
+		Bounds expression.Bounds `json:"bounds"`
 	} `json:"cel"`
 }
 

@@ -139,8 +139,8 @@ func unwrap(value any) any {
 
 // evaluate computes fields by expressions. Package expression defines them; they are not part of
 // the law.
-func evaluate(from, to []celField) func([]any) []any {
-	program, err := expression.New(read(from), read(to))
+func evaluate(from, to []celField, bounds expression.Bounds) func([]any) []any {
+	program, err := expression.New(read(from), read(to), bounds)
 	if err != nil {
 		panic(fmt.Sprintf("the ruleset was compiled with these expressions: %v", err))
 	}

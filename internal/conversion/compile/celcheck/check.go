@@ -76,16 +76,17 @@ func (e *CostError) Error() string {
 		text += fmt.Sprintf(" where it is evaluated for up to %d elements", e.Elements)
 	}
 	if len(e.Unbounded) > 0 {
-		return text + ": set " + strings.Join(e.Unbounded[:min(len(e.Unbounded), 5)], ", ") + " in the schema, or make the expression simpler"
+		return text + ": set " + strings.Join(e.Unbounded[:min(len(e.Unbounded), 5)], ", ") + " in the schema, or bounds in the rule, or make the expression simpler"
 	}
-	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads"
+	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads, or bounds in the rule"
 }
 
 // Check returns the problems of the expressions of the to fields, which compute from the from
 // fields, and of the from fields, which compute from the to fields. They are evaluated for every
 // element of the lists and maps that contain the fields. Elements is the maximum number of such
-// elements in one object, 1 if there are no such lists.
-func Check(from, to []Field, elements uint64) []Problem {
+// elements in one object, 1 if there are no such lists. The expressions read values within the bounds.
+func Check(from, to []Field, bounds expression.Bounds, elements uint64) []Problem {
+	from, to = within(from, bounds), within(to, bounds)
 	return append(checkSide(from, to, elements, false), checkSide(to, from, elements, true)...)
 }
 

@@ -72,32 +72,48 @@ func Elements(s *schema.Structural) uint64 {
 
 // bounded returns a copy of a schema with the limits that the estimates assume.
 func bounded(s *schema.Structural) *schema.Structural {
+	return withBounds(s, expression.Bounds{MaxItems: assumedItems, MaxLength: assumedLength})
+}
+
+// within returns the fields with the bounds of a rule.
+func within(fields []Field, bounds expression.Bounds) []Field {
+	fields = slices.Clone(fields)
+	for i := range fields {
+		fields[i].Schema = withBounds(fields[i].Schema, bounds)
+	}
+	return fields
+}
+
+// withBounds returns a copy of a schema with these bounds, unless it has lower ones.
+func withBounds(s *schema.Structural, limits expression.Bounds) *schema.Structural {
 	s = s.DeepCopy()
 	if s.ValueValidation == nil {
 		s.ValueValidation = &schema.ValueValidation{}
 	}
 	bounds := s.ValueValidation
 	if len(bounds.Enum) == 0 {
-		bounds.MaxLength = minBound(bounds.MaxLength, assumedLength)
+		bounds.MaxLength = minBound(bounds.MaxLength, limits.MaxLength)
 	}
-	bounds.MaxItems, bounds.MaxProperties = minBound(bounds.MaxItems, assumedItems), minBound(bounds.MaxProperties, assumedItems)
+	bounds.MaxItems, bounds.MaxProperties = minBound(bounds.MaxItems, limits.MaxItems), minBound(bounds.MaxProperties, limits.MaxItems)
 	if s.Items != nil {
-		s.Items = bounded(s.Items)
+		s.Items = withBounds(s.Items, limits)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
-		s.AdditionalProperties.Structural = bounded(s.AdditionalProperties.Structural)
+		s.AdditionalProperties.Structural = withBounds(s.AdditionalProperties.Structural, limits)
 	}
 	for name, field := range s.Properties {
-		s.Properties[name] = *bounded(&field)
+		s.Properties[name] = *withBounds(&field, limits)
 	}
 	return s
 }
 
-func minBound(bound *int64, assumed int64) *int64 {
-	if bound != nil {
-		assumed = min(*bound, assumed)
+// minBound returns the lower bound. Nil and zero are no bound.
+func minBound(bound *int64, limit int) *int64 {
+	lower := int64(limit)
+	if lower == 0 || bound != nil && *bound < lower {
+		return bound
 	}
-	return &assumed
+	return &lower
 }
 
 // missingBounds returns the limits that a schema lacks, for the members that an expression names.
