@@ -48,7 +48,10 @@ func (c *compiler) takeNames(rules []v1alpha1.Rule, fldPath *field.Path) {
 			c.rename(move.renaming)
 		}
 	}
-	c.closeNames()
+	for _, freed := range freedNames(c.renamed) {
+		c.renamed = append(c.renamed, freed)
+		c.noteFreed(freed.Spoke, freed.Hub)
+	}
 	c.hubNames, c.spokeNames = conversion.NamesOf(c.renamed)
 	c.spoke = renamedSchema(c.spokeOwn, c.hubNames)
 }
@@ -204,8 +207,7 @@ func listAround(root *schema.Structural, path conversion.Path) *schema.Structura
 
 // namingProblem returns why a field cannot just get another name, empty if it can.
 func (c *compiler) namingProblem(move candidate) string {
-	last := len(move.from) - 1
-	toHub, _ := conversion.NamesOf(c.renamed)
+	last, toHub := len(move.from)-1, c.namesToHub()
 	switch {
 	case !slices.Equal(move.from[:last].Rename(toHub), move.to[:len(move.to)-1]):
 		return c.otherObject(move)
@@ -242,8 +244,7 @@ func resolveParent(root *schema.Structural, path conversion.Path) (*schema.Struc
 
 // otherObject says why a move to another object is not possible, and what to do.
 func (c *compiler) otherObject(move candidate) string {
-	toHub, _ := conversion.NamesOf(c.renamed)
-	from := move.from.Rename(toHub)
+	from := move.from.Rename(c.namesToHub())
 	for i := range min(len(from), len(move.to)) - 1 {
 		if from[i] == move.to[i] {
 			continue
@@ -273,28 +274,34 @@ func (c *compiler) rename(move renaming) {
 	}
 }
 
-// closeNames makes the names of each object a permutation: what has a name that another field gets, and
+// namesToHub returns the names that fields of the spoke have in the hub, by the moves so far.
+func (c *compiler) namesToHub() *shape.Names {
+	toHub, _ := conversion.NamesOf(slices.Concat(c.renamed, freedNames(c.renamed)))
+	return toHub
+}
+
+// freedNames makes the names of each object a permutation: what has a name that another field gets, and
 // gets none itself, gets the name that has become free.
-func (c *compiler) closeNames() {
+func freedNames(renamed []conversion.Renamed) (freed []conversion.Renamed) {
 	of := func(path conversion.Path) string { return path[len(path)-1] }
 	same := func(a, b conversion.Path) bool { return slices.Equal(a[:len(a)-1], b[:len(b)-1]) }
-	for _, end := range slices.Clone(c.renamed) {
-		if slices.ContainsFunc(c.renamed, func(r conversion.Renamed) bool { return same(r.Hub, end.Hub) && of(r.Spoke) == of(end.Hub) }) {
+	for _, end := range renamed {
+		if slices.ContainsFunc(renamed, func(r conversion.Renamed) bool { return same(r.Hub, end.Hub) && of(r.Spoke) == of(end.Hub) }) {
 			continue // not the end of a chain
 		}
 		start := end
 		for {
-			i := slices.IndexFunc(c.renamed, func(r conversion.Renamed) bool { return same(r.Hub, end.Hub) && of(r.Hub) == of(start.Spoke) })
+			i := slices.IndexFunc(renamed, func(r conversion.Renamed) bool { return same(r.Hub, end.Hub) && of(r.Hub) == of(start.Spoke) })
 			if i < 0 {
 				break
 			}
-			start = c.renamed[i]
+			start = renamed[i]
 		}
 		spoke, hub := slices.Clone(end.Spoke), slices.Clone(end.Hub)
 		spoke[len(spoke)-1], hub[len(hub)-1] = of(end.Hub), of(start.Spoke)
-		c.renamed = append(c.renamed, conversion.Renamed{Spoke: spoke, Hub: hub, InElement: end.InElement})
-		c.noteFreed(spoke, hub)
+		freed = append(freed, conversion.Renamed{Spoke: spoke, Hub: hub, InElement: end.InElement})
 	}
+	return freed
 }
 
 // noteFreed notes a name that has become free in an object that may hold anything in one of the versions.

@@ -99,16 +99,16 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 }
 
 // markNullFields sets NullAnchor and NotNull of a rule's fields on one side. A field is NotNull if
-// the other side may have a null that this side does not allow. A wrapped object is never made
-// null: a null element would stand for an emptied object, which is recreated for its preserved
-// fields, and a null list would become an object.
+// the other side may have a null that this side does not allow. A wrapped value is never made null:
+// the elements of a list may be null even if its schema does not say so, as the API server removes no
+// elements.
 func markNullFields(above conversion.Path, fields []conversion.Field, own *schema.Structural, others []conversion.Field, other *schema.Structural, wrap bool) {
 	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return nullable(other, above, f.Path) })
 	for i := range fields {
 		fields[i].NullAnchor = nullable(other, above, fields[i].Path[:fields[i].Anchor])
 		found, err := resolve(own, slices.Concat(above, fields[i].Path))
 		fields[i].NotNull = err == nil && !found.Nullable && found.Default.Object == nil &&
-			(otherNullable || wrap && found.Type == "object")
+			(otherNullable || wrap && found.Items == nil)
 	}
 }
 
