@@ -166,7 +166,7 @@ type WrapRule struct {
 }
 
 // CastType tells how a string represents a number.
-// +kubebuilder:validation:Enum=Integer;Number;Seconds;Milliseconds;Quantity
+// +kubebuilder:validation:Enum=Integer;Number;Seconds;Milliseconds;Quantity;Boolean;Timestamp;List
 type CastType string
 
 const (
@@ -180,14 +180,22 @@ const (
 	CastMilliseconds CastType = "Milliseconds"
 	// CastQuantity is a quantity of Kubernetes with this number of units: "2Gi".
 	CastQuantity CastType = "Quantity"
+	// CastBoolean is the boolean: "true".
+	CastBoolean CastType = "Boolean"
+	// CastTimestamp is the time this number of seconds after 1970, by RFC 3339 and in UTC:
+	// "2026-01-02T03:04:05Z".
+	CastTimestamp CastType = "Timestamp"
+	// CastList is a list of strings with a separator between them: "a,b".
+	CastList CastType = "List"
 )
 
-// CastRule writes a number as a string, and reads the string. The schemas determine which
-// of the two is the string. A missing value stays missing, and null stays null. A string
-// in another spelling, such as the duration "90s" or the quantity "2048Mi", is also
-// preserved. A string that is no such number, such as "007", or "1.5s" for whole seconds,
+// CastRule writes a number, a boolean or a list as a string, and reads the string. The schemas
+// determine which of the two is the string. A missing value stays missing, and null stays
+// null. A string in another spelling, such as the duration "90s" or the quantity "2048Mi", is
+// also preserved. A string that is no such value, such as "007", or "1.5s" for whole seconds,
 // is only preserved: the other version has no value then.
 // +kubebuilder:validation:XValidation:rule="has(self.unit) == (self.as == 'Quantity')",message="set unit, such as Mi or 1, for a Quantity, and for no other cast"
+// +kubebuilder:validation:XValidation:rule="has(self.separator) == (self.as == 'List')",message="set separator, such as a comma, for a List, and for no other cast"
 type CastRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -197,14 +205,21 @@ type CastRule struct {
 	To Path `json:"to"`
 	// as tells how the string is written: Integer in decimal ("8080"), Number with a
 	// fraction ("0.5"), Seconds and Milliseconds as a duration ("1h30m0s" is 5400
-	// seconds), Quantity as a quantity of Kubernetes ("2Gi" is 2048 of the unit Mi). The
-	// other field is of type number for Number, and integer otherwise.
+	// seconds), Quantity as a quantity of Kubernetes ("2Gi" is 2048 of the unit Mi),
+	// Timestamp by RFC 3339 ("2026-01-02T03:04:05Z", in seconds since 1970), Boolean
+	// ("true"), List as strings with a separator ("a,b"). The other field is of type number
+	// for Number, boolean for Boolean, a list of strings for List, and integer otherwise.
 	// +required
 	As CastType `json:"as"`
 	// unit is what the integer of a Quantity counts: 1, m, k, M, G, T, Ki, Mi, Gi or Ti.
 	// +optional
 	// +kubebuilder:validation:Enum="1";m;k;M;G;T;Ki;Mi;Gi;Ti
 	Unit string `json:"unit,omitempty"`
+	// separator is between the strings of a List. The empty list is the empty string.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	Separator string `json:"separator,omitempty"`
 }
 
 // ValuesRule maps a string, a boolean or an integer by a table, in both directions. If both

@@ -188,11 +188,10 @@ func (f *filler) spokeValues(e *exchange) []*node {
 		}
 	case e.Wrap != nil && !e.Wrap.Hub:
 		value = f.listOf([]*node{value})
-	case e.Cast != nil && e.Cast.Hub:
-		value = f.raw([]byte("80"))
 	case e.Cast != nil:
-		text, _ := e.Cast.write([]byte("80"))
-		value = f.quote(text)
+		if value = f.castValue(e.Cast, value); !e.Cast.Hub {
+			value = e.Cast.convert(&f.step, value, e.Cast.Hub)
+		}
 	case e.Common != nil && e.Common.Type == "integer":
 		value = f.raw([]byte("80"))
 	case e.Table != nil:
@@ -203,6 +202,17 @@ func (f *filler) spokeValues(e *exchange) []*node {
 		value = f.singleObject(e.index)
 	}
 	return []*node{value}
+}
+
+// castValue returns a value that a cast can write as a string.
+func (f *filler) castValue(c *Cast, text *node) *node {
+	switch {
+	case c.Boolean:
+		return f.raw([]byte("true"))
+	case c.Separator != "":
+		return f.listOf([]*node{text})
+	}
+	return f.raw([]byte("80"))
 }
 
 // singleObject returns a list or map of one object.

@@ -32,16 +32,22 @@ var units = func() map[string]resource.Quantity {
 	return all
 }()
 
-// convert parses a string, or formats a number. It returns nil for any other value.
+// convert parses a string, or formats the value of the other side. It returns nil if that is not
+// possible.
 func (c *Cast) convert(s *step, value *node, toHub bool) *node {
 	var text []byte
 	var ok bool
-	switch {
-	case toHub == c.Hub && value.kind == scalar:
+	switch writes := toHub == c.Hub; {
+	case writes && c.Separator != "":
+		return c.join(s, value)
+	case writes && value.kind == scalar:
 		if text, ok = c.write(value.text); ok {
 			return s.quote(text)
 		}
-	case toHub != c.Hub && value.isText():
+	case writes || !value.isText():
+	case c.Separator != "":
+		return c.split(s, s.decode(value.text))
+	default:
 		if text, ok = c.read(s.decode(value.text)); ok {
 			return s.raw(text)
 		}
@@ -49,34 +55,102 @@ func (c *Cast) convert(s *step, value *node, toHub bool) *node {
 	return nil
 }
 
-// write formats a JSON number.
-func (c *Cast) write(number []byte) (text []byte, ok bool) {
-	if c.Number {
-		return canonicalNumber(number)
+// write formats a JSON number or boolean.
+func (c *Cast) write(value []byte) (text []byte, ok bool) {
+	switch {
+	case c.Boolean:
+		return value, isBoolean(value)
+	case c.Number:
+		return canonicalNumber(value)
 	}
-	integer, ok := readInteger(number)
+	integer, ok := readInteger(value)
 	switch {
 	case !ok:
 		return nil, false
 	case c.Quantity != "":
 		return formatQuantity(integer, c.Quantity)
+	case c.Timestamp:
+		return formatTimestamp(integer)
 	case c.durationUnit() != 0:
 		return formatDuration(integer, c.durationUnit())
 	}
-	return number, true
+	return value, true
 }
 
-// read parses the text of a string into a JSON number.
-func (c *Cast) read(text []byte) (number []byte, ok bool) {
+// read parses the text of a string into a JSON number or boolean.
+func (c *Cast) read(text []byte) (value []byte, ok bool) {
 	switch {
+	case c.Boolean:
+		return text, isBoolean(text)
 	case c.Number:
 		return canonicalNumber(text)
 	case c.Quantity != "":
 		return parseQuantity(text, c.Quantity)
+	case c.Timestamp:
+		return parseTimestamp(text)
 	case c.durationUnit() != 0:
 		return parseDuration(text, c.durationUnit())
 	}
 	return text, isInteger(text)
+}
+
+// join returns the strings of a list with separators between them.
+func (c *Cast) join(s *step, value *node) *node {
+	list, err := s.parse(s.bytes(value), openElements)
+	if err != nil || list.kind != array {
+		return nil
+	}
+	var joined []byte
+	for element := list.first; element != nil; element = element.next {
+		if !element.isText() {
+			return nil
+		}
+		if element != list.first {
+			joined = append(joined, c.Separator...)
+		}
+		joined = append(joined, s.decode(element.text)...)
+	}
+	return s.quote(joined)
+}
+
+// split returns the list of the strings between separators. The empty text is the empty list.
+func (c *Cast) split(s *step, text []byte) *node {
+	list := s.node()
+	list.kind, list.open = array, true
+	for len(text) > 0 {
+		part, rest, found := bytes.Cut(text, []byte(c.Separator))
+		list.add(s.quote(part))
+		if text = rest; found && len(rest) == 0 {
+			list.add(s.quote(nil)) // the separator was the end
+		}
+	}
+	return list
+}
+
+func isBoolean(text []byte) bool { return string(text) == "true" || string(text) == "false" }
+
+// The times that RFC 3339 can write, in seconds since 1970: the years 0 to 9999. A rule casts any
+// integer up to MaxCastTimestamp, also a negative one.
+const (
+	MaxCastTimestamp = -minTimestamp
+	minTimestamp     = -62167219200
+	maxTimestamp     = 253402300799
+)
+
+func formatTimestamp(seconds int64) ([]byte, bool) {
+	if seconds < minTimestamp || seconds > maxTimestamp {
+		return nil, false
+	}
+	return time.Unix(seconds, 0).UTC().AppendFormat(nil, time.RFC3339), true
+}
+
+// parseTimestamp returns the seconds of a time without fractions of them.
+func parseTimestamp(text []byte) ([]byte, bool) {
+	at, err := time.Parse(time.RFC3339, string(text))
+	if err != nil || at.Nanosecond() != 0 || at.Unix() < minTimestamp || at.Unix() > maxTimestamp {
+		return nil, false
+	}
+	return strconv.AppendInt(nil, at.Unix(), 10), true
 }
 
 // durationUnit returns what the number of a duration counts, 0 if the cast is not for durations.

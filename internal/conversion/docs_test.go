@@ -21,12 +21,12 @@ import (
 // The fields of the examples in the documentation.
 const (
 	docsSpoke = `spec: {type: object, properties: {enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
-		secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
+		zones: {type: string}, secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
 		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, legacy: {type: string},
 		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}},
 		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
 	docsHub = `spec: {type: object, properties: {state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
-		labels: {type: array, items: {type: string}}, pullSecrets: {type: array, items: {type: object, properties: {name: {type: string}, optional: {type: boolean}}}}, settings: {type: object, additionalProperties: {type: string}},
+		zoneList: {type: array, items: {type: string}}, labels: {type: array, items: {type: string}}, pullSecrets: {type: array, items: {type: object, properties: {name: {type: string}, optional: {type: boolean}}}}, settings: {type: object, additionalProperties: {type: string}},
 		nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, environment: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}}, mode: {type: string},
 		endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}, timeoutSeconds: {type: integer}}}},
 		seconds: {type: integer}, strategy: {type: object, properties: {checks: {type: array, items: {type: string}}, policy: {type: string}}}, ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, title: {type: string}}}}}}`

@@ -105,6 +105,14 @@ var growths = map[string]growing{
 		v1: `m: {type: object, additionalProperties: {type: object}}`, v2: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`,
 		rules: `{index: {from: .m, to: .l, key: k}}`, object: repeated(`"m":{`, `"\u00e4%d":{}`, `}`),
 	},
+	"cast of a list": {
+		v1: `l: {type: array, items: {type: string}}`, v2: `s: {type: string}`,
+		rules: `{cast: {from: .l, to: .s, as: List, separator: ","}}`, object: repeated(`"l":[`, `"\u00e4%d"`, `]`),
+	},
+	"cast to a list": {
+		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: string}}`, rules: `{cast: {from: .s, to: .l, as: List, separator: ","}}`,
+		object: func(n int) string { return `"s":"` + strings.Repeat(`\u00e4,`, n) + `"` },
+	},
 	"index of values": {
 		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: string}}`,
 		rules: `{index: {from: .l, to: .m, key: k, value: v}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d","v":"%[1]d","w":"x"}`, `]`),

@@ -234,6 +234,43 @@ func TestCast(t *testing.T) {
 	}
 }
 
+// TestCastNoNumbers has booleans, times and lists.
+func TestCastNoNumbers(t *testing.T) {
+	c := converterOf(t, between(t,
+		"flag: {type: string}, word: {type: boolean}, at: {type: string}, since: {type: integer}, csv: {type: string}, list: {type: array, items: {type: string}}",
+		"flag: {type: boolean}, word: {type: string}, at: {type: integer}, since: {type: string}, csv: {type: array, items: {type: string}}, list: {type: string}",
+		`{cast: {from: .flag, to: .flag, as: Boolean}}, {cast: {from: .word, to: .word, as: Boolean}}, {cast: {from: .at, to: .at, as: Timestamp}},
+		{cast: {from: .since, to: .since, as: Timestamp}}, {cast: {from: .csv, to: .csv, as: List, separator: ", "}}, {cast: {from: .list, to: .list, as: List, separator: "/"}}`))
+	for name, test := range map[string]roundTripTest{
+		"booleans":                   {"v1", `"flag":"true","word":false`, named("v2", "", `"flag":true,"word":"false"`)},
+		"no boolean":                 {"v1", `"flag":"True"`, named("v2", `v1 {"/flag":"True"}`, ``)},
+		"a time":                     {"v1", `"at":"2026-01-02T03:04:05Z"`, named("v2", "", `"at":1767323045`)},
+		"a time before 1970":         {"v1", `"since":-1`, named("v2", "", `"since":"1969-12-31T23:59:59Z"`)},
+		"the first second":           {"v1", `"at":"0000-01-01T00:00:00Z"`, named("v2", "", `"at":-62167219200`)},
+		"the last second":            {"v1", `"since":253402300799`, named("v2", "", `"since":"9999-12-31T23:59:59Z"`)},
+		"after the last second":      {"v1", `"since":253402300800`, named("v2", `v1 {"/since":253402300800}`, ``)},
+		"a time elsewhere":           {"v1", `"at":"2026-01-02T04:04:05+01:00"`, named("v2", `v1 {"/at":"2026-01-02T04:04:05+01:00","@/at":["/at"]}`, `"at":1767323045`)},
+		"a part of a second":         {"v1", `"at":"2026-01-02T03:04:05.5Z"`, named("v2", `v1 {"/at":"2026-01-02T03:04:05.5Z"}`, ``)},
+		"before the first year":      {"v1", `"at":"0000-01-01T00:00:00+01:00"`, named("v2", `v1 {"/at":"0000-01-01T00:00:00+01:00"}`, ``)},
+		"no such day":                {"v1", `"at":"2026-02-29T00:00:00Z"`, named("v2", `v1 {"/at":"2026-02-29T00:00:00Z"}`, ``)},
+		"a string of a list":         {"v1", `"csv":"a, b,c, "`, named("v2", "", `"csv":["a","b,c",""]`)},
+		"the empty string":           {"v1", `"csv":""`, named("v2", "", `"csv":[]`)},
+		"a separator":                {"v1", `"csv":", "`, named("v2", "", `"csv":["",""]`)},
+		"a list":                     {"v1", `"list":["a","\u00e9\"","b"]`, named("v2", "", `"list":"a/é\"/b"`)},
+		"a separator in a list":      {"v1", `"list":["a/b"]`, named("v2", `v1 {"/list":["a/b"],"@/list":["/list"]}`, `"list":"a/b"`)},
+		"a list of the empty string": {"v1", `"list":[""]`, named("v2", `v1 {"/list":[""],"@/list":["/list"]}`, `"list":""`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfitTest{
+		"a null in a list": {roundTripTest{"v1", `"list":["a",null]`, named("v2", `v1 {"/list":["a",null]}`, ``)}, named("v1", `v1 {"/list":["a",null]}`, ``)},
+		"no list":          {roundTripTest{"v1", `"list":"a"`, named("v2", `v1 {"/list":"a"}`, ``)}, named("v1", `v1 {"/list":"a"}`, ``)},
+		"a number":         {roundTripTest{"v1", `"csv":7`, named("v2", `v1 {"/csv":7}`, ``)}, named("v1", `v1 {"/csv":7}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
 // TestCastOtherNumbers has numbers with fractions, milliseconds and quantities.
 func TestCastOtherNumbers(t *testing.T) {
 	c := converterOf(t, between(t,

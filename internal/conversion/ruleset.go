@@ -184,8 +184,8 @@ type Wrap struct {
 	Field string `json:"field,omitempty"`
 }
 
-// Cast is a number on one side, and a string on the other: a decimal integer, if no other form is
-// set.
+// Cast is a number, boolean or list on one side, and a string on the other: a decimal integer, if no
+// other form is set.
 type Cast struct {
 	// Hub is true if the hub has the string.
 	Hub bool `json:"hub,omitempty"`
@@ -196,6 +196,11 @@ type Cast struct {
 	Number bool `json:"number,omitempty"`
 	// Quantity is the unit of a quantity, one of Units.
 	Quantity string `json:"quantity,omitempty"`
+	Boolean  bool   `json:"boolean,omitempty"`
+	// Timestamp is true for a time, in seconds since 1970.
+	Timestamp bool `json:"timestamp,omitempty"`
+	// Separator is between the strings of a list.
+	Separator string `json:"separator,omitempty"`
 }
 
 // Index is a list of objects on one side, and a map on the other.

@@ -138,6 +138,9 @@ var holes = regexp.MustCompile(`\{[^}]*\}`)
 var castWords = map[v1alpha1.CastType][]string{
 	v1alpha1.CastNumber:       {"0.5", "0.50", "1e3", "-0", "12345678901234567890", "1E400", "1e-7", "NaN", "0x1p-2", ".5"},
 	v1alpha1.CastMilliseconds: {"1.5s", "90s", "-1m30s", "1µs", "2562047h", "100ms"},
+	v1alpha1.CastTimestamp:    {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05+01:00", "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "2000-02-30T00:00:00Z"},
+	v1alpha1.CastBoolean:      {"true", "false", "True", "0"},
+	v1alpha1.CastList:         {"a,b", "a,", ",", "a, b", "--", "aaa", "", "a--b,c"},
 	v1alpha1.CastQuantity:     {"2Gi", "2048Mi", "0.5", "500m", "1e3", "1E", "1Ei", "9e18", "-1k", "1e400", "0.1n", "1.5Ki", "8Ei", "+1", "1."},
 }
 

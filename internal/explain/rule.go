@@ -55,7 +55,13 @@ func ruleOf(r *v1alpha1.Rule) rule {
 	case r.Wrap != nil:
 		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list does not have exactly one element"}
 	case r.Cast != nil:
-		as := strings.TrimSpace(string(r.Cast.As) + " " + r.Cast.Unit)
+		as := string(r.Cast.As)
+		switch {
+		case r.Cast.Unit != "":
+			as += " " + r.Cast.Unit
+		case r.Cast.Separator != "":
+			as += " " + quote(r.Cast.Separator)
+		}
 		return rule{"cast", "as " + as, one(r.Cast.From), one(r.Cast.To), "it differs from what a cast to " + as + " writes"}
 	case r.Index != nil && r.Index.Value != "":
 		return rule{"index", "by " + r.Index.Key + ", value " + r.Index.Value, one(r.Index.From), one(r.Index.To),

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // warnLabels names the labels that a rule may give a value which is not a valid label value. The
@@ -67,7 +69,7 @@ func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
 		return c.tableFitsLabel(from.rule, s, ofHub)
 	case from.rule.Cast != nil:
 		v := validationOf(s)
-		return s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
+		return s.Type == "boolean" || from.rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
 	case from.rule.Wrap != nil && s.Items != nil:
 		return !s.Items.Nullable && isLabelText(s.Items)
 	}

@@ -184,14 +184,20 @@ func isOneItem(list *schema.Structural) bool {
 }
 
 // castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,
-// because integers in JSON have any size. A number may be written in another form.
+// because integers in JSON have any size. A number may be written in another form, and a string in a
+// list may contain the separator.
 func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)
+	if s != nil && s.Type == "boolean" {
+		return false
+	}
 	if s == nil || s.Type != "integer" || s.ValueValidation == nil {
 		return true
 	}
 	validation, limit := s.ValueValidation, float64(1<<53)
 	switch rule.As {
+	case v1alpha1.CastTimestamp:
+		limit = float64(conversion.MaxCastTimestamp)
 	case v1alpha1.CastSeconds:
 		limit = float64(conversion.MaxCastSeconds)
 	case v1alpha1.CastMilliseconds:

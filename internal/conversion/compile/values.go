@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -74,8 +75,8 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath *field.Path) {
 	if !ok {
 		return
 	}
-	spoke, hub := typeName(p.spokeSchema), typeName(p.hubSchema)
-	number := "integer"
+	spoke, hub := castTypeOf(p.spokeSchema), castTypeOf(p.hubSchema)
+	other := cmp.Or(castFields[rule.As], "integer")
 	switch {
 	case !slices.Contains(castTypes, rule.As):
 		c.errs = append(c.errs, field.NotSupported(fldPath.Child("as"), rule.As, castTypes))
@@ -86,26 +87,44 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath *field.Path) {
 	case rule.As != v1alpha1.CastQuantity && rule.Unit != "":
 		c.invalid(fldPath.Child("unit"), rule.Unit, "is only for as: Quantity: remove it")
 		return
-	case rule.As == v1alpha1.CastNumber:
-		number = "number"
-	}
-	switch {
-	case spoke != "string" && spoke != number:
-		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: this cast is between a string and a field of type %s", spoke, number)
+	case (rule.As == v1alpha1.CastList) != (rule.Separator != ""):
+		c.invalid(fldPath.Child("separator"), rule.Separator, "is for as: List, which needs it, and for no other cast")
 		return
-	case hub != "string" && hub != number || spoke == hub:
-		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: this cast is between a string and a field of type %s", hub, rule.From, spoke, number)
+	case spoke != "string" && spoke != other:
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: this cast is between a string and a field of type %s", spoke, other)
+		return
+	case hub != "string" && hub != other || spoke == hub:
+		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: this cast is between a string and a field of type %s", hub, rule.From, spoke, other)
 		return
 	}
 	exchange := p.exchange()
 	exchange.Cast = &conversion.Cast{
-		Hub: hub == "string", Number: rule.As == v1alpha1.CastNumber, Quantity: rule.Unit,
+		Hub: hub == "string", Number: rule.As == v1alpha1.CastNumber, Quantity: rule.Unit, Separator: rule.Separator,
 		Seconds: rule.As == v1alpha1.CastSeconds, Milliseconds: rule.As == v1alpha1.CastMilliseconds,
+		Boolean: rule.As == v1alpha1.CastBoolean, Timestamp: rule.As == v1alpha1.CastTimestamp,
 	}
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 
-var castTypes = []v1alpha1.CastType{v1alpha1.CastInteger, v1alpha1.CastNumber, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity}
+// listOfStrings is the type of the lists that a cast can join.
+const listOfStrings = "array of string"
+
+// castFields are the types of the field that is not a string, if that is not an integer.
+var castFields = map[v1alpha1.CastType]string{
+	v1alpha1.CastNumber: "number", v1alpha1.CastBoolean: "boolean", v1alpha1.CastList: listOfStrings,
+}
+
+func castTypeOf(s *schema.Structural) string {
+	if s.Items != nil && typeName(s.Items) == "string" {
+		return listOfStrings
+	}
+	return typeName(s)
+}
+
+var castTypes = []v1alpha1.CastType{
+	v1alpha1.CastInteger, v1alpha1.CastNumber, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity,
+	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList,
+}
 
 func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath *field.Path) {
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)

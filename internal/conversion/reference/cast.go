@@ -5,6 +5,7 @@ package reference
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/big"
 	"regexp"
@@ -185,5 +186,108 @@ func readQuantity(unit string) func(any) any {
 			return none
 		}
 		return json.Number(quantity.Num().String())
+	}
+}
+
+func printBoolean(value any) any {
+	if boolean, isBoolean := value.(bool); isBoolean {
+		return strconv.FormatBool(boolean)
+	}
+	return none
+}
+
+func readBoolean(value any) any {
+	switch value {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return none
+}
+
+// printTimestamp formats seconds since 1970 by RFC 3339, by the proleptic Gregorian calendar.
+func printTimestamp(value any) any {
+	number, isNumber := value.(json.Number)
+	if !isNumber || !isInteger(number.String()) {
+		return none
+	}
+	seconds, err := number.Int64()
+	if err != nil {
+		return none
+	}
+	day, second := seconds/86400, seconds%86400
+	if second < 0 {
+		day, second = day-1, second+86400
+	}
+	for year, first := int64(0), daysBefore(0); year <= 9999; year++ {
+		next := daysBefore(year + 1)
+		if day >= first && day < next {
+			month, rest := 0, day-first
+			for rest >= daysIn(year, month) {
+				month, rest = month+1, rest-daysIn(year, month)
+			}
+			return fmt.Sprintf("%04d-%02d-%02dT%02d:%02d:%02dZ", year, month+1, rest+1, second/3600, second/60%60, second%60)
+		}
+		first = next
+	}
+	return none
+}
+
+// daysBefore returns the days from 1970 to the first day of a year from 0 on.
+func daysBefore(year int64) int64 {
+	leaps := (year+3)/4 - (year+99)/100 + (year+399)/400 // the leap years from 0 to the year before
+	return year*365 + leaps - 719528
+}
+
+func daysIn(year int64, month int) int64 {
+	if month == 1 && year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+		return 29
+	}
+	return []int64{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month]
+}
+
+// readTimestamp reads what time.RFC3339 reads, if it has no fraction of a second.
+func readTimestamp(value any) any {
+	text, isText := value.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if seconds := json.Number(strconv.FormatInt(at.Unix(), 10)); isText && err == nil && at.Nanosecond() == 0 && printTimestamp(seconds) != none {
+		return seconds
+	}
+	return none
+}
+
+func join(separator string) func(any) any {
+	return func(value any) any {
+		list, isList := value.([]any)
+		texts := []string{}
+		for _, element := range list {
+			text, isText := element.(string)
+			if !isText {
+				return none
+			}
+			texts = append(texts, text)
+		}
+		if !isList {
+			return none
+		}
+		return strings.Join(texts, separator)
+	}
+}
+
+func split(separator string) func(any) any {
+	return func(value any) any {
+		text, isText := value.(string)
+		list := []any{}
+		if !isText || text == "" {
+			if isText {
+				return list
+			}
+			return none
+		}
+		for _, part := range strings.Split(text, separator) {
+			list = append(list, part)
+		}
+		return list
 	}
 }

@@ -185,6 +185,12 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printNumber), single(readNumber))
 	case e.Cast != nil && e.Cast.Quantity != "":
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printQuantity(e.Cast.Quantity)), single(readQuantity(e.Cast.Quantity)))
+	case e.Cast != nil && e.Cast.Boolean:
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printBoolean), single(readBoolean))
+	case e.Cast != nil && e.Cast.Timestamp:
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printTimestamp), single(readTimestamp))
+	case e.Cast != nil && e.Cast.Separator != "":
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(join(e.Cast.Separator)), single(split(e.Cast.Separator)))
 	case e.Common != nil:
 		shared := single(func(value any) any {
 			if e.Common.fits(value) {

@@ -81,6 +81,9 @@ type exchange struct {
 		Milliseconds bool   `json:"milliseconds"`
 		Number       bool   `json:"number"`
 		Quantity     string `json:"quantity"`
+		Boolean      bool   `json:"boolean"`
+		Timestamp    bool   `json:"timestamp"`
+		Separator    string `json:"separator"`
 	} `json:"cast"`
 	Common *common `json:"common"`
 	Index  *struct {

@@ -139,7 +139,7 @@ func mayFit(kind string, a, b *props) bool {
 	case "format":
 		return a.Type == "string" && (b.Type == "string" || b.Type == "integer")
 	case "cast":
-		return (a.Type == "string") != (b.Type == "string") && slices.Contains(castTypes, a.Type) && slices.Contains(castTypes, b.Type)
+		return a.Type == "string" && len(castsOf(b)) > 0 || b.Type == "string" && len(castsOf(a)) > 0
 	case "wrap":
 		return wraps(a, b) || wraps(b, a)
 	case "index":
@@ -214,15 +214,31 @@ func (m *ruleMaker) valueField(from, to *props) string {
 	return ""
 }
 
-var castTypes = []string{"string", "integer", "number"}
+// castsOf returns the casts between a string and a field with a schema.
+func castsOf(s *props) []v1alpha1.CastType {
+	switch {
+	case s.Type == "integer":
+		return []v1alpha1.CastType{v1alpha1.CastInteger, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity, v1alpha1.CastTimestamp}
+	case s.Type == "number":
+		return []v1alpha1.CastType{v1alpha1.CastNumber}
+	case s.Type == "boolean":
+		return []v1alpha1.CastType{v1alpha1.CastBoolean}
+	case s.Items != nil && s.Items.Schema.Type == "string":
+		return []v1alpha1.CastType{v1alpha1.CastList}
+	}
+	return nil
+}
 
 func (m *ruleMaker) cast(from, to namedField) *v1alpha1.CastRule {
-	rule := &v1alpha1.CastRule{From: from.path, To: to.path, As: v1alpha1.CastNumber}
-	if from.schema.Type != "number" && to.schema.Type != "number" {
-		rule.As = One(m.Choices, v1alpha1.CastInteger, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity)
+	rule := &v1alpha1.CastRule{From: from.path, To: to.path, As: v1alpha1.CastInteger}
+	if casts := append(castsOf(from.schema), castsOf(to.schema)...); len(casts) > 0 {
+		rule.As = One(m.Choices, casts...)
 	}
-	if rule.As == v1alpha1.CastQuantity {
+	switch rule.As {
+	case v1alpha1.CastQuantity:
 		rule.Unit = One(m.Choices, "1", "m", "k", "G", "Ki", "Gi", "Ti")
+	case v1alpha1.CastList:
+		rule.Separator = One(m.Choices, ",", "a", ", ", "--")
 	}
 	return rule
 }
