@@ -34,9 +34,29 @@ const (
 
 var codeBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
+// The fields of the examples in the comparison with another operator.
+const (
+	strategiesSpoke = `spec: {type: object, properties: {storageSize: {type: string}, replicas: {type: object, properties: {count: {type: integer}, policy: {type: string}}}, zone: {type: object, properties: {name: {type: string}}},
+		limits: {type: object, additionalProperties: {type: string}}, size: {type: string}, schemaVersion: {type: string}, debugMode: {type: boolean}, priority: {type: string}, cpuMillis: {type: integer}, timeoutSeconds: {type: integer},
+		volumes: {type: array, items: {type: object, properties: {size: {type: string}, name: {type: string}, disks: {type: array, items: {type: object, properties: {size: {type: string}}}}}}}, contact: {type: string}, diskSize: {type: string},
+		endpoints: {type: object, additionalProperties: {type: object, properties: {url: {type: string}}}}, memoryGB: {type: integer}, tagList: {type: string}, extraLabels: {type: object, additionalProperties: {type: string}}}}`
+	strategiesHub = `spec: {type: object, properties: {storageGB: {type: string}, replicaCount: {type: integer}, zones: {type: array, items: {type: object, properties: {name: {type: string}}}}, cpuLimit: {type: string}, memoryLimit: {type: string},
+		tier: {type: string}, description: {type: string}, size: {type: string}, priority: {type: integer}, cpuRequest: {type: string}, timeout: {type: string},
+		volumes: {type: array, items: {type: object, properties: {sizeGB: {type: string}, label: {type: string}, disks: {type: array, items: {type: object, properties: {sizeGB: {type: string}}}}}}}, contactName: {type: string}, contactMail: {type: string},
+		diskSizeValue: {type: integer}, diskSizeUnit: {type: string}, endpoints: {type: array, items: {type: object, properties: {name: {type: string}, url: {type: string}}}}, memoryMB: {type: integer},
+		tags: {type: array, items: {type: string}}, extraLabels: {type: object, additionalProperties: {type: string}}}}`
+)
+
 // TestDocs converts the examples of the documentation there and back.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "api", "docs", "writing-rules.md"))
+	t.Run("writing-rules", func(t *testing.T) { checkExamples(t, "writing-rules.md", docsSpoke, docsHub) })
+	t.Run("strategies", func(t *testing.T) { checkExamples(t, "strategies.md", strategiesSpoke, strategiesHub) })
+}
+
+// checkExamples converts the examples of a page. Spoke and hub are the fields of both versions.
+func checkExamples(t *testing.T, page, spoke, hub string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "api", "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +68,7 @@ func TestDocs(t *testing.T) {
 		head, _, _ := strings.Cut(code, "\n")
 		switch version, oneWay := strings.CutSuffix(strings.TrimPrefix(head, "# "), ", one way"); {
 		case strings.HasPrefix(code, "- "):
-			c = docsConverter(t, code)
+			c = docsConverter(t, code, spoke, hub)
 		case strings.HasPrefix(head, "# v") && first == "":
 			first, firstVersion = docsObject(t, version, code), version
 			if oneWay {
@@ -73,9 +93,9 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-func docsConverter(t *testing.T, rules string) *conversion.Converter {
+func docsConverter(t *testing.T, rules, spoke, hub string) *conversion.Converter {
 	t.Helper()
-	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(docsSpoke, "\t", ""), "v2": strings.ReplaceAll(docsHub, "\t", "")})
+	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(spoke, "\t", ""), "v2": strings.ReplaceAll(hub, "\t", "")})
 	policy := &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: *from[[]v1alpha1.Rule](t, rules)}}}
 	return converterOf(t, compile.Compile(crd, policy))
 }
