@@ -145,6 +145,9 @@ const richHub = `spec: {type: object, properties: {
 	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
 	open: {type: object, properties: {o: {type: string}}},
 	hi: {type: integer}, lo: {type: integer}, parts: {type: array, items: {type: string}}, pairs: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}}}},
+	secrets: {type: array, items: {type: object, properties: {name: {type: string}, more: {type: string}}}}, vars: {type: object, additionalProperties: {type: string}},
+	bounds: {type: object, additionalProperties: {type: object, properties: {max: {type: integer}, min: {type: integer}}}},
+	zones: {type: array, items: {type: string}}, at: {type: string}, flag: {type: string},
 	cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
 	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
 
@@ -161,6 +164,8 @@ const richSpoke = `spec: {type: object, properties: {
 	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
 	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
+	secrets: {type: array, items: {type: string}}, vars: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}},
+	bounds: {type: object, additionalProperties: {type: integer}}, zones: {type: string}, at: {type: integer}, flag: {type: boolean},
 	packed: {type: integer}, joined: {type: string}, pairs: {type: object, additionalProperties: {type: string}},
 	quota: {type: object, additionalProperties: {type: string}}}}, bottom: {type: string}`
 
@@ -183,6 +188,8 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 	{wrap: {from: ".spec.ports[*].w", to: ".spec.ports[*].w"}},
 	{cast: {from: .spec.size, to: .spec.box.count, as: Integer}}, {cast: {from: .spec.box.time, to: .spec.time, as: Seconds}}, {cast: {from: ".spec.rows[*].n1", to: ".spec.rows[*].n2", as: Seconds}},
 	{cast: {from: ".spec.ports[*].n1", to: ".spec.ports[*].n1", as: Integer}},
+	{wrap: {from: .spec.secrets, to: .spec.secrets, field: name}}, {wrap: {from: .spec.bounds, to: .spec.bounds, field: max}}, {index: {from: .spec.vars, to: .spec.vars, key: k, value: v}},
+	{cast: {from: .spec.zones, to: .spec.zones, as: List, separator: ":"}}, {cast: {from: .spec.at, to: .spec.at, as: Timestamp}}, {cast: {from: .spec.flag, to: .spec.flag, as: Boolean}},
 	{drop: {from: .spec.gone}}, {drop: {from: .spec.deep.gone}}, {drop: {to: ".spec.ports[*].gone"}}, {drop: {to: ".spec.grid[*][*].gone"}}, {drop: {to: ".spec.rows[*].gone"}},
 	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
 	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},

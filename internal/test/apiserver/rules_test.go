@@ -11,9 +11,12 @@ import (
 
 var ruleKind = twoVersions{
 	v1: `node: {type: string}, timeout: {type: string}, image: {type: string}, old: {type: string},
-  env: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}}}}`,
+  env: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}}}},
+  secrets: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, optional: {type: boolean}}}}, zones: {type: string}, since: {type: integer},
+  vars: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}, secret: {type: boolean}}}}`,
 	v2: `nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, repository: {type: string}, tag: {type: string},
-  env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}}`,
+  env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}},
+  secretNames: {type: array, items: {type: string}}, zones: {type: array, items: {type: string}}, since: {type: string, format: date-time}, vars: {type: object, additionalProperties: {type: string}}`,
 	rules: ruleRules,
 }
 
@@ -25,6 +28,10 @@ spokes:
   - wrap: {from: .spec.node, to: .spec.nodes}
   - cast: {from: .spec.timeout, to: .spec.timeoutSeconds, as: Seconds}
   - index: {from: .spec.env, to: .spec.env, key: name}
+  - wrap: {from: .spec.secrets, to: .spec.secretNames, field: name}
+  - index: {from: .spec.vars, to: .spec.vars, key: name, value: value}
+  - cast: {from: .spec.zones, to: .spec.zones, as: List, separator: ","}
+  - cast: {from: .spec.since, to: .spec.since, as: Timestamp}
   - drop: {from: .spec.old}
   - cel:
       from: {image: .spec.image}
@@ -46,6 +53,13 @@ func testRules(t *testing.T, s *apiServer) {
 		"index":         {"v1", "env: [{name: a, value: x}, {name: b}]", "env: {a: {value: x}, b: {}}"},
 		"index-order":   {"v1", "env: [{name: b}, {name: a, value: x}]", "env: {a: {value: x}, b: {}}"},
 		"index-twice":   {"v1", "env: [{name: a}, {name: a}]", ""},
+		"wrap-field":    {"v1", "secrets: [{name: b}, {name: a, optional: true}]", "secretNames: [b, a]"},
+		"wrap-names":    {"v2", "secretNames: [b, a, b]", "secrets: [{name: b}, {name: a}, {name: b}]"},
+		"index-value":   {"v1", "vars: [{name: b, value: x, secret: true}, {name: a, value: z}]", "vars: {a: z, b: x}"},
+		"index-none":    {"v1", "vars: [{name: b}]", ""},
+		"cast-list":     {"v1", "zones: 'a,b'", "zones: [a, b]"},
+		"cast-comma":    {"v2", "zones: ['a,b', c]", "zones: 'a,b,c'"},
+		"cast-time":     {"v1", "since: 1767323045", "since: '2026-01-02T03:04:05Z'"},
 		"cel":           {"v1", "image: 'nginx:1'", "repository: nginx, tag: '1'"},
 		"cel-no-tag":    {"v1", "image: nginx", "repository: nginx"},
 		"cel-back":      {"v2", "repository: nginx, tag: '1'", "image: 'nginx:1'"},
@@ -72,6 +86,10 @@ func testEdits(t *testing.T, s *apiServer) {
 	k.mergePatch(t, "v2", "one", "spec: {timeoutSeconds: 91, env: {a: {value: 'z'}, c: {}}}")
 	wantFields(t, "after two edits", k.get(t, "v1", "one"),
 		"spec: {node: a, timeout: 1m31s, image: nginx, env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
+	k.create(t, "v1", "two", "spec: {secrets: [{name: a, optional: true}, {name: b, optional: true}], vars: [{name: b, value: x, secret: true}, {name: a, value: x}]}")
+	k.mergePatch(t, "v2", "two", "spec: {secretNames: [c, b], vars: {b: changed, c: new}}")
+	wantFields(t, "after edits of values", k.get(t, "v1", "two"),
+		"spec: {secrets: [{name: c}, {name: b, optional: true}], vars: [{name: b, value: changed, secret: true}, {name: a, value: x}, {name: c, value: new}]}")
 	k.mergePatch(t, "v2", "one", "spec: {tag: '2', nodes: [b, c]}")
 	wantFields(t, "after four edits", k.get(t, "v1", "one"),
 		"spec: {node: b, timeout: 1m31s, image: 'nginx:2', env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
