@@ -53,7 +53,7 @@ func (c *compiler) wrapElements(rule *v1alpha1.WrapRule, fldPath *field.Path, p 
 	}
 	ofHub := hasValues(hub, rule.Field, spoke)
 	if !ofHub && !hasValues(spoke, rule.Field, hub) {
-		c.invalid(fldPath.Child("field"), rule.Field, "is the field that objects of one version have for the values of the other, with the same type: %s has %s, and %s has %s",
+		c.invalid(fldPath.Child("field"), rule.Field, "is no field of objects with the type of the other version's values: %s has %s, and %s has %s",
 			rule.From, elementText(spoke), rule.To, elementText(hub))
 		return
 	}
