@@ -66,12 +66,12 @@ func (s *step) replaceElements(held *node, replacement func(*node) *node) *node 
 	made := s.node()
 	made.kind, made.open = held.kind, true
 	for element := held.first; element != nil; {
-		next, key, escaped, print := element.next, element.key, element.escaped, element.fingerprint
+		next, key, escaped, named := element.next, element.key, element.escaped, element.fingerprint
 		other := replacement(element)
 		if other == nil {
 			return nil
 		}
-		other.key, other.escaped, other.fingerprint, other.untouched = key, escaped, print, false
+		other.key, other.escaped, other.fingerprint, other.untouched = key, escaped, named, false
 		made.add(other)
 		element = next
 	}
