@@ -285,7 +285,7 @@ func split(separator string) func(any) any {
 			}
 			return none
 		}
-		for _, part := range strings.SplitSeq(text, separator) {
+		for part := range strings.SplitSeq(text, separator) {
 			list = append(list, part)
 		}
 		return list
