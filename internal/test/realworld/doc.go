@@ -4,7 +4,7 @@
 // Package realworld compares policies for kinds of other projects with the conversion functions of
 // those projects, which are written in Go by hand and have users.
 //
-// Each policy is a sample under config/samples. A test generates random objects that the project's
+// Each policy is a sample under config/samples/catalogue. A test generates random objects that the project's
 // CustomResourceDefinition allows (objects_test.go), converts each with the project's functions and
 // by the policy, and compares what a Go client of the project reads from both results
 // (compare_test.go). Each difference must have a name and a reason in the test of the project. A

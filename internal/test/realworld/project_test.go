@@ -37,7 +37,7 @@ var top = filepath.Join("..", "..", "..")
 
 // project is a kind of another project, with both conversions.
 type project struct {
-	// sample is the folder of our policy in config/samples.
+	// sample is the folder of our policy in config/samples/catalogue.
 	sample string
 	// module is the Go module of the project, and crd a file in it.
 	module, crd string
@@ -176,7 +176,7 @@ func (p *project) definition(t *testing.T) *apiextensionsv1.CustomResourceDefini
 func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *conversion.Converter {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join(top, "config", "samples", p.sample, "policy.yaml"), policy)
+	readYAML(t, filepath.Join(top, "config", "samples", "catalogue", p.sample, "policy.yaml"), policy)
 	p.checkPolicy(t, policy)
 	if policy.Name != crd.Name {
 		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
