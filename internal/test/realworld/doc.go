@@ -9,7 +9,9 @@
 // by the policy, and compares what a Go client of the project reads from both results
 // (compare_test.go). Each difference must have a name and a reason in the test of the project. A
 // difference without one fails the test, and so does one that no longer occurs. The policy must
-// restore every object exactly, even if the project's functions lose data.
+// restore every object exactly, even if the project's functions lose data. The numbers are in the
+// table of config/samples/catalogue/README.md, which the tests compare, and rewrite with -update
+// (table_test.go). With -rounds they convert more objects, and print the numbers.
 //
 // The CustomResourceDefinitions come from the projects' own modules in the module cache. This
 // package is a Go module of its own, so that the other projects are no dependencies of

@@ -4,6 +4,7 @@
 package realworld
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -29,8 +30,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// rounds is the number of objects per direction.
-const rounds = 1000
+// tabled is the number of objects per direction with the results in the table of the catalogue.
+const tabled = 1000
+
+var rounds = flag.Int("rounds", tabled, "objects per direction of each kind")
 
 // top is the root of the repository.
 var top = filepath.Join("..", "..", "..")
@@ -50,6 +53,9 @@ type project struct {
 	// examples are values for fields, by path or by pattern.
 	examples    map[string][]any
 	differences []difference
+	// unsaid are fields that have a counterpart in the other version, with the reason why no rule says
+	// so. The keys are as in a verdict, such as v1beta1:.spec.field; they are for all fields inside.
+	unsaid map[string]string
 }
 
 // version is one version of the project's kind.
@@ -62,13 +68,14 @@ type version struct {
 // check converts random objects of both versions, and compares them as described in doc.go.
 func (p *project) check(t *testing.T) {
 	t.Parallel()
-	crd := p.definition(t)
-	run := &run{project: p, converter: p.converter(t, crd), seen: map[int]bool{}, unknown: map[string]string{}}
-	run.direction(t, crd, p.spoke, p.hub, p.toHub)
-	run.direction(t, crd, p.hub, p.spoke, p.fromHub)
-	t.Logf("%d edits of %d objects", run.edits, 2*rounds)
-	if run.edits < rounds/4 {
-		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, rounds/2)
+	crd, moduleVersion := p.definition(t)
+	run := &run{project: p, kind: crd.Spec.Names.Kind, moduleVersion: moduleVersion, seen: map[int]bool{}, unknown: map[string]string{}}
+	run.compile(t, crd)
+	run.up = run.direction(t, crd, p.spoke, p.hub, p.toHub, p.fromHub)
+	run.down = run.direction(t, crd, p.hub, p.spoke, p.fromHub, p.toHub)
+	t.Logf("%d edits of %d objects", run.edits, 2**rounds)
+	if run.edits < *rounds/4 {
+		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, *rounds/2)
 	}
 	for _, place := range slices.Sorted(maps.Keys(run.unknown)) {
 		t.Errorf("differs, and no one says why: %s", run.unknown[place])
@@ -78,11 +85,18 @@ func (p *project) check(t *testing.T) {
 			t.Errorf("no object shows this difference any more: to %s, %s: %s", known.to, known.at, known.why)
 		}
 	}
+	if !t.Failed() {
+		run.checkRow(t)
+	}
 }
 
 type run struct {
 	*project
-	converter *conversion.Converter
+	kind, moduleVersion string
+	converter           *conversion.Converter
+	fields              fields
+	// up and down are the results to the hub and from the hub.
+	up, down tally
 	// seen are the known differences that occurred, by index.
 	seen map[int]bool
 	// unknown has an example of every other difference, by place.
@@ -91,14 +105,16 @@ type run struct {
 	edits int
 }
 
-// direction converts objects from one version to the other, and back by the policy.
+// direction converts objects from one version to the other and back, with the project's functions
+// and by the policy.
 func (r *run) direction(
-	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, from, to version, convert func(from, to any) error,
-) {
+	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, from, to version, convert, convertBack func(from, to any) error,
+) tally {
+	var counted tally
 	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
 	// Edits have their own random source, so that rejected mixes do not change the objects.
 	made, edits := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}, &objects{rand.New(rand.NewPCG(3, 4)), r.examples}
-	for i := range rounds {
+	for i := range *rounds {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		ours := converted(t, r.converter, object, to.name)
 		back := converted(t, r.converter, ours, from.name)
@@ -110,7 +126,15 @@ func (r *run) direction(
 			other := target.next(t, edits, crd.Spec.Group+"/"+to.name, crd.Spec.Names.Kind)
 			r.checkEdited(t, edits, target, ours, other, to.name, from.name)
 		}
-		for _, place := range compare(r.theirs(t, object, from, to, convert), r.readable(t, ours, to), "") {
+		theirs := r.convert(t, object, from, to, convert)
+		if r.loses(t, object, theirs, from, to, convertBack) {
+			counted.lost++
+		}
+		places := compare(r.plain(decode(theirs)), r.readable(t, ours, to), "")
+		if len(places) == 0 {
+			counted.same++
+		}
+		for _, place := range places {
 			if i := r.known(to.name, place); i >= 0 {
 				r.seen[i] = true
 				continue
@@ -118,6 +142,7 @@ func (r *run) direction(
 			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
 		}
 	}
+	return counted
 }
 
 // known returns the index of the known difference at a place, or -1.
@@ -127,15 +152,23 @@ func (p *project) known(to string, place found) int {
 	})
 }
 
-// theirs converts an object with the project's functions.
-func (p *project) theirs(t *testing.T, object []byte, from, to version, convert func(from, to any) error) any {
+// convert converts an object with the project's functions.
+func (p *project) convert(t *testing.T, object []byte, from, to version, convert func(from, to any) error) []byte {
 	t.Helper()
 	source, target := from.new(), to.new()
 	read(t, object, source)
 	if err := convert(source, target); err != nil {
 		t.Fatalf("%s cannot be converted to %s by the project itself: %v", object, to.name, err)
 	}
-	return p.plain(decode(encode(t, target)))
+	return encode(t, target)
+}
+
+// loses reports whether a value of the object is missing or another one after the project's
+// functions have converted it back.
+func (p *project) loses(t *testing.T, object, theirs []byte, from, to version, convertBack func(from, to any) error) bool {
+	t.Helper()
+	back := p.plain(decode(p.convert(t, theirs, to, from, convertBack)))
+	return slices.ContainsFunc(compare(p.readable(t, object, from), back, ""), func(place found) bool { return place.left != absent })
 }
 
 // readable normalises an object by the project's Go type: optional empty lists are omitted, and
@@ -160,28 +193,31 @@ func (p *project) plain(object any) any {
 	return withoutPreserved(root)
 }
 
-// definition reads the project's CustomResourceDefinition from its module.
-func (p *project) definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+// definition reads the project's CustomResourceDefinition from its module, whose version it also
+// returns.
+func (p *project) definition(t *testing.T) (*apiextensionsv1.CustomResourceDefinition, string) {
 	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", p.module).Output()
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", p.module).Output()
 	if err != nil {
 		t.Fatalf("where is the module %s: %v", p.module, err)
 	}
+	dir, version, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	readYAML(t, filepath.Join(strings.TrimSpace(string(dir)), p.crd), crd)
-	return crd
+	readYAML(t, filepath.Join(dir, p.crd), crd)
+	return crd, p.module + " " + version
 }
 
-// converter compiles the sample's policy.
-func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *conversion.Converter {
+// compile compiles the sample's policy.
+func (r *run) compile(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join(top, "config", "samples", "catalogue", p.sample, "policy.yaml"), policy)
-	p.checkPolicy(t, policy)
+	readYAML(t, filepath.Join(catalogue, r.sample, "policy.yaml"), policy)
+	r.checkPolicy(t, policy)
 	if policy.Name != crd.Name {
 		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
 	}
-	result := compile.Compile(crd, policy.Spec.Converter.Declarative)
+	rules := policy.Spec.Converter.Declarative
+	result := compile.Compile(crd, rules)
 	if len(result.Errors) > 0 || len(result.Missing) > 0 {
 		t.Fatalf("the policy is refused: %v, missing: %v", result.Errors, result.Missing)
 	}
@@ -191,11 +227,11 @@ func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 	for _, warning := range result.Warnings {
 		t.Log(warning)
 	}
-	converter, err := conversion.NewConverter(result.Ruleset)
-	if err != nil {
+	r.fields = r.count(t, result.Leaves, rules.Spokes[0].Rules)
+	var err error
+	if r.converter, err = conversion.NewConverter(result.Ruleset); err != nil {
 		t.Fatal(err)
 	}
-	return converter
 }
 
 // checkPolicy validates the policy against the schema of ConversionPolicy.
