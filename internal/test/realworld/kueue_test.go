@@ -6,21 +6,83 @@ package realworld
 import (
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
 	"sigs.k8s.io/kueue/apis/kueue/v1beta1"
 	"sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// TestClusterQueue: Kueue's v1beta2.
-func TestClusterQueue(t *testing.T) {
-	p := project{
-		sample:   "kueue-clusterqueues",
+// kueue is a kind of Kueue's v1beta2.
+func kueue(sample, plural string, spoke, hub func() any) project {
+	return project{
+		sample:   sample,
 		module:   "sigs.k8s.io/kueue",
-		crd:      "config/components/crd/bases/kueue.x-k8s.io_clusterqueues.yaml",
-		spoke:    version{"v1beta1", func() any { return &v1beta1.ClusterQueue{} }},
-		hub:      version{"v1beta2", func() any { return &v1beta2.ClusterQueue{} }},
-		toHub:    func(from, to any) error { return from.(*v1beta1.ClusterQueue).ConvertTo(to.(*v1beta2.ClusterQueue)) },
-		fromHub:  func(from, to any) error { return to.(*v1beta1.ClusterQueue).ConvertFrom(from.(*v1beta2.ClusterQueue)) },
+		crd:      "config/components/crd/bases/kueue.x-k8s.io_" + plural + ".yaml",
+		spoke:    version{"v1beta1", spoke},
+		hub:      version{"v1beta2", hub},
+		toHub:    func(from, to any) error { return from.(conversion.Convertible).ConvertTo(to.(conversion.Hub)) },
+		fromHub:  func(from, to any) error { return to.(conversion.Convertible).ConvertFrom(from.(conversion.Hub)) },
 		examples: map[string][]any{quantity: quantities},
+	}
+}
+
+func TestClusterQueue(t *testing.T) {
+	p := kueue("kueue-clusterqueues", "clusterqueues",
+		func() any { return &v1beta1.ClusterQueue{} }, func() any { return &v1beta2.ClusterQueue{} })
+	p.check(t)
+}
+
+func TestLocalQueue(t *testing.T) {
+	p := kueue("kueue-localqueues", "localqueues",
+		func() any { return &v1beta1.LocalQueue{} }, func() any { return &v1beta2.LocalQueue{} })
+	p.check(t)
+}
+
+func TestCohort(t *testing.T) {
+	p := kueue("kueue-cohorts", "cohorts",
+		func() any { return &v1beta1.Cohort{} }, func() any { return &v1beta2.Cohort{} })
+	p.check(t)
+}
+
+func TestMultiKueueCluster(t *testing.T) {
+	p := kueue("kueue-multikueueclusters", "multikueueclusters",
+		func() any { return &v1beta1.MultiKueueCluster{} }, func() any { return &v1beta2.MultiKueueCluster{} })
+	const empty = "theirs drops a kubeConfig without a location; ours moves it"
+	noLocation := func(kubeConfig any) bool { return asMap(kubeConfig)["location"] == "" }
+	p.differences = []difference{
+		{"v1beta2", ".spec", func(theirs, ours any) bool {
+			return theirs == absent && noLocation(asMap(asMap(ours)["clusterSource"])["kubeConfig"])
+		}, empty},
+		{"v1beta2", ".spec.clusterSource.kubeConfig", func(theirs, ours any) bool { return theirs == absent && noLocation(ours) }, empty},
+	}
+	p.check(t)
+}
+
+func TestWorkload(t *testing.T) {
+	p := kueue("kueue-workloads", "workloads",
+		func() any { return &v1beta1.Workload{} }, func() any { return &v1beta2.Workload{} })
+	// The template is the same in both versions.
+	p.examples[".spec.podSets[*].template.spec"] = []any{map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/image"}}}}
+	const assignment = ".status.admission.podSetAssignments[*].topologyAssignment"
+	// Their functions need as many values as levels, and as many counts as domains.
+	p.examples["v1beta1:"+assignment] = []any{
+		map[string]any{"levels": []any{"rack"}, "domains": []any{}},
+		map[string]any{"levels": []any{"rack", "host"}, "domains": []any{
+			map[string]any{"count": 2, "values": []any{"rack-1", "host-1"}},
+			map[string]any{"count": 3, "values": []any{"rack-1", "host-2"}},
+		}},
+	}
+	p.examples["v1beta2:"+assignment] = []any{
+		map[string]any{"levels": []any{"rack"}, "slices": []any{}},
+		map[string]any{"levels": []any{"rack"}, "slices": []any{map[string]any{
+			"domainCount": 2, "podCounts": map[string]any{"universal": 2},
+			"valuesPerLevel": []any{map[string]any{"individual": map[string]any{"prefix": "rack-", "roots": []any{"1", "2"}}}},
+		}}},
+	}
+	const slices = "the slices of v1beta2 may have so many values that an expression for them costs too much; ours preserves the domains, and the slices"
+	p.unsaid = map[string]string{"v1beta1:" + assignment + ".domains": slices, "v1beta2:" + assignment + ".slices": slices}
+	p.differences = []difference{
+		{"v1beta1", assignment + ".domains", func(theirs, ours any) bool { return theirs != absent && (ours == absent || ours == nil) }, slices},
+		{"v1beta2", assignment + ".slices", func(theirs, ours any) bool { return theirs != absent && (ours == absent || ours == nil) }, slices},
 	}
 	p.check(t)
 }

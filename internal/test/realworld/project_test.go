@@ -50,7 +50,8 @@ type project struct {
 	toHub, fromHub func(from, to any) error
 	// keeps are the annotations in which the project preserves fields.
 	keeps []string
-	// examples are values for fields, by path or by pattern.
+	// examples are values for fields, by path or by pattern. Paths of one version begin with its name
+	// and a colon.
 	examples    map[string][]any
 	differences []difference
 	// unsaid are fields that have a counterpart in the other version, with the reason why no rule says
@@ -113,7 +114,8 @@ func (r *run) direction(
 	var counted tally
 	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
 	// Edits have their own random source, so that rejected mixes do not change the objects.
-	made, edits := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}, &objects{rand.New(rand.NewPCG(3, 4)), r.examples}
+	made := &objects{rand.New(rand.NewPCG(1, 2)), r.examplesOf(from)}
+	edits := &objects{rand.New(rand.NewPCG(3, 4)), r.examplesOf(to)}
 	for i := range *rounds {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		ours := converted(t, r.converter, object, to.name)
@@ -143,6 +145,17 @@ func (r *run) direction(
 		}
 	}
 	return counted
+}
+
+// examplesOf returns the examples for a version, by path or by pattern.
+func (p *project) examplesOf(v version) map[string][]any {
+	examples := maps.Clone(p.examples)
+	for path, values := range p.examples {
+		if path, isOwn := strings.CutPrefix(path, v.name+":"); isOwn {
+			examples[path] = values
+		}
+	}
+	return examples
 }
 
 // known returns the index of the known difference at a place, or -1.
