@@ -1,0 +1,58 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realworld
+
+import (
+	"testing"
+
+	"github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
+	"github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1beta1"
+	_ "github.com/prometheus-operator/prometheus-operator/pkg/versionutil" // so that go.mod has the module with the CustomResourceDefinitions
+)
+
+// TestAlertmanagerConfig: the Prometheus Operator's v1beta1.
+func TestAlertmanagerConfig(t *testing.T) {
+	const (
+		none   = "theirs makes null of an empty list; ours copies it"
+		ttl    = "theirs forgets the field, in both directions, and it is lost; ours copies it"
+		routes = "theirs converts the matchers of the routes in a route; they have no schema, so ours copies them"
+	)
+	emptied := func(theirs, ours any) bool { return theirs == nil && show(ours) == "[]" }
+	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
+	p := project{
+		sample: "prometheus-operator-alertmanagerconfigs",
+		module: "github.com/prometheus-operator/prometheus-operator",
+		crd:    "example/prometheus-operator-crd-full/monitoring.coreos.com_alertmanagerconfigs.yaml",
+		spoke:  version{"v1alpha1", func() any { return &v1alpha1.AlertmanagerConfig{} }},
+		hub:    version{"v1beta1", func() any { return &v1beta1.AlertmanagerConfig{} }},
+		toHub: func(from, to any) error {
+			return to.(*v1beta1.AlertmanagerConfig).ConvertFrom(from.(*v1alpha1.AlertmanagerConfig))
+		},
+		fromHub: func(from, to any) error {
+			return from.(*v1beta1.AlertmanagerConfig).ConvertTo(to.(*v1alpha1.AlertmanagerConfig))
+		},
+		differences: []difference{
+			{"v1beta1", ".spec.receivers", emptied, none},
+			{"v1alpha1", ".spec.receivers", emptied, none},
+			{"v1beta1", ".spec.receivers[*].pushoverConfigs[*].ttl", forgotten, ttl},
+			{"v1alpha1", ".spec.receivers[*].pushoverConfigs[*].ttl", forgotten, ttl},
+			{"v1beta1", ".spec.route.routes[*].matchers[*].matchType", func(theirs, ours any) bool { return theirs == "=~" && ours == absent }, routes},
+			{"v1beta1", ".spec.route.routes[*].matchers[*].regex", forgotten, routes},
+		},
+		examples: map[string][]any{
+			".spec.route.routes": {
+				[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
+			},
+			"v1alpha1:.spec.route.routes": {
+				[]any{map[string]any{"receiver": "two", "matchers": []any{map[string]any{"name": "job", "value": "a.*", "regex": true}}}},
+				[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
+			},
+		},
+	}
+	// These have the same fields as that of webhooks.
+	for _, receiver := range []string{"discord", "msteams", "msteamsv2", "opsgenie", "pagerduty", "pushover", "rocketchat", "slack", "sns", "telegram", "victorops", "webex", "wechat"} {
+		p.examples[".spec.receivers[*]."+receiver+"Configs[*].httpConfig"] = []any{map[string]any{"followRedirects": true}}
+	}
+	p.check(t)
+}
