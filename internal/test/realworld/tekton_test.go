@@ -4,10 +4,15 @@
 package realworld
 
 import (
+	"maps"
 	"testing"
 
 	v1 "github.com/tektoncd/pipeline/pkg/apis/pipeline/v1"
+	"github.com/tektoncd/pipeline/pkg/apis/pipeline/v1alpha1"
 	"github.com/tektoncd/pipeline/pkg/apis/pipeline/v1beta1"
+	resolutionv1alpha1 "github.com/tektoncd/pipeline/pkg/apis/resolution/v1alpha1"
+	resolutionv1beta1 "github.com/tektoncd/pipeline/pkg/apis/resolution/v1beta1"
+	"knative.dev/pkg/apis"
 )
 
 // TestTask: Tekton's v1.
@@ -44,5 +49,55 @@ func TestTask(t *testing.T) {
 			".spec.steps[*].timeout":             {"5m0s", "300s"},
 		},
 	}
+	p.check(t)
+}
+
+// tekton is a kind of Tekton Pipelines.
+func tekton(t *testing.T, sample, kind string, spoke, hub version) project {
+	return project{
+		sample: sample,
+		module: "github.com/tektoncd/pipeline",
+		crd:    "config/300-crds/300-" + kind + ".yaml",
+		spoke:  spoke,
+		hub:    hub,
+		toHub: func(from, to any) error {
+			return from.(apis.Convertible).ConvertTo(t.Context(), to.(apis.Convertible))
+		},
+		fromHub: func(from, to any) error {
+			return to.(apis.Convertible).ConvertFrom(t.Context(), from.(apis.Convertible))
+		},
+		examples: map[string][]any{quantity: quantities},
+	}
+}
+
+func TestStepAction(t *testing.T) {
+	p := tekton(t, "tekton-stepactions", "stepaction",
+		version{"v1alpha1", func() any { return &v1alpha1.StepAction{} }}, version{"v1beta1", func() any { return &v1beta1.StepAction{} }})
+	p.examples[".spec.params[*].default"] = []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
+	p.check(t)
+}
+
+func TestResolutionRequest(t *testing.T) {
+	p := tekton(t, "tekton-resolutionrequests", "resolutionrequest",
+		version{"v1alpha1", func() any { return &resolutionv1alpha1.ResolutionRequest{} }},
+		version{"v1beta1", func() any { return &resolutionv1beta1.ResolutionRequest{} }})
+	// Theirs writes several parameters in a random order, and fails for one that is no text.
+	p.examples["v1alpha1:.spec.params"] = []any{map[string]any{}, map[string]any{"name": "value"}}
+	p.examples["v1beta1:.spec.params"] = []any{[]any{}, []any{map[string]any{"name": "name", "value": "value"}}}
+	const (
+		lost    = "theirs forgets these fields of the status, in both directions, and they are lost; ours copies them"
+		untyped = "the schema of v1beta1 does not say what the value of a parameter is, and an expression cannot read it; ours preserves the list"
+	)
+	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
+	for _, to := range []string{"v1alpha1", "v1beta1"} {
+		for _, field := range []string{"annotations", "conditions", "observedGeneration"} {
+			p.differences = append(p.differences, difference{to, ".status." + field, forgotten, lost})
+		}
+	}
+	unread := func(theirs, ours any) bool { return theirs != absent && ours == absent }
+	p.differences = append(p.differences, difference{"v1alpha1", ".spec.params", unread, untyped})
+	source := []any{map[string]any{"uri": "https://example.com", "digest": map[string]any{"sha256": "abc"}, "entryPoint": "one"}}
+	p.examples[".status.refSource"], p.examples[".status.source"] = source, source
+	maps.Copy(p.examples, knativeStatus)
 	p.check(t)
 }
