@@ -4,11 +4,133 @@
 package realworld
 
 import (
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cluster-api/api/core/v1beta1"
 	"sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
+
+func init() {
+	// In a cluster, their webhook reads the versions from CustomResourceDefinitions.
+	v1beta1.SetAPIVersionGetter(func(kind schema.GroupKind) (string, error) { return kind.Group + "/v1beta1", nil })
+}
+
+// clusterAPI is a kind of Cluster API's v1beta2.
+func clusterAPI(sample, crd string, spoke, hub func() any) project {
+	return project{
+		sample: sample,
+		module: "sigs.k8s.io/cluster-api",
+		crd:    crd,
+		spoke:  version{"v1beta1", spoke},
+		hub:    version{"v1beta2", hub},
+		toHub:  func(from, to any) error { return from.(conversion.Convertible).ConvertTo(to.(conversion.Hub)) },
+		fromHub: func(from, to any) error {
+			return to.(conversion.Convertible).ConvertFrom(from.(conversion.Hub))
+		},
+		keeps:    []string{"cluster.x-k8s.io/conversion-data"},
+		examples: map[string][]any{},
+	}
+}
+
+// times are durations for the fields of v1beta1 at these paths.
+func (p *project) times(paths ...string) {
+	for _, path := range paths {
+		p.examples["v1beta1:"+path] = []any{"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s"}
+	}
+}
+
+// references are values of apiVersion for the fields of v1beta1 at these paths.
+func (p *project) references(paths ...string) {
+	for _, path := range paths {
+		p.examples["v1beta1:"+path+".apiVersion"] = []any{"infrastructure.cluster.x-k8s.io/v1beta1", "bootstrap.cluster.x-k8s.io/v1alpha4", "v1", ""}
+	}
+}
+
+// differencesOfClusterAPI are those that many of its kinds have.
+func differencesOfClusterAPI() []difference {
+	const (
+		namespace = "theirs writes the object's own namespace into references; v1beta2 has no namespace there, and no rule reads metadata.namespace"
+		zero      = "theirs drops false, zeros, and empty texts, lists and objects, or adds them; ours copies what is there"
+		fraction  = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
+	)
+	return []difference{
+		{"v1beta1", "**.namespace", func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }, namespace},
+		{"v1beta2", "**", func(theirs, ours any) bool { return isZero(theirs) && isZero(ours) }, zero},
+		{"v1beta2", "**", func(theirs, ours any) bool { return isOne(theirs) && ours == absent }, fraction},
+	}
+}
+
+// isOne reports whether a value is 1, or an object of such values.
+func isOne(value any) bool {
+	object := asMap(value)
+	for _, member := range object {
+		if !isOne(member) {
+			return false
+		}
+	}
+	return len(object) > 0 || show(value) == "1"
+}
+
+// isZero reports whether a value is missing, or has only zeros, false, and empty texts and lists.
+func isZero(value any) bool {
+	if object := asMap(value); object != nil {
+		for _, member := range object {
+			if !isZero(member) {
+				return false
+			}
+		}
+		return true
+	}
+	return value == nil || value == absent || slices.Contains([]string{`0`, `""`, `false`, `[]`}, show(value))
+}
+
+func TestMachine(t *testing.T) {
+	p := clusterAPI("cluster-api-machines", "config/crd/bases/cluster.x-k8s.io_machines.yaml",
+		func() any { return &v1beta1.Machine{} }, func() any { return &v1beta2.Machine{} })
+	p.times(".spec.nodeDrainTimeout", ".spec.nodeVolumeDetachTimeout", ".spec.nodeDeletionTimeout")
+	p.references(".spec.infrastructureRef", ".spec.bootstrap.configRef")
+	p.differences = differencesOfClusterAPI()
+	p.check(t)
+}
+
+func TestMachineSet(t *testing.T) {
+	p := clusterAPI("cluster-api-machinesets", "config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
+		func() any { return &v1beta1.MachineSet{} }, func() any { return &v1beta2.MachineSet{} })
+	p.ofTemplate()
+	p.check(t)
+}
+
+func TestMachineDeployment(t *testing.T) {
+	p := clusterAPI("cluster-api-machinedeployments", "config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
+		func() any { return &v1beta1.MachineDeployment{} }, func() any { return &v1beta2.MachineDeployment{} })
+	p.ofTemplate()
+	p.check(t)
+}
+
+// ofTemplate adds examples and differences for a template of machines.
+func (p *project) ofTemplate() {
+	const template = ".spec.template.spec"
+	p.times(template+".nodeDrainTimeout", template+".nodeVolumeDetachTimeout", template+".nodeDeletionTimeout")
+	p.references(template+".infrastructureRef", template+".bootstrap.configRef")
+	p.differences = differencesOfClusterAPI()
+}
+
+func TestCluster(t *testing.T) {
+	p := clusterAPI("cluster-api-clusters", "config/crd/bases/cluster.x-k8s.io_clusters.yaml",
+		func() any { return &v1beta1.Cluster{} }, func() any { return &v1beta2.Cluster{} })
+	const topology = ".spec.topology"
+	for _, part := range []string{".controlPlane", ".workers.machineDeployments[*]", ".workers.machinePools[*]"} {
+		part = topology + part
+		p.times(part+".nodeDrainTimeout", part+".nodeVolumeDetachTimeout", part+".nodeDeletionTimeout",
+			part+".machineHealthCheck.nodeStartupTimeout", part+".machineHealthCheck.unhealthyConditions[*].timeout")
+	}
+	p.references(".spec.controlPlaneRef", ".spec.infrastructureRef")
+	p.differences = differencesOfClusterAPI()
+	p.check(t)
+}
 
 // TestMachineHealthCheck: Cluster API changed durations to seconds as integers.
 func TestMachineHealthCheck(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	kjson "sigs.k8s.io/json"
@@ -19,12 +20,22 @@ import (
 // difference is a known difference between the project's conversion and ours.
 type difference struct {
 	to string
-	// at is the path of the field, as in a policy; elements of lists and maps are [*].
+	// at is the path of the field, as in a policy; elements of lists and maps are [*], and ** stands
+	// for any part of a path.
 	at string
 	// is reports whether a pair of values has this difference.
 	is func(theirs, ours any) bool
 	// why is the explanation.
 	why string
+}
+
+// covers reports whether the difference is at a path.
+func (d difference) covers(at string) bool {
+	before, after, anywhere := strings.Cut(d.at, "**")
+	if !anywhere {
+		return d.at == at
+	}
+	return len(at) >= len(before)+len(after) && strings.HasPrefix(at, before) && strings.HasSuffix(at, after)
 }
 
 // absent stands for a missing value.

@@ -161,7 +161,7 @@ func (p *project) examplesOf(v version) map[string][]any {
 // known returns the index of the known difference at a place, or -1.
 func (p *project) known(to string, place found) int {
 	return slices.IndexFunc(p.differences, func(known difference) bool {
-		return known.to == to && known.at == place.at && known.is(place.left, place.right)
+		return known.to == to && known.covers(place.at) && known.is(place.left, place.right)
 	})
 }
 
