@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeadmv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
+	kubeadmv1beta2 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/api/core/v1beta1"
 	"sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
@@ -31,7 +33,7 @@ func clusterAPI(sample, crd string, spoke, hub func() any) project {
 			return to.(conversion.Convertible).ConvertFrom(from.(conversion.Hub))
 		},
 		keeps:    []string{"cluster.x-k8s.io/conversion-data"},
-		examples: map[string][]any{},
+		examples: map[string][]any{quantity: quantities},
 	}
 }
 
@@ -129,6 +131,26 @@ func TestCluster(t *testing.T) {
 	}
 	p.references(".spec.controlPlaneRef", ".spec.infrastructureRef")
 	p.differences = differencesOfClusterAPI()
+	p.check(t)
+}
+
+func TestKubeadmConfig(t *testing.T) {
+	p := clusterAPI("cluster-api-kubeadmconfigs", "bootstrap/kubeadm/config/crd/bases/bootstrap.cluster.x-k8s.io_kubeadmconfigs.yaml",
+		func() any { return &kubeadmv1beta1.KubeadmConfig{} }, func() any { return &kubeadmv1beta2.KubeadmConfig{} })
+	p.times(".spec.initConfiguration.bootstrapTokens[*].ttl", ".spec.clusterConfiguration.apiServer.timeoutForControlPlane", ".spec.joinConfiguration.discovery.timeout")
+	p.examples[".spec.initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
+	const (
+		twice = "theirs takes the last of two arguments with one name; the expression has no result for them, and ours preserves the list"
+		empty = "theirs drops a joinConfiguration without values; ours copies it"
+		join  = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
+	)
+	joined := func(theirs, ours any) bool { return theirs != absent && ours == absent }
+	p.differences = append(differencesOfClusterAPI()[1:], // it has no references
+		difference{"v1beta1", "**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
+		difference{"v1beta1", ".spec.joinConfiguration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
+		difference{"v1beta2", ".spec.joinConfiguration", func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, join},
+		difference{"v1beta2", ".spec.joinConfiguration.timeouts", joined, join},
+		difference{"v1beta2", ".spec.joinConfiguration.timeouts.controlPlaneComponentHealthCheckSeconds", joined, join})
 	p.check(t)
 }
 
