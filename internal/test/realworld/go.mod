@@ -9,6 +9,7 @@ require (
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.85.0
 	github.com/tektoncd/pipeline v1.6.0
+	go.universe.tf/metallb v0.15.2
 	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2
 	knative.dev/eventing v0.46.0

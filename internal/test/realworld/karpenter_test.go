@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1beta1"
 	"sigs.k8s.io/karpenter/pkg/operator/injection"
@@ -37,6 +38,31 @@ func TestNodePool(t *testing.T) {
 			".spec.template.spec.expireAfter":                        {"Never", "720h", "30m"},
 			".spec.template.spec.terminationGracePeriod":             {"30m"},
 			".spec.template.spec.kubelet.evictionSoftGracePeriod[*]": {"30m"},
+		},
+	}
+	p.check(t)
+}
+
+// TestNodeClaim: Karpenter's v1.
+func TestNodeClaim(t *testing.T) {
+	// Their functions want a client, and use it for an object with the label of a NodePool.
+	ctx := injection.WithClient(t.Context(), struct{ client.Client }{})
+	ctx = injection.WithNodeClasses(ctx, []schema.GroupVersionKind{{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"}})
+	p := project{
+		sample:  "karpenter-nodeclaims",
+		module:  "sigs.k8s.io/karpenter",
+		crd:     "pkg/apis/crds/karpenter.sh_nodeclaims.yaml",
+		spoke:   version{"v1beta1", func() any { return &v1beta1.NodeClaim{} }},
+		hub:     version{"v1", func() any { return &v1.NodeClaim{} }},
+		toHub:   func(from, to any) error { return to.(*v1.NodeClaim).ConvertFrom(ctx, from.(*v1beta1.NodeClaim)) },
+		fromHub: func(from, to any) error { return from.(*v1.NodeClaim).ConvertTo(ctx, to.(*v1beta1.NodeClaim)) },
+		keeps:   []string{v1.KubeletCompatibilityAnnotationKey, v1.NodeClassReferenceAnnotationKey},
+		examples: map[string][]any{
+			quantity:                                   quantities,
+			".spec.nodeClassRef.apiVersion":            {"karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1", "karpenter.azure.com/v1alpha2", "", "odd"},
+			".spec.expireAfter":                        {"Never", "720h", "30m"},
+			".spec.terminationGracePeriod":             {"30m"},
+			".spec.kubelet.evictionSoftGracePeriod[*]": {"30m"},
 		},
 	}
 	p.check(t)

@@ -1,0 +1,33 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realworld
+
+import (
+	"testing"
+
+	"go.universe.tf/metallb/api/v1beta1"
+	"go.universe.tf/metallb/api/v1beta2"
+)
+
+// TestBGPPeer: MetalLB's v1beta2.
+func TestBGPPeer(t *testing.T) {
+	times := []any{"90s", "1m30s", "0s"}
+	const zero = "their v1beta1 cannot tell a time of 0s from a missing one, and writes it; ours writes nothing"
+	added := func(theirs, ours any) bool { return theirs == "0s" && ours == absent }
+	p := project{
+		sample:  "metallb-bgppeers",
+		module:  "go.universe.tf/metallb",
+		crd:     "config/crd/bases/metallb.io_bgppeers.yaml",
+		spoke:   version{"v1beta1", func() any { return &v1beta1.BGPPeer{} }},
+		hub:     version{"v1beta2", func() any { return &v1beta2.BGPPeer{} }},
+		toHub:   func(from, to any) error { return from.(*v1beta1.BGPPeer).ConvertTo(to.(*v1beta2.BGPPeer)) },
+		fromHub: func(from, to any) error { return to.(*v1beta1.BGPPeer).ConvertFrom(from.(*v1beta2.BGPPeer)) },
+		differences: []difference{
+			{"v1beta2", ".spec.holdTime", added, zero},
+			{"v1beta2", ".spec.keepaliveTime", added, zero},
+		},
+		examples: map[string][]any{".spec.holdTime": times, ".spec.keepaliveTime": times, ".spec.connectTime": times},
+	}
+	p.check(t)
+}
