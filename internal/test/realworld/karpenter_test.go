@@ -6,6 +6,8 @@ package realworld
 import (
 	"testing"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	awsv1beta1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -63,6 +65,51 @@ func TestNodeClaim(t *testing.T) {
 			".spec.expireAfter":                        {"Never", "720h", "30m"},
 			".spec.terminationGracePeriod":             {"30m"},
 			".spec.kubelet.evictionSoftGracePeriod[*]": {"30m"},
+		},
+	}
+	p.check(t)
+}
+
+// TestEC2NodeClass: Karpenter's v1 on AWS.
+func TestEC2NodeClass(t *testing.T) {
+	const (
+		disk = "theirs writes the default disk of Ubuntu; ours preserves the family, and leaves the disk out"
+		none = "theirs writes empty lists and the family Custom for an object without a spec; ours writes nothing"
+	)
+	isNone := func(theirs, ours any) bool {
+		return (show(theirs) == "[]" || theirs == "Custom") && (ours == nil || ours == absent)
+	}
+	p := project{
+		sample: "karpenter-ec2nodeclasses",
+		module: "github.com/aws/karpenter-provider-aws",
+		crd:    "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml",
+		spoke:  version{"v1beta1", func() any { return &awsv1beta1.EC2NodeClass{} }},
+		hub:    version{"v1", func() any { return &awsv1.EC2NodeClass{} }},
+		toHub: func(from, to any) error {
+			return to.(*awsv1.EC2NodeClass).ConvertFrom(t.Context(), from.(*awsv1beta1.EC2NodeClass))
+		},
+		fromHub: func(from, to any) error {
+			return from.(*awsv1.EC2NodeClass).ConvertTo(t.Context(), to.(*awsv1beta1.EC2NodeClass))
+		},
+		differences: []difference{
+			{"v1", ".spec.blockDeviceMappings", func(theirs, ours any) bool { return theirs != absent && ours == absent }, disk},
+			{"v1", "**", isNone, none},
+			{"v1beta1", "**", isNone, none},
+		},
+		keeps: []string{awsv1.AnnotationUbuntuCompatibilityKey, awsv1.AnnotationAliasVersionCompatibilityKey},
+		examples: map[string][]any{
+			quantity: quantities,
+			".spec.kubelet.evictionSoftGracePeriod[*]": {"30m"},
+			".spec.amiSelectorTerms": {
+				[]any{map[string]any{"id": "ami-1"}},
+				[]any{map[string]any{"name": "my-image", "owner": "self"}, map[string]any{"tags": map[string]any{"team": "one"}}},
+			},
+			"v1:.spec.amiSelectorTerms": {
+				[]any{map[string]any{"alias": "al2023@latest"}},
+				[]any{map[string]any{"alias": "bottlerocket@v1.20.0"}},
+				[]any{map[string]any{"id": "ami-1"}},
+			},
+			".spec.blockDeviceMappings[*].ebs.volumeSize": {"20Gi"},
 		},
 	}
 	p.check(t)
