@@ -17,6 +17,7 @@ require (
 	knative.dev/pkg v0.0.0-20250716115900-19d3cc2da0b9
 	sigs.k8s.io/cluster-api v1.11.3
 	sigs.k8s.io/controller-runtime v0.25.2
+	sigs.k8s.io/gateway-api v1.6.0
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/karpenter v1.0.8
 	sigs.k8s.io/kueue v0.15.2
