@@ -108,6 +108,46 @@ func TestPipeline(t *testing.T) {
 	p.check(t)
 }
 
+func TestPipelineRun(t *testing.T) {
+	p := tekton(t, "tekton-pipelineruns", "pipelinerun",
+		version{"v1beta1", func() any { return &v1beta1.PipelineRun{} }}, version{"v1", func() any { return &v1.PipelineRun{} }})
+	p.keeps = []string{"tekton.dev/v1beta1Resources"}
+	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
+	for _, path := range []string{".spec.params", ".spec.pipelineRef.params", ".status.pipelineResults", ".status.results"} {
+		p.examples[path+"[*].value"] = values
+	}
+	times := []any{"5m0s", "300s"}
+	for _, path := range []string{".spec.timeout", ".spec.timeouts.pipeline", ".spec.timeouts.tasks", ".spec.timeouts.finally", ".spec.taskRunSpecs[*].timeout"} {
+		p.examples[path] = times
+	}
+	pipeline := []any{map[string]any{"tasks": []any{map[string]any{"name": "one", "taskRef": map[string]any{"name": "one"}}}}}
+	p.examples[".spec.pipelineSpec"], p.examples[".status.pipelineSpec"] = pipeline, pipeline
+	// These are moved as a whole, or are the same.
+	pod := []any{map[string]any{"nodeSelector": map[string]any{"disk": "ssd"}}, map[string]any{"hostNetwork": true}}
+	for _, path := range []string{".spec.podTemplate", ".spec.taskRunTemplate.podTemplate", ".spec.taskRunSpecs[*].taskPodTemplate", ".spec.taskRunSpecs[*].podTemplate"} {
+		p.examples[path] = pod
+	}
+	p.examples[".spec.workspaces"] = []any{[]any{map[string]any{"name": "work", "emptyDir": map[string]any{}}}}
+	p.examples[".status.taskRuns"] = []any{map[string]any{"one": map[string]any{"pipelineTaskName": "one"}}}
+	p.examples[".status.runs"] = p.examples[".status.taskRuns"]
+	maps.Copy(p.examples, knativeStatus)
+	const (
+		forgot  = "theirs forgets the field, in both directions, and it is lost; ours copies it"
+		labels  = "theirs writes the labels into the annotations, which are lost; ours copies both"
+		timeout = "theirs drops the other timeouts of an object with .spec.timeout; ours copies them"
+	)
+	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
+	for _, to := range []string{"v1beta1", "v1"} {
+		p.differences = append(p.differences,
+			difference{to, ".spec.managedBy", forgotten, forgot}, difference{to, ".status.spanContext", forgotten, forgot})
+	}
+	p.differences = append(p.differences,
+		difference{"v1beta1", ".spec.taskRunSpecs[*].metadata.annotations**", func(any, any) bool { return true }, labels},
+		difference{"v1", ".spec.timeouts.tasks", forgotten, timeout},
+		difference{"v1", ".spec.timeouts.finally", forgotten, timeout})
+	p.check(t)
+}
+
 func TestResolutionRequest(t *testing.T) {
 	p := tekton(t, "tekton-resolutionrequests", "resolutionrequest",
 		version{"v1alpha1", func() any { return &resolutionv1alpha1.ResolutionRequest{} }},
