@@ -4,7 +4,6 @@
 package realworld
 
 import (
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,19 +73,6 @@ func isOne(value any) bool {
 		}
 	}
 	return len(object) > 0 || show(value) == "1"
-}
-
-// isZero reports whether a value is missing, or has only zeros, false, and empty texts and lists.
-func isZero(value any) bool {
-	if object := asMap(value); object != nil {
-		for _, member := range object {
-			if !isZero(member) {
-				return false
-			}
-		}
-		return true
-	}
-	return value == nil || value == absent || slices.Contains([]string{`0`, `""`, `false`, `[]`}, show(value))
 }
 
 func TestMachine(t *testing.T) {

@@ -111,6 +111,35 @@ func union(a, b map[string]any) map[string]any {
 	return both
 }
 
+// isZero reports whether a value is missing, or has only zeros, false, and empty texts and lists.
+func isZero(value any) bool {
+	if object := asMap(value); object != nil {
+		for _, member := range object {
+			if !isZero(member) {
+				return false
+			}
+		}
+		return true
+	}
+	return value == nil || value == absent || slices.Contains([]string{`0`, `""`, `false`, `[]`}, show(value))
+}
+
+// sortByName sorts all lists whose elements have a name.
+func sortByName(value any) {
+	for _, member := range asMap(value) {
+		sortByName(member)
+	}
+	list, _ := value.([]any)
+	named := true
+	for _, element := range list {
+		sortByName(element)
+		named = named && asMap(element)["name"] != nil
+	}
+	if named {
+		slices.SortFunc(list, func(a, b any) int { return strings.Compare(show(a), show(b)) })
+	}
+}
+
 var plain = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
 func segment(name string) string {

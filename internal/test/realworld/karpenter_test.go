@@ -34,6 +34,8 @@ func TestNodePool(t *testing.T) {
 		examples: map[string][]any{
 			quantity: quantities,
 			".spec.template.spec.nodeClassRef.apiVersion":            {"karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1", "karpenter.azure.com/v1alpha2", "", "odd"},
+			"v1:.spec.template.spec.nodeClassRef.group":              {"karpenter.k8s.aws"}, // their functions know one provider
+			"v1:.spec.template.spec.nodeClassRef.kind":               {"EC2NodeClass"},
 			".spec.disruption.budgets[*].duration":                   {"10m", "1h", "1h30m0s"},
 			".spec.disruption.consolidateAfter":                      {"Never", "0s", "30s", "1h"},
 			".spec.disruption.expireAfter":                           {"Never", "720h", "30m"},
@@ -61,6 +63,8 @@ func TestNodeClaim(t *testing.T) {
 		keeps:   []string{v1.KubeletCompatibilityAnnotationKey, v1.NodeClassReferenceAnnotationKey},
 		examples: map[string][]any{
 			quantity:                                   quantities,
+			"v1:.spec.nodeClassRef.group":              {"karpenter.k8s.aws"}, // their functions know one provider
+			"v1:.spec.nodeClassRef.kind":               {"EC2NodeClass"},
 			".spec.nodeClassRef.apiVersion":            {"karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1", "karpenter.azure.com/v1alpha2", "", "odd"},
 			".spec.expireAfter":                        {"Never", "720h", "30m"},
 			".spec.terminationGracePeriod":             {"30m"},

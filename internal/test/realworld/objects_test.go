@@ -120,7 +120,7 @@ func (o *objects) integer(schema *apiextensionsv1.JSONSchemaProps) int64 {
 		least = int64(*schema.Minimum)
 	}
 	if schema.Maximum != nil {
-		most = int64(*schema.Maximum)
+		most = min(most, int64(*schema.Maximum))
 	}
 	near := []int64{least, min(least+1, most), most, max(least, min(most, 0)), max(least, min(most, 300))}
 	if o.IntN(2) == 0 {

@@ -34,12 +34,14 @@ type fields struct {
 	unsaid int
 }
 
-func (p *project) count(t *testing.T, leaves []compile.FieldVerdict, rules []v1alpha1.Rule) fields {
+func (p *project) count(t *testing.T, leaves []compile.FieldVerdict, policy *v1alpha1.DeclarativeConverter) fields {
 	t.Helper()
 	var counted fields
 	expressions, unsaid := map[string]bool{}, maps.Clone(p.unsaid)
-	for i, rule := range rules {
-		expressions[compile.RulePath(0, i)] = rule.CEL != nil
+	for i, spoke := range policy.Spokes {
+		for j, rule := range spoke.Rules {
+			expressions[compile.RulePath(i, j)] = rule.CEL != nil
+		}
 	}
 	for _, leaf := range leaves {
 		switch {

@@ -153,8 +153,8 @@ func TestResolutionRequest(t *testing.T) {
 		version{"v1alpha1", func() any { return &resolutionv1alpha1.ResolutionRequest{} }},
 		version{"v1beta1", func() any { return &resolutionv1beta1.ResolutionRequest{} }})
 	// Theirs writes several parameters in a random order, and fails for one that is no text.
-	p.examples["v1alpha1:.spec.params"] = []any{map[string]any{}, map[string]any{"name": "value"}}
-	p.examples["v1beta1:.spec.params"] = []any{[]any{}, []any{map[string]any{"name": "name", "value": "value"}}}
+	p.examples["v1alpha1:.spec.params"] = []any{map[string]any{}, map[string]any{"name": "value"}, map[string]any{"other": "text"}}
+	p.examples["v1beta1:.spec.params"] = []any{[]any{}, []any{map[string]any{"name": "other", "value": "text"}}, []any{map[string]any{"name": "name", "value": "value"}}}
 	const (
 		lost    = "theirs forgets these fields of the status, in both directions, and they are lost; ours copies them"
 		untyped = "the schema of v1beta1 does not say what the value of a parameter is, and an expression cannot read it; ours preserves the list"
