@@ -131,7 +131,8 @@ func TestKubeadmConfig(t *testing.T) {
 		join  = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
 	)
 	joined := func(theirs, ours any) bool { return theirs != absent && ours == absent }
-	p.differences = append(differencesOfClusterAPI()[1:], // it has no references
+	p.differences = differencesOfClusterAPI()[1:] // it has no references
+	p.differences = append(p.differences,
 		difference{"v1beta1", "**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
 		difference{"v1beta1", ".spec.joinConfiguration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
 		difference{"v1beta2", ".spec.joinConfiguration", func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, join},

@@ -78,7 +78,7 @@ func TestWorkload(t *testing.T) {
 			"valuesPerLevel": []any{map[string]any{"individual": map[string]any{"prefix": "rack-", "roots": []any{"1", "2"}}}},
 		}}},
 	}
-	const slices = "the slices of v1beta2 may have so many values that an expression for them costs too much; ours preserves the domains, and the slices"
+	const slices = "the slices of v1beta2 may have 100,000 values, and an expression for them costs too much; ours preserves the domains, and the slices"
 	p.unsaid = map[string]string{"v1beta1:" + assignment + ".domains": slices, "v1beta2:" + assignment + ".slices": slices}
 	p.differences = []difference{
 		{"v1beta1", assignment + ".domains", func(theirs, ours any) bool { return theirs != absent && (ours == absent || ours == nil) }, slices},

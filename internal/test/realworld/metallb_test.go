@@ -33,7 +33,7 @@ func TestBGPPeer(t *testing.T) {
 		examples: map[string][]any{".spec.holdTime": times, ".spec.keepaliveTime": times, ".spec.connectTime": times},
 	}
 	// The validation refuses every number of a field whose maximum is beyond its format.
-	p.mend = func(crd *apiextensionsv1.CustomResourceDefinition) {
+	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
 		for _, version := range crd.Spec.Versions {
 			fields := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties
 			for _, name := range []string{"myASN", "peerASN"} {

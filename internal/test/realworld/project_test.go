@@ -44,8 +44,8 @@ type project struct {
 	sample string
 	// module is the Go module of the project, and crd a file in it.
 	module, crd string
-	// mend changes the CustomResourceDefinition, if the validation of this package cannot use it.
-	mend func(crd *apiextensionsv1.CustomResourceDefinition)
+	// adapt changes the CustomResourceDefinition, if the validation of this package cannot use it.
+	adapt func(crd *apiextensionsv1.CustomResourceDefinition)
 	// spoke and hub are the versions that are compared.
 	spoke, hub version
 	// toHub and fromHub are the project's own conversion functions.
@@ -237,8 +237,8 @@ func (p *project) definition(t *testing.T) (*apiextensionsv1.CustomResourceDefin
 	dir, version, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	readYAML(t, filepath.Join(dir, p.crd), crd)
-	if p.mend != nil {
-		p.mend(crd)
+	if p.adapt != nil {
+		p.adapt(crd)
 	}
 	return crd, p.module + " " + version
 }
@@ -246,8 +246,11 @@ func (p *project) definition(t *testing.T) (*apiextensionsv1.CustomResourceDefin
 // compile compiles the sample's policy.
 func (r *run) compile(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join(catalogue, r.sample, "policy.yaml"), policy)
+	policy, file := &v1alpha1.ConversionPolicy{}, filepath.Join(catalogue, r.sample, "policy.yaml")
+	readYAML(t, file, policy)
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), r.moduleVersion) {
+		t.Errorf("the comment of %s must say that it is for %s (%v)", file, r.moduleVersion, err)
+	}
 	r.checkPolicy(t, policy)
 	if policy.Name != crd.Name {
 		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
