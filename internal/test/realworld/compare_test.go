@@ -5,6 +5,7 @@ package realworld
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -136,7 +137,9 @@ func sortByName(value any) {
 		named = named && asMap(element)["name"] != nil
 	}
 	if named {
-		slices.SortFunc(list, func(a, b any) int { return strings.Compare(show(a), show(b)) })
+		slices.SortFunc(list, func(a, b any) int {
+			return cmp.Or(strings.Compare(show(asMap(a)["name"]), show(asMap(b)["name"])), strings.Compare(show(a), show(b)))
+		})
 	}
 }
 

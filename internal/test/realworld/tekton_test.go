@@ -148,6 +148,32 @@ func TestPipelineRun(t *testing.T) {
 	p.check(t)
 }
 
+func TestTaskRun(t *testing.T) {
+	p := tekton(t, "tekton-taskruns", "taskrun",
+		version{"v1beta1", func() any { return &v1beta1.TaskRun{} }}, version{"v1", func() any { return &v1.TaskRun{} }})
+	p.keeps = []string{"tekton.dev/v1beta1Resources", "tekton.dev/v1beta1CloudEvents", "tekton.dev/v1beta1ResourcesResult", "tekton.dev/v1beta1ResourcesStatus"}
+	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
+	for _, path := range []string{".spec.params", ".spec.taskRef.params", ".status.taskResults", ".status.results", ".status.steps[*].results"} {
+		p.examples[path+"[*].value"] = values
+	}
+	p.examples[".spec.timeout"] = []any{"5m0s", "300s"}
+	// These are the same in both versions.
+	task := []any{map[string]any{"steps": []any{map[string]any{"name": "one", "image": "example.com/image"}}}}
+	p.examples[".spec.taskSpec"], p.examples[".status.taskSpec"] = task, task
+	p.examples[".spec.podTemplate"] = []any{map[string]any{"nodeSelector": map[string]any{"disk": "ssd"}}}
+	p.examples[".spec.workspaces"] = []any{[]any{map[string]any{"name": "work", "emptyDir": map[string]any{}}}}
+	p.examples[".status.retriesStatus"] = []any{[]any{}}
+	maps.Copy(p.examples, knativeStatus)
+	const forgot = "theirs forgets the field, in both directions, and it is lost; ours copies it"
+	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
+	for _, to := range []string{"v1beta1", "v1"} {
+		for _, at := range []string{".spec.managedBy", ".status.spanContext", "**.buildOutput"} {
+			p.differences = append(p.differences, difference{to, at, forgotten, forgot})
+		}
+	}
+	p.check(t)
+}
+
 func TestResolutionRequest(t *testing.T) {
 	p := tekton(t, "tekton-resolutionrequests", "resolutionrequest",
 		version{"v1alpha1", func() any { return &resolutionv1alpha1.ResolutionRequest{} }},
