@@ -72,7 +72,7 @@ type version struct {
 func (p *project) check(t *testing.T) {
 	t.Parallel()
 	crd, moduleVersion := p.definition(t)
-	run := &run{project: p, kind: crd.Spec.Names.Kind, moduleVersion: moduleVersion, lost: map[string]int{}, seen: map[int]bool{}, unknown: map[string]string{}}
+	run := &run{project: p, kind: crd.Spec.Names.Kind, moduleVersion: moduleVersion, lost: map[string]int{}, seen: map[int]int{}, unknown: map[string]string{}}
 	run.compile(t, crd)
 	run.up = run.direction(t, crd, p.spoke, p.hub, p.toHub, p.fromHub)
 	run.down = run.direction(t, crd, p.hub, p.spoke, p.fromHub, p.toHub)
@@ -84,7 +84,8 @@ func (p *project) check(t *testing.T) {
 		t.Errorf("differs, and no one says why: %s", run.unknown[place])
 	}
 	for i, known := range p.differences {
-		if !run.seen[i] && !t.Failed() && *rounds >= tabled {
+		t.Logf("%d times: to %s, %s: %s", run.seen[i], known.to, known.at, known.why)
+		if run.seen[i] == 0 && !t.Failed() && *rounds >= tabled {
 			t.Errorf("no object shows this difference any more: to %s, %s: %s", known.to, known.at, known.why)
 		}
 	}
@@ -102,8 +103,8 @@ type run struct {
 	up, down tally
 	// lost counts the objects in which the project's functions lose a value, by place.
 	lost map[string]int
-	// seen are the known differences that occurred, by index.
-	seen map[int]bool
+	// seen counts how often the known differences occurred, by index.
+	seen map[int]int
 	// unknown has an example of every other difference, by place.
 	unknown map[string]string
 	// edits is the number of converted edited objects.
@@ -152,7 +153,7 @@ func (r *run) direction(
 		}
 		for _, place := range places {
 			if i := r.known(to.name, place); i >= 0 {
-				r.seen[i] = true
+				r.seen[i]++
 				continue
 			}
 			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
