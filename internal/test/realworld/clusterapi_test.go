@@ -98,6 +98,13 @@ func TestMachineDeployment(t *testing.T) {
 	p.check(t)
 }
 
+func TestMachinePool(t *testing.T) {
+	p := clusterAPI("cluster-api-machinepools", "config/crd/bases/cluster.x-k8s.io_machinepools.yaml",
+		func() any { return &v1beta1.MachinePool{} }, func() any { return &v1beta2.MachinePool{} })
+	p.ofTemplate()
+	p.check(t)
+}
+
 // ofTemplate adds examples and differences for a template of machines.
 func (p *project) ofTemplate() {
 	const template = ".spec.template.spec"
