@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubeadmv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
 	kubeadmv1beta2 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
+	controlplanev1beta2 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/api/core/v1beta1"
 	"sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
@@ -16,7 +18,9 @@ import (
 
 func init() {
 	// In a cluster, their webhook reads the versions from CustomResourceDefinitions.
-	v1beta1.SetAPIVersionGetter(func(kind schema.GroupKind) (string, error) { return kind.Group + "/v1beta1", nil })
+	versionOf := func(kind schema.GroupKind) (string, error) { return kind.Group + "/v1beta1", nil }
+	v1beta1.SetAPIVersionGetter(versionOf)
+	controlplanev1beta1.SetAPIVersionGetter(versionOf)
 }
 
 // clusterAPI is a kind of Cluster API's v1beta2.
@@ -135,16 +139,37 @@ func TestKubeadmConfig(t *testing.T) {
 	const (
 		twice = "theirs takes the last of two arguments with one name; the expression has no result for them, and ours preserves the list"
 		empty = "theirs drops a joinConfiguration without values; ours copies it"
-		join  = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
 	)
-	joined := func(theirs, ours any) bool { return theirs != absent && ours == absent }
 	p.differences = differencesOfClusterAPI()[1:] // it has no references
 	p.differences = append(p.differences,
 		difference{"v1beta1", "**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
-		difference{"v1beta1", ".spec.joinConfiguration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
-		difference{"v1beta2", ".spec.joinConfiguration", func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, join},
-		difference{"v1beta2", ".spec.joinConfiguration.timeouts", joined, join},
-		difference{"v1beta2", ".spec.joinConfiguration.timeouts.controlPlaneComponentHealthCheckSeconds", joined, join})
+		difference{"v1beta1", ".spec.joinConfiguration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty})
+	p.differences = append(p.differences, differencesOfJoining(".spec")...)
+	p.check(t)
+}
+
+// differencesOfJoining are those of the timeouts in a configuration of kubeadm.
+func differencesOfJoining(config string) []difference {
+	const join = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
+	joined := func(theirs, ours any) bool { return theirs != absent && ours == absent }
+	config += ".joinConfiguration"
+	return []difference{
+		{"v1beta2", config, func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, join},
+		{"v1beta2", config + ".timeouts", joined, join},
+		{"v1beta2", config + ".timeouts.controlPlaneComponentHealthCheckSeconds", joined, join},
+	}
+}
+
+func TestKubeadmControlPlane(t *testing.T) {
+	p := clusterAPI("cluster-api-kubeadmcontrolplanes", "controlplane/kubeadm/config/crd/bases/controlplane.cluster.x-k8s.io_kubeadmcontrolplanes.yaml",
+		func() any { return &controlplanev1beta1.KubeadmControlPlane{} }, func() any { return &controlplanev1beta2.KubeadmControlPlane{} })
+	const config, machine = ".spec.kubeadmConfigSpec", ".spec.machineTemplate"
+	p.times(config+".initConfiguration.bootstrapTokens[*].ttl", config+".clusterConfiguration.apiServer.timeoutForControlPlane",
+		config+".joinConfiguration.discovery.timeout", ".spec.remediationStrategy.minHealthyPeriod", ".spec.remediationStrategy.retryPeriod",
+		machine+".nodeDrainTimeout", machine+".nodeVolumeDetachTimeout", machine+".nodeDeletionTimeout")
+	p.references(machine + ".infrastructureRef")
+	p.examples[config+".initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
+	p.differences = append(differencesOfClusterAPI(), differencesOfJoining(config)...)
 	p.check(t)
 }
 
