@@ -39,13 +39,13 @@ func suggest(root *schema.Structural, path conversion.Path) conversion.Path {
 	eachField(root, nil, func(candidate conversion.Path) {
 		last := candidate[len(candidate)-1]
 		if slices.Equal(candidate[:len(candidate)-1], path[:len(path)-1]) {
-			if edits := distance(strings.ToLower(last), strings.ToLower(name)); edits < closest {
+			if edits := Distance(strings.ToLower(last), strings.ToLower(name)); edits < closest {
 				best, closest, elsewhere = candidate, edits, 0
 			}
 			return
 		}
 		if strings.EqualFold(last, name) {
-			if edits := distance(candidate.String(), path.String()); edits < elsewhere {
+			if edits := Distance(candidate.String(), path.String()); edits < elsewhere {
 				best, elsewhere = candidate, edits
 			}
 		}
@@ -67,9 +67,9 @@ func eachField(s *schema.Structural, at conversion.Path, found func(conversion.P
 	}
 }
 
-// distance is the Levenshtein distance: how many bytes to add, remove or replace to turn one text
+// Distance is the Levenshtein distance: how many bytes to add, remove or replace to turn one text
 // into the other.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -5,6 +5,7 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +34,11 @@ type connection struct {
 	// path is the path that the API server will call, and version the version of its reviews.
 	path, version string
 	// token is sent to the pod unless it is empty.
-	token    string
+	token string
+	// hint says what to check if it does not answer; the pod, if it is empty.
+	hint string
+	// refusals are the HTTP statuses other than 200 that only say that objects are not converted.
+	refusals []int
 	notAfter time.Time
 	dialer   *dialer
 	client   *http.Client
@@ -111,7 +117,7 @@ func (d *dialer) reuse(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // call returns the body of an answer with status 200.
 func (c *connection) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	step := step{method + " " + path, hintPod}
+	step := step{method + " " + path, cmp.Or(c.hint, hintPod)}
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("the pod's server name: %w", err)
@@ -137,7 +143,11 @@ func (c *connection) call(ctx context.Context, method, path string, body []byte)
 		return nil, step.fail(ctx, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, failf(ReasonUnexpectedAnswer, "%s answered HTTP status %d: %s", step.name, response.StatusCode, statusMessage(answer))
+		failure := failf(ReasonUnexpectedAnswer, "%s answered HTTP status %d: %s", step.name, response.StatusCode, statusMessage(answer))
+		if slices.Contains(c.refusals, response.StatusCode) {
+			return nil, &refusal{failure}
+		}
+		return nil, failure
 	}
 	if len(answer) > maxAnswerBytes {
 		return nil, failf(ReasonUnexpectedAnswer, "%s answered more than %d bytes", step.name, maxAnswerBytes)

@@ -1,0 +1,279 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/draft"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// draftOptions are the flags of the draft command.
+type draftOptions struct {
+	output          output
+	files           []string
+	from, to        string
+	pairs           []string
+	probe           string
+	authority       string
+	timeout         time.Duration
+	requestDuration time.Duration
+}
+
+func newDraftCommand() *cobra.Command {
+	options := draftOptions{}
+	command := &cobra.Command{
+		Use:   "draft -f FILE [CUSTOMRESOURCEDEFINITION]",
+		Short: "Draft a policy from schemas, from objects at both versions, or from a converter",
+		Long: `Draft a policy that converts between two versions of a CustomResourceDefinition.
+
+From the schemas alone, the command compares names, types, descriptions and values.
+It drafts a rule only if no other one is nearly as likely.
+
+With --pairs, objects that were read at both versions confirm rules or refute them,
+and show rules that names do not. Two objects with the same namespace and name, one
+at each version, are a pair.
+
+With --probe, the command asks an existing conversion webhook. It sends objects that
+it makes up from the schemas, changes one field after the other, and tests each rule
+against the answers. The webhook gets at most 3,000 requests of at most 100 objects.
+Only use a converter that has no effects besides its answers.
+
+A field without a rule is copied if both versions have it, and otherwise preserved,
+so a missing rule loses nothing. The command never drafts a drop or cel rule, nor
+one for labels or annotations. Comments in the policy have the evidence for each
+rule, the rivals, and what is open. Test the policy with verify before you apply it.
+
+Exit codes:
+  0  the policy is drafted, and nothing is open
+  1  the policy is drafted, and something is open: a field is ambiguous, or the policy
+     converts in another way than was observed
+  2  no policy could be drafted: a flag is wrong, a file cannot be read, a schema is
+     not valid, or the converter does not answer`,
+		Example: `  conversion-operator draft -f crd.yaml
+  conversion-operator draft -f crd.yaml --from v1beta1 --to v1 -o json`,
+	}
+	options.output.add(command, formYAML, formJSON)
+	flags := command.Flags()
+	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of the CustomResourceDefinition, - for stdin; can be given several times")
+	flags.StringVar(&options.from, "from", "", "version of the spoke; default the other version, if there are two")
+	flags.StringVar(&options.to, "to", "", "version of the hub; default the version that clients prefer, for example v1 to v1beta1")
+	flags.StringArrayVar(&options.pairs, "pairs", nil, "file or directory of objects at both versions; can be given several times")
+	flags.StringVar(&options.probe, "probe", "", "URL of a conversion webhook to ask: https, or http on localhost")
+	flags.StringVar(&options.authority, "certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
+	flags.DurationVar(&options.timeout, "timeout", 5*time.Minute, "with --probe: time for all requests")
+	flags.DurationVar(&options.requestDuration, "timeout-per-request", 10*time.Second, "with --probe: time for one request")
+	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
+		if err := options.validate(); err != nil {
+			return err
+		}
+		return options.run(command, strings.Join(args, ""))
+	})
+}
+
+func (o *draftOptions) validate() error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	switch {
+	case len(o.files) == 0:
+		return errors.New("which CustomResourceDefinition? Pass its file with -f")
+	case slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.pairs, manifest.Stdin):
+		return errors.New("only one of -f and --pairs can read stdin")
+	case o.authority != "" && o.probe == "":
+		return errors.New("--certificate-authority is for a converter: add --probe")
+	case o.timeout <= 0 || o.requestDuration <= 0:
+		return errors.New("--timeout and --timeout-per-request must be positive")
+	}
+	return nil
+}
+
+func (o *draftOptions) run(command *cobra.Command, name string) error {
+	ctx, stderr := command.Context(), command.ErrOrStderr()
+	crd, err := o.definition(ctx, name, command.InOrStdin())
+	if err != nil {
+		return err
+	}
+	input := draft.Input{CRD: crd, Spoke: o.from, Hub: o.to}
+	if err := chooseVersions(&input); err != nil {
+		return err
+	}
+	if input.Pairs, err = o.readPairs(&input, command.InOrStdin(), stderr); err != nil {
+		return err
+	}
+	if o.probe != "" {
+		ctx, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		stop, err := o.ask(ctx, &input, stderr)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	found, err := draft.Make(input)
+	if err != nil {
+		return fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	if err := o.write(command.OutOrStdout(), found); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "%d rules, %d ambiguous fields, %d fields that convert in another way than was observed\n", len(found.Rules), len(found.Ambiguous), len(found.Differences))
+	fmt.Fprintf(stderr, "test the policy: conversion-operator verify --policy POLICY --crd %s -f OBJECTS\n", strings.Join(o.files, " "))
+	if found.IsAmbiguous() {
+		return &exitError{exitFound, errors.New("something is open; see the comments in the policy")}
+	}
+	return nil
+}
+
+func (o *draftOptions) write(w io.Writer, found *draft.Draft) error {
+	if o.output.form == formJSON {
+		return writeJSON(w, found)
+	}
+	return found.WriteText(w)
+}
+
+// definition reads the CustomResourceDefinition of the name, or the only one.
+func (o *draftOptions) definition(ctx context.Context, name string, stdin io.Reader) (*apiextensionsv1.CustomResourceDefinition, error) {
+	read, err := readRevision(ctx, o.files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(read.crds))
+	switch {
+	case name != "" && read.crds[name] == nil:
+		return nil, fmt.Errorf("%s has no CustomResourceDefinition %s, only: %s", sourcesOf(o.files), name, strings.Join(names, ", "))
+	case name != "":
+		return read.crds[name], nil
+	case len(names) != 1:
+		return nil, fmt.Errorf("which CustomResourceDefinition of %s? Name one as the argument: %s", sourcesOf(o.files), strings.Join(names, ", "))
+	}
+	return read.crds[names[0]], nil
+}
+
+// chooseVersions fills in the versions that no flag names.
+func chooseVersions(input *draft.Input) error {
+	var names []string
+	for _, version := range crds.ByPriority(input.CRD) {
+		names = append(names, version.Name)
+	}
+	if input.Hub == "" {
+		names := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == input.Spoke })
+		if len(names) > 0 {
+			input.Hub = names[0]
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == input.Hub })
+	if input.Spoke == "" && len(others) == 1 {
+		input.Spoke = others[0]
+	}
+	switch {
+	case len(names) < 2:
+		return fmt.Errorf("%s has only the version %s: there is nothing to convert", input.CRD.Name, strings.Join(names, ", "))
+	case input.Spoke == "":
+		return fmt.Errorf("--from must be one of %s", strings.Join(others, ", "))
+	case !slices.Contains(names, input.Hub):
+		return fmt.Errorf("--to must be one of %s, is %q", strings.Join(names, ", "), input.Hub)
+	case !slices.Contains(others, input.Spoke):
+		return fmt.Errorf("--from must be one of %s, is %q", strings.Join(others, ", "), input.Spoke)
+	}
+	return nil
+}
+
+// readPairs reads the objects at both versions. Objects of other kinds or versions, and those at one version
+// only, do not count.
+func (o *draftOptions) readPairs(input *draft.Input, stdin io.Reader, stderr io.Writer) ([]draft.Pair, error) {
+	if len(o.pairs) == 0 {
+		return nil, nil
+	}
+	documents, err := manifest.ReadAll(o.pairs, stdin)
+	if err != nil {
+		return nil, err
+	}
+	found, names, skipped := map[string]*draft.Pair{}, []string{}, 0
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			group, version, _ := strings.Cut(object.APIVersion, "/")
+			if group != input.CRD.Spec.Group || object.Kind != input.CRD.Spec.Names.Kind || version != input.Spoke && version != input.Hub {
+				skipped++
+				continue
+			}
+			if found[object.FullName()] == nil {
+				found[object.FullName()] = &draft.Pair{}
+				names = append(names, object.FullName())
+			}
+			side := &found[object.FullName()].Spoke
+			if version == input.Hub {
+				side = &found[object.FullName()].Hub
+			}
+			if *side != nil {
+				return nil, fmt.Errorf("%s: there is another object %s at %s: leave one out", object, object.FullName(), version)
+			}
+			*side = object.JSON
+		}
+	}
+	var pairs []draft.Pair
+	for _, name := range names {
+		if pair := found[name]; pair.Spoke != nil && pair.Hub != nil {
+			pairs = append(pairs, *pair)
+		}
+	}
+	if len(pairs) == 0 {
+		return nil, fmt.Errorf("%s: no object of the kind %s is there at %s and at %s: get objects with kubectl at both versions, for example kubectl get %s.%s.%s -A -o yaml",
+			sourcesOf(o.pairs), input.CRD.Spec.Names.Kind, input.Spoke, input.Hub, input.CRD.Spec.Names.Plural, input.Spoke, input.CRD.Spec.Group)
+	}
+	fmt.Fprintf(stderr, "%d pairs; %d objects are there at one version only, %d are of another kind or version\n", len(pairs), len(found)-len(pairs), skipped)
+	return pairs, nil
+}
+
+// ask makes the input ask the converter, until ctx ends.
+func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Writer) (stop func(), err error) {
+	var authority []byte
+	if o.authority != "" {
+		if authority, err = os.ReadFile(o.authority); err != nil {
+			return nil, err
+		}
+	}
+	converter, err := probe.NewConverter(o.probe, authority)
+	if err != nil {
+		return nil, fmt.Errorf("--probe: %w", err)
+	}
+	shown := &progress{to: stderr, interactive: isTerminal(stderr), what: "requests"}
+	input.Progress = func(done, total int) { shown.page(int64(done), int64(total-done)) }
+	input.Convert = func(version string, objects [][]byte) ([][]byte, error) {
+		one, cancel := context.WithTimeout(ctx, o.requestDuration)
+		defer cancel()
+		converted, err := converter.Convert(one, input.CRD.Spec.Group+"/"+version, objects)
+		switch {
+		case err == nil:
+			return converted, nil
+		case probe.IsRefusal(err):
+			return nil, fmt.Errorf("%w: %w", draft.ErrRefused, err)
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("ask %s: not ready after %s: raise --timeout, or leave out --probe", o.probe, o.timeout)
+		}
+		return nil, fmt.Errorf("ask %s: %w", o.probe, err)
+	}
+	return func() {
+		shown.clear()
+		converter.Close()
+	}, nil
+}

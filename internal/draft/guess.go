@@ -1,0 +1,532 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+const (
+	// enough is the likeness from which schemas alone give a rule, and margin how much less alike
+	// every rival must be.
+	enough, margin = 0.7, 0.12
+	// noteworthy is the likeness from which a pair of fields is a rival.
+	noteworthy = 0.45
+	// maxBucket bounds the fields with the same word that are compared with one field, and
+	// maxCandidates those that are remembered.
+	maxBucket, maxCandidates = 64, 6
+)
+
+// candidate is a pair of fields that one rule may have.
+type candidate struct {
+	spoke, hub *field
+	likeness
+}
+
+// hypothesis is a rule that may be right.
+type hypothesis struct {
+	rule       v1alpha1.Rule
+	spoke, hub []*field
+	score      float64
+	why        []string
+	// seen is in how many answers or pairs of objects values show the rule.
+	seen int
+	// refuted says why the rule is wrong, empty if it may be right.
+	refuted string
+	// unsure marks a rule with a rival for which there is as much evidence.
+	unsure bool
+	// rivals are other rules that were considered for its fields.
+	rivals []string
+}
+
+func (h *hypothesis) key() string {
+	text, err := json.Marshal(h.rule)
+	if err != nil {
+		return fmt.Sprint(h.rule) // impossible: a rule is plain data
+	}
+	return string(text)
+}
+
+// guesser compares two schemas.
+type guesser struct {
+	lexicon          lexicon
+	spoke, hub       *field
+	spokes, hubs     []*field
+	pairs            *pairs
+	byWord, byName   map[string][]*field
+	accepted         []*hypothesis
+	coveredBy        map[*field]*hypothesis
+	rivals           map[*field][]candidate
+	undecidedBecause map[*field]string
+}
+
+func newGuesser(spoke, hub *props) *guesser {
+	g := &guesser{lexicon: lexicon{numbers: map[string]int{}}, coveredBy: map[*field]*hypothesis{}, undecidedBecause: map[*field]string{}}
+	g.spoke, g.spokes = treeOf(spoke)
+	g.hub, g.hubs = treeOf(hub)
+	g.lexicon.read(g.spokes)
+	g.lexicon.read(g.hubs)
+	g.pairs = pairUp(g.spoke, g.hub, map[*field]*field{})
+	return g
+}
+
+// guess makes all rules that the schemas alone decide: objects, lists and maps with another name first,
+// because the fields in them correspond then.
+func (g *guesser) guess() {
+	for {
+		g.index()
+		found := g.decide(func(c candidate) bool {
+			return c.spoke.children != nil && c.hub.children != nil && alike(c.spoke, c.hub) && g.pairs.partner[c.spoke.parent] == c.hub.parent
+		})
+		if len(found) == 0 {
+			break
+		}
+		for _, h := range found {
+			g.accepted = append(g.accepted, h)
+			g.pairs.renamed[h.spoke[0]] = h.hub[0]
+		}
+		g.pairs = pairUp(g.spoke, g.hub, g.pairs.renamed)
+	}
+	g.accept(g.decide(func(c candidate) bool { return c.spoke.children != nil || c.hub.children != nil }))
+	g.index()
+	g.accept(g.decide(func(c candidate) bool { return c.spoke.children == nil && c.hub.children == nil }))
+	g.guessFormats()
+	g.guessTables()
+}
+
+func (g *guesser) accept(found []*hypothesis) {
+	for _, h := range found {
+		if !slices.ContainsFunc(slices.Concat(h.spoke, h.hub), func(f *field) bool { return g.covered(f) != nil }) {
+			g.accepted = append(g.accepted, h)
+			g.cover(h)
+		}
+	}
+}
+
+func (g *guesser) cover(h *hypothesis) {
+	for _, f := range slices.Concat(h.spoke, h.hub) {
+		g.coveredBy[f] = h
+	}
+}
+
+// covered returns the rule for a field or one around it.
+func (g *guesser) covered(f *field) *hypothesis {
+	for at := f; at != nil; at = at.parent {
+		if h := g.coveredBy[at]; h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// openFields returns the fields of a side that have no partner and no rule, and that a rule can name.
+func (g *guesser) openFields(all []*field) []*field {
+	return slices.DeleteFunc(g.pairs.open(all), func(f *field) bool { return f.isElement() || g.covered(f) != nil })
+}
+
+// index finds the candidates for all open fields. It compares only fields that share a rare word, or that
+// are in the same object, so that the work grows with the number of fields and not with its square.
+func (g *guesser) index() {
+	g.byWord, g.byName, g.rivals = map[string][]*field{}, map[string][]*field{}, map[*field][]candidate{}
+	open := g.openFields(g.hubs)
+	siblings := map[*field][]*field{}
+	for _, f := range open {
+		for _, word := range distinct(slices.Clone(f.words.name)) {
+			key := g.lexicon.texts[word]
+			g.byWord[key] = append(g.byWord[key], f)
+		}
+		g.byName[placeOf(f)] = append(g.byName[placeOf(f)], f)
+		siblings[f.parent] = append(siblings[f.parent], f)
+	}
+	for _, f := range g.openFields(g.spokes) {
+		seen := map[*field]bool{}
+		for _, bucket := range append(g.buckets(f), siblings[g.pairs.partner[f.parent]]) {
+			if len(bucket) > maxBucket {
+				continue
+			}
+			for _, other := range bucket {
+				if !seen[other] {
+					seen[other] = true
+					g.consider(f, other)
+				}
+			}
+		}
+	}
+	for f, found := range g.rivals {
+		slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
+		g.rivals[f] = found[:min(len(found), maxCandidates)]
+	}
+}
+
+func (g *guesser) buckets(f *field) (buckets [][]*field) {
+	for _, word := range f.words.name {
+		buckets = append(buckets, g.byWord[g.lexicon.texts[word]])
+	}
+	return append(buckets, g.byName[placeOf(f)])
+}
+
+// placeOf returns the name of a field and of the object around it.
+func placeOf(f *field) string { return fmt.Sprint(f.words.name, f.parent.words.name) }
+
+func (g *guesser) consider(spoke, hub *field) {
+	if !g.pairs.sameScope(spoke, hub) || !g.mayCorrespond(spoke, hub) {
+		return
+	}
+	if found := g.lexicon.compare(spoke, hub); found.score >= noteworthy {
+		c := candidate{spoke, hub, found}
+		g.rivals[spoke], g.rivals[hub] = append(g.rivals[spoke], c), append(g.rivals[hub], c)
+	}
+}
+
+// mayCorrespond reports whether there is a kind of rule for two fields.
+func (g *guesser) mayCorrespond(spoke, hub *field) bool {
+	return spoke.shape == hub.shape || g.renames(spoke, hub) || castable(spoke.kind, hub.kind) || castable(hub.kind, spoke.kind) ||
+		wraps(spoke, hub) || wraps(hub, spoke) || indexes(spoke, hub) || indexes(hub, spoke) ||
+		spoke.isScalar() && hub.isScalar() && (spoke.kind != "number" && hub.kind != "number") || isWideScalar(spoke.kind, hub.kind)
+}
+
+// renames reports whether two objects, lists or maps may be the same with another name.
+func (g *guesser) renames(spoke, hub *field) bool {
+	return spoke.children != nil && hub.children != nil && alike(spoke, hub) && g.pairs.partner[spoke.parent] == hub.parent
+}
+
+func isWideScalar(a, b string) bool {
+	return a != kindAnything && b != kindAnything && (isWide(a, b) || isWide(b, a))
+}
+
+func castable(text, number string) bool {
+	return text == "string" && (number == "integer" || number == "number")
+}
+
+// wraps reports whether a list has elements like another field.
+func wraps(list, one *field) bool {
+	if list.kind != "array" || one.kind == "array" || list.schema.Items == nil || list.schema.Items.Schema == nil {
+		return false
+	}
+	if elements := list.children["[*]"]; elements != nil {
+		return elements.shape == one.shape
+	}
+	return kindOf(list.schema.Items.Schema) == one.kind && one.children == nil
+}
+
+// indexes reports whether a list of objects may be a map of objects.
+func indexes(list, keyed *field) bool { return len(keysOf(list, keyed)) > 0 }
+
+// keysOf returns the names of the fields of a list's elements that may be the keys of a map: those that
+// the map's values lack, while they have all others.
+func keysOf(list, keyed *field) (keys []string) {
+	if list.kind != "array" || keyed.kind != kindMap || list.children["[*]"] == nil || keyed.children["[*]"] == nil {
+		return nil
+	}
+	elements, values := list.children["[*]"], keyed.children["[*]"]
+	for name, child := range elements.children {
+		switch _, there := values.children[name]; {
+		case !there && (child.kind == "string" || child.kind == "integer"):
+			keys = append(keys, name)
+		case !there:
+			return nil
+		}
+	}
+	if len(keys) != 1 || len(elements.children) != len(values.children)+1 {
+		return nil
+	}
+	return keys
+}
+
+// decide returns the rules for candidates that are alike enough, and more than any rival.
+func (g *guesser) decide(of func(candidate) bool) (found []*hypothesis) {
+	for _, f := range g.spokes {
+		if len(g.rivals[f]) == 0 || slices.ContainsFunc(found, func(h *hypothesis) bool { return f.within(h.spoke[0]) }) {
+			continue
+		}
+		best := g.rivals[f][0]
+		if !of(best) || best.score < enough || !isClear(g.rivals[f], best) || !isClear(g.rivals[best.hub], best) ||
+			slices.ContainsFunc(found, func(h *hypothesis) bool { return best.hub.within(h.hub[0]) || h.hub[0].within(best.hub) }) {
+			continue
+		}
+		rule, problem := ruleFor(best.spoke, best.hub, g.renames(best.spoke, best.hub))
+		if problem != "" {
+			g.undecidedBecause[best.spoke], g.undecidedBecause[best.hub] = problem, problem
+			continue
+		}
+		found = append(found, &hypothesis{
+			rule: rule, spoke: []*field{best.spoke}, hub: []*field{best.hub}, score: best.score, why: best.why,
+			rivals: namesOfRivals(slices.Concat(g.rivals[f], g.rivals[best.hub]), best),
+		})
+	}
+	return found
+}
+
+// maxRivals bounds the rivals that are named.
+const maxRivals = 3
+
+func namesOfRivals(all []candidate, best candidate) (names []string) {
+	for _, other := range all {
+		if (other.spoke != best.spoke || other.hub != best.hub) && len(names) < maxRivals {
+			names = append(names, fmt.Sprintf("%s to %s (%.2f)", other.spoke, other.hub, other.score))
+		}
+	}
+	return names
+}
+
+// isClear reports whether every other candidate is clearly less alike.
+func isClear(all []candidate, best candidate) bool {
+	for _, other := range all {
+		if (other.spoke != best.spoke || other.hub != best.hub) && other.score > best.score-margin {
+			return false
+		}
+	}
+	return true
+}
+
+func pathOf(f *field) v1alpha1.Path { return v1alpha1.Path(f.String()) }
+
+// ruleFor returns the rule for two fields that correspond, or why the schemas do not tell which one.
+func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem string) {
+	from, to := pathOf(spoke), pathOf(hub)
+	move := v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: from, To: to}}
+	switch {
+	case spoke.isScalar() && hub.isScalar() && len(spoke.schema.Enum) > 0 && len(hub.schema.Enum) > 0:
+		return ruleForEnums(spoke, hub, move)
+	case spoke.shape == hub.shape, renames, isWideScalar(spoke.kind, hub.kind):
+		return move, ""
+	case wraps(spoke, hub), wraps(hub, spoke):
+		return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: from, To: to}}, ""
+	case indexes(spoke, hub):
+		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(spoke, hub)[0]}}, ""
+	case indexes(hub, spoke):
+		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(hub, spoke)[0]}}, ""
+	case castable(spoke.kind, hub.kind):
+		return ruleForCast(spoke, hub, from, to)
+	case castable(hub.kind, spoke.kind):
+		return ruleForCast(hub, spoke, from, to)
+	}
+	return ruleForEnums(spoke, hub, move)
+}
+
+// units are words in the name of a number that tell what it counts.
+var units = map[string]string{"mib": "Mi", "mi": "Mi", "gib": "Gi", "gi": "Gi", "kib": "Ki", "ki": "Ki", "tib": "Ti", "ti": "Ti", "millicore": "m", "millicpu": "m"}
+
+// ruleForCast reads from the names how the string is written.
+func ruleForCast(text, number *field, from, to v1alpha1.Path) (v1alpha1.Rule, string) {
+	cast := &v1alpha1.CastRule{From: from, To: to}
+	others := split(text.name())
+	for _, word := range split(number.name()) {
+		word = stem(word)
+		switch {
+		case slices.Contains(others, word):
+		case word == "second" || word == "sec":
+			cast.As = v1alpha1.CastSeconds
+		case word == "millisecond" || word == "milli" || word == "ms":
+			cast.As = v1alpha1.CastMilliseconds
+		case units[word] != "":
+			cast.As, cast.Unit = v1alpha1.CastQuantity, units[word]
+		}
+	}
+	if slices.Contains([]string{"^[0-9]+$", "^\\d+$", "^[0-9]*$"}, text.schema.Pattern) && cast.As == "" {
+		cast.As = v1alpha1.CastInteger
+	}
+	if cast.As == "" || number.kind == "number" {
+		return v1alpha1.Rule{}, "the schemas do not tell how the string is written: cast as Integer, Number, Seconds, Milliseconds or Quantity"
+	}
+	return v1alpha1.Rule{Cast: cast}, ""
+}
+
+// ruleForEnums pairs the values of two enums, or of an enum and a boolean, if there is one way to.
+func ruleForEnums(spoke, hub *field, move v1alpha1.Rule) (v1alpha1.Rule, string) {
+	left, right := listedValues(spoke), listedValues(hub)
+	if spoke.kind == hub.kind && (isSubset(left, right) || isSubset(right, left)) {
+		return move, ""
+	}
+	var table []v1alpha1.ValuePair
+	for _, from := range left {
+		var partners []string
+		for _, to := range right {
+			if from == to || meaning(from) == meaning(to) {
+				partners = append(partners, to)
+			}
+		}
+		if len(partners) == 1 {
+			table = append(table, v1alpha1.ValuePair{From: from, To: partners[0]})
+		}
+	}
+	to := map[string]bool{}
+	for _, pair := range table {
+		to[pair.To] = true
+	}
+	if len(table) == 0 || len(table) != len(left) || len(to) != len(right) || len(left) != len(right) {
+		return v1alpha1.Rule{}, "the schemas do not tell which values correspond: write a values rule"
+	}
+	return v1alpha1.Rule{Values: &v1alpha1.ValuesRule{From: move.Move.From, To: move.Move.To, Table: table}}, ""
+}
+
+// listedValues returns the values that a schema allows as text of a table, nil if it does not list them.
+func listedValues(f *field) (values []string) {
+	if f.kind == "boolean" {
+		return []string{"true", "false"}
+	}
+	for _, value := range f.enum() {
+		var text string
+		if json.Unmarshal([]byte(value), &text) != nil {
+			text = value
+		}
+		values = append(values, text)
+	}
+	return values
+}
+
+func isSubset(of, all []string) bool {
+	return len(of) > 0 && !slices.ContainsFunc(of, func(value string) bool { return !slices.Contains(all, value) })
+}
+
+var notAlphanumeric = regexp.MustCompile("[^a-z0-9]+")
+
+// meaning is the same for values that differ in notation only.
+func meaning(value string) string {
+	text := notAlphanumeric.ReplaceAllString(strings.ToLower(value), "")
+	switch text {
+	case "enabled", "enable", "on", "yes":
+		return "true"
+	case "disabled", "disable", "off", "no":
+		return "false"
+	}
+	return text
+}
+
+// guessFormats finds strings whose name is those of several fields, such as hostPort, and whose
+// description shows how they are joined.
+func (g *guesser) guessFormats() {
+	byFirstWord := map[place][]*field{}
+	for _, f := range g.openFields(g.hubs) {
+		if len(f.words.name) > 0 && (f.kind == "string" || f.kind == "integer") {
+			at := place{f.parent, f.words.name[0]}
+			byFirstWord[at] = append(byFirstWord[at], f)
+		}
+	}
+	for _, f := range g.openFields(g.spokes) {
+		partner := g.pairs.partner[f.parent]
+		if f.kind != "string" || partner == nil || len(f.words.name) < 2 {
+			continue
+		}
+		parts := partsOf(f, partner, byFirstWord)
+		if len(parts) < 2 {
+			continue
+		}
+		template, joined := templateIn(f.schema.Description, parts)
+		if !joined {
+			g.undecidedBecause[f] = "its name is that of several fields, and the schemas do not tell how they are joined: write a format rule"
+			for _, part := range parts {
+				g.rivals[f] = append(g.rivals[f], candidate{f, part, likeness{0.5, []string{"part of the name"}}})
+			}
+			continue
+		}
+		rule := &v1alpha1.FormatRule{From: pathOf(f), Template: template, To: map[string]v1alpha1.Path{}}
+		for _, part := range parts {
+			rule.To[part.name()] = pathOf(part)
+		}
+		g.accept([]*hypothesis{{
+			rule: v1alpha1.Rule{Format: rule}, spoke: []*field{f}, hub: parts, score: 0.75,
+			why: []string{"the name joins theirs", "the description shows the template"},
+		}})
+	}
+}
+
+// place is a word at the beginning of names in an object.
+type place struct {
+	object *field
+	word   int
+}
+
+// partsOf returns the fields of an object whose names, one after the other, are that of f.
+func partsOf(f, object *field, byFirstWord map[place][]*field) (parts []*field) {
+	for rest := f.words.name; len(rest) > 0; rest = rest[len(parts[len(parts)-1].words.name):] {
+		bucket := byFirstWord[place{object, rest[0]}]
+		i := slices.IndexFunc(bucket[:min(len(bucket), maxBucket)], func(part *field) bool {
+			n := len(part.words.name)
+			return n <= len(rest) && slices.Equal(part.words.name, rest[:n]) && !slices.Contains(parts, part)
+		})
+		if i < 0 {
+			return nil
+		}
+		parts = append(parts, bucket[i])
+	}
+	return parts
+}
+
+// templateIn finds the names of fields in a description, joined by punctuation.
+func templateIn(description string, parts []*field) (template string, found bool) {
+	var pattern, text strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			pattern.WriteString(`[>}\])]?([:/@,;|=.-]+)[<{\[(]?`)
+		}
+		pattern.WriteString("(?i:" + regexp.QuoteMeta(part.name()) + ")")
+	}
+	match := regexp.MustCompile(pattern.String()).FindStringSubmatch(description)
+	if match == nil {
+		return "", false
+	}
+	for i, part := range parts {
+		if i > 0 {
+			text.WriteString(match[i])
+		}
+		text.WriteString("{" + part.name() + "}")
+	}
+	return text.String(), true
+}
+
+// guessTables translates enums of fields with the same path.
+func (g *guesser) guessTables() {
+	for _, f := range g.spokes {
+		partner := g.pairs.partner[f]
+		if partner == nil || f.parent == nil || g.covered(f) != nil || len(f.schema.Enum) == 0 || len(partner.schema.Enum) == 0 {
+			continue
+		}
+		rule, problem := ruleForEnums(f, partner, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: pathOf(f), To: pathOf(partner)}})
+		switch {
+		case problem != "":
+			g.undecidedBecause[f], g.undecidedBecause[partner] = problem, problem
+			g.rivals[f] = []candidate{{f, partner, likeness{1, []string{"same path, other values"}}}}
+		case rule.Values != nil:
+			g.accept([]*hypothesis{{rule: rule, spoke: []*field{f}, hub: []*field{partner}, score: 0.9, why: []string{"same path", "values that differ in notation only"}}})
+		}
+	}
+}
+
+// defaults returns rules for the fields of one version that have a default in its schema. The API server
+// sets no defaults after a conversion.
+func (g *guesser) defaults(ambiguous func(*field) bool) (rules []*hypothesis) {
+	for _, side := range []struct {
+		all   []*field
+		ofHub bool
+	}{{g.spokes, false}, {g.hubs, true}} {
+		for _, f := range g.openFields(side.all) {
+			if f.schema.Default == nil || ambiguous(f) || g.pairs.partner[f.parent] == nil {
+				continue
+			}
+			rules = append(rules, defaultFor(f, side.ofHub, string(f.schema.Default.Raw), "the default of the schema"))
+		}
+	}
+	return rules
+}
+
+func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
+	rule := &v1alpha1.DefaultRule{Value: apiextensionsv1.JSON{Raw: []byte(value)}}
+	h := &hypothesis{rule: v1alpha1.Rule{Default: rule}, score: 0.8, why: []string{why}}
+	if ofHub {
+		rule.To, h.hub = pathOf(f), []*field{f}
+	} else {
+		rule.From, h.spoke = pathOf(f), []*field{f}
+	}
+	return h
+}

@@ -1,0 +1,329 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// proposer makes hypotheses from observations.
+type proposer struct {
+	*guesser
+	evidence *evidence
+	made     map[string]*hypothesis
+}
+
+// rename finds the objects, lists and maps that have another name, by the values in them.
+func (p *proposer) rename(refused map[string]bool) {
+	for {
+		votes := map[[2]*field]int{}
+		vote := func(spoke, hub *field, n int) {
+			steps, found := p.correspond(spoke, hub)
+			for _, step := range steps {
+				if found {
+					votes[step] += n
+				}
+			}
+		}
+		for r, n := range p.evidence.relations {
+			if p.pairs.partner[r.spoke.parent] != r.hub.parent {
+				vote(r.spoke.parent, r.hub.parent, n)
+			}
+		}
+		for _, found := range []map[[2]*field]int{p.evidence.indexed, p.evidence.wrapped} {
+			for both, n := range found {
+				if !p.pairs.sameScope(both[0], both[1]) {
+					vote(both[0].scope, both[1].scope, n)
+				}
+			}
+		}
+		best := p.mostVotes(votes, refused)
+		if len(best) == 0 {
+			return
+		}
+		for _, both := range best {
+			p.pairs.renamed[both[0]] = both[1]
+		}
+		p.pairs = pairUp(p.spoke, p.hub, p.pairs.renamed)
+	}
+}
+
+// correspond returns the fields that must have another name for two fields to correspond, outer ones first.
+func (p *proposer) correspond(spoke, hub *field) (steps [][2]*field, found bool) {
+	switch {
+	case p.pairs.partner[spoke] == hub:
+		return nil, true
+	case spoke.parent == nil || hub.parent == nil || spoke.isElement() != hub.isElement():
+		return nil, false
+	}
+	steps, found = p.correspond(spoke.parent, hub.parent)
+	if !found || spoke.isElement() {
+		return steps, found
+	}
+	if p.pairs.partner[spoke] != nil || p.pairs.partner[hub] != nil || !alike(spoke, hub) {
+		return nil, false
+	}
+	return append(steps, [2]*field{spoke, hub}), true
+}
+
+// mostVotes returns the pairs that no other pair with one of their fields has as many votes as. An object
+// needs more than one vote: a single value may also move to another object.
+func (p *proposer) mostVotes(votes map[[2]*field]int, refused map[string]bool) (best [][2]*field) {
+	most := map[*field]int{}
+	count := map[*field]map[int]int{}
+	for both, n := range votes {
+		for _, f := range both {
+			most[f] = max(most[f], n)
+			if count[f] == nil {
+				count[f] = map[int]int{}
+			}
+			count[f][n]++
+		}
+	}
+	for both, n := range votes {
+		if p.pairs.partner[both[0].parent] != both[1].parent || refused[both[0].String()+" "+both[1].String()] {
+			continue // the outer one comes first
+		}
+		isObject := both[0].kind == "object"
+		if n == most[both[0]] && n == most[both[1]] && count[both[0]][n] == 1 && count[both[1]][n] == 1 && (n > 1 || !isObject) {
+			best = append(best, both)
+		}
+	}
+	slices.SortFunc(best, func(a, b [2]*field) int { return strings.Compare(a[0].String(), b[0].String()) })
+	return best
+}
+
+// propose returns all hypotheses, the most likely first.
+func (p *proposer) propose(observations []*observation, suspects map[*field]bool) []*hypothesis {
+	p.made = map[string]*hypothesis{}
+	for spoke, hub := range p.pairs.renamed {
+		p.add(&hypothesis{rule: moveOf(spoke, hub), spoke: []*field{spoke}, hub: []*field{hub}, score: 3})
+	}
+	for r, n := range p.evidence.relations {
+		p.proposeRelation(r, n)
+	}
+	for both, n := range p.evidence.indexed {
+		if spoke, hub := both[0], both[1]; p.pairs.sameScope(spoke, hub) && (indexes(spoke, hub) || indexes(hub, spoke)) {
+			rule, _ := ruleFor(spoke, hub, false)
+			p.add(&hypothesis{rule: rule, spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
+		}
+	}
+	for both, n := range p.evidence.wrapped {
+		if p.pairs.sameScope(both[0], both[1]) {
+			p.add(&hypothesis{rule: wrapOf(both[0], both[1]), spoke: both[:1], hub: both[1:], seen: n, score: 2})
+		}
+	}
+	for t, n := range p.evidence.templates {
+		p.proposeFormat(t, n)
+	}
+	p.proposeTables(observations, suspects)
+	for _, h := range p.accepted {
+		h.seen, h.refuted, h.unsure = 0, "", false
+		p.add(h)
+	}
+	return slices.SortedFunc(maps.Values(p.made), func(a, b *hypothesis) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.seen, a.seen), strings.Compare(a.key(), b.key()))
+	})
+}
+
+func (p *proposer) add(h *hypothesis) {
+	if known := p.made[h.key()]; known != nil {
+		known.seen, known.score = known.seen+h.seen, max(known.score, h.score)
+		known.why = append(known.why, h.why...)
+		return
+	}
+	p.made[h.key()] = h
+}
+
+func moveOf(spoke, hub *field) v1alpha1.Rule {
+	return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: pathOf(spoke), To: pathOf(hub)}}
+}
+
+func wrapOf(spoke, hub *field) v1alpha1.Rule {
+	return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: pathOf(spoke), To: pathOf(hub)}}
+}
+
+// proposeRelation proposes a rule for two fields with the same values. The more fields around them have
+// the same name, the larger the values that may move as a whole.
+func (p *proposer) proposeRelation(r relation, n int) {
+	if r.as == "" && p.pairs.partner[r.spoke] != r.hub {
+		p.proposeAround(r.spoke, r.hub, n)
+	}
+	if !p.pairs.sameScope(r.spoke, r.hub) || p.pairs.partner[r.spoke] == r.hub && r.as == "" || r.spoke.isElement() || r.hub.isElement() {
+		return
+	}
+	h := &hypothesis{spoke: []*field{r.spoke}, hub: []*field{r.hub}, seen: n, score: 1}
+	kind, unit, _ := strings.Cut(r.as, "/")
+	switch kind {
+	case "":
+		if r.spoke.shape != r.hub.shape && !isWideScalar(r.spoke.kind, r.hub.kind) {
+			return
+		}
+		h.rule = moveOf(r.spoke, r.hub)
+	case asWrap:
+		if !wraps(r.spoke, r.hub) && !wraps(r.hub, r.spoke) {
+			return
+		}
+		h.rule = wrapOf(r.spoke, r.hub)
+	default:
+		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastType(kind), Unit: unit}}
+		// The simpler of two casts that say the same comes first.
+		h.score -= 0.01 * float64(slices.Index([]string{"Integer", "Number", "Seconds", "Milliseconds", "Quantity"}, kind))
+	}
+	p.add(h)
+}
+
+func (p *proposer) proposeAround(spoke, hub *field, n int) {
+	for spoke.name() == hub.name() {
+		spoke, hub = spoke.parent, hub.parent
+		if spoke.parent == nil || hub.parent == nil || spoke.shape != hub.shape {
+			return
+		}
+		if !spoke.isElement() && !hub.isElement() && p.pairs.partner[spoke] != hub && p.pairs.sameScope(spoke, hub) {
+			p.add(&hypothesis{rule: moveOf(spoke, hub), spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
+		}
+	}
+}
+
+func (p *proposer) proposeFormat(t template, n int) {
+	rule := &v1alpha1.FormatRule{From: pathOf(t.spoke), Template: t.text, To: map[string]v1alpha1.Path{}}
+	h := &hypothesis{spoke: []*field{t.spoke}, seen: n, score: 1}
+	paths := strings.Split(t.parts, " ")
+	for _, f := range p.hubs {
+		if slices.Contains(paths, f.String()) {
+			if _, twice := rule.To[f.name()]; twice {
+				return
+			}
+			rule.To[f.name()], h.hub = pathOf(f), append(h.hub, f)
+			if !p.pairs.sameScope(t.spoke, f) {
+				return
+			}
+		}
+	}
+	// More fields explain more of the string.
+	h.score += 0.1 * float64(len(h.hub))
+	h.rule = v1alpha1.Rule{Format: rule}
+	p.add(h)
+}
+
+// maxTable is the number of pairs that a rule may have.
+const maxTable = 128
+
+// proposeTables proposes tables for fields of which one changes with the other, for those with the same path
+// whose values are not copied, and for those that the schemas take for alike.
+func (p *proposer) proposeTables(observations []*observation, suspects map[*field]bool) {
+	wanted := map[[2]*field]bool{}
+	want := func(spoke, hub *field) {
+		if spoke.isScalar() && hub.isScalar() && spoke.kind != "number" && hub.kind != "number" && p.pairs.sameScope(spoke, hub) {
+			wanted[[2]*field{spoke, hub}] = true
+		}
+	}
+	for _, f := range p.spokes {
+		if partner := p.pairs.partner[f]; partner != nil && (suspects[f] || suspects[partner]) {
+			want(f, partner)
+		}
+		for _, c := range p.rivals[f] {
+			want(c.spoke, c.hub)
+		}
+		for other := range p.evidence.causes[f] {
+			want(f, other)
+		}
+	}
+	for _, f := range p.hubs {
+		for other := range p.evidence.causes[f] {
+			want(other, f)
+		}
+	}
+	tables := map[[2]*field]*table{}
+	for both := range wanted {
+		tables[both] = &table{map[string]string{}, map[string]string{}, false}
+	}
+	for _, o := range observations {
+		fillTables(tables, o)
+	}
+	for both, t := range tables {
+		if rows := t.rows(both[0].kind == both[1].kind); len(rows) > 0 && len(rows) <= maxTable {
+			rule := &v1alpha1.ValuesRule{From: pathOf(both[0]), To: pathOf(both[1]), Table: rows}
+			p.add(&hypothesis{rule: v1alpha1.Rule{Values: rule}, spoke: both[:1], hub: both[1:], seen: len(t.forward) + len(t.backward), score: 0.9})
+		}
+	}
+}
+
+// table is what two fields have at the same time.
+type table struct {
+	forward, backward map[string]string
+	// broken is set if a value has two counterparts in the same direction.
+	broken bool
+}
+
+func fillTables(tables map[[2]*field]*table, o *observation) {
+	byField := map[*field][]spot{}
+	spoke, hub := o.spokeAndHub()
+	for at := range hub {
+		byField[at.field] = append(byField[at.field], at)
+	}
+	values := map[*field][]spot{}
+	for at := range spoke {
+		values[at.field] = append(values[at.field], at)
+	}
+	for both, t := range tables {
+		for _, from := range values[both[0]] {
+			for _, to := range byField[both[1]] {
+				if from.index == to.index {
+					t.note(spoke[from], hub[to], o.toHub)
+				}
+			}
+		}
+	}
+}
+
+func (t *table) note(spoke, hub string, toHub bool) {
+	way, from, to := t.forward, spoke, hub
+	if !toHub {
+		way, from, to = t.backward, hub, spoke
+	}
+	if known, there := way[from]; there && known != to {
+		t.broken = true
+	}
+	if len(way) <= maxTable {
+		way[from] = to
+	}
+}
+
+// rows returns the table of a rule, nil if there is none: first what each value of the hub becomes, then
+// the values of the spoke that do not come back.
+func (t *table) rows(sameType bool) (rows []v1alpha1.ValuePair) {
+	if t.broken || len(t.forward) < 2 && len(t.backward) < 2 {
+		return nil
+	}
+	add := func(from, to string) {
+		row := v1alpha1.ValuePair{From: plain(from), To: plain(to)}
+		if !slices.Contains(rows, row) && json.Valid([]byte(from)) && from != "null" && to != "null" {
+			rows = append(rows, row)
+		}
+	}
+	for _, hub := range slices.Sorted(maps.Keys(t.backward)) {
+		add(t.backward[hub], hub)
+	}
+	for _, spoke := range slices.Sorted(maps.Keys(t.forward)) {
+		add(spoke, t.forward[spoke])
+	}
+	if !sameType {
+		return rows
+	}
+	// Equal values are copied without a row, unless another row has one of them.
+	changes := slices.ContainsFunc(rows, func(row v1alpha1.ValuePair) bool { return row.From != row.To })
+	rows = slices.DeleteFunc(rows, func(row v1alpha1.ValuePair) bool {
+		return row.From == row.To && (!changes || !slices.ContainsFunc(rows, func(other v1alpha1.ValuePair) bool {
+			return other != row && (other.To == row.To || other.From == row.From)
+		}))
+	})
+	return rows
+}

@@ -1,0 +1,269 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
+)
+
+// maxRounds bounds how often wrong rules are replaced by others.
+const maxRounds = 12
+
+// judge tests rules with the engine.
+type judge struct {
+	crd          *apiextensionsv1.CustomResourceDefinition
+	spoke, hub   string
+	roots        map[bool]*field // the root of the hub, and of the spoke
+	observations []*observation
+}
+
+// trial is what rules do to the objects of all observations.
+type trial struct {
+	verdicts map[*hypothesis]*verdict
+	// differ are the fields for which no rule is, and what differs in them.
+	differ map[spotOf]*Difference
+	zeros  map[spotOf]*Difference
+}
+
+// spotOf is a field of the version that objects are converted to.
+type spotOf struct {
+	toHub bool
+	field *field
+}
+
+// verdict is what observations say about a rule.
+type verdict struct {
+	confirmed int
+	values    map[string]bool
+	wrong     int
+	example   string
+}
+
+// isWrong reports whether observations refute the rule. A few may differ: converters have special cases,
+// which are listed.
+func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*5 > v.confirmed }
+
+// settle returns the rules that compile, and that observations do not refute. It marks the others.
+func (j *judge) settle(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
+	var last *trial
+	for range maxRounds {
+		chosen, result, err := j.compiled(all, nests)
+		if err != nil {
+			return nil, nil, err
+		}
+		if last, err = j.try(chosen, result.Ruleset); err != nil {
+			return nil, nil, err
+		}
+		settled := true
+		for h, v := range last.verdicts {
+			if v.isWrong() {
+				h.refuted, settled = v.example, false
+			}
+		}
+		if settled {
+			return chosen, last, nil
+		}
+	}
+	chosen, result, err := j.compiled(all, nests)
+	if err != nil {
+		return nil, nil, err
+	}
+	last, err = j.try(chosen, result.Ruleset)
+	return chosen, last, err
+}
+
+var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
+
+// compiled chooses rules, and marks those that the compiler refuses.
+func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, compile.Result, error) {
+	for {
+		chosen := choose(all, nests)
+		result := compile.Compile(j.crd, j.rules(chosen))
+		if len(result.Errors) == 0 && result.Ruleset != nil {
+			return chosen, result, nil
+		}
+		refused := 0
+		for _, err := range result.Errors {
+			found := ruleInError.FindStringSubmatch(err.Field)
+			if found == nil {
+				return nil, result, fmt.Errorf("%s: %s", err.Field, err.ErrorBody())
+			}
+			if i, _ := strconv.Atoi(found[1]); i < len(chosen) && chosen[i].refuted == "" {
+				chosen[i].refuted, refused = err.ErrorBody(), refused+1
+			}
+		}
+		if refused == 0 {
+			return nil, result, fmt.Errorf("the CustomResourceDefinition cannot be compiled: %v", result.Errors.ToAggregate())
+		}
+	}
+}
+
+func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {
+	spoke := v1alpha1.Spoke{Version: v1alpha1.VersionName(j.spoke)}
+	for _, h := range chosen {
+		spoke.Rules = append(spoke.Rules, h.rule)
+	}
+	return &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(j.hub), Spokes: []v1alpha1.Spoke{spoke}}
+}
+
+// choose takes the hypotheses in order, without those for a field that already has a rule.
+func choose(all []*hypothesis, nests func(outer, inner *hypothesis) bool) (chosen []*hypothesis) {
+	taken, below := map[*field]*hypothesis{}, map[*field]int{}
+	free := func(h *hypothesis) bool {
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			for at := f; at != nil; at = at.parent {
+				if outer := taken[at]; outer != nil && (at == f || !nests(outer, h)) {
+					return false
+				}
+			}
+			if below[f] > 0 && !nests(h, nil) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, h := range all {
+		if h.refuted != "" || h.unsure || !free(h) {
+			continue
+		}
+		chosen = append(chosen, h)
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			taken[f] = h
+			for at := f.parent; at != nil; at = at.parent {
+				below[at]++
+			}
+		}
+	}
+	return chosen
+}
+
+// try converts the objects of all observations by the rules, and compares the results with what was observed.
+func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, error) {
+	converter, err := conversion.NewConverter(ruleset)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, zeros: map[spotOf]*Difference{}}
+	owners := map[*field]*hypothesis{}
+	for _, h := range chosen {
+		t.verdicts[h] = &verdict{values: map[string]bool{}}
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			owners[f] = h
+		}
+	}
+	for _, o := range j.observations {
+		to := j.spoke
+		if o.toHub {
+			to = j.hub
+		}
+		converted, err := converter.Convert(nil, o.object, to)
+		if err != nil {
+			return nil, fmt.Errorf("convert an object to %s by the draft: %w", to, err)
+		}
+		object, err := preserved.Decode(converted)
+		if err != nil {
+			return nil, err
+		}
+		t.compare(o, entriesOf(j.roots[o.toHub], object), owners)
+	}
+	return t, nil
+}
+
+func (t *trial) compare(o *observation, ours entries, owners map[*field]*hypothesis) {
+	wrong, right, inside := map[*hypothesis]string{}, map[*hypothesis]string{}, map[*hypothesis]string{}
+	places := maps.Clone(ours)
+	maps.Copy(places, o.out)
+	for at := range places {
+		mine, predicted := ours[at]
+		theirs, observed := o.out[at]
+		h := ownerOf(at.field, owners)
+		switch {
+		case predicted && observed && sameValue(mine, theirs):
+			if h != nil && !isZero(mine) {
+				right[h] += mine
+			}
+		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)):
+			note(t.zeros, spotOf{o.toHub, at.field}, mine, theirs)
+		default:
+			if example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine)); h != nil && isInside(at.field, h) {
+				inside[h] = example
+			} else if h != nil {
+				wrong[h] = example
+			}
+			note(t.differ, spotOf{o.toHub, at.field}, mine, theirs)
+		}
+	}
+	for h, example := range inside {
+		if right[h] == "" {
+			wrong[h] = example
+		}
+	}
+	for h, example := range wrong {
+		t.verdicts[h].wrong++
+		t.verdicts[h].example = example
+	}
+	for h, text := range right {
+		if wrong[h] == "" {
+			t.verdicts[h].confirmed++
+			t.verdicts[h].values[text] = true
+		}
+	}
+}
+
+// isInside reports whether a field is in an object, list or map that a rule moves: a difference in it does
+// not refute the move if something else in it is right.
+func isInside(f *field, h *hypothesis) bool {
+	return h.rule.Move != nil && f != h.spoke[0] && f != h.hub[0]
+}
+
+// ownerOf returns the innermost rule around a field.
+func ownerOf(f *field, owners map[*field]*hypothesis) *hypothesis {
+	for at := f; at != nil; at = at.parent {
+		if h := owners[at]; h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+func note(into map[spotOf]*Difference, at spotOf, mine, theirs string) {
+	d := into[at]
+	if d == nil {
+		d = &Difference{Path: at.field.String(), Draft: orNone(mine), Observed: orNone(theirs)}
+		into[at] = d
+	}
+	d.Count++
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	if len(text) > 100 {
+		text = strings.ToValidUTF8(text[:100], "") + "…"
+	}
+	return text
+}
+
+// sameValue reports whether two texts are the same JSON value, also if converters write it in another way.
+func sameValue(a, b string) bool {
+	if a == b {
+		return true
+	}
+	left, errLeft := preserved.Decode([]byte(a))
+	right, errRight := preserved.Decode([]byte(b))
+	return errLeft == nil && errRight == nil && string(preserved.Encode(left)) == string(preserved.Encode(right))
+}

@@ -1,0 +1,174 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// WriteText writes the policy as YAML, with the evidence as comments.
+func (d *Draft) WriteText(w io.Writer) error {
+	out := &text{}
+	out.comment("", "%s", d.source())
+	out.line("apiVersion: %s", d.Policy.APIVersion)
+	out.line("kind: %s", d.Policy.Kind)
+	out.line("metadata:")
+	out.line("  name: %s", flow(d.Policy.Metadata.Name))
+	out.line("spec:")
+	out.line("  converter:")
+	out.line("    declarative:")
+	out.line("      hub: %s", flow(d.Hub))
+	out.line("      spokes:")
+	out.line("      - version: %s", flow(d.Spoke))
+	if len(d.Rules) == 0 {
+		out.line("        rules: []")
+	} else {
+		out.line("        rules:")
+	}
+	for _, rule := range d.Rules {
+		out.comment("        ", "%s", rule.evidence(d.Pairs > 0 || d.Probe != nil))
+		if rule.Wrong > 0 {
+			out.comment("        ", "%s with another result, for example %s.", count(rule.Wrong, "conversion"), rule.Example)
+		}
+		if len(rule.Rivals) > 0 {
+			out.comment("        ", "Rivals: %s.", strings.Join(rule.Rivals, "; "))
+		}
+		out.line("        - %s", flow(rule.Rule))
+	}
+	d.writeOpen(out)
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func (d *Draft) source() string {
+	text := fmt.Sprintf("Drafted by conversion-operator from the schemas of %s and %s", d.Spoke, d.Hub)
+	if d.Pairs > 0 {
+		text += ", and " + count(d.Pairs, "object") + " at both versions"
+	}
+	if p := d.Probe; p != nil {
+		text += fmt.Sprintf(", and a converter that got %s in %s and refused %d", count(p.Objects, "object"), count(p.Requests, "request"), p.Refused)
+	}
+	return text + "."
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func (r *Rule) evidence(observed bool) string {
+	why := strings.Join(r.Why, ", ")
+	switch {
+	case r.Confirmed > 0 && why != "":
+		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", count(r.Confirmed, "conversion"), count(r.Values, "different value"), why)
+	case r.Confirmed > 0:
+		return fmt.Sprintf("Confirmed by %s with %s.", count(r.Confirmed, "conversion"), count(r.Values, "different value"))
+	case observed:
+		return fmt.Sprintf("Not confirmed: no conversion had a value. Guessed from the schemas (%.2f): %s.", r.Score, why)
+	}
+	return fmt.Sprintf("Guessed from the schemas (%.2f): %s.", r.Score, why)
+}
+
+// maxListed bounds the fields of each list.
+const maxListed = 50
+
+func (d *Draft) writeOpen(out *text) {
+	if d.Probe != nil {
+		out.list("Problems with the converter:", len(d.Probe.Problems), func(i int) string { return d.Probe.Problems[i] })
+	}
+	out.list("Ambiguous, without a rule, and preserved. Decide, and add rules:", len(d.Ambiguous), func(i int) string {
+		a := d.Ambiguous[i]
+		text := a.Version + " " + a.Path + ": " + a.Why
+		if len(a.Candidates) > 0 {
+			text += ": " + strings.Join(a.Candidates, "; ")
+		}
+		return text
+	})
+	out.list("Converted in another way than was observed:", len(d.Differences), func(i int) string { return d.Differences[i].String() })
+	out.list("The same, except for values that are false, 0 or empty:", len(d.Zeros), func(i int) string { return d.Zeros[i].String() })
+	if d.Probe != nil {
+		out.list("The converter was not asked about these, for want of a value that it accepts:", len(d.Probe.NotProbed), func(i int) string {
+			return d.Probe.NotProbed[i].Version + " " + d.Probe.NotProbed[i].Path
+		})
+	}
+	out.list("Preserved, because only one version has them:", len(d.Preserved), func(i int) string {
+		return d.Preserved[i].Version + " " + d.Preserved[i].Path
+	})
+}
+
+// String describes a difference.
+func (d Difference) String() string {
+	return fmt.Sprintf("to %s, %s: %s, for example %s here and %s there", d.To, d.Path, count(d.Count, "conversion"), d.Draft, d.Observed)
+}
+
+type text struct{ bytes.Buffer }
+
+func (t *text) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+
+// comment writes one line. Names and values come from others: a line break in them would end the comment.
+func (t *text) comment(indent, format string, args ...any) {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	t.line("%s# %s", indent, line)
+}
+
+func (t *text) list(title string, n int, item func(int) string) {
+	if n == 0 {
+		return
+	}
+	t.line("#")
+	t.comment("", "%s", title)
+	for i := range min(n, maxListed) {
+		t.comment("", "- %s", item(i))
+	}
+	if n > maxListed {
+		t.comment("", "- and %d more: -o json lists all", n-maxListed)
+	}
+}
+
+// flow writes a value as YAML in one line.
+func flow(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return "null" // impossible: rules are plain data
+	}
+	var node yaml.Node
+	if yaml.Unmarshal(encoded, &node) != nil {
+		return string(encoded) // JSON is YAML, too
+	}
+	plainStyle(&node)
+	written, err := yaml.Marshal(&node)
+	if err != nil || bytes.Contains(bytes.TrimSpace(written), []byte("\n")) {
+		return string(encoded)
+	}
+	return string(bytes.TrimSpace(written))
+}
+
+// plainStyle leaves the quotes to the encoder, which writes those that are needed.
+func plainStyle(node *yaml.Node) {
+	node.Style = 0
+	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
+		node.Style = yaml.FlowStyle
+	}
+	for _, child := range node.Content {
+		plainStyle(child)
+	}
+	if len(node.Content) == 2 && node.Kind == yaml.MappingNode && len(node.Content[1].Content) > 0 {
+		node.Style = 0 // "move: {…}"
+	}
+}
