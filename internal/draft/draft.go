@@ -123,7 +123,8 @@ type drafter struct {
 	judge   *judge
 	probe   *Probe
 	refuted []*hypothesis
-	causes  map[*field]map[*field]bool
+	// unexplained are the fields that differ when a field changes.
+	unexplained map[*field]map[*field]bool
 }
 
 // Make drafts a policy. It fails if the CustomResourceDefinition has no two such versions, or is not valid,
@@ -134,8 +135,11 @@ func Make(input Input) (*Draft, error) {
 		return nil, err
 	}
 	d := &drafter{input: input}
-	d.judge = &judge{crd: onlyVersions(input.CRD, spoke.Name, hub.Name), spoke: spoke.Name, hub: hub.Name}
-	if _, _, err := d.judge.compiled(nil, nil); err != nil {
+	d.judge = &judge{
+		crd: onlyVersions(input.CRD, spoke.Name, hub.Name), spoke: spoke.Name, hub: hub.Name,
+		pairs: func() *pairs { return d.guesser.pairs },
+	}
+	if _, _, err := d.judge.compiled(nil, nests(nil)); err != nil {
 		return nil, err
 	}
 	d.guesser = newGuesser(schemaOf(spoke), schemaOf(hub))
@@ -239,7 +243,6 @@ func (d *drafter) learn() ([]*hypothesis, error) {
 	d.guesser.pairs = pairUp(d.guesser.spoke, d.guesser.hub, map[*field]*field{})
 	first := d.guesser.pairs
 	evidence := gather(d.judge.observations, func(f *field) bool { return first.partner[f] == nil || suspects[f] })
-	d.causes = evidence.causes
 	refused := map[string]bool{}
 	for range maxLessons {
 		d.guesser.pairs = first
@@ -461,6 +464,7 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.unexplained = tried.unexplained
 	for _, h := range all {
 		if h.refuted != "" {
 			d.refuted = append(d.refuted, h)
@@ -522,38 +526,60 @@ func (d *drafter) list(result *Draft, all, chosen []*hypothesis) {
 	}
 }
 
-// listIn lists the outermost open fields without a rule in them.
+// listIn lists the outermost fields without a partner and without a rule in them.
 func (d *drafter) listIn(f *field, version string, result *Draft, all []*hypothesis) {
 	g := d.guesser
 	if g.covered(f) != nil {
 		return
 	}
 	place := Place{version, f.String()}
-	why, candidates := d.openQuestion(f, all)
-	switch {
-	case f.parent != nil && why != "":
+	if g.pairs.partner[f] == nil && !f.isElement() && !g.isCoveredBelow(f) {
+		switch whys, candidates := d.openQuestionsIn(f, all); {
+		case len(whys) == 0:
+			result.Preserved = append(result.Preserved, place)
+			return
+		case len(whys) > 1 || f.children == nil:
+			result.Ambiguous = append(result.Ambiguous, Ambiguous{place, whys[0], candidates})
+			return
+		}
+	} else if why, candidates := d.openQuestion(f, all); why != "" {
 		result.Ambiguous = append(result.Ambiguous, Ambiguous{place, why, append([]string{}, candidates...)})
-		return
-	case g.pairs.partner[f] == nil && !f.isElement() && !d.concernsBelow(f, all):
-		result.Preserved = append(result.Preserved, place)
-		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.children)) {
 		d.listIn(f.children[name], version, result, all)
 	}
 }
 
-// concernsBelow reports whether a field below has a rule, or may have one.
-func (d *drafter) concernsBelow(f *field, all []*hypothesis) bool {
+// isCoveredBelow reports whether a field below has a rule.
+func (g *guesser) isCoveredBelow(f *field) bool {
 	for _, child := range f.children {
-		if d.guesser.coveredBy[child] != nil || d.concernsBelow(child, all) {
-			return true
-		}
-		if why, _ := d.openQuestion(child, all); why != "" {
+		if g.coveredBy[child] != nil || g.isCoveredBelow(child) {
 			return true
 		}
 	}
 	return false
+}
+
+// openQuestionsIn returns the open questions of a field and of all below it.
+func (d *drafter) openQuestionsIn(f *field, all []*hypothesis) (whys, candidates []string) {
+	candidates = []string{}
+	var walk func(f *field)
+	walk = func(f *field) {
+		why, found := d.openQuestion(f, all)
+		if why != "" {
+			whys = append(whys, why)
+		}
+		for _, candidate := range found {
+			if len(candidates) < maxRivals && !slices.Contains(candidates, candidate) {
+				candidates = append(candidates, candidate)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.children)) {
+			walk(f.children[name])
+		}
+	}
+	walk(f)
+	return whys, candidates
 }
 
 // openQuestion returns why a field is ambiguous, empty if it is not, and what it may correspond to.
@@ -567,15 +593,11 @@ func (d *drafter) openQuestion(f *field, all []*hypothesis) (why string, candida
 	if why != "" {
 		return why, candidates[:min(len(candidates), maxRivals)]
 	}
-	if len(d.causes[f]) > 0 && g.pairs.partner[f] == nil {
-		for _, other := range slices.SortedFunc(maps.Keys(d.causes[f]), func(a, b *field) int { return strings.Compare(a.String(), b.String()) }) {
-			if g.covered(other) == nil {
-				candidates = append(candidates, "it changes "+other.String())
-			}
-		}
-		if len(candidates) > 0 {
-			return "no rule gives what the converter makes of it", candidates[:min(len(candidates), maxRivals)]
-		}
+	for _, other := range slices.SortedFunc(maps.Keys(d.unexplained[f]), byPath) {
+		candidates = append(candidates, "it changes "+other.String())
+	}
+	if len(candidates) > 0 {
+		return "no rule gives what the converter makes of it", candidates[:min(len(candidates), maxRivals)]
 	}
 	if d.probed(f) {
 		return "", nil
@@ -595,6 +617,8 @@ func (d *drafter) openQuestion(f *field, all []*hypothesis) (why string, candida
 	}
 	return why, candidates[:min(len(candidates), maxRivals)]
 }
+
+func byPath(a, b *field) int { return strings.Compare(a.String(), b.String()) }
 
 // probed reports whether the converter was asked about a field.
 func (d *drafter) probed(f *field) bool {

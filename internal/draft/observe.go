@@ -31,6 +31,9 @@ type observation struct {
 	base    entries
 }
 
+// isPair reports whether the objects were read, and not converted one from the other.
+func (o *observation) isPair() bool { return o.answer == nil }
+
 // spokeAndHub returns the values by version.
 func (o *observation) spokeAndHub() (spoke, hub entries) {
 	if o.toHub {

@@ -5,7 +5,6 @@ package draft
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -125,6 +124,9 @@ func (p *proposer) propose(observations []*observation, suspects map[*field]bool
 	}
 	p.proposeTables(observations, suspects)
 	for _, h := range p.accepted {
+		if h.rule.Move != nil && p.pairs.partner[h.spoke[0]] == h.hub[0] {
+			continue // the names around it make it the same field
+		}
 		h.seen, h.refuted, h.unsure = 0, "", false
 		p.add(h)
 	}
@@ -167,6 +169,9 @@ func (p *proposer) proposeRelation(r relation, n int) {
 			return
 		}
 		h.rule = moveOf(r.spoke, r.hub)
+		if p.pairs.partner[r.spoke] != nil || p.pairs.partner[r.hub] != nil {
+			h.score = 0.5 // each of them has a field with the same path, which is more likely
+		}
 	case asWrap:
 		if !wraps(r.spoke, r.hub) && !wraps(r.hub, r.spoke) {
 			return
@@ -243,13 +248,14 @@ func (p *proposer) proposeTables(observations []*observation, suspects map[*fiel
 	}
 	tables := map[[2]*field]*table{}
 	for both := range wanted {
-		tables[both] = &table{map[string]string{}, map[string]string{}, false}
+		tables[both] = newTable()
 	}
 	for _, o := range observations {
 		fillTables(tables, o)
 	}
 	for both, t := range tables {
-		if rows := t.rows(both[0].kind == both[1].kind); len(rows) > 0 && len(rows) <= maxTable {
+		rows := t.rows(both[0].kind == both[1].kind)
+		if len(rows) > 0 && len(rows) <= maxTable && (isListed(both[0]) || isListed(both[1]) || t.seen > 4*len(rows)) {
 			rule := &v1alpha1.ValuesRule{From: pathOf(both[0]), To: pathOf(both[1]), Table: rows}
 			p.add(&hypothesis{rule: v1alpha1.Rule{Values: rule}, spoke: both[:1], hub: both[1:], seen: len(t.forward) + len(t.backward), score: 0.9})
 		}
@@ -258,10 +264,20 @@ func (p *proposer) proposeTables(observations []*observation, suspects map[*fiel
 
 // table is what two fields have at the same time.
 type table struct {
-	forward, backward map[string]string
-	// broken is set if a value has two counterparts in the same direction.
-	broken bool
+	forward, backward map[string]map[string]bool
+	// ofPairs is set if values were read and not converted: only one direction need be unique then.
+	ofPairs bool
+	// seen is how often both fields had a value.
+	seen int
 }
+
+func newTable() *table {
+	return &table{forward: map[string]map[string]bool{}, backward: map[string]map[string]bool{}}
+}
+
+// isListed reports whether a schema lists the values of a field. A table of others may only repeat by chance what
+// was observed.
+func isListed(f *field) bool { return len(f.schema.Enum) > 0 || f.kind == "boolean" }
 
 func fillTables(tables map[[2]*field]*table, o *observation) {
 	byField := map[*field][]spot{}
@@ -277,43 +293,65 @@ func fillTables(tables map[[2]*field]*table, o *observation) {
 		for _, from := range values[both[0]] {
 			for _, to := range byField[both[1]] {
 				if from.index == to.index {
-					t.note(spoke[from], hub[to], o.toHub)
+					t.note(spoke[from], hub[to], o)
 				}
 			}
 		}
 	}
 }
 
-func (t *table) note(spoke, hub string, toHub bool) {
+func (t *table) note(spoke, hub string, o *observation) {
 	way, from, to := t.forward, spoke, hub
-	if !toHub {
+	if !o.toHub {
 		way, from, to = t.backward, hub, spoke
 	}
-	if known, there := way[from]; there && known != to {
-		t.broken = true
+	t.ofPairs, t.seen = t.ofPairs || o.isPair(), t.seen+1
+	if way[from] == nil {
+		way[from] = map[string]bool{}
 	}
-	if len(way) <= maxTable {
-		way[from] = to
+	if len(way) <= maxTable && len(way[from]) <= maxTable {
+		way[from][to] = true
 	}
+}
+
+// unique returns the one counterpart of each value. Of several, the equal one is taken if any is allowed.
+func unique(way map[string]map[string]bool, several bool) (one map[string]string, isUnique, found bool) {
+	one, isUnique = map[string]string{}, true
+	for from, all := range way {
+		if len(all) > 1 {
+			isUnique = false
+			if !several || !all[from] {
+				return nil, false, false
+			}
+			one[from] = from
+			continue
+		}
+		for to := range all {
+			one[from] = to
+		}
+	}
+	return one, isUnique, true
 }
 
 // rows returns the table of a rule, nil if there is none: first what each value of the hub becomes, then
 // the values of the spoke that do not come back.
 func (t *table) rows(sameType bool) (rows []v1alpha1.ValuePair) {
-	if t.broken || len(t.forward) < 2 && len(t.backward) < 2 {
+	forward, uniqueForward, found := unique(t.forward, t.ofPairs)
+	backward, uniqueBackward, foundBack := unique(t.backward, t.ofPairs)
+	if !found || !foundBack || !uniqueForward && !uniqueBackward || len(forward) < 2 && len(backward) < 2 {
 		return nil
 	}
 	add := func(from, to string) {
 		row := v1alpha1.ValuePair{From: plain(from), To: plain(to)}
-		if !slices.Contains(rows, row) && json.Valid([]byte(from)) && from != "null" && to != "null" {
+		if !slices.Contains(rows, row) && from != "null" && to != "null" {
 			rows = append(rows, row)
 		}
 	}
-	for _, hub := range slices.Sorted(maps.Keys(t.backward)) {
-		add(t.backward[hub], hub)
+	for _, hub := range slices.Sorted(maps.Keys(backward)) {
+		add(backward[hub], hub)
 	}
-	for _, spoke := range slices.Sorted(maps.Keys(t.forward)) {
-		add(spoke, t.forward[spoke])
+	for _, spoke := range slices.Sorted(maps.Keys(forward)) {
+		add(spoke, forward[spoke])
 	}
 	if !sameType {
 		return rows

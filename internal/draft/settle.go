@@ -28,6 +28,8 @@ type judge struct {
 	spoke, hub   string
 	roots        map[bool]*field // the root of the hub, and of the spoke
 	observations []*observation
+	// pairs returns the fields that correspond without a rule.
+	pairs func() *pairs
 }
 
 // trial is what rules do to the objects of all observations.
@@ -36,6 +38,8 @@ type trial struct {
 	// differ are the fields for which no rule is, and what differs in them.
 	differ map[spotOf]*Difference
 	zeros  map[spotOf]*Difference
+	// unexplained are the fields that differ when a field changes.
+	unexplained map[*field]map[*field]bool
 }
 
 // spotOf is a field of the version that objects are converted to.
@@ -54,7 +58,7 @@ type verdict struct {
 
 // isWrong reports whether observations refute the rule. A few may differ: converters have special cases,
 // which are listed.
-func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*5 > v.confirmed }
+func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*10 > v.confirmed }
 
 // settle returns the rules that compile, and that observations do not refute. It marks the others.
 func (j *judge) settle(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
@@ -156,7 +160,7 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, zeros: map[spotOf]*Difference{}}
+	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, zeros: map[spotOf]*Difference{}, unexplained: map[*field]map[*field]bool{}}
 	owners := map[*field]*hypothesis{}
 	for _, h := range chosen {
 		t.verdicts[h] = &verdict{values: map[string]bool{}}
@@ -164,6 +168,7 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 			owners[f] = h
 		}
 	}
+	var before *outcome
 	for _, o := range j.observations {
 		to := j.spoke
 		if o.toHub {
@@ -177,13 +182,40 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		if err != nil {
 			return nil, err
 		}
-		t.compare(o, entriesOf(j.roots[o.toHub], object), owners)
+		found := compare(o, entriesOf(j.roots[o.toHub], object), owners, j.pairs())
+		switch {
+		case !o.isPair():
+			t.record(found)
+		case before == nil:
+			before = found
+		default:
+			before.forgive(found)
+			t.record(before)
+			t.record(found)
+			before = nil
+		}
 	}
 	return t, nil
 }
 
-func (t *trial) compare(o *observation, ours entries, owners map[*field]*hypothesis) {
-	wrong, right, inside := map[*hypothesis]string{}, map[*hypothesis]string{}, map[*hypothesis]string{}
+// outcome is what rules do to the object of one observation.
+type outcome struct {
+	*observation
+	// right and wrong are the values of each rule, and an example.
+	right, wrong map[*hypothesis]string
+	differ       map[spot]difference
+	zeros        map[spot]difference
+}
+
+type difference struct {
+	owner         *hypothesis
+	mine, theirs  string
+	wasThereFirst bool
+}
+
+func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs *pairs) *outcome {
+	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}}
+	inside := map[*hypothesis]string{}
 	places := maps.Clone(ours)
 	maps.Copy(places, o.out)
 	for at := range places {
@@ -192,34 +224,68 @@ func (t *trial) compare(o *observation, ours entries, owners map[*field]*hypothe
 		h := ownerOf(at.field, owners)
 		switch {
 		case predicted && observed && sameValue(mine, theirs):
-			if h != nil && !isZero(mine) {
-				right[h] += mine
+			for h := h; h != nil && !isZero(mine); h = outerOf(h, owners) {
+				found.right[h] += mine
 			}
-		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)):
-			note(t.zeros, spotOf{o.toHub, at.field}, mine, theirs)
+		case !predicted && o.isPair() && pairs.partner[at.field] == nil:
+			// The value may come from preserved data, which the other object of the pair had.
+		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)): // both are none for Go
+			found.zeros[at] = difference{h, mine, theirs, false}
 		default:
-			if example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine)); h != nil && isInside(at.field, h) {
+			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))
+			if h != nil && isInside(at.field, h) {
 				inside[h] = example
 			} else if h != nil {
-				wrong[h] = example
+				found.wrong[h] = example
 			}
-			note(t.differ, spotOf{o.toHub, at.field}, mine, theirs)
+			base, there := o.base[at]
+			found.differ[at] = difference{h, mine, theirs, there == observed && base == theirs}
 		}
 	}
 	for h, example := range inside {
-		if right[h] == "" {
-			wrong[h] = example
+		if found.right[h] == "" {
+			found.wrong[h] = example
 		}
 	}
-	for h, example := range wrong {
+	return found
+}
+
+// forgive removes what is wrong in one direction of a pair, where the other direction is right: only one of them
+// may have been converted, and what a rule does not express is preserved.
+func (o *outcome) forgive(other *outcome) {
+	for _, both := range [][2]*outcome{{o, other}, {other, o}} {
+		for h := range both[0].wrong {
+			if both[1].wrong[h] == "" && both[1].right[h] != "" {
+				delete(both[0].wrong, h)
+				maps.DeleteFunc(both[0].differ, func(_ spot, d difference) bool { return d.owner == h })
+			}
+		}
+	}
+}
+
+func (t *trial) record(o *outcome) {
+	for h, example := range o.wrong {
 		t.verdicts[h].wrong++
 		t.verdicts[h].example = example
 	}
-	for h, text := range right {
-		if wrong[h] == "" {
+	for h, text := range o.right {
+		if o.wrong[h] == "" {
 			t.verdicts[h].confirmed++
 			t.verdicts[h].values[text] = true
 		}
+	}
+	for at, d := range o.zeros {
+		note(t.zeros, spotOf{o.toHub, at.field}, d.mine, d.theirs)
+	}
+	for at, d := range o.differ {
+		note(t.differ, spotOf{o.toHub, at.field}, d.mine, d.theirs)
+		if o.changed == nil || d.wasThereFirst {
+			continue
+		}
+		if t.unexplained[o.changed] == nil {
+			t.unexplained[o.changed] = map[*field]bool{}
+		}
+		t.unexplained[o.changed][at.field] = true
 	}
 }
 
@@ -237,6 +303,11 @@ func ownerOf(f *field, owners map[*field]*hypothesis) *hypothesis {
 		}
 	}
 	return nil
+}
+
+// outerOf returns the rule that moves the object, list or map around the fields of a rule, nil if there is none.
+func outerOf(h *hypothesis, owners map[*field]*hypothesis) *hypothesis {
+	return ownerOf(slices.Concat(h.spoke, h.hub)[0].parent, owners)
 }
 
 func note(into map[spotOf]*Difference, at spotOf, mine, theirs string) {
