@@ -221,8 +221,11 @@ func overlap(a, b []int) float64 {
 // sharedNames returns the share of names that the fields in two objects, or in their elements, have in
 // common.
 func sharedNames(a, b *field) float64 {
-	if a.children["[*]"] != nil && b.children["[*]"] != nil {
-		a, b = a.children["[*]"], b.children["[*]"]
+	if elements := a.children["[*]"]; elements != nil {
+		a = elements
+	}
+	if elements := b.children["[*]"]; elements != nil {
+		b = elements
 	}
 	shared := 0
 	for name := range a.children {

@@ -54,6 +54,8 @@ type prober struct {
 	report       *Probe
 	observations []*observation
 	total        int
+	// refusal is the last one.
+	refusal error
 }
 
 func newProber(d *drafter) *prober {
@@ -80,6 +82,9 @@ func (p *prober) run() error {
 		if err := p.askAll(questions[side.toHub], side.toHub); err != nil {
 			return err
 		}
+	}
+	if len(p.observations) == 0 && p.refusal != nil {
+		return fmt.Errorf("the converter refuses every object: %w", p.refusal)
 	}
 	return p.repeat()
 }
@@ -165,6 +170,7 @@ func (p *prober) askSome(questions []question, toHub bool) ([]*observation, erro
 	if errors.Is(err, ErrRefused) {
 		if len(questions) == 1 {
 			p.report.Refused++
+			p.refusal = err
 			return nil, nil
 		}
 		half := len(questions) / 2

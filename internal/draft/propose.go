@@ -191,7 +191,8 @@ func (p *proposer) proposeAround(spoke, hub *field, n int) {
 		if spoke.parent == nil || hub.parent == nil || spoke.shape != hub.shape {
 			return
 		}
-		if !spoke.isElement() && !hub.isElement() && p.pairs.partner[spoke] != hub && p.pairs.sameScope(spoke, hub) {
+		if !spoke.isElement() && !hub.isElement() && p.pairs.partner[spoke] != hub && p.pairs.sameScope(spoke, hub) &&
+			!spoke.path.HasPrefix(hub.path) && !hub.path.HasPrefix(spoke.path) {
 			p.add(&hypothesis{rule: moveOf(spoke, hub), spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
 		}
 	}
@@ -214,6 +215,9 @@ func (p *proposer) proposeFormat(t template, n int) {
 	}
 	// More fields explain more of the string.
 	h.score += 0.1 * float64(len(h.hub))
+	if len(h.hub) == 1 {
+		h.score = 0.7 // a cast or a table that says the same is simpler
+	}
 	h.rule = v1alpha1.Rule{Format: rule}
 	p.add(h)
 }
