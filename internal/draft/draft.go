@@ -125,6 +125,9 @@ type drafter struct {
 	refuted []*hypothesis
 	// unexplained are the fields that differ when a field changes.
 	unexplained map[*field]map[*field]bool
+	// leftOut are the hypotheses that may be right and are no rules.
+	leftOut map[*field][]*hypothesis
+	probed  map[*field]bool
 }
 
 // Make drafts a policy. It fails if the CustomResourceDefinition has no two such versions, or is not valid,
@@ -465,6 +468,7 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 		return nil, err
 	}
 	d.unexplained = tried.unexplained
+	d.noteProbed()
 	for _, h := range all {
 		if h.refuted != "" {
 			d.refuted = append(d.refuted, h)
@@ -518,23 +522,31 @@ func (d *drafter) list(result *Draft, all, chosen []*hypothesis) {
 		}
 	}
 	g.index()
+	d.leftOut = map[*field][]*hypothesis{}
+	for _, h := range all {
+		if h.unsure || h.refuted == "" && len(chosen) == maxRules && !slices.Contains(chosen, h) {
+			for _, f := range slices.Concat(h.spoke, h.hub) {
+				d.leftOut[f] = append(d.leftOut[f], h)
+			}
+		}
+	}
 	for _, side := range []struct {
 		root    *field
 		version string
 	}{{g.spoke, d.judge.spoke}, {g.hub, d.judge.hub}} {
-		d.listIn(side.root, side.version, result, all)
+		d.listIn(side.root, side.version, result)
 	}
 }
 
 // listIn lists the outermost fields without a partner and without a rule in them.
-func (d *drafter) listIn(f *field, version string, result *Draft, all []*hypothesis) {
+func (d *drafter) listIn(f *field, version string, result *Draft) {
 	g := d.guesser
 	if g.covered(f) != nil {
 		return
 	}
 	place := Place{version, f.String()}
 	if g.pairs.partner[f] == nil && !f.isElement() && !g.isCoveredBelow(f) {
-		switch whys, candidates := d.openQuestionsIn(f, all); {
+		switch whys, candidates := d.openQuestionsIn(f); {
 		case len(whys) == 0:
 			result.Preserved = append(result.Preserved, place)
 			return
@@ -542,11 +554,11 @@ func (d *drafter) listIn(f *field, version string, result *Draft, all []*hypothe
 			result.Ambiguous = append(result.Ambiguous, Ambiguous{place, whys[0], candidates})
 			return
 		}
-	} else if why, candidates := d.openQuestion(f, all); why != "" {
+	} else if why, candidates := d.openQuestion(f); why != "" {
 		result.Ambiguous = append(result.Ambiguous, Ambiguous{place, why, append([]string{}, candidates...)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.children)) {
-		d.listIn(f.children[name], version, result, all)
+		d.listIn(f.children[name], version, result)
 	}
 }
 
@@ -561,11 +573,11 @@ func (g *guesser) isCoveredBelow(f *field) bool {
 }
 
 // openQuestionsIn returns the open questions of a field and of all below it.
-func (d *drafter) openQuestionsIn(f *field, all []*hypothesis) (whys, candidates []string) {
+func (d *drafter) openQuestionsIn(f *field) (whys, candidates []string) {
 	candidates = []string{}
 	var walk func(f *field)
 	walk = func(f *field) {
-		why, found := d.openQuestion(f, all)
+		why, found := d.openQuestion(f)
 		if why != "" {
 			whys = append(whys, why)
 		}
@@ -583,12 +595,13 @@ func (d *drafter) openQuestionsIn(f *field, all []*hypothesis) (whys, candidates
 }
 
 // openQuestion returns why a field is ambiguous, empty if it is not, and what it may correspond to.
-func (d *drafter) openQuestion(f *field, all []*hypothesis) (why string, candidates []string) {
+func (d *drafter) openQuestion(f *field) (why string, candidates []string) {
 	g := d.guesser
-	for _, h := range all {
-		if h.unsure && (slices.Contains(h.spoke, f) || slices.Contains(h.hub, f)) {
-			why, candidates = "several rules explain what was observed", append(candidates, describe(h))
+	for _, h := range d.leftOut[f] {
+		if why = "several rules explain what was observed"; !h.unsure {
+			why = fmt.Sprintf("a policy has at most %d rules for a version", maxRules)
 		}
+		candidates = append(candidates, describe(h))
 	}
 	if why != "" {
 		return why, candidates[:min(len(candidates), maxRivals)]
@@ -599,7 +612,7 @@ func (d *drafter) openQuestion(f *field, all []*hypothesis) (why string, candida
 	if len(candidates) > 0 {
 		return "no rule gives what the converter makes of it", candidates[:min(len(candidates), maxRivals)]
 	}
-	if d.probed(f) {
+	if d.probed[f] {
 		return "", nil
 	}
 	for _, c := range g.rivals[f] {
@@ -620,9 +633,14 @@ func (d *drafter) openQuestion(f *field, all []*hypothesis) (why string, candida
 
 func byPath(a, b *field) int { return strings.Compare(a.String(), b.String()) }
 
-// probed reports whether the converter was asked about a field.
-func (d *drafter) probed(f *field) bool {
-	return d.probe != nil && slices.ContainsFunc(d.judge.observations, func(o *observation) bool { return o.changed != nil && o.changed.within(f) })
+// noteProbed notes the fields about which the converter was asked, and those around them.
+func (d *drafter) noteProbed() {
+	d.probed = map[*field]bool{}
+	for _, o := range d.judge.observations {
+		for f := o.changed; f != nil && !d.probed[f]; f = f.parent {
+			d.probed[f] = true
+		}
+	}
 }
 
 // isRefuted reports whether observations refute a pair of fields.

@@ -344,9 +344,38 @@ func large(t testing.TB, n int) *apiextensionsv1.CustomResourceDefinition {
 // TestLarge drafts from schemas with 10,000 leaves. How long that takes is measured by BenchmarkGuess.
 func TestLarge(t *testing.T) {
 	crd := large(t, 10_000)
-	draft := make2(t, Input{CRD: crd})
-	if len(draft.Rules)+len(draft.Ambiguous) < 1000 {
+	draft, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2"})
+	expect.NoError(t, err)
+	if len(draft.Rules) != maxRules || len(draft.Ambiguous) == 0 || !strings.Contains(draft.Ambiguous[0].Why, "at most 256 rules") {
 		t.Errorf("there are %d rules, and %d ambiguous fields", len(draft.Rules), len(draft.Ambiguous))
+	}
+}
+
+// BenchmarkProbe asks a converter with 40 rules between schemas with many leaves.
+func BenchmarkProbe(b *testing.B) {
+	for _, n := range []int{2_500, 5_000, 10_000} {
+		v1, v2 := &strings.Builder{}, &strings.Builder{}
+		var rules []string
+		for i := range n {
+			fmt.Fprintf(v1, "f%d: {type: string}, ", i)
+			name := fmt.Sprintf("f%d", i)
+			if i%(n/40) == 0 {
+				name = fmt.Sprintf("renamed%d", i)
+				rules = append(rules, fmt.Sprintf("move: {from: .spec.f%d, to: .spec.%s}", i, name))
+			}
+			fmt.Fprintf(v2, "%s: {type: string}, ", name)
+		}
+		crd := widgets(b, v1.String(), v2.String())
+		convert := engine(b, crd, rulesOf(b, rules...))
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				draft, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2", Convert: convert})
+				expect.NoError(b, err)
+				if len(draft.Rules) != len(rules) {
+					b.Errorf("there are %d rules", len(draft.Rules))
+				}
+			}
+		})
 	}
 }
 

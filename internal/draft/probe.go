@@ -366,8 +366,8 @@ type maker struct {
 	namespaced bool
 	// all makes values for all fields, and not only for required ones.
 	all bool
-	// on are the field that is set, and those around it.
-	on   map[*field]bool
+	// next has the fields around the one that is set, each with the one in it.
+	next map[*field]*field
 	only *field
 	form int
 }
@@ -375,9 +375,9 @@ type maker struct {
 // object returns an object with all required fields, and with the given one in one of its forms. It is nil if
 // no value is known that the schema of the field allows.
 func (m *maker) object(root, only *field, form int) []byte {
-	m.on, m.only, m.form = map[*field]bool{}, only, form
-	for f := only; f != nil; f = f.parent {
-		m.on[f] = true
+	m.next, m.only, m.form = map[*field]*field{}, only, form
+	for f := only; f != nil && f.parent != nil; f = f.parent {
+		m.next[f.parent] = f
 	}
 	made, found := m.value(root)
 	object, isObject := made.(map[string]any)
@@ -419,20 +419,25 @@ func (m *maker) value(f *field) (value any, found bool) {
 }
 
 // wanted reports whether a field has a value besides required ones.
-func (m *maker) wanted(f *field) bool { return m.all || m.on[f] }
+func (m *maker) wanted(f *field) bool { return m.all || m.next[f] != nil || f == m.only }
 
 func (m *maker) members(f *field) (any, bool) {
+	names := slices.Clone(f.schema.Required)
+	if m.next[f] != nil {
+		names = append(names, m.next[f].name())
+	}
+	if m.all {
+		names = slices.Collect(maps.Keys(f.children))
+	}
 	object, found := map[string]any{}, false
-	for _, name := range slices.Sorted(maps.Keys(f.children)) {
-		child := f.children[name]
-		if !f.requires(name) && !m.wanted(child) {
-			continue
+	for _, name := range names {
+		if child := f.children[name]; child != nil {
+			value, inside := m.value(child)
+			if value != nil {
+				object[name] = value
+			}
+			found = found || inside
 		}
-		value, inside := m.value(child)
-		if value != nil {
-			object[name] = value
-		}
-		found = found || inside
 	}
 	return object, found
 }

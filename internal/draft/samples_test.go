@@ -73,7 +73,7 @@ func textOf(rule v1alpha1.Rule) string {
 }
 
 // engine returns a converter by rules, which works as converter pods do.
-func engine(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) Convert {
+func engine(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) Convert {
 	t.Helper()
 	compiled := compile.Compile(crd, rules)
 	expect.NoError(t, compiled.Errors.ToAggregate())

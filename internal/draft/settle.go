@@ -19,6 +19,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
+// maxRules is the number of rules that a spoke may have.
+const maxRules = 256
+
 // maxRounds bounds how often wrong rules are replaced by others.
 const maxRounds = 12
 
@@ -140,7 +143,7 @@ func choose(all []*hypothesis, nests func(outer, inner *hypothesis) bool) (chose
 		return true
 	}
 	for _, h := range all {
-		if h.refuted != "" || h.unsure || !free(h) {
+		if h.refuted != "" || h.unsure || len(chosen) == maxRules || !free(h) {
 			continue
 		}
 		chosen = append(chosen, h)
