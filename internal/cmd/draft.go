@@ -155,6 +155,8 @@ func (o *draftOptions) definition(ctx context.Context, name string, stdin io.Rea
 	}
 	names := slices.Sorted(maps.Keys(read.crds))
 	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s has no CustomResourceDefinition", sourcesOf(o.files))
 	case name != "" && read.crds[name] == nil:
 		return nil, fmt.Errorf("%s has no CustomResourceDefinition %s, only: %s", sourcesOf(o.files), name, strings.Join(names, ", "))
 	case name != "":
