@@ -62,7 +62,7 @@ func TestDraftsSayWhereTheyDiffer(t *testing.T) {
 		}
 		for to, question := range differs {
 			said := len(found.Probe.Problems) > 0
-			for _, d := range append(found.Differences, found.Zeros...) {
+			for _, d := range append(found.Differences, found.Equivalent...) {
 				said = said || d.To == to
 			}
 			if !said {

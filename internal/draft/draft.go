@@ -35,8 +35,8 @@ type Draft struct {
 	Preserved []Place `json:"preserved"`
 	// Differences are fields that the policy converts in another way than was observed.
 	Differences []Difference `json:"differences"`
-	// Zeros are fields that differ only if their value is false, 0 or empty.
-	Zeros []Difference `json:"zeros"`
+	// Equivalent are fields that differ only in notation, or if their value is false, 0 or empty.
+	Equivalent []Difference `json:"equivalent"`
 	// Probe says how a converter was asked, nil if none was.
 	Probe  *Probe `json:"probe,omitempty"`
 	Policy Policy `json:"policy"`
@@ -95,6 +95,8 @@ type Difference struct {
 	Count    int    `json:"count"`
 	Draft    string `json:"draft"`
 	Observed string `json:"observed"`
+	// always is set if the draft gives no value, and the observed one is the same each time.
+	always bool
 }
 
 // Pair is an object that was read at both versions, as JSON.
@@ -125,6 +127,7 @@ type drafter struct {
 	refuted []*hypothesis
 	// unexplained are the fields that differ when a field changes.
 	unexplained map[*field]map[*field]bool
+	differ      map[spotOf]*Difference
 	// leftOut are the hypotheses that may be right and are no rules.
 	leftOut map[*field][]*hypothesis
 	probed  map[*field]bool
@@ -467,7 +470,7 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.unexplained = tried.unexplained
+	d.unexplained, d.differ = tried.unexplained, tried.differ
 	d.noteProbed()
 	for _, h := range all {
 		if h.refuted != "" {
@@ -477,7 +480,7 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	result := &Draft{
 		Format: Format, CRD: d.input.CRD.Name, Spoke: d.judge.spoke, Hub: d.judge.hub, Pairs: len(d.input.Pairs), Probe: d.probe,
 		Rules: []Rule{}, Ambiguous: []Ambiguous{}, Preserved: []Place{},
-		Differences: d.differences(tried.differ), Zeros: d.differences(tried.zeros),
+		Differences: d.differences(tried.differ), Equivalent: d.differences(tried.equivalent),
 	}
 	slices.SortStableFunc(chosen, compareRules)
 	for _, h := range chosen {
@@ -607,6 +610,9 @@ func (d *drafter) openQuestion(f *field) (why string, candidates []string) {
 		return why, candidates[:min(len(candidates), maxRivals)]
 	}
 	for _, other := range slices.SortedFunc(maps.Keys(d.unexplained[f]), byPath) {
+		if d.isAlways(other) {
+			continue // it comes with the object around it, whatever field is in that
+		}
 		candidates = append(candidates, "it changes "+other.String())
 	}
 	if len(candidates) > 0 {
@@ -629,6 +635,16 @@ func (d *drafter) openQuestion(f *field) (why string, candidates []string) {
 		why = ""
 	}
 	return why, candidates[:min(len(candidates), maxRivals)]
+}
+
+// isAlways reports whether a field differs, and always by the same value, which the draft does not give.
+func (d *drafter) isAlways(f *field) bool {
+	for _, toHub := range []bool{true, false} {
+		if found := d.differ[spotOf{toHub, f}]; found != nil && !found.always {
+			return false
+		}
+	}
+	return true
 }
 
 func byPath(a, b *field) int { return strings.Compare(a.String(), b.String()) }

@@ -25,8 +25,8 @@ type observation struct {
 	answer []byte
 	// in are the values of the object, and out those at the other version.
 	in, out entries
-	// changed is the field by which the object differs from the base object, nil if there is none.
-	// base is what the base object is at the other version.
+	// changed is the field by which the object differs from the base object, nil if there are several.
+	// base is what the converter makes of the base object.
 	changed *field
 	base    entries
 }
@@ -100,7 +100,7 @@ func (e entries) add(f *field, value any, index string) {
 
 // isZero reports whether a value is what Go takes for none: many converters do not write it.
 func isZero(text string) bool {
-	return slices.Contains([]string{"", `""`, "0", "false", "null", "{}", "[]", `"0s"`, "0.0"}, text)
+	return slices.Contains([]string{"", `""`, "0", "false", "null", "{}", "[]", `"0s"`, `"0"`, "0.0"}, text)
 }
 
 // saysLittle reports whether a value occurs at many places by chance.

@@ -56,10 +56,12 @@ type prober struct {
 	total        int
 	// refusal is the last one.
 	refusal error
+	// bases is what the converter makes of the base objects, by the direction.
+	bases map[bool]entries
 }
 
 func newProber(d *drafter) *prober {
-	return &prober{drafter: d, report: &Probe{Problems: []string{}, NotProbed: []Place{}}}
+	return &prober{drafter: d, bases: map[bool]entries{}, report: &Probe{Problems: []string{}, NotProbed: []Place{}}}
 }
 
 // question is an object for the converter.
@@ -86,6 +88,9 @@ func (p *prober) run() error {
 	if len(p.observations) == 0 && p.refusal != nil {
 		return fmt.Errorf("the converter refuses every object: %w", p.refusal)
 	}
+	for _, o := range p.observations {
+		o.base = p.bases[o.toHub]
+	}
 	return p.repeat()
 }
 
@@ -103,9 +108,8 @@ func (p *prober) askAll(questions []question, toHub bool) error {
 	if err != nil {
 		return err
 	}
-	var atBase entries
 	if len(base) > 0 {
-		atBase = base[0].out
+		p.bases[toHub] = base[0].out
 	}
 	answered, err := p.ask(questions[1:], toHub)
 	if err != nil {
@@ -114,10 +118,11 @@ func (p *prober) askAll(questions []question, toHub bool) error {
 	answeredFields := map[*field]bool{}
 	var back []question
 	for _, o := range answered {
-		if o.changed != nil && atBase != nil {
-			o.base, answeredFields[o.changed] = atBase, true
-		} else {
+		if p.bases[toHub] == nil {
 			o.changed = nil
+		}
+		if o.changed != nil {
+			answeredFields[o.changed] = true
 		}
 		if o.changed == nil || len(back) < maxObjects/4 {
 			back = append(back, question{o.answer, nil})

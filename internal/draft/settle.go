@@ -39,8 +39,8 @@ type judge struct {
 type trial struct {
 	verdicts map[*hypothesis]*verdict
 	// differ are the fields for which no rule is, and what differs in them.
-	differ map[spotOf]*Difference
-	zeros  map[spotOf]*Difference
+	differ     map[spotOf]*Difference
+	equivalent map[spotOf]*Difference
 	// unexplained are the fields that differ when a field changes.
 	unexplained map[*field]map[*field]bool
 }
@@ -163,7 +163,7 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, zeros: map[spotOf]*Difference{}, unexplained: map[*field]map[*field]bool{}}
+	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, equivalent: map[spotOf]*Difference{}, unexplained: map[*field]map[*field]bool{}}
 	owners := map[*field]*hypothesis{}
 	for _, h := range chosen {
 		t.verdicts[h] = &verdict{values: map[string]bool{}}
@@ -207,7 +207,7 @@ type outcome struct {
 	// right and wrong are the values of each rule, and an example.
 	right, wrong map[*hypothesis]string
 	differ       map[spot]difference
-	zeros        map[spot]difference
+	equivalent   map[spot]difference
 }
 
 type difference struct {
@@ -232,16 +232,18 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 			}
 		case !predicted && o.isPair() && pairs.partner[at.field] == nil:
 			// The value may come from preserved data, which the other object of the pair had.
-		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)): // both are none for Go
-			found.zeros[at] = difference{h, mine, theirs, false}
+		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)), predicted && observed && sameNotation(mine, theirs):
+			found.equivalent[at] = difference{h, mine, theirs, false}
 		default:
 			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))
-			if h != nil && isInside(at.field, h) {
+			base, there := o.base[at]
+			switch {
+			case h == nil, !predicted && observed && base == theirs: // what the converter always writes refutes no rule
+			case isInside(at.field, h):
 				inside[h] = example
-			} else if h != nil {
+			default:
 				found.wrong[h] = example
 			}
-			base, there := o.base[at]
 			found.differ[at] = difference{h, mine, theirs, there == observed && base == theirs}
 		}
 	}
@@ -277,8 +279,8 @@ func (t *trial) record(o *outcome) {
 			t.verdicts[h].values[text] = true
 		}
 	}
-	for at, d := range o.zeros {
-		note(t.zeros, spotOf{o.toHub, at.field}, d.mine, d.theirs)
+	for at, d := range o.equivalent {
+		note(t.equivalent, spotOf{o.toHub, at.field}, d.mine, d.theirs)
 	}
 	for at, d := range o.differ {
 		note(t.differ, spotOf{o.toHub, at.field}, d.mine, d.theirs)
@@ -316,9 +318,10 @@ func outerOf(h *hypothesis, owners map[*field]*hypothesis) *hypothesis {
 func note(into map[spotOf]*Difference, at spotOf, mine, theirs string) {
 	d := into[at]
 	if d == nil {
-		d = &Difference{Path: at.field.String(), Draft: orNone(mine), Observed: orNone(theirs)}
+		d = &Difference{Path: at.field.String(), Draft: orNone(mine), Observed: orNone(theirs), always: mine == ""}
 		into[at] = d
 	}
+	d.always = d.always && mine == "" && d.Observed == orNone(theirs)
 	d.Count++
 }
 
@@ -330,6 +333,33 @@ func orNone(text string) string {
 		text = strings.ToValidUTF8(text[:100], "") + "…"
 	}
 	return text
+}
+
+// sameNotation reports whether two values are the same number, duration or quantity in other notations: converters
+// in Go read a value and write it again.
+func sameNotation(a, b string) bool {
+	left, errLeft := preserved.Decode([]byte(a))
+	right, errRight := preserved.Decode([]byte(b))
+	return errLeft == nil && errRight == nil && alikeInNotation(left, right)
+}
+
+func alikeInNotation(a, b any) bool {
+	switch left := a.(type) {
+	case map[string]any:
+		right, isObject := b.(map[string]any)
+		return isObject && maps.EqualFunc(left, right, alikeInNotation)
+	case []any:
+		right, isList := b.([]any)
+		return isList && slices.EqualFunc(left, right, alikeInNotation)
+	}
+	for _, form := range formsOf(string(preserved.Encode(a))) {
+		for _, other := range formsOf(string(preserved.Encode(b))) {
+			if form.text == other.text && (form.as == other.as || form.as == "" || other.as == "") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sameValue reports whether two texts are the same JSON value, also if converters write it in another way.

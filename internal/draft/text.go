@@ -96,7 +96,7 @@ func (d *Draft) writeOpen(out *text) {
 		return text
 	})
 	out.list("Converted in another way than was observed:", len(d.Differences), func(i int) string { return d.Differences[i].String() })
-	out.list("The same, except for values that are false, 0 or empty:", len(d.Zeros), func(i int) string { return d.Zeros[i].String() })
+	out.list("Equal, but written in another way: nothing for false, 0 or empty, or another notation of a number, duration or quantity:", len(d.Equivalent), func(i int) string { return d.Equivalent[i].String() })
 	if d.Probe != nil {
 		out.list("The converter was not asked about these, for want of a value that it accepts:", len(d.Probe.NotProbed), func(i int) string {
 			return d.Probe.NotProbed[i].Version + " " + d.Probe.NotProbed[i].Path

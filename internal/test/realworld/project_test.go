@@ -59,6 +59,8 @@ type project struct {
 	// unsaid are fields that have a counterpart in the other version, with the reason why no rule says
 	// so. The keys are as in a verdict, such as v1beta1:.spec.field; they are for all fields inside.
 	unsaid map[string]string
+	// drafted are rules that a draft has, and which the sample has as a part of a cel rule.
+	drafted []string
 }
 
 // version is one version of the project's kind.
@@ -76,6 +78,7 @@ func (p *project) check(t *testing.T) {
 	run.compile(t, crd)
 	run.up = run.direction(t, crd, p.spoke, p.hub, p.toHub, p.fromHub)
 	run.down = run.direction(t, crd, p.hub, p.spoke, p.fromHub, p.toHub)
+	p.checkDraft(t, crd)
 	t.Logf("%d edits of %d objects", run.edits, 2**rounds)
 	if run.edits < *rounds/4 {
 		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, *rounds/2)
