@@ -25,14 +25,15 @@ import (
 
 // draftOptions are the flags of the draft command.
 type draftOptions struct {
-	output          output
-	files           []string
-	from, to        string
-	pairs           []string
-	probe           string
-	authority       string
-	timeout         time.Duration
-	requestDuration time.Duration
+	output     output
+	files      []string
+	from, to   string
+	pairs      []string
+	probe      string
+	authority  string
+	serverName string
+	timeout    time.Duration
+	perRequest time.Duration
 }
 
 func newDraftCommand() *cobra.Command {
@@ -76,8 +77,9 @@ Exit codes:
 	flags.StringArrayVar(&options.pairs, "pairs", nil, "file or directory of objects at both versions; can be given several times")
 	flags.StringVar(&options.probe, "probe", "", "URL of a conversion webhook to ask: https, or http on localhost")
 	flags.StringVar(&options.authority, "certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
+	flags.StringVar(&options.serverName, "tls-server-name", "", "with --probe: name that the certificate of the webhook must be valid for; default the host of the URL")
 	flags.DurationVar(&options.timeout, "timeout", 5*time.Minute, "with --probe: time for all requests")
-	flags.DurationVar(&options.requestDuration, "timeout-per-request", 10*time.Second, "with --probe: time for one request")
+	flags.DurationVar(&options.perRequest, "timeout-per-request", 10*time.Second, "with --probe: time for one request")
 	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(); err != nil {
 			return err
@@ -95,9 +97,9 @@ func (o *draftOptions) validate() error {
 		return errors.New("which CustomResourceDefinition? Pass its file with -f")
 	case slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.pairs, manifest.Stdin):
 		return errors.New("only one of -f and --pairs can read stdin")
-	case o.authority != "" && o.probe == "":
-		return errors.New("--certificate-authority is for a converter: add --probe")
-	case o.timeout <= 0 || o.requestDuration <= 0:
+	case (o.authority != "" || o.serverName != "") && o.probe == "":
+		return errors.New("--certificate-authority and --tls-server-name are for a converter: add --probe")
+	case o.timeout <= 0 || o.perRequest <= 0:
 		return errors.New("--timeout and --timeout-per-request must be positive")
 	}
 	return nil
@@ -132,7 +134,7 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 	if err := o.write(command.OutOrStdout(), found); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "%d rules, %d ambiguous fields, %d fields that convert in another way than was observed\n", len(found.Rules), len(found.Ambiguous), len(found.Differences))
+	fmt.Fprintf(stderr, "rules: %d, ambiguous fields: %d, fields that convert in another way than was observed: %d\n", len(found.Rules), len(found.Ambiguous), len(found.Differences))
 	fmt.Fprintf(stderr, "test the policy: conversion-operator verify --policy POLICY --crd %s -f OBJECTS\n", strings.Join(o.files, " "))
 	if found.IsAmbiguous() {
 		return &exitError{exitFound, errors.New("something is open; see the comments in the policy")}
@@ -242,7 +244,7 @@ func (o *draftOptions) readPairs(input *draft.Input, stdin io.Reader, stderr io.
 		return nil, fmt.Errorf("%s: no object of the kind %s is there at %s and at %s: get objects with kubectl at both versions, for example kubectl get %s.%s.%s -A -o yaml",
 			sourcesOf(o.pairs), input.CRD.Spec.Names.Kind, input.Spoke, input.Hub, input.CRD.Spec.Names.Plural, input.Spoke, input.CRD.Spec.Group)
 	}
-	fmt.Fprintf(stderr, "%d pairs; %d objects are there at one version only, %d are of another kind or version\n", len(pairs), len(found)-len(pairs), skipped)
+	fmt.Fprintf(stderr, "pairs: %d, objects at one version only: %d, of another kind or version: %d\n", len(pairs), len(found)-len(pairs), skipped)
 	return pairs, nil
 }
 
@@ -254,14 +256,14 @@ func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Wr
 			return nil, err
 		}
 	}
-	converter, err := probe.NewConverter(o.probe, authority)
+	converter, err := probe.NewConverter(o.probe, authority, o.serverName)
 	if err != nil {
 		return nil, fmt.Errorf("--probe: %w", err)
 	}
 	shown := &progress{to: stderr, interactive: isTerminal(stderr), what: "requests"}
 	input.Progress = func(done, total int) { shown.page(int64(done), int64(total-done)) }
 	input.Convert = func(version string, objects [][]byte) ([][]byte, error) {
-		one, cancel := context.WithTimeout(ctx, o.requestDuration)
+		one, cancel := context.WithTimeout(ctx, o.perRequest)
 		defer cancel()
 		converted, err := converter.Convert(one, input.CRD.Spec.Group+"/"+version, objects)
 		switch {

@@ -63,8 +63,8 @@ type Rule struct {
 	Score float64 `json:"score,omitempty"`
 	// Why says what in the schemas suggests the rule.
 	Why []string `json:"why"`
-	// Confirmed is the number of observed conversions that the rule gives exactly, Values that of their
-	// different values, and Wrong that of conversions with another result.
+	// Confirmed is the number of observed conversions or pairs that the rule gives exactly, Values that of their
+	// different values, and Wrong that of those with another result.
 	Confirmed int `json:"confirmed"`
 	Values    int `json:"values"`
 	Wrong     int `json:"wrong"`

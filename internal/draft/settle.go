@@ -192,7 +192,7 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		case before == nil:
 			before = found
 		default:
-			before.forgive(found)
+			before.join(found)
 			t.record(before)
 			t.record(found)
 			before = nil
@@ -255,9 +255,10 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 	return found
 }
 
-// forgive removes what is wrong in one direction of a pair, where the other direction is right: only one of them
-// may have been converted, and what a rule does not express is preserved.
-func (o *outcome) forgive(other *outcome) {
+// join removes what is wrong in one direction of a pair, where the other direction is right: only one of them
+// may have been converted, and what a rule does not express is preserved. A pair that is right in both directions
+// counts once.
+func (o *outcome) join(other *outcome) {
 	for _, both := range [][2]*outcome{{o, other}, {other, o}} {
 		for h := range both[0].wrong {
 			if both[1].wrong[h] == "" && both[1].right[h] != "" {
@@ -266,6 +267,7 @@ func (o *outcome) forgive(other *outcome) {
 			}
 		}
 	}
+	maps.DeleteFunc(other.right, func(h *hypothesis, _ string) bool { return o.right[h] != "" })
 }
 
 func (t *trial) record(o *outcome) {

@@ -34,9 +34,9 @@ func (d *Draft) WriteText(w io.Writer) error {
 		out.line("        rules:")
 	}
 	for _, rule := range d.Rules {
-		out.comment("        ", "%s", rule.evidence(d.Pairs > 0 || d.Probe != nil))
+		out.comment("        ", "%s", rule.evidence(d.observed()))
 		if rule.Wrong > 0 {
-			out.comment("        ", "%s with another result, for example %s.", count(rule.Wrong, "conversion"), rule.Example)
+			out.comment("        ", "%s with another result, for example %s.", count(rule.Wrong, d.observed()), rule.Example)
 		}
 		if len(rule.Rivals) > 0 {
 			out.comment("        ", "Rivals: %s.", strings.Join(rule.Rivals, "; "))
@@ -67,15 +67,26 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func (r *Rule) evidence(observed bool) string {
+// observed returns what was observed, empty for a draft from the schemas alone.
+func (d *Draft) observed() string {
+	switch {
+	case d.Probe != nil:
+		return "conversion"
+	case d.Pairs > 0:
+		return "pair"
+	}
+	return ""
+}
+
+func (r *Rule) evidence(observed string) string {
 	why := strings.Join(r.Why, ", ")
 	switch {
 	case r.Confirmed > 0 && why != "":
-		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", count(r.Confirmed, "conversion"), count(r.Values, "different value"), why)
+		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", count(r.Confirmed, observed), count(r.Values, "different value"), why)
 	case r.Confirmed > 0:
-		return fmt.Sprintf("Confirmed by %s with %s.", count(r.Confirmed, "conversion"), count(r.Values, "different value"))
-	case observed:
-		return fmt.Sprintf("Not confirmed: no conversion had a value. Guessed from the schemas (%.2f): %s.", r.Score, why)
+		return fmt.Sprintf("Confirmed by %s with %s.", count(r.Confirmed, observed), count(r.Values, "different value"))
+	case observed != "":
+		return fmt.Sprintf("Not confirmed: no "+observed+" had a value. Guessed from the schemas (%.2f): %s.", r.Score, why)
 	}
 	return fmt.Sprintf("Guessed from the schemas (%.2f): %s.", r.Score, why)
 }

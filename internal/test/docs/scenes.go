@@ -49,10 +49,12 @@ var scenes = map[string][]Part{
 	"problems found": {{"auditing.md", "An example"}},
 	"rules": {
 		{"writing-rules.md", "Try rules before you apply them"},
+		{Page: "drafting.md"},
 		{Page: "report.md"},
 		{"kubectl.md", "pipeline"},
 		{"commands.md", "conversion-operator convert"},
 		{"commands.md", "conversion-operator diff"},
+		{"commands.md", "conversion-operator draft"},
 		{"commands.md", "conversion-operator explain"},
 		{"commands.md", "conversion-operator report"},
 		{"commands.md", "conversion-operator verify"},

@@ -29,6 +29,7 @@ var untyped = map[string]string{
 	"cert-manager":   "It takes the kinds of cert-manager.",
 	"metrics-server": "It takes metrics-server.",
 	"velero":         "It takes Velero, and a backup.",
+	"converter":      "It takes a conversion webhook of another project; TestDraftProbe asks one.",
 	"helm":           "It takes Helm, and an image; make helm installs the chart.",
 	"krew":           "It takes krew, and archives that are published.",
 }

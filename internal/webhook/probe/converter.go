@@ -22,8 +22,9 @@ type Converter struct{ connection connection }
 const hintConverter = "the converter accepts connections but does not get to answering: check its log"
 
 // NewConverter returns a Converter for a URL, over https, or over http to this machine. Without an authority,
-// in PEM, the certificates of the system are trusted. It sends nothing.
-func NewConverter(address string, authority []byte) (*Converter, error) {
+// in PEM, the certificates of the system are trusted. The certificate must be valid for the server name, or for
+// the host of the URL if that is empty. It sends nothing.
+func NewConverter(address string, authority []byte, serverName string) (*Converter, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.User != nil {
 		return nil, fmt.Errorf("%q is not the URL of a converter: write it as https://converter.example.com/convert", address)
@@ -31,7 +32,7 @@ func NewConverter(address string, authority []byte) (*Converter, error) {
 	if at.Scheme != "https" && (at.Scheme != "http" || !isThisMachine(at.Hostname())) {
 		return nil, fmt.Errorf("%q must be an https URL: http is only for a converter on localhost", address)
 	}
-	trusted := &tls.Config{MinVersion: tls.VersionTLS12}
+	trusted := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
 	if authority != nil {
 		trusted.RootCAs = x509.NewCertPool()
 		if !trusted.RootCAs.AppendCertsFromPEM(authority) {
