@@ -244,6 +244,9 @@ func (o *draftOptions) readPairs(input *draft.Input, stdin io.Reader, stderr io.
 		return nil, fmt.Errorf("%s: no object of the kind %s is there at %s and at %s: get objects with kubectl at both versions, for example kubectl get %s.%s.%s -A -o yaml",
 			sourcesOf(o.pairs), input.CRD.Spec.Names.Kind, input.Spoke, input.Hub, input.CRD.Spec.Names.Plural, input.Spoke, input.CRD.Spec.Group)
 	}
+	if len(pairs) > draft.MaxPairs {
+		fmt.Fprintf(stderr, "only the first %d of %d pairs count\n", draft.MaxPairs, len(pairs))
+	}
 	fmt.Fprintf(stderr, "pairs: %d, objects at one version only: %d, of another kind or version: %d\n", len(pairs), len(found)-len(pairs), skipped)
 	return pairs, nil
 }

@@ -6,15 +6,15 @@
 //
 // Make (draft.go) reads both schemas as trees of fields (fields.go) and pairs the fields with the same path. What
 // has no partner is open. From names, descriptions, types and enums (names.go, guess.go) come the first hypotheses:
-// rules that may be right. Objects, lists and maps with another name come first, because the fields in them
+// rules that may be right (rules.go). Objects, lists and maps with another name come first, because the fields in them
 // correspond then.
 //
 // Pairs of objects and answers of a converter are observations (observe.go). A converter is asked about objects that
-// differ in one field, and in which each value is different (probe.go). Equal values, and fields that change
-// together, give more hypotheses (propose.go). The engine decides (settle.go): rules that do not exclude each
+// differ in one field, and in which each value is different (probe.go, objects.go). Equal values, and fields that change
+// together, give more hypotheses (learn.go, propose.go). The engine decides (confirm.go): rules that do not exclude each
 // other are compiled, and convert all observed objects. A difference counts against the rule that owns the field,
 // and another hypothesis takes its place.
 //
-// The result (text.go) has the evidence for each rule, and what is open: ambiguous fields, which have no rule and
+// The result (finish.go, text.go) has the evidence for each rule, and what is open: ambiguous fields, which have no rule and
 // so are preserved, and fields that the policy converts in another way than was observed. It never drops data.
 package draft

@@ -392,3 +392,21 @@ func BenchmarkGuess(b *testing.B) {
 		})
 	}
 }
+
+// TestRepeats: the same input gives the same draft.
+func TestRepeats(t *testing.T) {
+	test := kinds["a list with another name"]
+	crd := widgets(t, test.v1, test.v2)
+	var first string
+	for range 5 {
+		var out strings.Builder
+		expect.NoError(t, make2(t, Input{CRD: crd, Convert: engine(t, crd, rulesOf(t, append([]string{
+			`default: {from: '.spec.servers[*].zone', value: x}`, `drop: {to: '.spec.serverEndpoints[*].zone'}`}, test.rules[0])...))}).WriteText(&out))
+		if first == "" {
+			first = out.String()
+		}
+		if diff := cmp.Diff(first, out.String()); diff != "" {
+			t.Fatalf("the draft differs:\n%s", diff)
+		}
+	}
+}

@@ -30,6 +30,8 @@ type field struct {
 	// shape is the same for fields with the same kinds and names below them.
 	shape uint64
 	words words
+	// order is the position in the list of all fields of the version.
+	order int
 }
 
 // The kinds of fields that are no types of a schema.
@@ -60,6 +62,7 @@ func treeOf(s *props) (root *field, all []*field) {
 }
 
 func (f *field) grow(all *[]*field) {
+	f.order = len(*all)
 	*all = append(*all, f)
 	add := func(name string, s *props) {
 		child := &field{path: append(slices.Clip(f.path), name), schema: s, kind: kindOf(s), parent: f, scope: f.scope}

@@ -4,7 +4,9 @@
 package draft
 
 import (
+	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -51,6 +53,15 @@ type spot struct {
 // entries are the values of leaf fields of an object, as text of JSON. Lists and maps of scalars are one
 // value.
 type entries map[spot]string
+
+// sorted returns the places in the order of their fields.
+func (e entries) sorted() []spot { return sortedSpots(maps.Keys(e)) }
+
+func sortedSpots(all iter.Seq[spot]) []spot {
+	return slices.SortedFunc(all, func(a, b spot) int {
+		return cmp.Or(cmp.Compare(a.field.order, b.field.order), strings.Compare(a.index, b.index))
+	})
+}
 
 // entriesOf reads an object, without its metadata.
 func entriesOf(root *field, object any) entries {

@@ -119,9 +119,7 @@ func (p *proposer) propose(observations []*observation, suspects map[*field]bool
 			p.add(&hypothesis{rule: wrapOf(both[0], both[1]), spoke: both[:1], hub: both[1:], seen: n, score: 2})
 		}
 	}
-	for t, n := range p.evidence.templates {
-		p.proposeFormat(t, n)
-	}
+	p.proposeFormats()
 	p.proposeTables(observations, suspects)
 	for _, h := range p.accepted {
 		if h.rule.Move != nil && p.pairs.partner[h.spoke[0]] == h.hub[0] {
@@ -198,20 +196,41 @@ func (p *proposer) proposeAround(spoke, hub *field, n int) {
 	}
 }
 
-func (p *proposer) proposeFormat(t template, n int) {
+// maxFormats bounds the templates for one field.
+const maxFormats = 8
+
+// proposeFormats proposes the templates that were seen more than once, for each field those that were seen most.
+func (p *proposer) proposeFormats() {
+	paths := map[string]*field{}
+	for _, f := range p.hubs {
+		paths[f.String()] = f
+	}
+	byField := map[*field][]template{}
+	for t, n := range p.evidence.templates {
+		if n > 1 {
+			byField[t.spoke] = append(byField[t.spoke], t)
+		}
+	}
+	for _, all := range byField {
+		slices.SortFunc(all, func(a, b template) int {
+			return cmp.Or(cmp.Compare(strings.Count(b.parts, " "), strings.Count(a.parts, " ")),
+				cmp.Compare(p.evidence.templates[b], p.evidence.templates[a]), strings.Compare(a.text+a.parts, b.text+b.parts))
+		})
+		for _, t := range all[:min(len(all), maxFormats)] {
+			p.proposeFormat(t, p.evidence.templates[t], paths)
+		}
+	}
+}
+
+func (p *proposer) proposeFormat(t template, n int, byPath map[string]*field) {
 	rule := &v1alpha1.FormatRule{From: pathOf(t.spoke), Template: t.text, To: map[string]v1alpha1.Path{}}
 	h := &hypothesis{spoke: []*field{t.spoke}, seen: n, score: 1}
-	paths := strings.Split(t.parts, " ")
-	for _, f := range p.hubs {
-		if slices.Contains(paths, f.String()) {
-			if _, twice := rule.To[f.name()]; twice {
-				return
-			}
-			rule.To[f.name()], h.hub = pathOf(f), append(h.hub, f)
-			if !p.pairs.sameScope(t.spoke, f) {
-				return
-			}
+	for path := range strings.SplitSeq(t.parts, " ") {
+		f := byPath[path]
+		if f == nil || rule.To[f.name()] != "" || !p.pairs.sameScope(t.spoke, f) {
+			return
 		}
+		rule.To[f.name()], h.hub = pathOf(f), append(h.hub, f)
 	}
 	// More fields explain more of the string.
 	h.score += 0.1 * float64(len(h.hub))

@@ -63,33 +63,30 @@ type verdict struct {
 // which are listed.
 func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*10 > v.confirmed }
 
-// settle returns the rules that compile, and that observations do not refute. It marks the others.
-func (j *judge) settle(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
-	var last *trial
-	for range maxRounds {
+// confirm returns the rules that compile, and that observations do not refute. It marks the others.
+func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
+	for round := 0; ; round++ {
 		chosen, result, err := j.compiled(all, nests)
 		if err != nil {
 			return nil, nil, err
 		}
-		if last, err = j.try(chosen, result.Ruleset); err != nil {
+		tried, err := j.try(chosen, result.Ruleset)
+		if err != nil {
 			return nil, nil, err
 		}
-		settled := true
-		for h, v := range last.verdicts {
+		done := true
+		for h, v := range tried.verdicts {
 			if v.isWrong() {
-				h.refuted, settled = v.example, false
+				h.refuted, done = v.example, false
 			}
 		}
-		if settled {
-			return chosen, last, nil
+		if done {
+			return chosen, tried, nil
+		}
+		if round >= maxRounds {
+			all = chosen // from here on, wrong rules are only removed
 		}
 	}
-	chosen, result, err := j.compiled(all, nests)
-	if err != nil {
-		return nil, nil, err
-	}
-	last, err = j.try(chosen, result.Ruleset)
-	return chosen, last, err
 }
 
 var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
@@ -177,15 +174,17 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		if o.toHub {
 			to = j.hub
 		}
+		found := &outcome{observation: o}
 		converted, err := converter.Convert(nil, o.object, to)
-		if err != nil {
-			return nil, fmt.Errorf("convert an object to %s by the draft: %w", to, err)
+		if err == nil {
+			var object any
+			if object, err = preserved.Decode(converted); err == nil {
+				found = compare(o, entriesOf(j.roots[o.toHub], object), owners, j.pairs())
+			}
 		}
-		object, err := preserved.Decode(converted)
 		if err != nil {
-			return nil, err
+			found.differ = map[spot]difference{{j.roots[o.toHub], ""}: {nil, err.Error(), "an object", false}}
 		}
-		found := compare(o, entriesOf(j.roots[o.toHub], object), owners, j.pairs())
 		switch {
 		case !o.isPair():
 			t.record(found)
@@ -221,7 +220,7 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 	inside := map[*hypothesis]string{}
 	places := maps.Clone(ours)
 	maps.Copy(places, o.out)
-	for at := range places {
+	for _, at := range places.sorted() {
 		mine, predicted := ours[at]
 		theirs, observed := o.out[at]
 		h := ownerOf(at.field, owners)
@@ -281,10 +280,12 @@ func (t *trial) record(o *outcome) {
 			t.verdicts[h].values[text] = true
 		}
 	}
-	for at, d := range o.equivalent {
+	for _, at := range sortedSpots(maps.Keys(o.equivalent)) {
+		d := o.equivalent[at]
 		note(t.equivalent, spotOf{o.toHub, at.field}, d.mine, d.theirs)
 	}
-	for at, d := range o.differ {
+	for _, at := range sortedSpots(maps.Keys(o.differ)) {
+		d := o.differ[at]
 		note(t.differ, spotOf{o.toHub, at.field}, d.mine, d.theirs)
 		if o.changed == nil || d.wasThereFirst {
 			continue

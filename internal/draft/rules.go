@@ -1,0 +1,127 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+func pathOf(f *field) v1alpha1.Path { return v1alpha1.Path(f.String()) }
+
+// ruleFor returns the rule for two fields that correspond, or why the schemas do not tell which one.
+func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem string) {
+	from, to := pathOf(spoke), pathOf(hub)
+	move := v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: from, To: to}}
+	switch {
+	case spoke.isScalar() && hub.isScalar() && len(spoke.schema.Enum) > 0 && len(hub.schema.Enum) > 0:
+		return ruleForEnums(spoke, hub, move)
+	case spoke.shape == hub.shape, renames, isWideScalar(spoke.kind, hub.kind):
+		return move, ""
+	case wraps(spoke, hub), wraps(hub, spoke):
+		return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: from, To: to}}, ""
+	case indexes(spoke, hub):
+		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(spoke, hub)[0]}}, ""
+	case indexes(hub, spoke):
+		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(hub, spoke)[0]}}, ""
+	case castable(spoke.kind, hub.kind):
+		return ruleForCast(spoke, hub, from, to)
+	case castable(hub.kind, spoke.kind):
+		return ruleForCast(hub, spoke, from, to)
+	}
+	return ruleForEnums(spoke, hub, move)
+}
+
+// units are words in the name of a number that tell what it counts.
+var units = map[string]string{"mib": "Mi", "mi": "Mi", "gib": "Gi", "gi": "Gi", "kib": "Ki", "ki": "Ki", "tib": "Ti", "ti": "Ti", "millicore": "m", "millicpu": "m"}
+
+// ruleForCast reads from the names how the string is written.
+func ruleForCast(text, number *field, from, to v1alpha1.Path) (v1alpha1.Rule, string) {
+	cast := &v1alpha1.CastRule{From: from, To: to}
+	others := split(text.name())
+	for _, word := range split(number.name()) {
+		word = stem(word)
+		switch {
+		case slices.Contains(others, word):
+		case word == "second" || word == "sec":
+			cast.As = v1alpha1.CastSeconds
+		case word == "millisecond" || word == "milli" || word == "ms":
+			cast.As = v1alpha1.CastMilliseconds
+		case units[word] != "":
+			cast.As, cast.Unit = v1alpha1.CastQuantity, units[word]
+		}
+	}
+	if slices.Contains([]string{"^[0-9]+$", "^\\d+$", "^[0-9]*$"}, text.schema.Pattern) && cast.As == "" {
+		cast.As = v1alpha1.CastInteger
+	}
+	if cast.As == "" || number.kind == "number" {
+		return v1alpha1.Rule{}, "the schemas do not tell how the string is written: cast as Integer, Number, Seconds, Milliseconds or Quantity"
+	}
+	return v1alpha1.Rule{Cast: cast}, ""
+}
+
+// ruleForEnums pairs the values of two enums, or of an enum and a boolean, if there is one way to.
+func ruleForEnums(spoke, hub *field, move v1alpha1.Rule) (v1alpha1.Rule, string) {
+	left, right := listedValues(spoke), listedValues(hub)
+	if spoke.kind == hub.kind && (isSubset(left, right) || isSubset(right, left)) {
+		return move, ""
+	}
+	var table []v1alpha1.ValuePair
+	for _, from := range left {
+		var partners []string
+		for _, to := range right {
+			if from == to || meaning(from) == meaning(to) {
+				partners = append(partners, to)
+			}
+		}
+		if len(partners) == 1 {
+			table = append(table, v1alpha1.ValuePair{From: from, To: partners[0]})
+		}
+	}
+	to := map[string]bool{}
+	for _, pair := range table {
+		to[pair.To] = true
+	}
+	if len(table) == 0 || len(table) != len(left) || len(to) != len(right) || len(left) != len(right) {
+		return v1alpha1.Rule{}, "the schemas do not tell which values correspond: write a values rule"
+	}
+	return v1alpha1.Rule{Values: &v1alpha1.ValuesRule{From: move.Move.From, To: move.Move.To, Table: table}}, ""
+}
+
+// listedValues returns the values that a schema allows as text of a table, nil if it does not list them.
+func listedValues(f *field) (values []string) {
+	if f.kind == "boolean" {
+		return []string{"true", "false"}
+	}
+	for _, value := range f.enum() {
+		var text string
+		if json.Unmarshal([]byte(value), &text) != nil {
+			text = value
+		}
+		values = append(values, text)
+	}
+	return values
+}
+
+func isSubset(of, all []string) bool {
+	return len(of) > 0 && !slices.ContainsFunc(of, func(value string) bool { return !slices.Contains(all, value) })
+}
+
+var notAlphanumeric = regexp.MustCompile("[^a-z0-9]+")
+
+// meaning is the same for values that differ in notation only.
+func meaning(value string) string {
+	text := notAlphanumeric.ReplaceAllString(strings.ToLower(value), "")
+	switch text {
+	case "enabled", "enable", "on", "yes":
+		return "true"
+	case "disabled", "disable", "off", "no":
+		return "false"
+	}
+	return text
+}
