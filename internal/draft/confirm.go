@@ -110,7 +110,7 @@ func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis)
 			}
 		}
 		if refused == 0 {
-			return nil, result, fmt.Errorf("the CustomResourceDefinition cannot be compiled: %v", result.Errors.ToAggregate())
+			return nil, result, fmt.Errorf("the CustomResourceDefinition cannot be compiled: %w", result.Errors.ToAggregate())
 		}
 	}
 }

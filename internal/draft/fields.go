@@ -147,8 +147,6 @@ func (f *field) within(other *field) bool {
 	return false
 }
 
-func (f *field) requires(name string) bool { return slices.Contains(f.schema.Required, name) }
-
 // enum returns the values that the schema lists, as text of JSON, sorted.
 func (f *field) enum() []string {
 	var values []string

@@ -90,8 +90,8 @@ func (p *proposer) mostVotes(votes map[[2]*field]int, refused map[string]bool) (
 		if p.pairs.partner[both[0].parent] != both[1].parent || refused[both[0].String()+" "+both[1].String()] {
 			continue // the outer one comes first
 		}
-		isObject := both[0].kind == "object"
-		if n == most[both[0]] && n == most[both[1]] && count[both[0]][n] == 1 && count[both[1]][n] == 1 && (n > 1 || !isObject) {
+		isMost := func(f *field) bool { return n == most[f] && count[f][n] == 1 }
+		if isMost(both[0]) && isMost(both[1]) && (n > 1 || both[0].kind != "object") {
 			best = append(best, both)
 		}
 	}
