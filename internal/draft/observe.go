@@ -178,11 +178,12 @@ func numbersIn(value string) (forms []form) {
 // countOf returns how many units a quantity is.
 func countOf(quantity resource.Quantity, unit string) (count string, whole bool) {
 	if unit == "m" {
-		return strconv.FormatInt(quantity.MilliValue(), 10), quantity.Value() < 1<<40 && quantity.Value() > -1<<40
+		milli := quantity.MilliValue()
+		return strconv.FormatInt(milli, 10), resource.NewMilliQuantity(milli, resource.DecimalSI).Cmp(quantity) == 0
 	}
 	one := resource.MustParse("1" + strings.TrimPrefix(unit, "1"))
-	value, exact := quantity.AsInt64()
-	if !exact || value%one.Value() != 0 {
+	value := quantity.Value()
+	if resource.NewQuantity(value, resource.DecimalSI).Cmp(quantity) != 0 || value%one.Value() != 0 {
 		return "", false
 	}
 	return strconv.FormatInt(value/one.Value(), 10), true
