@@ -29,7 +29,7 @@ func TestDraftsSayWhereTheyDiffer(t *testing.T) {
 		}
 		w := newDraftWorld(t, seed)
 		w.checkAnswers(t)
-		if rules += len(w.draft.Rules); w.draft.IsAmbiguous() {
+		if rules += len(w.draft.Rules); w.draft.IsAmbiguous() || len(w.draft.Equivalent) > 0 {
 			continue
 		}
 		clear++
@@ -37,9 +37,9 @@ func TestDraftsSayWhereTheyDiffer(t *testing.T) {
 			others++
 		}
 	}
-	t.Logf("of %d drafts, with %d rules, %d leave nothing open, of which %d convert other objects in another way", worlds, rules, clear, others)
+	t.Logf("of %d drafts, with %d rules, %d differ nowhere, of which %d convert other objects in another way", worlds, rules, clear, others)
 	if clear < worlds/2 || rules < worlds/3 || others > clear/10 {
-		t.Errorf("of %d drafts, with %d rules, %d leave nothing open, of which %d convert other objects in another way", worlds, rules, clear, others)
+		t.Errorf("of %d drafts, with %d rules, %d differ nowhere, of which %d convert other objects in another way", worlds, rules, clear, others)
 	}
 }
 
