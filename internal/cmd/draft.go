@@ -29,6 +29,7 @@ type draftOptions struct {
 	files      []string
 	from, to   string
 	pairs      []string
+	moves      []string
 	probe      string
 	authority  string
 	serverName string
@@ -75,6 +76,7 @@ Exit codes:
 	flags.StringVar(&options.from, "from", "", "version of the spoke; default the other version, if there are two")
 	flags.StringVar(&options.to, "to", "", "version of the hub; default the version that clients prefer, for example v1 to v1beta1")
 	flags.StringArrayVar(&options.pairs, "pairs", nil, "file or directory of objects at both versions; can be given several times")
+	flags.StringArrayVar(&options.moves, "move", nil, "hint that two fields correspond, for example .spec.image=.spec.container.image; can be given several times")
 	flags.StringVar(&options.probe, "probe", "", "URL of a conversion webhook to ask: https, or http on localhost")
 	flags.StringVar(&options.authority, "certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
 	flags.StringVar(&options.serverName, "tls-server-name", "", "with --probe: name that the certificate of the webhook must be valid for; default the host of the URL")
@@ -114,6 +116,13 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 	input := draft.Input{CRD: crd, Spoke: o.from, Hub: o.to}
 	if err := chooseVersions(&input); err != nil {
 		return err
+	}
+	for _, move := range o.moves {
+		from, to, found := strings.Cut(move, "=")
+		if !found {
+			return fmt.Errorf("--move must be two paths, for example .spec.image=.spec.container.image, is %q", move)
+		}
+		input.Hints = append(input.Hints, [2]string{from, to})
 	}
 	if input.Pairs, err = o.readPairs(&input, command.InOrStdin(), stderr); err != nil {
 		return err

@@ -58,6 +58,8 @@ func TestDraft(t *testing.T) {
 		"nothing":            {nil, 2, "", "which CustomResourceDefinition? Pass its file with -f"},
 		"no URL":             {[]string{"-f", crd, "--probe", "converter"}, 2, "", "is not the URL of a converter"},
 		"without TLS":        {[]string{"-f", crd, "--probe", "http://converter.example.com/convert"}, 2, "", "http is only for a converter on localhost"},
+		"hint":               {[]string{"-f", rivals, "--move", ".hostPort=.hostPortA"}, 0, "- move: {from: .hostPort, to: .hostPortA}\n", "rules: 1"},
+		"half a hint":        {[]string{"-f", crd, "--move", ".hostPort"}, 2, "", "--move must be two paths"},
 		"authority":          {[]string{"-f", crd, "--certificate-authority", crd}, 2, "", "add --probe"},
 		"no authority":       {[]string{"-f", crd, "--probe", "https://localhost:1/convert", "--certificate-authority", crd}, 2, "", "no certificate in PEM"},
 		"no answer":          {[]string{"-f", crd, "--probe", "http://localhost:1/convert"}, 2, "", "connection refused"},

@@ -107,7 +107,9 @@ const MaxPairs = 1000
 type Input struct {
 	CRD        *apiextensionsv1.CustomResourceDefinition
 	Spoke, Hub string
-	Pairs      []Pair
+	// Hints are fields that correspond, as paths of the spoke and of the hub.
+	Hints [][2]string
+	Pairs []Pair
 	// Convert asks a converter, nil if there is none.
 	Convert Convert
 	// Progress is called after each request to it.
@@ -152,6 +154,9 @@ func Make(input Input) (*Draft, error) {
 	}
 	d.guesser = newGuesser(schemaOf(spoke), schemaOf(hub))
 	d.judge.roots = map[bool]*field{true: d.guesser.hub, false: d.guesser.spoke}
+	if err := d.guesser.take(input.Hints); err != nil {
+		return nil, err
+	}
 	d.guesser.guess()
 	if err := d.observe(); err != nil {
 		return nil, err

@@ -204,6 +204,30 @@ func TestRivals(t *testing.T) {
 	}
 }
 
+// TestHints: a hint decides between rivals, unless objects refute it.
+func TestHints(t *testing.T) {
+	crd := widgets(t, `timeout: {type: string}, net: {type: object, properties: {a: {type: string}}}`,
+		`readTimeout: {type: string}, writeTimeout: {type: string}, mesh: {type: object, properties: {a: {type: string}, b: {type: string}}}`)
+	hints := [][2]string{{".spec.timeout", ".spec.readTimeout"}, {".spec.net", ".spec.mesh"}}
+	want := []string{"move: {from: .spec.net, to: .spec.mesh}", "move: {from: .spec.timeout, to: .spec.readTimeout}"}
+	if diff := cmp.Diff(want, textsOf(make2(t, Input{CRD: crd, Hints: hints}))); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	refuted := make2(t, Input{CRD: crd, Hints: hints, Pairs: []Pair{{
+		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"timeout": "90s"}}`),
+		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "5s", "writeTimeout": "90s"}}`),
+	}}})
+	want[1] = "move: {from: .spec.timeout, to: .spec.writeTimeout}"
+	if diff := cmp.Diff(want, textsOf(refuted)); diff != "" || !refuted.IsAmbiguous() {
+		t.Errorf("rules (-want +got):\n%s\n%+v", diff, refuted.Ambiguous)
+	}
+	for _, hint := range [][2]string{{".spec.timeout", ".spec.none"}, {".spec.timeout", ".spec.mesh"}} {
+		if _, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2", Hints: [][2]string{hint}}); err == nil || !strings.Contains(err.Error(), "hint") {
+			t.Errorf("%s: the error is %v", hint, err)
+		}
+	}
+}
+
 // TestRefuted: pairs refute a rule that the schemas suggest.
 func TestRefuted(t *testing.T) {
 	crd := widgets(t, `imageName: {type: string, description: "the image that the job runs"}`, `imageRef: {type: string, description: "the image that the job runs"}`)

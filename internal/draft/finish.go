@@ -46,6 +46,11 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	}
 	result.Policy.APIVersion, result.Policy.Kind, result.Policy.Metadata.Name = v1alpha1.GroupVersion.String(), "ConversionPolicy", d.input.CRD.Name
 	result.Policy.Spec.Converter.Declarative = d.judge.rules(chosen)
+	for _, h := range all {
+		if h.hinted && h.refuted != "" {
+			result.Ambiguous = append(result.Ambiguous, Ambiguous{Place{d.judge.spoke, h.spoke[0].String()}, "the rule of a hint is refuted: " + h.refuted, []string{describe(h)}})
+		}
+	}
 	d.list(result, all, chosen)
 	return result, nil
 }

@@ -47,6 +47,8 @@ type hypothesis struct {
 	unsure bool
 	// rivals are other rules that were considered for its fields.
 	rivals []string
+	// hinted is set if the user says that the fields correspond.
+	hinted bool
 }
 
 func (h *hypothesis) key() string {
@@ -78,6 +80,37 @@ func newGuesser(spoke, hub *props) *guesser {
 	g.lexicon.read(g.hubs)
 	g.pairs = pairUp(g.spoke, g.hub, map[*field]*field{})
 	return g
+}
+
+// take makes the rules for fields that correspond by a hint.
+func (g *guesser) take(hints [][2]string) error {
+	for _, hint := range hints {
+		spoke, hub := fieldAt(g.spokes, hint[0]), fieldAt(g.hubs, hint[1])
+		if spoke == nil || hub == nil {
+			return fmt.Errorf("the hint %s=%s does not name a field of the spoke and one of the hub: correct the paths", hint[0], hint[1])
+		}
+		renames := g.renames(spoke, hub)
+		rule, problem := ruleFor(spoke, hub, renames)
+		if problem != "" {
+			return fmt.Errorf("the hint %s=%s: %s", hint[0], hint[1], problem)
+		}
+		h := &hypothesis{rule: rule, spoke: []*field{spoke}, hub: []*field{hub}, score: 10, why: []string{"given as a hint"}, hinted: true}
+		if g.accepted = append(g.accepted, h); !renames {
+			g.cover(h)
+			continue
+		}
+		g.pairs.renamed[spoke] = hub
+		g.pairs = pairUp(g.spoke, g.hub, g.pairs.renamed)
+	}
+	return nil
+}
+
+func fieldAt(all []*field, path string) *field {
+	i := slices.IndexFunc(all, func(f *field) bool { return f.parent != nil && f.String() == path && !f.isElement() })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
 }
 
 // guess makes all rules that the schemas alone decide: objects, lists and maps with another name first,
