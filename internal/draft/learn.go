@@ -101,7 +101,7 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 		if d.guesser.pairs.partner[at.field] != nil || at.field.isElement() || ownerOf(at.field, owned) != nil {
 			continue
 		}
-		value, n := "", 0
+		value, n, own := "", 0, 0
 		for _, o := range d.judge.observations {
 			for place, text := range o.out {
 				if o.toHub != at.toHub || place.field != at.field {
@@ -111,9 +111,12 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 					n = -1 << 30
 				}
 				value, n = text, n+1
+				if o.isNamed(text) {
+					own++
+				}
 			}
 		}
-		if n > 1 {
+		if n > max(1, own) {
 			h := defaultFor(at.field, at.toHub, value, "the same value each time")
 			h.seen = n
 			found = append(found, h)

@@ -36,6 +36,18 @@ type observation struct {
 // isPair reports whether the objects were read, and not converted one from the other.
 func (o *observation) isPair() bool { return o.answer == nil }
 
+// isNamed reports whether a text of JSON is the name or the namespace of the object.
+func (o *observation) isNamed(text string) bool {
+	var object struct {
+		Metadata struct{ Name, Namespace string } `json:"metadata"`
+	}
+	var value string
+	if json.Unmarshal(o.object, &object) != nil || json.Unmarshal([]byte(text), &value) != nil || value == "" {
+		return false
+	}
+	return value == object.Metadata.Name || value == object.Metadata.Namespace
+}
+
 // spokeAndHub returns the values by version.
 func (o *observation) spokeAndHub() (spoke, hub entries) {
 	if o.toHub {

@@ -278,7 +278,7 @@ func (p *proposer) proposeTables(observations []*observation, suspects map[*fiel
 	}
 	for both, t := range tables {
 		rows := t.rows(both[0].kind == both[1].kind)
-		if len(rows) > 0 && len(rows) <= maxTable && (isListed(both[0]) || isListed(both[1]) || t.seen > 4*len(rows)) {
+		if len(rows) > 0 && len(rows) <= maxTable && (isListed(both[0]) || isListed(both[1]) || t.ofPairs && t.seen > 4*len(rows)) {
 			rule := &v1alpha1.ValuesRule{From: pathOf(both[0]), To: pathOf(both[1]), Table: rows}
 			p.add(&hypothesis{rule: v1alpha1.Rule{Values: rule}, spoke: both[:1], hub: both[1:], seen: len(t.forward) + len(t.backward), score: 0.9})
 		}

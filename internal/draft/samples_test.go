@@ -40,7 +40,7 @@ func samples(t *testing.T) map[string]*sample {
 		"cluster-api-machinehealthchecks": published.ClusterAPI, "karpenter-nodepools": published.Karpenter,
 		"kueue-clusterqueues": published.Kueue, "tekton-tasks": published.Tekton,
 	} {
-		s := &sample{policy: fileOf[v1alpha1.ConversionPolicy](t, name, "policy.yaml")}
+		s := &sample{policy: fileOf[v1alpha1.ConversionPolicy](t, "catalogue", name, "policy.yaml")}
 		found, err := published.Read(t.Context(), project)
 		expect.NoError(t, err)
 		i := slices.IndexFunc(found, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == s.policy.Name })

@@ -6,6 +6,7 @@ package realworld
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -16,33 +17,79 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 )
 
-// checkDraft drafts a policy by asking the project's own functions. All rules of the sample that are not of the kind
-// cel are found, and no wrong one.
+// notProbed are kinds whose functions end the process for objects that the schema allows: they take any alias
+// and any topology for one that the API server has validated further.
+var notProbed = []string{"karpenter-ec2nodeclasses", "kueue-workloads"}
+
+// drafts are the differences between the drafts and the policies of the catalogue: rules that only a draft has,
+// as the policy says the same by a cel rule or preserves the field, and the number of rules that a draft lacks.
+var drafts = map[string]struct {
+	more  []string
+	fewer int
+}{
+	"karpenter-nodepools":  {more: []string{`{"values":{"from":".spec.disruption.consolidationPolicy","to":".spec.disruption.consolidationPolicy","table":[{"from":"WhenUnderutilized","to":"WhenEmptyOrUnderutilized"}]}}`}},
+	"karpenter-nodeclaims": {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},
+	"cluster-api-machines": {more: []string{
+		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,
+		reference(".spec.infrastructureRef", ".spec.infrastructureRef"),
+	}},
+	"cluster-api-machinesets":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinedeployments": {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinepools":       {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	// A duration of the spoke becomes two fields of the hub, and others are there only together with a field that is
+	// computed.
+	"cluster-api-kubeadmconfigs": {fewer: 2},
+	"cluster-api-kubeadmcontrolplanes": {fewer: 8, more: []string{
+		`{"move":{"from":".spec.remediationStrategy.maxRetry","to":".spec.remediation.maxRetry"}}`,
+		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,
+		reference(".spec.machineTemplate.infrastructureRef", ".spec.machineTemplate.spec.infrastructureRef"),
+	}},
+}
+
+// reference is the rule that reads the group of a reference from its API version.
+func reference(from, to string) string {
+	return fmt.Sprintf(`{"format":{"from":"%s.apiVersion","template":"{apiGroup}/v1beta1","to":{"apiGroup":"%s.apiGroup"}}}`, from, to)
+}
+
+// checkDraft drafts a policy by asking the project's own functions. It has the rules of the policy in the catalogue
+// that are not of the kind cel, and no wrong one.
 func (p *project) checkDraft(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
+	if slices.Contains(notProbed, p.sample) {
+		return
+	}
 	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join(top, "config", "samples", p.sample, "policy.yaml"), policy)
+	readYAML(t, filepath.Join(catalogue, p.sample, "policy.yaml"), policy)
 	want := map[string]bool{}
-	for _, rule := range policy.Spec.Converter.Declarative.Spokes[0].Rules {
-		if rule.CEL == nil {
-			want[string(encode(t, rule))] = true
+	for _, spoke := range policy.Spec.Converter.Declarative.Spokes {
+		for _, rule := range spoke.Rules {
+			if string(spoke.Version) == p.spoke.name && rule.CEL == nil {
+				want[string(encode(t, rule))] = true
+			}
 		}
 	}
+	all := len(want)
 	found, err := draft.Make(draft.Input{CRD: crd, Spoke: p.spoke.name, Hub: p.hub.name, Convert: p.answer(crd)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("drafted after %d requests with %d objects, of which %d were refused", found.Probe.Requests, found.Probe.Objects, found.Probe.Refused)
+	var more []string
 	for _, rule := range found.Rules {
 		text := string(encode(t, rule.Rule))
-		if !want[text] && !slices.Contains(p.drafted, text) {
-			t.Errorf("the draft has a rule that the sample does not have: %s", text)
+		if !want[text] {
+			more = append(more, text)
 		}
 		delete(want, text)
 	}
-	for text := range want {
-		t.Errorf("the draft lacks the rule %s", text)
+	known := drafts[p.sample]
+	if slices.Sort(more); !slices.Equal(more, slices.Sorted(slices.Values(known.more))) {
+		t.Errorf("the draft has other rules than the policy: %q", more)
 	}
+	if len(want) != known.fewer {
+		t.Errorf("the draft lacks %d of %d rules: %q", len(want), all, slices.Sorted(maps.Keys(want)))
+	}
+	t.Logf("drafted: %d of %d rules", all-len(want), all)
 	for _, d := range found.Ambiguous {
 		t.Logf("ambiguous: %s %s: %s %s", d.Version, d.Path, d.Why, d.Candidates)
 	}

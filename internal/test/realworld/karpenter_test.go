@@ -27,7 +27,6 @@ func TestNodePool(t *testing.T) {
 		hub:     version{"v1", func() any { return &v1.NodePool{} }},
 		toHub:   func(from, to any) error { return to.(*v1.NodePool).ConvertFrom(ctx, from.(*v1beta1.NodePool)) },
 		fromHub: func(from, to any) error { return from.(*v1.NodePool).ConvertTo(ctx, to.(*v1beta1.NodePool)) },
-		drafted: []string{`{"values":{"from":".spec.disruption.consolidationPolicy","to":".spec.disruption.consolidationPolicy","table":[{"from":"WhenUnderutilized","to":"WhenEmptyOrUnderutilized"}]}}`},
 		keeps:   []string{v1.KubeletCompatibilityAnnotationKey, v1.NodeClassReferenceAnnotationKey},
 		differences: []difference{
 			{"v1beta1", ".spec.disruption.consolidateAfter", func(theirs, ours any) bool { return theirs == "Never" && ours == absent }, never},

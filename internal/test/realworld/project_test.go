@@ -59,8 +59,6 @@ type project struct {
 	// unsaid are fields that have a counterpart in the other version, with the reason why no rule says
 	// so. The keys are as in a verdict, such as v1beta1:.spec.field; they are for all fields inside.
 	unsaid map[string]string
-	// drafted are rules that a draft has, and which the sample has as a part of a cel rule.
-	drafted []string
 }
 
 // version is one version of the project's kind.
