@@ -115,6 +115,7 @@ type FormatRule struct {
 // other value, an explicit null and a missing field are preserved, and come back
 // unchanged.
 // +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field that only the spoke has, or to, for one that only the hub has"
+// +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.valueFrom)",message="set value, or valueFrom for the name or the namespace of the object"
 type DefaultRule struct {
 	// from is the path of a field that only the spoke has.
 	// +optional
@@ -123,9 +124,23 @@ type DefaultRule struct {
 	// +optional
 	To Path `json:"to,omitempty"`
 	// value is the value of the field, of the field's type.
-	// +required
-	Value apiextensionsv1.JSON `json:"value"`
+	// +optional
+	Value *apiextensionsv1.JSON `json:"value,omitempty"`
+	// valueFrom is the metadata of the object that is the value: its name or its namespace.
+	// +optional
+	ValueFrom DefaultSource `json:"valueFrom,omitempty"`
 }
+
+// DefaultSource is the metadata of an object that a default may take its value from.
+// +kubebuilder:validation:Enum=.metadata.name;.metadata.namespace
+type DefaultSource string
+
+const (
+	// DefaultFromName is the name of the object.
+	DefaultFromName DefaultSource = ".metadata.name"
+	// DefaultFromNamespace is the namespace of the object.
+	DefaultFromNamespace DefaultSource = ".metadata.namespace"
+)
 
 // DropRule drops a field that the other version lacks: its value, which may be null or a
 // subtree, is lost when the object is converted. Without a rule, such a field is

@@ -296,6 +296,7 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 	before := root.text
 	metadata := s.metadata(root)
 	s.complete = isComplete(metadata)
+	s.objectName, s.objectNamespace = textOf(metadata.get(&nameName)), textOf(metadata.get(&nameNamespace))
 	targetData := s.takePreserved(metadata, to, s.restore)
 	if err := c.adoptFromSiblings(s, metadata, d, &targetData); err != nil {
 		return root, err
@@ -333,6 +334,14 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 		return root, err
 	}
 	return s.renamed(root, to.ownNames, openAnnotations)
+}
+
+// textOf returns the JSON of a string that is not empty, nil for any other value.
+func textOf(n *node) []byte {
+	if n == nil || !n.isText() || string(n.text) == `""` {
+		return nil
+	}
+	return n.text
 }
 
 // metadata returns the metadata of an object, and creates it if it is missing.

@@ -13,6 +13,23 @@ type defaultedField struct {
 	hadAnchor bool
 }
 
+// defaultOf returns the value of a default for the object, nil if it has none.
+func (s *step) defaultOf(d *defaultRule) []byte {
+	switch d.from {
+	case nameName.text:
+		return s.objectName
+	case nameNamespace.text:
+		return s.objectNamespace
+	}
+	return d.value
+}
+
+// isDefault reports whether a value is that of a default.
+func (s *step) isDefault(value *node, d *defaultRule) bool {
+	text := s.defaultOf(d)
+	return text != nil && s.same(value, s.raw(text))
+}
+
 // takeDefaults removes the fields that only the source version has, and records which fields of
 // the target version may be filled: an object that only exists for values of rules gets no
 // defaults.
@@ -49,8 +66,8 @@ func (d *defaultedField) restoreOrFill(s *step, n *node, pc *pathContext) {
 	case e != nil:
 		e.state = refused
 	}
-	if s.complete && absence == nil {
-		s.put(n, d.path, s.raw(d.value))
+	if value := s.defaultOf(d.defaultRule); s.complete && absence == nil && value != nil {
+		s.put(n, d.path, s.raw(value))
 	}
 }
 
@@ -60,11 +77,12 @@ func (d *defaultedField) preserve(s *step, n *node, pc *pathContext) {
 	if !d.atSource {
 		return
 	}
-	fills := s.complete && n.hasObject(d.anchor)
+	value := s.defaultOf(d.defaultRule)
+	fills := s.complete && n.hasObject(d.anchor) && value != nil
 	switch {
 	case d.previous == nil && fills:
 		s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, d.pointer), kind: absenceEntry, anchor: s.anchorOf(pc, d.path, len(d.anchor))})
-	case d.previous != nil && (!fills || !s.same(d.previous, s.raw(d.value))):
+	case d.previous != nil && (!fills || !s.same(d.previous, s.raw(value))):
 		s.preserve(pc, &d.slot, s.bytes(d.previous))
 	}
 }

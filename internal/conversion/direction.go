@@ -91,7 +91,9 @@ type defaultRule struct {
 	// atSource is true if the source version has the field, and false if the target version has
 	// it.
 	atSource bool
-	value    []byte
+	// value is nil if the metadata of the object has the value, under the name from.
+	value []byte
+	from  string
 }
 
 // holder is an object with one-sided fields.

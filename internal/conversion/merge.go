@@ -108,7 +108,7 @@ func (m *merger) mergeAt(n *node, schema *shape.Schema, pointer string, path []s
 // data.
 func (m *merger) isFilled(n *node, pointer string) bool {
 	d := m.direction.defaultAt([]byte(pointer), false)
-	return d != nil && m.kind == valueEntry && !m.added[n] && m.step.same(n, m.step.raw(d.value))
+	return d != nil && m.kind == valueEntry && !m.added[n] && m.step.isDefault(n, d)
 }
 
 // replaceDefault replaces a default by a value.

@@ -73,6 +73,7 @@ func (s *step) start(stop func() bool) {
 func (s *step) newNested() *step {
 	other := stepPool.Get().(*step)
 	other.meter, other.complete = s.meter, s.complete
+	other.objectName, other.objectNamespace = s.objectName, s.objectNamespace
 	return other
 }
 

@@ -102,7 +102,7 @@ func (s *Scope) direction(toHub bool, to *shape.Schema, names *shape.Names) *dir
 	for _, rule := range s.Defaults {
 		f := newSlot(rule.Path, rule.Anchor)
 		f.nullAnchor, f.shape = rule.NullAnchor, shapeAt(to, rule.Path)
-		d.defaults = append(d.defaults, defaultRule{slot: f, atSource: rule.Hub != toHub, value: rule.Value})
+		d.defaults = append(d.defaults, defaultRule{slot: f, atSource: rule.Hub != toHub, value: rule.Value, from: rule.From})
 	}
 	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
 	for _, path := range drops {

@@ -463,6 +463,48 @@ func TestValuesInObjects(t *testing.T) {
 	}
 }
 
+// TestDefaultsFromMetadata has fields that get the name and the namespace of the object.
+func TestDefaultsFromMetadata(t *testing.T) {
+	c := converterOf(t, between(t, "o: {type: object, properties: {a: {type: string}, ns: {type: string}}}, me: {type: string}",
+		"o: {type: object, properties: {a: {type: string}}}, l: {type: array, items: {type: object, properties: {b: {type: string}}}}",
+		`{default: {from: .o.ns, valueFrom: .metadata.namespace}}, {default: {from: .me, valueFrom: .metadata.name}}`))
+	at := func(version, annotations, fields string) string {
+		if annotations != "" {
+			owner, values, _ := strings.Cut(annotations, " ")
+			annotations = `,"annotations":{"` + conversion.AnnotationName("widgets.example.com", owner) + `":` + conversion.Quoted(conversion.PreservedText(values)) + `}`
+		}
+		return `{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":{"name":"w","namespace":"n"` + annotations + `},` + fields + `}`
+	}
+	for name, test := range map[string]struct{ from, to, object, there string }{
+		"filled":                 {"v2", "v1", at("v2", "", `"o":{"a":"x"}`), at("v1", "", `"o":{"a":"x","ns":"n"},"me":"w"`)},
+		"without the parent":     {"v2", "v1", at("v2", "", `"l":[]`), at("v1", `v2 {"/l":[]}`, `"me":"w"`)},
+		"another value":          {"v1", "v2", at("v1", "", `"o":{"ns":"other"},"me":"w"`), at("v2", `v1 {"/o/ns":"other"}`, `"o":{}`)},
+		"no value":               {"v1", "v2", at("v1", "", `"o":{}`), at("v2", `v1 {"!/me":0,"!/o/ns":0}`, `"o":{}`)},
+		"removed on the way":     {"v1", "v2", at("v1", "", `"o":{"ns":"n"},"me":"w"`), at("v2", "", `"o":{}`)},
+		"the name of the object": {"v1", "v2", at("v1", "", `"o":{"ns":"w"},"me":"n"`), at("v2", `v1 {"/me":"n","/o/ns":"w"}`, `"o":{}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := convert(t, c, test.object, test.to)
+			if !sameJSON(t, test.there, there) {
+				t.Fatalf("got %s, want %s", there, test.there)
+			}
+			if back := convert(t, c, there, test.from); !sameJSON(t, test.object, back) {
+				t.Errorf("back: got %s, want %s", back, test.object)
+			}
+		})
+	}
+	for _, metadata := range []string{`{"uid":"u"}`, `{"uid":"u","name":"","namespace":7}`, `{"name":"w","uid":"u","namespace":null}`} {
+		object := `{"apiVersion":"example.com/v2","kind":"Widget","metadata":` + metadata + `,"o":{"a":"x"}}`
+		if got := convert(t, c, object, "v1"); strings.Contains(got, `"ns"`) {
+			t.Errorf("an object without a namespace got one: %s", got)
+		}
+	}
+	// A fragment, as server-side apply sends it, has no uid but a name.
+	if got := convert(t, c, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{},"o":{"a":"x"}}`, "v1"); strings.Contains(got, "ns") {
+		t.Errorf("a fragment got a default: %s", got)
+	}
+}
+
 // TestLabels moves values into labels, which restrict their values.
 func TestLabels(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, b: {type: string}", "c: {type: string}",

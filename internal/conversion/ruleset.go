@@ -240,12 +240,17 @@ type Default struct {
 	Path Path `json:"path"`
 	// Hub is true for a field of the hub.
 	Hub   bool            `json:"hub,omitempty"`
-	Value json.RawMessage `json:"value"`
+	Value json.RawMessage `json:"value,omitempty"`
+	// From is the metadata that has the value, name or namespace, if there is no Value.
+	From string `json:"from,omitempty"`
 	// Anchor is that of LeafField: without that object, no default is filled in.
 	Anchor int `json:"anchor,omitempty"`
 	// NullAnchor is that of LeafField.
 	NullAnchor bool `json:"nullAnchor,omitempty"`
 }
+
+// DefaultSources are the values of Default.From.
+var DefaultSources = []string{"name", "namespace"}
 
 // Marshal returns the JSON form of the ruleset. Equal rulesets give equal bytes.
 func (p *Ruleset) Marshal() ([]byte, error) { return json.Marshal(p) }
@@ -313,7 +318,7 @@ func (s *Scope) sound() bool {
 		}
 	}
 	for _, d := range s.Defaults {
-		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || len(d.Value) == 0 {
+		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || (len(d.Value) == 0) == (d.From == "") || d.From != "" && !slices.Contains(DefaultSources, d.From) {
 			return false
 		}
 	}

@@ -12,6 +12,8 @@ import (
 // step is one conversion between a spoke and the hub, with its memory.
 type step struct {
 	arena
+	// objectName and objectNamespace are those of the object, as JSON; nil if it has none.
+	objectName, objectNamespace []byte
 	// complete is false for a fragment of an object, such as server-side apply sends.
 	complete bool
 	// dropsOverflow drops values that the annotations have no room for, instead of failing.
@@ -64,6 +66,7 @@ var stepPool = sync.Pool{New: func() any { return new(step) }}
 func (s *step) release() {
 	s.clearEntries()
 	s.meter, s.ownMeter = nil, meter{}
+	s.objectName, s.objectNamespace = nil, nil
 	s.sharedObjects.reset()
 	s.defaults.reset()
 	if s.reset() {

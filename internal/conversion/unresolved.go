@@ -197,7 +197,7 @@ func (s *step) stillPreserved(root *node, d *direction, source entries) (remaini
 		if m.isPartOfLive(string(e.pointer)) {
 			continue
 		}
-		if !m.coversEntry(live, &e) || filled != nil && s.same(live, s.raw(filled.value)) {
+		if !m.coversEntry(live, &e) || filled != nil && s.isDefault(live, filled) {
 			remaining = append(remaining, e)
 		}
 	}

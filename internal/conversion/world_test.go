@@ -157,6 +157,8 @@ func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) 
 				}
 			case rule.Cast != nil:
 				words = append(words, castWords[rule.Cast.As]...)
+			case rule.Default != nil && rule.Default.Value == nil:
+				values = append(values, "default", "w") // the namespace and the name of the objects
 			case rule.Default != nil:
 				if value, err := reference.Decode(rule.Default.Value.Raw); err == nil {
 					values = append(values, value)

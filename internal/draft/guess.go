@@ -440,7 +440,7 @@ func (g *guesser) defaults(ambiguous func(*field) bool) (rules []*hypothesis) {
 }
 
 func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
-	rule := &v1alpha1.DefaultRule{Value: apiextensionsv1.JSON{Raw: []byte(value)}}
+	rule := &v1alpha1.DefaultRule{Value: &apiextensionsv1.JSON{Raw: []byte(value)}}
 	h := &hypothesis{rule: v1alpha1.Rule{Default: rule}, score: 0.8, why: []string{why}}
 	if ofHub {
 		rule.To, h.hub = pathOf(f), []*field{f}

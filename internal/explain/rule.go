@@ -72,7 +72,11 @@ func ruleOf(r *v1alpha1.Rule) rule {
 	case r.CEL != nil:
 		return rule{"cel", "", sorted(r.CEL.From), sorted(r.CEL.To), "the expressions would not restore the same value"}
 	case r.Default != nil:
-		return rule{"default", string(r.Default.Value.Raw), one(r.Default.From), one(r.Default.To), "it is not the default, " + string(r.Default.Value.Raw)}
+		value := string(r.Default.ValueFrom)
+		if r.Default.Value != nil {
+			value = string(r.Default.Value.Raw)
+		}
+		return rule{"default", value, one(r.Default.From), one(r.Default.To), "it is not the default, " + value}
 	case r.Drop != nil:
 		return rule{"drop", "", one(r.Drop.From), one(r.Drop.To), ""}
 	}

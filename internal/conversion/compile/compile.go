@@ -175,7 +175,7 @@ func compileSpoke(
 	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) *schema.Structural {
 	c := &compiler{
-		spokeVersion: version, hubVersion: ruleset.Hub, spoke: schemas[version], spokeOwn: schemas[version], hub: schemas[ruleset.Hub],
+		spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spoke: schemas[version], spokeOwn: schemas[version], hub: schemas[ruleset.Hub],
 		notNamed: map[string]string{},
 	}
 	for i, spoke := range rules.Spokes {
@@ -203,6 +203,7 @@ func compileSpoke(
 // compiler compiles the rules between one spoke and the hub.
 type compiler struct {
 	spokeVersion, hubVersion string
+	namespaced               bool
 	spoke, hub               *schema.Structural
 	// spokeOwn is the schema of the spoke with its own names, spoke has those of the hub
 	// (names.go). All paths have the names of the hub; hubNames and spokeNames translate them.

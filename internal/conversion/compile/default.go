@@ -4,6 +4,10 @@
 package compile
 
 import (
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -11,7 +15,7 @@ import (
 )
 
 func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath *field.Path) {
-	valuePath := fldPath.Child("value")
+	rulePath := fldPath
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -27,11 +31,35 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath *field.Path) {
 	}
 	c.mayCollide(path, other, fldPath, text)
 	scope, ok := c.scopeOfOne(path, other, fldPath, text)
-	if !ok || !c.fits(rule.Value.Raw, found, valuePath) {
+	if !ok {
+		return
+	}
+	value, from, ok := c.defaultOf(rule, found, rulePath)
+	if !ok {
 		return
 	}
 	_, local := splitScope(path)
-	scope.Defaults = append(scope.Defaults, conversion.Default{Path: local, Hub: ofHub, Value: rule.Value.Raw})
+	scope.Defaults = append(scope.Defaults, conversion.Default{Path: local, Hub: ofHub, Value: value, From: from})
+}
+
+// defaultOf returns the value of a default, or the metadata that has it.
+func (c *compiler) defaultOf(rule *v1alpha1.DefaultRule, s *schema.Structural, fldPath *field.Path) (value []byte, from string, ok bool) {
+	from = strings.TrimPrefix(string(rule.ValueFrom), ".metadata.")
+	switch valueFrom := fldPath.Child("valueFrom"); {
+	case (rule.Value == nil) == (rule.ValueFrom == ""):
+		c.errs = append(c.errs, field.Required(fldPath.Child("value"), "set the value of the field, or valueFrom, and not both"))
+	case rule.Value != nil:
+		return rule.Value.Raw, "", c.fits(rule.Value.Raw, s, fldPath.Child("value"))
+	case !slices.Contains(conversion.DefaultSources, from):
+		c.errs = append(c.errs, field.NotSupported(valueFrom, rule.ValueFrom, []v1alpha1.DefaultSource{v1alpha1.DefaultFromName, v1alpha1.DefaultFromNamespace}))
+	case rule.ValueFrom == v1alpha1.DefaultFromNamespace && !c.namespaced:
+		c.invalid(valueFrom, rule.ValueFrom, "is empty: objects of the kind have no namespace")
+	case s.Type != "string":
+		c.invalid(valueFrom, rule.ValueFrom, "is a string, and the field is of type %s", typeName(s))
+	default:
+		return nil, from, true
+	}
+	return nil, "", false
 }
 
 // oneOf returns the path of a rule for a field that only one side has.

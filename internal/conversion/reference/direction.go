@@ -61,8 +61,8 @@ type elements struct {
 	of, to names
 }
 
-// directions returns both directions of a scope.
-func directions(s *scope, isWhole bool) (toHub, toSpoke *direction) {
+// directions returns both directions of a scope, for objects with this metadata.
+func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction) {
 	toHub, toSpoke = &direction{isWhole: isWhole, schema: s.hub}, &direction{isWhole: isWhole, schema: s.spoke}
 	toHub.back, toSpoke.back = toSpoke, toHub
 	for _, m := range s.Moves {
@@ -75,10 +75,7 @@ func directions(s *scope, isWhole bool) (toHub, toSpoke *direction) {
 		toSpoke.exchanges = append(toSpoke.exchanges, back)
 	}
 	for _, d := range s.Defaults {
-		value, err := Decode(d.Value)
-		if err != nil {
-			panic(err) // the ruleset was read, so it is JSON
-		}
+		value := d.value(metadata)
 		with, without := toSpoke, toHub
 		if d.Hub {
 			with, without = toHub, toSpoke
@@ -92,7 +89,7 @@ func directions(s *scope, isWhole bool) (toHub, toSpoke *direction) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		there, back := directions(&c.Scope, isWhole)
+		there, back := directions(&c.Scope, isWhole, metadata)
 		shared := s.commonOf(c.Path)
 		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared, c.Scope.names, nil})
 		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared, nil, c.Scope.names})
@@ -101,6 +98,21 @@ func directions(s *scope, isWhole bool) (toHub, toSpoke *direction) {
 	toHub.lost, toSpoke.lost = s.OnlySpoke, s.OnlyHub
 	toHub.missing, toSpoke.missing = s.OnlyHub, s.OnlySpoke
 	return toHub, toSpoke
+}
+
+// value returns the value of a default for objects with this metadata, or none.
+func (f *filling) value(metadata any) any {
+	if f.From != "" {
+		if text, isText := find(metadata, path{f.From}).(string); isText && text != "" {
+			return text
+		}
+		return none
+	}
+	value, err := Decode(f.Value)
+	if err != nil {
+		panic(err) // the ruleset was read, so it is JSON
+	}
+	return value
 }
 
 // mayPreserve reports whether a conversion of the scope may preserve anything.

@@ -251,7 +251,7 @@ func (d *direction) fill(x any, y map[string]any, s *preserved, at string) {
 			absence.state = done
 		}
 		s.find(at+f.path.pointer(), aValue).restore(y, f.path, func(value any) bool { return s.accepts(f.schema, value) })
-		if find(y, f.path) == none && d.isWhole && absence == nil {
+		if find(y, f.path) == none && d.isWhole && absence == nil && f.value != none {
 			put(y, f.path, clone(f.value))
 		}
 	}

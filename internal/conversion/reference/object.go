@@ -11,11 +11,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Converter converts decoded objects.
+// Converter converts decoded objects. It is not for concurrent use.
 type Converter struct {
-	ruleset    *ruleset
+	ruleset *ruleset
+	schemas map[string]*shape.Schema
+	// directions are those of the previous objects.
 	directions map[directionKey]*direction
-	schemas    map[string]*shape.Schema
 	// hubNames are the names of the hub by version, ownNames the reverse.
 	hubNames, ownNames map[string]names
 }
@@ -23,6 +24,8 @@ type Converter struct {
 type directionKey struct {
 	spoke          string
 	toHub, isWhole bool
+	// name and namespace are those of the object.
+	name, namespace any
 }
 
 // New reads a ruleset that conversion.Ruleset.Marshal wrote.
@@ -37,7 +40,7 @@ func New(ruleset []byte) (*Converter, error) {
 			return nil, err
 		}
 	}
-	c := &Converter{read, map[directionKey]*direction{}, schemas, map[string]names{}, map[string]names{}}
+	c := &Converter{read, schemas, map[directionKey]*direction{}, map[string]names{}, map[string]names{}}
 	for i := range read.Spokes {
 		spoke := &read.Spokes[i]
 		toHub, toSpoke := namesOf(spoke.Renamed)
@@ -49,11 +52,24 @@ func New(ruleset []byte) (*Converter, error) {
 			}
 		}
 		spoke.Root.bindSchemas(schema, schemas[read.Hub], toSpoke)
-		for _, whole := range []bool{false, true} {
-			c.directions[directionKey{spoke.Version, true, whole}], c.directions[directionKey{spoke.Version, false, whole}] = directions(&spoke.Root, whole)
-		}
 	}
 	return c, nil
+}
+
+// direction returns the direction of a step for an object.
+func (c *Converter) direction(x map[string]any, from, to string) *direction {
+	key := directionKey{from, to == c.ruleset.Hub, isWhole(x), nil, nil}
+	if !key.toHub {
+		key.spoke = to
+	}
+	key.name, _ = find(x, path{"metadata", "name"}).(string)
+	key.namespace, _ = find(x, path{"metadata", "namespace"}).(string)
+	if c.directions[key] == nil {
+		i := slices.IndexFunc(c.ruleset.Spokes, func(s spoke) bool { return s.Version == key.spoke })
+		toHub, toSpoke := directions(&c.ruleset.Spokes[i].Root, key.isWhole, x["metadata"])
+		c.directions[key], _ = ordered(key.toHub, toHub, toSpoke)
+	}
+	return c.directions[key]
 }
 
 // Convert returns the object at another version, and leaves the object unchanged.
@@ -113,10 +129,7 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	if !isObject(x["metadata"]) {
 		x["metadata"] = map[string]any{}
 	}
-	d := c.directions[directionKey{to, false, isWhole(x)}]
-	if to == c.ruleset.Hub {
-		d = c.directions[directionKey{from, true, isWhole(x)}]
-	}
+	d := c.direction(x, from, to)
 	x = c.hubNames[from].value(x).(map[string]any)
 	s := c.take(x, to)
 	if err := c.takeFromSiblings(x, s, d); err != nil {

@@ -26,12 +26,14 @@ type ruleset struct {
 	DropOverflow bool `json:"dropOverflow"`
 	// Schemas are read by package shape. They are not part of the law.
 	Schemas map[string]json.RawMessage `json:"schemas"`
-	Spokes  []struct {
-		Version string `json:"version"`
-		// Renamed are fields with another name at the hub. Paths in Root have the names of the hub.
-		Renamed []renamed `json:"renamed"`
-		Root    scope     `json:"root"`
-	} `json:"spokes"`
+	Spokes  []spoke                    `json:"spokes"`
+}
+
+type spoke struct {
+	Version string `json:"version"`
+	// Renamed are fields with another name at the hub. Paths in Root have the names of the hub.
+	Renamed []renamed `json:"renamed"`
+	Root    scope     `json:"root"`
 }
 
 // renamed is a field of the spoke with another name at the hub.
@@ -128,10 +130,12 @@ type field struct {
 
 // filling is a field that one side lacks, and the default that it gets there.
 type filling struct {
-	Path   path            `json:"path"`
-	Hub    bool            `json:"hub"`
-	Value  json.RawMessage `json:"value"`
-	Anchor int             `json:"anchor"`
+	Path  path            `json:"path"`
+	Hub   bool            `json:"hub"`
+	Value json.RawMessage `json:"value"`
+	// From is the name of the metadata that has the value, if there is no Value.
+	From   string `json:"from"`
+	Anchor int    `json:"anchor"`
 	// NullAnchor has the meaning of field.NullAnchor.
 	NullAnchor bool `json:"nullAnchor"`
 	schema     *shape.Schema

@@ -313,5 +313,9 @@ func (m *ruleMaker) oneSided() []v1alpha1.Rule {
 		return []v1alpha1.Rule{{Drop: &v1alpha1.DropRule{From: from, To: to}}}
 	}
 	value := map[string]string{"string": `"a"`, "integer": "80", "boolean": "true", "array": "[]", "object": `{"a":"b"}`, "number": "1.0"}[field.schema.Type]
-	return []v1alpha1.Rule{{Default: &v1alpha1.DefaultRule{From: from, To: to, Value: apiextensionsv1.JSON{Raw: []byte(value)}}}}
+	rule := &v1alpha1.DefaultRule{From: from, To: to, Value: &apiextensionsv1.JSON{Raw: []byte(value)}}
+	if field.schema.Type == "string" && m.IntN(2) == 0 {
+		rule.Value, rule.ValueFrom = nil, One(m.Choices, v1alpha1.DefaultFromName, v1alpha1.DefaultFromNamespace)
+	}
+	return []v1alpha1.Rule{{Default: rule}}
 }
