@@ -440,7 +440,14 @@ func (g *guesser) defaults(ambiguous func(*field) bool) (rules []*hypothesis) {
 }
 
 func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
-	rule := &v1alpha1.DefaultRule{Value: &apiextensionsv1.JSON{Raw: []byte(value)}}
+	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{Value: &apiextensionsv1.JSON{Raw: []byte(value)}}, why)
+}
+
+func defaultOfMetadata(f *field, ofHub bool, source v1alpha1.DefaultSource) *hypothesis {
+	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{ValueFrom: source}, "the same as "+string(source)+" each time")
+}
+
+func defaultRule(f *field, ofHub bool, rule *v1alpha1.DefaultRule, why string) *hypothesis {
 	h := &hypothesis{rule: v1alpha1.Rule{Default: rule}, score: 0.8, why: []string{why}}
 	if ofHub {
 		rule.To, h.hub = pathOf(f), []*field{f}

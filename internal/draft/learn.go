@@ -4,8 +4,11 @@
 package draft
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // maxLessons bounds how often wrong names of objects are replaced by others.
@@ -101,29 +104,48 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 		if d.guesser.pairs.partner[at.field] != nil || at.field.isElement() || ownerOf(at.field, owned) != nil {
 			continue
 		}
-		value, n, own := "", 0, 0
-		for _, o := range d.judge.observations {
-			for place, text := range o.out {
-				if o.toHub != at.toHub || place.field != at.field {
-					continue
-				}
-				if value != "" && value != text {
-					n = -1 << 30
-				}
-				value, n = text, n+1
-				if o.isNamed(text) {
-					own++
-				}
-			}
-		}
-		if n > max(1, own) {
-			h := defaultFor(at.field, at.toHub, value, "the same value each time")
-			h.seen = n
+		if h := d.defaultFrom(at.field, at.toHub); h != nil {
 			found = append(found, h)
 		}
 	}
 	slices.SortFunc(found, func(a, b *hypothesis) int { return strings.Compare(a.key(), b.key()) })
 	return found
+}
+
+// defaultFrom proposes a default if a field has the same value each time, or that of the object's metadata.
+// It returns nil if that cannot be told apart.
+func (d *drafter) defaultFrom(f *field, toHub bool) *hypothesis {
+	values, own, seen, pairs := map[string]bool{}, map[v1alpha1.DefaultSource]int{}, 0, false
+	for _, o := range d.judge.observations {
+		for place, text := range o.out {
+			if o.toHub != toHub || place.field != f {
+				continue
+			}
+			values[text], pairs = true, pairs || o.isPair()
+			seen++
+			for _, source := range []v1alpha1.DefaultSource{v1alpha1.DefaultFromName, v1alpha1.DefaultFromNamespace} {
+				if text == o.metadata(source) {
+					own[source]++
+				}
+			}
+		}
+	}
+	var h *hypothesis
+	named, inNamespace := own[v1alpha1.DefaultFromName] == seen, own[v1alpha1.DefaultFromNamespace] == seen
+	switch {
+	case seen < 2, named && inNamespace, (named || inNamespace) && pairs && len(values) == 1:
+		return nil
+	case named:
+		h = defaultOfMetadata(f, toHub, v1alpha1.DefaultFromName)
+	case inNamespace:
+		h = defaultOfMetadata(f, toHub, v1alpha1.DefaultFromNamespace)
+	case len(values) > 1:
+		return nil
+	default:
+		h = defaultFor(f, toHub, slices.Collect(maps.Keys(values))[0], "the same value each time")
+	}
+	h.seen = seen
+	return h
 }
 
 // weigh marks the rules that have a rival with as much evidence.

@@ -110,7 +110,7 @@ func (m *maker) object(root, only *field, form int) []byte {
 	}
 	metadata := map[string]any{"name": "conversion-probe", "uid": "00000000-0000-0000-0000-000000000001"}
 	if m.namespaced {
-		metadata["namespace"] = "conversion-probe"
+		metadata["namespace"] = "conversion-probe-namespace"
 	}
 	object["apiVersion"], object["kind"], object["metadata"] = m.crd, m.kind, metadata
 	return preserved.Encode(object)

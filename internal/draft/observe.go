@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
@@ -36,16 +37,22 @@ type observation struct {
 // isPair reports whether the objects were read, and not converted one from the other.
 func (o *observation) isPair() bool { return o.answer == nil }
 
-// isNamed reports whether a text of JSON is the name or the namespace of the object.
-func (o *observation) isNamed(text string) bool {
+// metadata returns the name or the namespace of the object, as text of JSON. It is empty if there is none.
+func (o *observation) metadata(source v1alpha1.DefaultSource) string {
 	var object struct {
 		Metadata struct{ Name, Namespace string } `json:"metadata"`
 	}
-	var value string
-	if json.Unmarshal(o.object, &object) != nil || json.Unmarshal([]byte(text), &value) != nil || value == "" {
-		return false
+	if err := json.Unmarshal(o.object, &object); err != nil {
+		return "" // objects without metadata
 	}
-	return value == object.Metadata.Name || value == object.Metadata.Namespace
+	text := object.Metadata.Name
+	if source == v1alpha1.DefaultFromNamespace {
+		text = object.Metadata.Namespace
+	}
+	if text == "" {
+		return ""
+	}
+	return string(preserved.Encode(text))
 }
 
 // spokeAndHub returns the values by version.

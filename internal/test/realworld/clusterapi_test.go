@@ -57,12 +57,10 @@ func (p *project) references(paths ...string) {
 // differencesOfClusterAPI are those that many of its kinds have.
 func differencesOfClusterAPI() []difference {
 	const (
-		namespace = "theirs writes the object's own namespace into references; v1beta2 has no namespace there, and no rule reads metadata.namespace"
-		zero      = "theirs drops false, zeros, and empty texts, lists and objects, or adds them; ours copies what is there"
-		fraction  = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
+		zero     = "theirs drops false, zeros, and empty texts, lists and objects, or adds them; ours copies what is there"
+		fraction = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
 	)
 	return []difference{
-		{"v1beta1", "**.namespace", func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }, namespace},
 		{"v1beta2", "**", func(theirs, ours any) bool { return isZero(theirs) && isZero(ours) }, zero},
 		{"v1beta2", "**", func(theirs, ours any) bool { return isOne(theirs) && ours == absent }, fraction},
 	}
@@ -127,7 +125,9 @@ func TestCluster(t *testing.T) {
 			part+".machineHealthCheck.nodeStartupTimeout", part+".machineHealthCheck.unhealthyConditions[*].timeout")
 	}
 	p.references(".spec.controlPlaneRef", ".spec.infrastructureRef")
-	p.differences = differencesOfClusterAPI()
+	const namespace = "theirs writes the object's own namespace into these references; a default would create references where there are none"
+	p.differences = append(differencesOfClusterAPI(), difference{"v1beta1", "**.remediationTemplate.namespace",
+		func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }, namespace})
 	p.check(t)
 }
 
@@ -140,7 +140,7 @@ func TestKubeadmConfig(t *testing.T) {
 		twice = "theirs takes the last of two arguments with one name; the expression has no result for them, and ours preserves the list"
 		empty = "theirs drops a joinConfiguration without values; ours copies it"
 	)
-	p.differences = differencesOfClusterAPI()[1:] // it has no references
+	p.differences = differencesOfClusterAPI()
 	p.differences = append(p.differences,
 		difference{"v1beta1", "**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
 		difference{"v1beta1", ".spec.joinConfiguration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty})
@@ -199,7 +199,7 @@ func TestMachineHealthCheck(t *testing.T) {
 
 func differencesOfMachineHealthCheck() []difference {
 	const (
-		namespace = "theirs writes the object's own namespace into the reference; v1beta2 has no namespace there, and no rule reads metadata.namespace"
+		namespace = "theirs writes the object's own namespace into the reference; a default would create a reference where there is none"
 		fraction  = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
 		empty     = "v1beta2 allows no empty list of conditions, and theirs makes it nothing; ours copies it"
 		zero      = "their v1beta1 cannot tell a counter of zero from a missing one, and drops both; ours copies the zero"
