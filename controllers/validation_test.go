@@ -85,7 +85,6 @@ func TestAdmission(t *testing.T) {
 		"an expression of nothing":      {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: ''}, backward: {a: self.b}}}]}]}}}", "cel.forward"},
 		"a default":                     {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {to: .a, value: {b: [1]}}}]}]}}}", ""},
 		"a default from metadata":       {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {to: .a, valueFrom: .metadata.namespace}}]}]}}}", ""},
-		"a default of nothing":          {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {to: .a}}]}]}}}", "set value, or valueFrom"},
 		"a default from a label":        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {to: .a, valueFrom: .metadata.uid}}]}]}}}", "Unsupported value"},
 		"a default of two sides":        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {from: .a, to: .a, value: 1}}]}]}}}", "set from, for a field"},
 		"status is not preserved":       {name, "{converter: {declarative: {hub: v1, preservedStatus: Refuse, spokes: [{version: v2}]}}}", ""},

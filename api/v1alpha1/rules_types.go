@@ -115,7 +115,6 @@ type FormatRule struct {
 // other value, an explicit null and a missing field are preserved, and come back
 // unchanged.
 // +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field that only the spoke has, or to, for one that only the hub has"
-// +kubebuilder:validation:XValidation:rule="has(self.value) != has(self.valueFrom)",message="set value, or valueFrom for the name or the namespace of the object"
 type DefaultRule struct {
 	// from is the path of a field that only the spoke has.
 	// +optional
@@ -123,7 +122,7 @@ type DefaultRule struct {
 	// to is the path of a field that only the hub has.
 	// +optional
 	To Path `json:"to,omitempty"`
-	// value is the value of the field, of the field's type.
+	// value is the value of the field, of the field's type. Set it, or valueFrom.
 	// +optional
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 	// valueFrom is the metadata of the object that is the value: its name or its namespace.
