@@ -34,8 +34,7 @@ type target struct {
 }
 
 // New compiles the expressions of the target fields, which read values within the bounds. It fails
-// only if the compiler found an error,
-// or was not run.
+// only if the compiler found an error, or was not run.
 func New(from, to []Field, bounds Bounds) (*Program, error) {
 	scope, err := NewScope(typesOf(from), StoredExpressions)
 	if err != nil {

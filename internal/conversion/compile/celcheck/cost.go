@@ -77,6 +77,9 @@ func bounded(s *schema.Structural) *schema.Structural {
 
 // within returns the fields with the bounds of a rule.
 func within(fields []Field, bounds expression.Bounds) []Field {
+	if bounds == (expression.Bounds{}) {
+		return fields
+	}
 	fields = slices.Clone(fields)
 	for i := range fields {
 		fields[i].Schema = withBounds(fields[i].Schema, bounds)
