@@ -93,6 +93,12 @@ func (a *arena) newObject() *node {
 	return n
 }
 
+func (a *arena) newList() *node {
+	n := a.node()
+	n.kind, n.open = array, true
+	return n
+}
+
 // raw returns a value with this JSON text.
 func (a *arena) raw(text []byte) *node {
 	n := a.node()

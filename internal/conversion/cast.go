@@ -115,8 +115,7 @@ func (c *Cast) join(s *step, value *node) *node {
 
 // split returns the list of the strings between separators. The empty text is the empty list.
 func (c *Cast) split(s *step, text []byte) *node {
-	list := s.node()
-	list.kind, list.open = array, true
+	list := s.newList()
 	for len(text) > 0 {
 		part, rest, found := bytes.Cut(text, []byte(c.Separator))
 		list.add(s.quote(part))

@@ -239,8 +239,7 @@ func (s *step) membersOf(n *node) []*node {
 
 // listOf returns a list of values that are in no other list.
 func (s *step) listOf(elements []*node) *node {
-	list := s.node()
-	list.kind, list.open = array, true
+	list := s.newList()
 	for _, element := range elements {
 		list.add(element)
 	}

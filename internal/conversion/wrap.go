@@ -16,8 +16,7 @@ type wrapping struct {
 func (w *wrapping) convert(s *step, value *node, toHub bool) *node {
 	switch wraps := toHub == w.Hub; {
 	case w.Field == "" && wraps:
-		list := s.node()
-		list.kind, list.open = array, true
+		list := s.newList()
 		list.add(value)
 		return list
 	case w.Field == "":

@@ -74,7 +74,7 @@ func (w *requiredWalker) value(target, source *schema.Structural, at conversion.
 		return
 	}
 	if claim := claimOf(*w.target.claims, at); claim != nil {
-		w.moved(target, claim)
+		w.ruled(target, claim)
 		return
 	}
 	if isClaimed(*w.source.claims, at) {
@@ -95,20 +95,22 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 	w.object(target, source, at)
 }
 
-// moved examines what a rule moves as a whole. It ignores what a rule computes.
-func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
+// ruled examines what a rule moves as a whole, and the objects that it makes of values. It ignores
+// what a rule computes.
+func (w *requiredWalker) ruled(target *schema.Structural, to *claim) {
 	from := w.c.partner(*to, *w.source.claims)
 	switch {
 	case from == nil:
-		return
+	case to.rule.Move != nil:
+		w.moved(target, from, to)
 	case to.rule.Wrap != nil && to.rule.Wrap.Field != "":
 		w.wrapped(target, from, to, to.rule.Wrap.Field)
 	case to.rule.Index != nil && to.rule.Index.Value != "":
 		w.wrapped(target, from, to, to.rule.Index.Key, to.rule.Index.Value)
 	}
-	if to.rule.Move == nil {
-		return
-	}
+}
+
+func (w *requiredWalker) moved(target *schema.Structural, from, to *claim) {
 	source, err := resolve(w.source.schema, from.path)
 	if err != nil {
 		return
@@ -122,7 +124,7 @@ func (w *requiredWalker) moved(target *schema.Structural, to *claim) {
 // wrapped examines the objects that a rule makes of values: they have only these fields.
 func (w *requiredWalker) wrapped(target *schema.Structural, from, to *claim, fields ...string) {
 	objects := elementsOf(target)
-	if !hasField(objects, fields[len(fields)-1]) {
+	if fieldOf(objects, fields[len(fields)-1]) == nil {
 		return // these are the values
 	}
 	for _, name := range validationOf(objects).Required {
@@ -131,11 +133,6 @@ func (w *requiredWalker) wrapped(target *schema.Structural, from, to *claim, fie
 			w.lacking = append(w.lacking, fmt.Sprintf("%s (%s has no value for it in %s)", w.target.shown(path), w.source.version, w.source.shown(from.path)))
 		}
 	}
-}
-
-func hasField(s *schema.Structural, name string) bool {
-	_, found := s.Properties[name]
-	return found
 }
 
 // cause returns why a required field may be missing. It is empty if the field is always set.

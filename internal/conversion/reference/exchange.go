@@ -175,6 +175,8 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 		toHub.forward, toHub.backward = single(translate(e.Table, 0, 1)), single(translate(e.Table, 1, 0))
 	case e.Literals != nil:
 		toHub.forward, toHub.backward = single(lookUp(e.Literals, 0, 1, e.Closed)), single(lookUp(e.Literals, 1, 0, e.Closed))
+	case e.Wrap != nil && e.Wrap.Field != "":
+		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrapping(e.Wrap.Field).wrap), single(wrapping(e.Wrap.Field).unwrap))
 	case e.Wrap != nil:
 		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrap), single(unwrap))
 	case e.Cast != nil && e.Cast.Seconds:
@@ -206,10 +208,7 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 	}
 	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward}
 	if e.Wrap != nil && e.Wrap.Field != "" {
-		field := wrapping(e.Wrap.Field)
-		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(field.wrap), single(field.unwrap))
-		toSpoke.forward, toSpoke.backward = toHub.backward, toHub.forward
-		toHub.patch, toSpoke.patch = ordered(e.Wrap.Hub, field.patch, nil)
+		toHub.patch, toSpoke.patch = ordered(e.Wrap.Hub, wrapping(e.Wrap.Field).patch, nil)
 	}
 	if e.Index != nil {
 		i := index{e.Index.Key, e.Index.Integer, e.Index.Value}
