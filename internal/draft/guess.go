@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
@@ -411,7 +409,7 @@ func (g *guesser) guessTables() {
 		if partner == nil || f.parent == nil || g.covered(f) != nil || len(f.schema.Enum) == 0 || len(partner.schema.Enum) == 0 {
 			continue
 		}
-		rule, problem := ruleForEnums(f, partner, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: pathOf(f), To: pathOf(partner)}})
+		rule, problem := ruleForEnums(f, partner)
 		switch {
 		case problem != "":
 			g.undecidedBecause[f], g.undecidedBecause[partner] = problem, problem
@@ -437,22 +435,4 @@ func (g *guesser) defaults(ambiguous func(*field) bool) (rules []*hypothesis) {
 		}
 	}
 	return rules
-}
-
-func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
-	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{Value: &apiextensionsv1.JSON{Raw: []byte(value)}}, why)
-}
-
-func defaultOfMetadata(f *field, ofHub bool, source v1alpha1.DefaultSource) *hypothesis {
-	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{ValueFrom: source}, "the same as "+string(source)+" each time")
-}
-
-func defaultRule(f *field, ofHub bool, rule *v1alpha1.DefaultRule, why string) *hypothesis {
-	h := &hypothesis{rule: v1alpha1.Rule{Default: rule}, score: 0.8, why: []string{why}}
-	if ofHub {
-		rule.To, h.hub = pathOf(f), []*field{f}
-	} else {
-		rule.From, h.spoke = pathOf(f), []*field{f}
-	}
-	return h
 }

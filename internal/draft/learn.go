@@ -100,11 +100,25 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 			owned[f] = h
 		}
 	}
+	filled := map[spotOf]*filling{}
 	for at := range tried.differ {
-		if d.guesser.pairs.partner[at.field] != nil || at.field.isElement() || ownerOf(at.field, owned) != nil {
-			continue
+		if d.guesser.pairs.partner[at.field] == nil && !at.field.isElement() && ownerOf(at.field, owned) == nil {
+			filled[at] = &filling{values: map[string]bool{}}
 		}
-		if h := d.defaultFrom(at.field, at.toHub); h != nil {
+	}
+	if len(filled) == 0 {
+		return nil
+	}
+	for _, o := range d.judge.observations {
+		name, namespace := o.names()
+		for place, text := range o.out {
+			if f := filled[spotOf{o.toHub, place.field}]; f != nil {
+				f.note(text, text == name, text == namespace, o.isPair())
+			}
+		}
+	}
+	for at, f := range filled {
+		if h := f.hypothesis(at.field, at.toHub); h != nil {
 			found = append(found, h)
 		}
 	}
@@ -112,39 +126,44 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 	return found
 }
 
-// defaultFrom proposes a default if a field has the same value each time, or that of the object's metadata.
-// It returns nil if that cannot be told apart.
-func (d *drafter) defaultFrom(f *field, toHub bool) *hypothesis {
-	values, own, seen, pairs := map[string]bool{}, map[v1alpha1.DefaultSource]int{}, 0, false
-	for _, o := range d.judge.observations {
-		for place, text := range o.out {
-			if o.toHub != toHub || place.field != f {
-				continue
-			}
-			values[text], pairs = true, pairs || o.isPair()
-			seen++
-			for _, source := range []v1alpha1.DefaultSource{v1alpha1.DefaultFromName, v1alpha1.DefaultFromNamespace} {
-				if text == o.metadata(source) {
-					own[source]++
-				}
-			}
-		}
+// filling is what a field is set to.
+type filling struct {
+	values map[string]bool
+	// seen counts the values, and named and inNamespace those that are the name and the namespace of
+	// the object.
+	seen, named, inNamespace int
+	// ofPairs is set if values were read and not converted.
+	ofPairs bool
+}
+
+func (f *filling) note(text string, isName, isNamespace, ofPair bool) {
+	f.values[text], f.ofPairs = true, f.ofPairs || ofPair
+	f.seen++
+	if isName {
+		f.named++
 	}
-	var h *hypothesis
-	named, inNamespace := own[v1alpha1.DefaultFromName] == seen, own[v1alpha1.DefaultFromNamespace] == seen
+	if isNamespace {
+		f.inNamespace++
+	}
+}
+
+// hypothesis proposes a default if a field has the same value each time, or that of the object's metadata.
+// It returns nil if that cannot be told apart.
+func (f *filling) hypothesis(at *field, toHub bool) (h *hypothesis) {
+	named, inNamespace := f.named == f.seen, f.inNamespace == f.seen
 	switch {
-	case seen < 2, named && inNamespace, (named || inNamespace) && pairs && len(values) == 1:
+	case f.seen < 2, named && inNamespace, (named || inNamespace) && f.ofPairs && len(f.values) == 1:
 		return nil
 	case named:
-		h = defaultOfMetadata(f, toHub, v1alpha1.DefaultFromName)
+		h = defaultOfMetadata(at, toHub, v1alpha1.DefaultFromName)
 	case inNamespace:
-		h = defaultOfMetadata(f, toHub, v1alpha1.DefaultFromNamespace)
-	case len(values) > 1:
+		h = defaultOfMetadata(at, toHub, v1alpha1.DefaultFromNamespace)
+	case len(f.values) > 1:
 		return nil
 	default:
-		h = defaultFor(f, toHub, slices.Collect(maps.Keys(values))[0], "the same value each time")
+		h = defaultFor(at, toHub, slices.Collect(maps.Keys(f.values))[0], "the same value each time")
 	}
-	h.seen = seen
+	h.seen = f.seen
 	return h
 }
 

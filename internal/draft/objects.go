@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"regexp"
 	"regexp/syntax"
@@ -21,7 +22,7 @@ import (
 // all fields.
 func (p *prober) questions(root *field, version string) []question {
 	m := &maker{crd: p.input.CRD.Spec.Group + "/" + version, kind: p.input.CRD.Spec.Names.Kind, namespaced: p.input.CRD.Spec.Scope == "Namespaced"}
-	leaves := p.leaves(root)
+	leaves := leavesOf(root)
 	all := []question{{m.object(root, nil, 0), nil}}
 	most := 8
 	for most > 1 && len(leaves)*most > maxObjects {
@@ -54,8 +55,8 @@ func (p *prober) rank(f *field) int {
 	return 1
 }
 
-// leaves returns the fields below root that hold values.
-func (p *prober) leaves(root *field) (leaves []*field) {
+// leavesOf returns the fields below root that hold values.
+func leavesOf(root *field) (leaves []*field) {
 	var walk func(f *field)
 	walk = func(f *field) {
 		if len(f.children) == 0 && f.parent != nil {
@@ -215,11 +216,9 @@ func (m *maker) scalar(f *field, form int) any {
 
 // number returns a number that hardly another field or form has.
 func number(f *field, form int) int64 {
-	hash := uint32(2166136261)
-	for _, c := range []byte(f.String()) {
-		hash = (hash ^ uint32(c)) * 16777619
-	}
-	return 1000 + int64(hash%40000)*8 + int64(form)
+	hash := fnv.New32a()
+	hash.Write([]byte(f.String()))
+	return 1000 + int64(hash.Sum32()%40000)*8 + int64(form)
 }
 
 func integerIn(s *props, n int64) any {
@@ -276,15 +275,12 @@ func textIn(s *props, n int64, form int) any {
 	case "email":
 		return fmt.Sprintf("p%d@example.com", n)
 	}
+	pattern, err := regexp.Compile(s.Pattern)
+	if err != nil {
+		return nil
+	}
 	allowed := func(text string) bool {
-		if s.MaxLength != nil && int64(len(text)) > *s.MaxLength || s.MinLength != nil && int64(len(text)) < *s.MinLength {
-			return false
-		}
-		if s.Pattern == "" {
-			return true
-		}
-		pattern, err := regexp.Compile(s.Pattern)
-		return err == nil && pattern.MatchString(text)
+		return (s.MaxLength == nil || int64(len(text)) <= *s.MaxLength) && (s.MinLength == nil || int64(len(text)) >= *s.MinLength) && pattern.MatchString(text)
 	}
 	if text := candidates[form%len(candidates)]; allowed(text) {
 		return text

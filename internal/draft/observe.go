@@ -15,7 +15,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
@@ -37,22 +36,21 @@ type observation struct {
 // isPair reports whether the objects were read, and not converted one from the other.
 func (o *observation) isPair() bool { return o.answer == nil }
 
-// metadata returns the name or the namespace of the object, as text of JSON. It is empty if there is none.
-func (o *observation) metadata(source v1alpha1.DefaultSource) string {
+// names returns the name and the namespace of the object, as text of JSON, empty if it has none.
+func (o *observation) names() (name, namespace string) {
 	var object struct {
 		Metadata struct{ Name, Namespace string } `json:"metadata"`
 	}
 	if err := json.Unmarshal(o.object, &object); err != nil {
-		return "" // objects without metadata
+		return "", "" // objects without metadata
 	}
-	text := object.Metadata.Name
-	if source == v1alpha1.DefaultFromNamespace {
-		text = object.Metadata.Namespace
+	encoded := func(text string) string {
+		if text == "" {
+			return ""
+		}
+		return string(preserved.Encode(text))
 	}
-	if text == "" {
-		return ""
-	}
-	return string(preserved.Encode(text))
+	return encoded(object.Metadata.Name), encoded(object.Metadata.Namespace)
 }
 
 // spokeAndHub returns the values by version.
@@ -125,7 +123,7 @@ func (e entries) add(f *field, value any, index string) {
 			return
 		}
 	}
-	e[spot{f, index}] = strings.TrimSuffix(string(preserved.Encode(value)), "\n")
+	e[spot{f, index}] = string(preserved.Encode(value))
 }
 
 // isZero reports whether a value is what Go takes for none: many converters do not write it.

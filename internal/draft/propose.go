@@ -142,14 +142,6 @@ func (p *proposer) add(h *hypothesis) {
 	p.made[h.key()] = h
 }
 
-func moveOf(spoke, hub *field) v1alpha1.Rule {
-	return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: pathOf(spoke), To: pathOf(hub)}}
-}
-
-func wrapOf(spoke, hub *field) v1alpha1.Rule {
-	return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: pathOf(spoke), To: pathOf(hub)}}
-}
-
 // proposeRelation proposes a rule for two fields with the same values. The more fields around them have
 // the same name, the larger the values that may move as a whole.
 func (p *proposer) proposeRelation(r relation, n int) {

@@ -9,22 +9,49 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 func pathOf(f *field) v1alpha1.Path { return v1alpha1.Path(f.String()) }
 
+func moveOf(spoke, hub *field) v1alpha1.Rule {
+	return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: pathOf(spoke), To: pathOf(hub)}}
+}
+
+func wrapOf(spoke, hub *field) v1alpha1.Rule {
+	return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: pathOf(spoke), To: pathOf(hub)}}
+}
+
+func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
+	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{Value: &apiextensionsv1.JSON{Raw: []byte(value)}}, why)
+}
+
+func defaultOfMetadata(f *field, ofHub bool, source v1alpha1.DefaultSource) *hypothesis {
+	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{ValueFrom: source}, "the same as "+string(source)+" each time")
+}
+
+func defaultRule(f *field, ofHub bool, rule *v1alpha1.DefaultRule, why string) *hypothesis {
+	h := &hypothesis{rule: v1alpha1.Rule{Default: rule}, score: 0.8, why: []string{why}}
+	if ofHub {
+		rule.To, h.hub = pathOf(f), []*field{f}
+	} else {
+		rule.From, h.spoke = pathOf(f), []*field{f}
+	}
+	return h
+}
+
 // ruleFor returns the rule for two fields that correspond, or why the schemas do not tell which one.
 func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem string) {
 	from, to := pathOf(spoke), pathOf(hub)
-	move := v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: from, To: to}}
 	switch {
 	case spoke.isScalar() && hub.isScalar() && len(spoke.schema.Enum) > 0 && len(hub.schema.Enum) > 0:
-		return ruleForEnums(spoke, hub, move)
+		return ruleForEnums(spoke, hub)
 	case spoke.shape == hub.shape, renames, isWideScalar(spoke.kind, hub.kind):
-		return move, ""
+		return moveOf(spoke, hub), ""
 	case wraps(spoke, hub), wraps(hub, spoke):
-		return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: from, To: to}}, ""
+		return wrapOf(spoke, hub), ""
 	case indexes(spoke, hub):
 		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(spoke, hub)[0]}}, ""
 	case indexes(hub, spoke):
@@ -34,7 +61,7 @@ func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem strin
 	case castable(hub.kind, spoke.kind):
 		return ruleForCast(hub, spoke, from, to)
 	}
-	return ruleForEnums(spoke, hub, move)
+	return ruleForEnums(spoke, hub)
 }
 
 // units are words in the name of a number that tell what it counts.
@@ -66,10 +93,10 @@ func ruleForCast(text, number *field, from, to v1alpha1.Path) (v1alpha1.Rule, st
 }
 
 // ruleForEnums pairs the values of two enums, or of an enum and a boolean, if there is one way to.
-func ruleForEnums(spoke, hub *field, move v1alpha1.Rule) (v1alpha1.Rule, string) {
+func ruleForEnums(spoke, hub *field) (v1alpha1.Rule, string) {
 	left, right := listedValues(spoke), listedValues(hub)
 	if spoke.kind == hub.kind && (isSubset(left, right) || isSubset(right, left)) {
-		return move, ""
+		return moveOf(spoke, hub), ""
 	}
 	var table []v1alpha1.ValuePair
 	for _, from := range left {
@@ -90,7 +117,7 @@ func ruleForEnums(spoke, hub *field, move v1alpha1.Rule) (v1alpha1.Rule, string)
 	if len(table) == 0 || len(table) != len(left) || len(to) != len(right) || len(left) != len(right) {
 		return v1alpha1.Rule{}, "the schemas do not tell which values correspond: write a values rule"
 	}
-	return v1alpha1.Rule{Values: &v1alpha1.ValuesRule{From: move.Move.From, To: move.Move.To, Table: table}}, ""
+	return v1alpha1.Rule{Values: &v1alpha1.ValuesRule{From: pathOf(spoke), To: pathOf(hub), Table: table}}, ""
 }
 
 // listedValues returns the values that a schema allows as text of a table, nil if it does not list them.
