@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/audit/live"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
 // auditOptions are the flags of the audit command.
@@ -188,7 +189,7 @@ func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomRe
 			if object.Kind != "CustomResourceDefinition" {
 				continue
 			}
-			crd, err := decodeDefinition(object)
+			crd, err := verify.ReadDefinition(object)
 			if err != nil {
 				return nil, err
 			}

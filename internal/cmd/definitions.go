@@ -5,7 +5,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,26 +158,7 @@ func definitionOf(file string, objects []manifest.Object, name string) (*apiexte
 	if err != nil {
 		return nil, err
 	}
-	return decodeDefinition(object)
-}
-
-// decodeDefinition reads a CustomResourceDefinition, and checks that its required fields are set.
-func decodeDefinition(object manifest.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
-	if object.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
-		return nil, fmt.Errorf("%s: apiVersion is %s, only %s is read: write it in that version", object, object.APIVersion, apiextensionsv1.SchemeGroupVersion)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := json.Unmarshal(object.JSON, crd); err != nil {
-		return nil, fmt.Errorf("%s: %w", object, err)
-	}
-	for _, required := range []struct{ path, value string }{
-		{"spec.group", crd.Spec.Group}, {"spec.names.kind", crd.Spec.Names.Kind}, {"spec.names.plural", crd.Spec.Names.Plural},
-	} {
-		if required.value == "" {
-			return nil, fmt.Errorf("%s: %s is empty: set it", object, required.path)
-		}
-	}
-	return crd, nil
+	return verify.ReadDefinition(object)
 }
 
 // listOf returns a line for each error.

@@ -23,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/diff"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
 // diffOptions are the flags of the diff command.
@@ -160,7 +161,7 @@ func (r *revision) add(ctx context.Context, object manifest.Object) (err error) 
 	case "ConversionPolicy":
 		r.policies[object.Name], err = policyOf(ctx, object)
 	case "CustomResourceDefinition":
-		r.crds[object.Name], err = decodeDefinition(object)
+		r.crds[object.Name], err = verify.ReadDefinition(object)
 	default:
 		var decoded any
 		if decoded, err = preserved.Decode(object.JSON); err == nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
-// difference is a field with two different values.
-type difference struct {
+// Difference is a field with two different values.
+type Difference struct {
 	// Path has the format of a policy, with the index of a list's element.
 	Path string
 	// Before and After are the values as JSON, empty if there is none.
 	Before, After string
 }
 
-// differences returns the fields in which two values differ, by their paths. It
+// Differences returns the fields in which two values differ, by their paths. It
 // ignores the order of names, and compares everything else, including the text of numbers.
-func differences(before, after any) []difference {
-	var found []difference
-	compare("", before, after, func(d difference) { found = append(found, d) })
+func Differences(before, after any) []Difference {
+	var found []Difference
+	compare("", before, after, func(d Difference) { found = append(found, d) })
 	return found
 }
 
-func compare(path string, before, after any, found func(difference)) {
+func compare(path string, before, after any, found func(Difference)) {
 	switch before := before.(type) {
 	case map[string]any:
 		if after, ok := after.(map[string]any); ok {
@@ -49,10 +49,10 @@ func compare(path string, before, after any, found func(difference)) {
 	if path == "" {
 		path = "."
 	}
-	found(difference{path, string(preserved.Encode(before)), string(preserved.Encode(after))})
+	found(Difference{path, string(preserved.Encode(before)), string(preserved.Encode(after))})
 }
 
-func compareMembers(path string, before, after map[string]any, found func(difference)) {
+func compareMembers(path string, before, after map[string]any, found func(Difference)) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -61,23 +61,23 @@ func compareMembers(path string, before, after map[string]any, found func(differ
 		at := path + conversion.Path{name}.String()
 		switch {
 		case !inAfter:
-			found(difference{at, string(preserved.Encode(left)), ""})
+			found(Difference{at, string(preserved.Encode(left)), ""})
 		case !inBefore:
-			found(difference{at, "", string(preserved.Encode(right))})
+			found(Difference{at, "", string(preserved.Encode(right))})
 		default:
 			compare(at, left, right, found)
 		}
 	}
 }
 
-func compareElements(path string, before, after []any, found func(difference)) {
+func compareElements(path string, before, after []any, found func(Difference)) {
 	for i := range max(len(before), len(after)) {
 		at := path + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case i >= len(after):
-			found(difference{at, string(preserved.Encode(before[i])), ""})
+			found(Difference{at, string(preserved.Encode(before[i])), ""})
 		case i >= len(before):
-			found(difference{at, "", string(preserved.Encode(after[i]))})
+			found(Difference{at, "", string(preserved.Encode(after[i]))})
 		default:
 			compare(at, before[i], after[i], found)
 		}

@@ -141,7 +141,7 @@ func (c *Checker) withoutRestored(t testObject, from, to string, returned value)
 			return returned
 		}
 	}
-	for _, d := range differences(c.resource().Without(bare.tree), c.resource().Without(returned.tree)) {
+	for _, d := range Differences(c.resource().Without(bare.tree), c.resource().Without(returned.tree)) {
 		if d.Before != "" {
 			return returned
 		}

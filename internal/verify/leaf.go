@@ -63,7 +63,7 @@ func onlyDropped(before, after any, drops []conversion.Path) bool {
 	for _, removeEmpty := range []bool{false, true} {
 		left, _ := without(before, drops, removeEmpty)
 		right, _ := without(after, drops, false)
-		if len(differences(left, right)) == 0 {
+		if len(Differences(left, right)) == 0 {
 			return true
 		}
 	}

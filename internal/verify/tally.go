@@ -127,7 +127,7 @@ func (t *tally) sortedPreservedFields() []PreservedField {
 }
 
 // exampleOf returns the first of the differences, and their number.
-func exampleOf(object string, found []difference) Example {
+func exampleOf(object string, found []Difference) Example {
 	return Example{
 		Object: object, Path: found[0].Path, Before: shorten(found[0].Before), After: shorten(found[0].After), Fields: len(found),
 	}

@@ -85,7 +85,7 @@ func (c *Checker) roundTrip(ctx context.Context, t testObject, from, to string) 
 
 // convert converts an object, and prunes the result by the schema of its version, like an
 // API server. It returns what it has pruned. It does not prune canary objects.
-func (c *Checker) convert(t testObject, x value, to string) (value, []difference, error) {
+func (c *Checker) convert(t testObject, x value, to string) (value, []Difference, error) {
 	dst := make([]byte, 0, len(x.text)+len(x.text)/2)
 	start := c.now()
 	text, err := c.convertBy(dst, x.text, to)
@@ -130,7 +130,7 @@ func (c *Checker) invalid(ctx context.Context, t testObject, from, to string, co
 
 // lost records what was pruned at the target, and what came back changed, except what
 // a rule drops. It reports whether there is any.
-func (c *Checker) lost(t testObject, from, to string, returned value, pruned []difference) bool {
+func (c *Checker) lost(t testObject, from, to string, returned value, pruned []Difference) bool {
 	for _, d := range pruned {
 		c.tally.record(Pruned, from, to, Example{Object: t.name, Path: d.Path, Before: shorten(d.Before), Fields: len(pruned)})
 	}
@@ -156,8 +156,8 @@ func (c *Checker) dropped(t testObject, from, to string, returned value) bool {
 
 // compare ignores the annotations with preserved data: they are not data of the
 // object's version, and an old one may correctly disappear.
-func (c *Checker) compare(t testObject, returned value) []difference {
-	return differences(c.resource().Without(t.start.tree), c.resource().Without(returned.tree))
+func (c *Checker) compare(t testObject, returned value) []Difference {
+	return Differences(c.resource().Without(t.start.tree), c.resource().Without(returned.tree))
 }
 
 func (c *Checker) onlyDropped(t testObject, from, to string, returned value) bool {

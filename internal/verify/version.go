@@ -62,7 +62,7 @@ type value struct {
 // accept treats an object like an API server that reads it: it prunes unknown fields,
 // and nulls that the schema does not allow. It returns the object without them, and
 // what was pruned.
-func (v *version) accept(text []byte) (value, []difference, error) {
+func (v *version) accept(text []byte) (value, []Difference, error) {
 	tree, err := preserved.Decode(text)
 	if err != nil {
 		return value{}, nil, err
@@ -77,7 +77,7 @@ func (v *version) accept(text []byte) (value, []difference, error) {
 	if err != nil {
 		return value{}, nil, err
 	}
-	lost := differences(before, tree)
+	lost := Differences(before, tree)
 	if len(lost) > 0 {
 		text = preserved.Encode(tree)
 	}
@@ -86,7 +86,7 @@ func (v *version) accept(text []byte) (value, []difference, error) {
 
 // create treats an object like an API server that creates it: it also fills in the
 // defaults of the schema.
-func (v *version) create(text []byte) (value, []difference, error) {
+func (v *version) create(text []byte) (value, []Difference, error) {
 	x, pruned, err := v.accept(text)
 	if err != nil {
 		return x, pruned, err

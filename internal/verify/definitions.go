@@ -6,12 +6,14 @@ package verify
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/config/crd"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
 // ReadPolicy reads a ConversionPolicy from JSON like an API server, with defaults
@@ -42,4 +44,24 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 	}
 	policy := &v1alpha1.ConversionPolicy{}
 	return policy, nil, json.Unmarshal(created.text, policy)
+}
+
+// ReadDefinition reads a CustomResourceDefinition, and checks that its required fields are set.
+// Errors name the object.
+func ReadDefinition(object manifest.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
+	if object.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
+		return nil, fmt.Errorf("%s: apiVersion is %s, only %s is read: write it in that version", object, object.APIVersion, apiextensionsv1.SchemeGroupVersion)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(object.JSON, crd); err != nil {
+		return nil, fmt.Errorf("%s: %w", object, err)
+	}
+	for _, required := range []struct{ path, value string }{
+		{"spec.group", crd.Spec.Group}, {"spec.names.kind", crd.Spec.Names.Kind}, {"spec.names.plural", crd.Spec.Names.Plural},
+	} {
+		if required.value == "" {
+			return nil, fmt.Errorf("%s: %s is empty: set it", object, required.path)
+		}
+	}
+	return crd, nil
 }
