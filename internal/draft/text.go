@@ -41,7 +41,7 @@ func (d *Draft) WriteText(w io.Writer) error {
 		if len(rule.Rivals) > 0 {
 			out.comment("        ", "Rivals: %s.", strings.Join(rule.Rivals, "; "))
 		}
-		out.line("        - %s", flow(rule.Rule))
+		out.line("        - %s", rule.Text())
 	}
 	d.writeOpen(out)
 	_, err := w.Write(out.Bytes())
@@ -77,6 +77,12 @@ func (d *Draft) observed() string {
 	}
 	return ""
 }
+
+// Text is the rule in YAML, in one line.
+func (r *Rule) Text() string { return flow(r.Rule) }
+
+// Evidence says why a rule that was drafted from schemas alone is there.
+func (r *Rule) Evidence() string { return r.evidence("") }
 
 func (r *Rule) evidence(observed string) string {
 	why := strings.Join(r.Why, ", ")

@@ -66,7 +66,14 @@ type Checker struct {
 // New compiles a policy's rules against a CustomResourceDefinition. A Checker with
 // invalid rules has a Report, and checks nothing. The clock is only for the timing.
 func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, now func() time.Time) (*Checker, error) {
-	result, ruleErrors := Compile(policy, crd)
+	result, errs := Compile(policy, crd)
+	return NewCompiled(policy, crd, result, errs, now)
+}
+
+// NewCompiled is New for rules that Compile has compiled.
+func NewCompiled(
+	policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, result compile.Result, ruleErrors []RuleError, now func() time.Time,
+) (*Checker, error) {
 	c := &Checker{now: now, tally: newTally(), versions: map[string]*version{}, directions: map[[2]string]*Direction{}}
 	c.report = Report{
 		Format: ReportFormat, Policy: policy.Name, Errors: ruleErrors, Warnings: result.Warnings,

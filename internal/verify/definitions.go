@@ -7,8 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -20,11 +23,7 @@ import (
 // filled in. The errors are those for which kubectl apply would refuse it, including
 // unknown fields.
 func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, []RuleError, error) {
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {
-		return nil, nil, err
-	}
-	schema, err := newVersion(&definition.Spec.Versions[0])
+	schema, err := policyVersion()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +33,11 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 	}
 	var errs []RuleError
 	for _, d := range unknown {
-		errs = append(errs, RuleError{d.Path[1:], "a ConversionPolicy has no such field: correct the name, or remove it"})
+		message := "a ConversionPolicy has no such field: correct the name, or remove it"
+		if d.Before == "null" {
+			message = "it has no value: give it one, or remove it"
+		}
+		errs = append(errs, RuleError{d.Path[1:], message})
 	}
 	for _, err := range schema.validate(ctx, created) {
 		errs = append(errs, RuleError{err.Field, err.ErrorBody()})
@@ -45,6 +48,15 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 	policy := &v1alpha1.ConversionPolicy{}
 	return policy, nil, json.Unmarshal(created.text, policy)
 }
+
+// policyVersion is the version of ConversionPolicy, which is costly to read.
+var policyVersion = sync.OnceValues(func() (*version, error) {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {
+		return nil, err
+	}
+	return newVersion(&definition.Spec.Versions[0])
+})
 
 // ReadDefinition reads a CustomResourceDefinition, and checks that its required fields are set.
 // Errors name the object.
@@ -64,4 +76,26 @@ func ReadDefinition(object manifest.Object) (*apiextensionsv1.CustomResourceDefi
 		}
 	}
 	return crd, nil
+}
+
+// ValidateDefinition returns the errors for which an API server would refuse to create a CustomResourceDefinition.
+func ValidateDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) ([]RuleError, error) {
+	created := crd.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(created)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&created.Spec)
+	created.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	for _, version := range created.Spec.Versions {
+		if version.Storage {
+			created.Status.StoredVersions = append(created.Status.StoredVersions, version.Name)
+		}
+	}
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(created, internal, nil); err != nil {
+		return nil, err
+	}
+	var errs []RuleError
+	for _, err := range definitions.ValidateCustomResourceDefinition(ctx, internal) {
+		errs = append(errs, RuleError{err.Field, err.ErrorBody()})
+	}
+	return errs, nil
 }

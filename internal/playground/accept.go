@@ -1,0 +1,121 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package playground
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Accepted is the answer to Accept.
+type Accepted struct {
+	Problems []Problem `json:"problems"`
+	// Policy is the text with the rule, and Line that of the rule in it, from 1.
+	Policy string `json:"policy"`
+	Line   int    `json:"line"`
+}
+
+// Accept inserts a rule, as the last one of its spoke. All other lines stay. The policy need not be valid.
+func Accept(in Input, suggestion Suggestion) *Accepted {
+	accepted := &Accepted{Problems: []Problem{}, Policy: in.Policy}
+	policy, err := theOnly(TextPolicy, in.Policy, "ConversionPolicy")
+	if err == nil {
+		accepted.Policy, accepted.Line, err = insert(in.Policy, newPositions(in.Policy, policy.index), suggestion)
+	}
+	if err != nil {
+		accepted.Policy, accepted.Problems = in.Policy, whole(TextPolicy, err)
+	}
+	return accepted
+}
+
+func insert(text string, where positions, suggestion Suggestion) (string, int, error) {
+	spokes := where.member("spec", "converter", "declarative", "spokes")
+	if spokes == nil || spokes.Style&yaml.FlowStyle != 0 || len(spokes.Content) == 0 {
+		return text, 0, errors.New("spec.converter.declarative.spokes must be a list with one line for each spoke: write it so, then accept the rule")
+	}
+	for _, spoke := range spokes.Content {
+		if _, version := child(spoke, "version"); version == nil || version.Value != suggestion.Spoke {
+			continue
+		}
+		if spoke.Style&yaml.FlowStyle != 0 {
+			return text, 0, fmt.Errorf("line %d: the spoke is in braces: write its version and its rules on lines of their own, then accept the rule", spoke.Line)
+		}
+		return insertInto(lines(text), spoke, suggestion.Rule)
+	}
+	return text, 0, fmt.Errorf("the policy has no spoke %s", suggestion.Spoke)
+}
+
+// insertInto inserts a rule into a spoke.
+func insertInto(all []string, spoke *yaml.Node, rule string) (string, int, error) {
+	key, rules := child(spoke, "rules")
+	switch {
+	case rules == nil:
+		_, version := child(spoke, "version")
+		at := version.Line
+		indent := strings.Repeat(" ", spoke.Column-1)
+		return insertLines(all, at, indent+"rules:", indent+"- "+rule), at + 2, nil
+	case len(rules.Content) == 0:
+		// It is null or [], on the line of its key.
+		line := all[key.Line-1]
+		before, after, found := strings.Cut(line, "rules:")
+		if !found || rules.Line != key.Line {
+			return "", 0, fmt.Errorf("line %d: write rules: on a line of its own, then accept the rule", key.Line)
+		}
+		comment := ""
+		if i := strings.IndexByte(after, '#'); i >= 0 {
+			comment = " " + after[i:]
+		}
+		all[key.Line-1] = before + "rules:" + comment
+		return insertLines(all, key.Line, strings.Repeat(" ", key.Column-1)+"- "+rule), key.Line + 1, nil
+	case rules.Style&yaml.FlowStyle != 0:
+		return "", 0, fmt.Errorf("line %d: the rules are in brackets: write each on a line of its own, then accept the rule", rules.Line)
+	}
+	at := endOf(all, rules)
+	return insertLines(all, at, strings.Repeat(" ", rules.Column-1)+"- "+rule), at + 1, nil
+}
+
+// endOf returns the number of the last line of a list in block style. The next line with less indentation, or with
+// the same and no dash, does not belong to it; nor do empty lines before that one, and comments that are not indented
+// more than the dashes.
+func endOf(all []string, list *yaml.Node) int {
+	last := list.Line
+	for i := list.Line; i < len(all); i++ {
+		line := all[i]
+		content := strings.TrimLeft(line, " ")
+		indent := len(line) - len(content)
+		switch {
+		case strings.TrimSpace(content) == "" || content[0] == '#' && indent < list.Column:
+			continue
+		case indent < list.Column-1, indent == list.Column-1 && !strings.HasPrefix(content, "-"), strings.HasPrefix(line, "---"):
+			return last
+		}
+		last = i + 1
+	}
+	return last
+}
+
+// lines returns the lines of a text, without line breaks; the last one is not empty.
+func lines(text string) []string {
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// insertLines inserts lines after a number of others. They end as those before do.
+func insertLines(all []string, after int, more ...string) string {
+	ending := ""
+	if strings.HasSuffix(all[0], "\r") {
+		ending = "\r"
+		if last := len(all) - 1; !strings.HasSuffix(all[last], "\r") {
+			all[last] += "\r"
+		}
+	}
+	var out []string
+	out = append(out, all[:after]...)
+	for _, line := range more {
+		out = append(out, line+ending)
+	}
+	return strings.Join(append(out, all[after:]...), "\n") + "\n"
+}

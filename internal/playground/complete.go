@@ -1,0 +1,215 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package playground
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/config/crd"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+// Completed is the answer to Complete.
+type Completed struct {
+	// Typed is what stands before the cursor of the key or value: what an option replaces.
+	Typed   string   `json:"typed"`
+	Options []Option `json:"options"`
+}
+
+// Option is what can stand at the cursor.
+type Option struct {
+	Label string `json:"label"`
+	// Detail is its type, Info its description.
+	Detail string `json:"detail,omitempty"`
+	Info   string `json:"info,omitempty"`
+	// IsKey distinguishes keys from values.
+	IsKey bool `json:"isKey,omitempty"`
+}
+
+// maxOptions bounds an answer. Editors filter them by what is typed.
+const maxOptions = 1000
+
+// Complete returns what can stand in the policy at the cursor, which is an offset in bytes: fields of a
+// ConversionPolicy, values of enumerations, and paths of the versions.
+func Complete(in Input, offset int) *Completed {
+	at := cursorAt(in.Policy[:max(0, min(offset, len(in.Policy)))])
+	completed := &Completed{Typed: at.typed, Options: []Option{}}
+	of := schemaAt(policySchema(), at.path)
+	switch {
+	case of == nil:
+	case at.key == "":
+		for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
+			property := of.Properties[name]
+			completed.Options = append(completed.Options, Option{Label: name, Detail: property.Type, Info: firstParagraph(property.Description), IsKey: true})
+		}
+		if len(of.Properties) == 0 {
+			completed.Options = values(*of)
+		}
+	default:
+		completed.Options = in.valuesOf(*of, at)
+	}
+	completed.Options = completed.Options[:min(len(completed.Options), maxOptions)]
+	return completed
+}
+
+// valuesOf returns the values of a key.
+func (in Input) valuesOf(of apiextensionsv1.JSONSchemaProps, at cursor) []Option {
+	value := schemaAt(&of, []string{at.key})
+	definition := in.unchecked()
+	switch {
+	case value == nil:
+		return []Option{}
+	case definition == nil:
+		return values(*value)
+	case at.key == "hub" || at.key == "version" && slices.Contains(at.path, "spokes"):
+		return versions(definition)
+	}
+	if paths := in.paths(definition, at); len(paths) > 0 {
+		return paths
+	}
+	return values(*value)
+}
+
+// unchecked returns the definition, which need not be valid, or nil.
+func (in Input) unchecked() *apiextensionsv1.CustomResourceDefinition {
+	object, err := theOnly(TextCRD, in.CRD, "CustomResourceDefinition")
+	if err != nil {
+		return nil
+	}
+	crd, err := verify.ReadDefinition(object.Object)
+	if err != nil {
+		return nil
+	}
+	return crd
+}
+
+func versions(definition *apiextensionsv1.CustomResourceDefinition) []Option {
+	options := []Option{}
+	for _, version := range crds.ByPriority(definition) {
+		options = append(options, Option{Label: version.Name})
+	}
+	return options
+}
+
+// values returns those of an enumeration or a boolean.
+func values(of apiextensionsv1.JSONSchemaProps) []Option {
+	options := []Option{}
+	for _, value := range of.Enum {
+		text := ""
+		if json.Unmarshal(value.Raw, &text) == nil {
+			options = append(options, Option{Label: text})
+		}
+	}
+	if of.Type == "boolean" {
+		options = append(options, Option{Label: "true"}, Option{Label: "false"})
+	}
+	return options
+}
+
+// paths returns the fields that a rule's from or to can name: those of the spoke, or of the hub. In a move, paths of
+// inner rules continue those of the move.
+func (in Input) paths(definition *apiextensionsv1.CustomResourceDefinition, at cursor) []Option {
+	side := at.key
+	if side != "from" && side != "to" && len(at.path) > 0 {
+		side = at.path[len(at.path)-1] // the fields of format and cel
+	}
+	if side != "from" && side != "to" || !slices.Contains(at.path, "rules") {
+		return nil
+	}
+	hub, spoke := in.versionsAt(at)
+	name := spoke
+	if side == "to" {
+		name = hub
+	}
+	version, _ := crds.Version(definition, name)
+	if version == nil || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+		return nil
+	}
+	var options []Option
+	fieldsOf(version.Schema.OpenAPIV3Schema, nil, func(path conversion.Path, of *apiextensionsv1.JSONSchemaProps) {
+		options = append(options, Option{Label: path.String(), Detail: of.Type, Info: firstParagraph(of.Description)})
+	})
+	return options
+}
+
+// versionsAt returns the hub, and the spoke at the cursor, which is the last one before it.
+func (in Input) versionsAt(at cursor) (hub, spoke string) {
+	for line := range strings.Lines(at.before) {
+		key, value, _ := strings.Cut(strings.TrimLeft(line, "- "), ":")
+		switch value = strings.Trim(strings.TrimSpace(value), `"'`); key {
+		case "hub":
+			hub = value
+		case "version":
+			spoke = value
+		}
+	}
+	return hub, spoke
+}
+
+// fieldsOf visits all fields of a schema in the order of their names, parents first.
+func fieldsOf(of *apiextensionsv1.JSONSchemaProps, at conversion.Path, visit func(conversion.Path, *apiextensionsv1.JSONSchemaProps)) {
+	for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
+		if len(at) == 0 && (name == "apiVersion" || name == "kind") {
+			continue
+		}
+		property, path := of.Properties[name], append(slices.Clip(at), name)
+		visit(path, &property)
+		fieldsOf(&property, path, visit)
+	}
+	for _, elements := range elementsOf(of) {
+		fieldsOf(elements, append(slices.Clip(at), conversion.Each), visit)
+	}
+}
+
+func elementsOf(of *apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
+	switch {
+	case of.Items != nil && of.Items.Schema != nil:
+		return []*apiextensionsv1.JSONSchemaProps{of.Items.Schema}
+	case of.AdditionalProperties != nil && of.AdditionalProperties.Schema != nil:
+		return []*apiextensionsv1.JSONSchemaProps{of.AdditionalProperties.Schema}
+	}
+	return nil
+}
+
+// policySchema is the schema of a ConversionPolicy.
+var policySchema = sync.OnceValue(func() *apiextensionsv1.JSONSchemaProps {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {
+		panic(fmt.Sprintf("the embedded CustomResourceDefinition: %v", err)) // the file is ours, and tests read it
+	}
+	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+	delete(schema.Properties, "status") // only the operator writes it
+	return schema
+})
+
+// schemaAt returns the schema at keys and elements, nil if there is none.
+func schemaAt(of *apiextensionsv1.JSONSchemaProps, path []string) *apiextensionsv1.JSONSchemaProps {
+	for _, name := range path {
+		property, isProperty := of.Properties[name]
+		switch elements := elementsOf(of); {
+		case isProperty:
+			of = &property
+		case len(elements) == 1 && (name == element) == (of.Items != nil):
+			of = elements[0]
+		default:
+			return nil
+		}
+	}
+	return of
+}
+
+func firstParagraph(text string) string {
+	first, _, _ := strings.Cut(text, "\n\n")
+	return strings.ReplaceAll(first, "\n", " ")
+}

@@ -1,0 +1,121 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package playground
+
+import (
+	"bytes"
+	"context"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/draft"
+)
+
+// Suggested is the answer to Suggest.
+type Suggested struct {
+	Problems []Problem `json:"problems"`
+	// Policy is a drafted policy, if the text has none. Then there are no suggestions.
+	Policy      string       `json:"policy,omitempty"`
+	Suggestions []Suggestion `json:"suggestions"`
+	// Ambiguous are fields for which several rules are nearly as likely.
+	Ambiguous []draft.Ambiguous `json:"ambiguous"`
+}
+
+// Suggestion is a rule that the policy could have.
+type Suggestion struct {
+	// Spoke is the version of the rule.
+	Spoke string `json:"spoke"`
+	// Rule is the rule in YAML, in one line.
+	Rule   string   `json:"rule"`
+	Why    string   `json:"why"`
+	Rivals []string `json:"rivals"`
+}
+
+// Suggest drafts rules from the schemas for the fields that have no rule, or a policy if there is none.
+func Suggest(ctx context.Context, in Input) *Suggested {
+	suggested := &Suggested{Problems: []Problem{}, Suggestions: []Suggestion{}, Ambiguous: []draft.Ambiguous{}}
+	crd, err := in.definition(ctx)
+	if err != nil {
+		suggested.Problems = whole(TextCRD, err)
+		return suggested
+	}
+	policies, err := objectsIn(TextPolicy, in.Policy)
+	if err == nil && len(policies) == 0 {
+		err = suggested.policy(crd)
+	} else {
+		err = in.suggest(ctx, suggested, crd)
+	}
+	if err != nil {
+		suggested.Problems = whole(TextPolicy, err)
+	}
+	return suggested
+}
+
+// policy drafts one for the two versions that clients prefer.
+func (s *Suggested) policy(crd *apiextensionsv1.CustomResourceDefinition) error {
+	versions := crds.ByPriority(crd)
+	if len(versions) < 2 {
+		return problems{{Text: TextCRD, Line: 1, Column: 1, Message: "there is only one version: add the other one, so that there is something to convert"}}
+	}
+	drafted, err := draft.Make(draft.Input{CRD: crd, Hub: versions[0].Name, Spoke: versions[1].Name})
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	err = drafted.WriteText(&text)
+	s.Policy = text.String()
+	return err
+}
+
+// suggest drafts rules for each spoke, and leaves out those that do not fit the rules of the policy.
+func (in Input) suggest(ctx context.Context, s *Suggested, crd *apiextensionsv1.CustomResourceDefinition) error {
+	policy, _, err := in.policy(ctx)
+	if err != nil {
+		return err
+	}
+	rules := policy.Spec.Converter.Declarative
+	if rules == nil {
+		return problems{{Text: TextPolicy, Line: 1, Column: 1, Message: "the policy has no rules, but another kind of converter: rules are in spec.converter.declarative"}}
+	}
+	for i, spoke := range rules.Spokes {
+		drafted, err := draft.Make(draft.Input{CRD: crd, Hub: string(rules.Hub), Spoke: string(spoke.Version)})
+		if err != nil {
+			return err
+		}
+		ruled := ruledFields(compile.Compile(crd, rules), string(spoke.Version))
+		for _, rule := range drafted.Rules {
+			if fits(crd, rules, i, rule.Rule) {
+				s.Suggestions = append(s.Suggestions, Suggestion{Spoke: string(spoke.Version), Rule: rule.Text(), Why: rule.Evidence(), Rivals: append([]string{}, rule.Rivals...)})
+			}
+		}
+		for _, ambiguous := range drafted.Ambiguous {
+			if !ruled[ambiguous.Place] {
+				s.Ambiguous = append(s.Ambiguous, ambiguous)
+			}
+		}
+	}
+	return nil
+}
+
+// ruledFields returns the leaf fields that have a rule.
+func ruledFields(result compile.Result, spoke string) map[draft.Place]bool {
+	ruled := map[draft.Place]bool{}
+	for _, leaf := range result.Leaves {
+		if leaf.Spoke == spoke && leaf.Rule != "" {
+			ruled[draft.Place{Version: leaf.Version, Path: leaf.Path}] = true
+			ruled[draft.Place{Version: leaf.Version, Path: leaf.Root}] = true
+		}
+	}
+	return ruled
+}
+
+// fits reports whether the policy stays valid with another rule for a spoke.
+func fits(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter, spoke int, rule v1alpha1.Rule) bool {
+	with := rules.DeepCopy()
+	with.Spokes[spoke].Rules = append(with.Spokes[spoke].Rules, rule)
+	return len(compile.Compile(crd, with).Errors) == 0
+}
