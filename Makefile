@@ -78,7 +78,7 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 PROSE := README.md api bundle config controllers internal
 
 # Every committed file that a command of this file generates.
-GENERATED := api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := internal/playground/page/dist api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
 
@@ -113,6 +113,29 @@ bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_I
 chart: ## Generate the templates of config/chart, for Helm; of a release with CHART_VERSION=
 	@go run -C internal/tools/chart . -root=../../.. -output=../../../config/chart -version='$(CHART_VERSION)'
 
+# Without their scripts, which npm would run as this user.
+bin/npm/node_modules: internal/playground/page/package.json internal/playground/page/package-lock.json
+	@internal/tools/deps.sh npm
+	@mkdir -p bin/npm && cp internal/playground/page/package.json internal/playground/page/package-lock.json internal/playground/page/.npmrc bin/npm/
+	@npm ci --prefix bin/npm --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch bin/npm/node_modules
+
+.PHONY: playground-page
+playground-page: bin/npm/node_modules bin/tools/esbuild ## Build the page of the playground from internal/playground/page/src
+	@bin/npm/node_modules/.bin/tsc -p internal/playground/page
+	@NODE_PATH=bin/npm/node_modules bin/tools/esbuild internal/playground/page/src/main.tsx --bundle --minify --format=esm --target=es2022 \
+		--jsx=automatic --jsx-import-source=preact --legal-comments=none --metafile=bin/npm/bundled.json --log-level=warning --outfile=internal/playground/page/dist/playground.js
+	@internal/playground/page/licences.sh bin/npm/bundled.json >internal/playground/page/dist/licences.txt
+
+.PHONY: playground
+playground: ## Build the playground as a static page with its engine as WebAssembly, into bin/playground
+	@mkdir -p bin/playground
+	@GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o bin/playground/engine.wasm ./internal/playground/wasm
+	@gzip -9nf bin/playground/engine.wasm
+	@cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" internal/playground/page/worker.js bin/playground/
+	@go run ./internal/playground/static -output bin/playground
+	@echo 'serve the folder bin/playground over HTTP, for example with: python3 -m http.server --directory bin/playground'
+
 .PHONY: tidy
 tidy: ## Tidy the go.mod of every module in the tree
 	@for module in $$(find . -name go.mod -not -path './bin/*'); do go mod tidy -C "$$(dirname "$$module")"; done
@@ -142,7 +165,7 @@ prose: bin/tools/vale ## Check the language of pages, comments and messages; par
 	@bin/tools/vale --output=line --glob='!**/testdata/**' $(PROSE)
 
 .PHONY: verify
-verify: generate manifests api-reference cli-reference tidy bundle chart ## Check that everything generated is up to date and committed
+verify: generate manifests api-reference cli-reference tidy bundle chart playground-page ## Check that everything generated is up to date and committed
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -479,6 +502,7 @@ package.controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen
 package.crd-ref-docs   := github.com/elastic/crd-ref-docs
 package.cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 package.golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+package.esbuild        := github.com/evanw/esbuild/cmd/esbuild
 package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 
 bin/tools/%: internal/tools/go.mod

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/config/samples"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -24,6 +25,18 @@ type Input struct {
 	Policy string `json:"policy"`
 	// Objects can have several documents, and lists.
 	Objects string `json:"objects"`
+}
+
+// Sample returns the texts of a page that begins without files.
+func Sample() Input {
+	return Input{CRD: samples.CronTabs, Policy: samples.CronTabPolicy, Objects: samples.CronTabObjects}
+}
+
+// Start is what a page begins with.
+type Start struct {
+	Texts Input `json:"texts"`
+	// Live names a cluster whose objects can be tested, empty if there is none.
+	Live string `json:"live,omitempty"`
 }
 
 // Text is one of the texts of an Input.

@@ -6,8 +6,6 @@ package playground
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,21 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// sample returns the texts of the sample with CronTabs.
-func sample(t testing.TB) Input {
-	t.Helper()
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "crontab-cronspec", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	return Input{CRD: read("3-crd-both.yaml"), Policy: read("2-policy.yaml"), Objects: read("objects.yaml")}
-}
-
 func TestCheck(t *testing.T) {
-	in := sample(t)
+	in := Sample()
 	in.Objects += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"
 	checked := Check(t.Context(), in)
 	if len(checked.Problems) > 0 || checked.Outcome != verify.Passed || checked.Hub != "v2" || !slices.Equal(checked.Versions, []string{"v1", "v2"}) {
@@ -84,7 +69,7 @@ func TestProblems(t *testing.T) {
 		"an endless alias":      {func(in *Input) { in.Policy = "a: &a [*a]" }, TextPolicy, "a: &a", "nested deeper"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := sample(t)
+			in := Sample()
 			test.change(&in)
 			checked := Check(t.Context(), in)
 			if len(checked.Problems) == 0 {
@@ -103,7 +88,7 @@ func TestProblems(t *testing.T) {
 }
 
 func TestSuggest(t *testing.T) {
-	in := sample(t)
+	in := Sample()
 	in.CRD = strings.Replace(in.CRD, "timeZone: {type: string}", "timeZone: {type: string}\n              ownerName: {type: string, description: who owns it}", 1)
 	in.CRD = strings.Replace(in.CRD, "owner: {type: string}", "owner: {type: string, description: who owns it}", 1)
 	suggested := Suggest(t.Context(), in)
@@ -129,7 +114,7 @@ func TestSuggest(t *testing.T) {
 
 // TestSuggestPolicy begins without a policy.
 func TestSuggestPolicy(t *testing.T) {
-	in := sample(t)
+	in := Sample()
 	in.Policy = "# nothing yet\n"
 	suggested := Suggest(t.Context(), in)
 	in.Policy = suggested.Policy
@@ -170,7 +155,7 @@ func TestAccept(t *testing.T) {
 	} {
 		for _, ending := range []string{"\n", "\r\n"} {
 			t.Run(fmt.Sprintf("%s %q", name, ending), func(t *testing.T) {
-				in := sample(t)
+				in := Sample()
 				in.Policy = strings.ReplaceAll(start+test.rest, "\n", ending)
 				want := strings.ReplaceAll(start+strings.Replace(test.want, "RULE", rule.Rule, 1), "\n", ending)
 				got := Accept(in, rule)
@@ -218,7 +203,7 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			before, after, _ := strings.Cut(policy, "|")
-			in := sample(t)
+			in := Sample()
 			in.Policy = before + after + "\n"
 			got := Complete(in, len(before))
 			if got.Typed != want.typed || !slices.ContainsFunc(got.Options, func(o Option) bool { return o.Label == want.options }) {
@@ -227,7 +212,7 @@ func TestComplete(t *testing.T) {
 		})
 	}
 	// The spoke's fields are no fields of the hub.
-	in := sample(t)
+	in := Sample()
 	in.Policy = rules + "        - move: {from: "
 	for _, option := range Complete(in, len(in.Policy)).Options {
 		if option.Label == ".spec.timeZone" {
@@ -238,7 +223,7 @@ func TestComplete(t *testing.T) {
 
 // FuzzComplete types anything, and asks at each place.
 func FuzzComplete(f *testing.F) {
-	in := sample(f)
+	in := Sample()
 	f.Add(in.Policy, 300)
 	f.Add("a: {b: [c, {d: ", 15)
 	f.Add("- - - x: ]}", 11)
@@ -254,7 +239,7 @@ func FuzzComplete(f *testing.F) {
 
 // FuzzAccept accepts a rule in any text: what is there stays.
 func FuzzAccept(f *testing.F) {
-	in := sample(f)
+	in := Sample()
 	f.Add(in.Policy)
 	f.Add(strings.ReplaceAll(in.Policy, "rules:", "rules: []"))
 	rule := Suggestion{Spoke: "v1", Rule: "drop: {from: .spec.owner}"}
@@ -280,7 +265,7 @@ func onlyAboutRule(found []Problem) bool {
 }
 
 func TestAnswer(t *testing.T) {
-	question, err := json.Marshal(Question{Input: sample(t)})
+	question, err := json.Marshal(Question{Input: Sample()})
 	if err != nil {
 		t.Fatal(err)
 	}
