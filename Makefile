@@ -228,7 +228,7 @@ fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two 
 	@internal/tools/fuzz.sh short
 
 .PHONY: browser
-browser: ## Test HTML reports in Chromium, which is installed if missing
+browser: build playground ## Test HTML reports and the playground in Chromium, which is installed if missing
 	@internal/tools/deps.sh chromium
 	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
 

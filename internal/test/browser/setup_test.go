@@ -106,6 +106,12 @@ func open(t *testing.T, name string, actions ...action) *tab {
 	if err := os.WriteFile(file, report(t, name), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return visit(t, "file://"+file, actions...)
+}
+
+// visit opens a page after actions in an empty tab.
+func visit(t *testing.T, url string, actions ...action) *tab {
+	t.Helper()
 	ctx, closeTab := chromedp.NewContext(chromium)
 	t.Cleanup(closeTab)
 	ctx, cancel := context.WithTimeout(ctx, atMost)
@@ -115,7 +121,7 @@ func open(t *testing.T, name string, actions ...action) *tab {
 		t.Fatal(err)
 	}
 	of.do(command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}))
-	of.do(append(actions, chromedp.Navigate("file://"+file), evaluate(checks))...)
+	of.do(append(actions, chromedp.Navigate(url), evaluate(checks))...)
 	return of
 }
 

@@ -39,7 +39,9 @@ const colours = HighlightStyle.define([
 
 export interface EditorProps {
   label: string;
-  text: string;
+  // given is the text to begin with, or another one in its place, such as one with an accepted rule. What the user
+  // types does not come back through it.
+  given: { text: string };
   problems: Problem[];
   // goTo is a line to show; a new object shows it again.
   goTo?: { line: number };
@@ -48,7 +50,7 @@ export interface EditorProps {
 }
 
 // Editor edits YAML. It is in a shadow tree, so that its style sheets need no exception from the page's policy.
-export function Editor({ label, text, problems, goTo, onChange, complete }: EditorProps) {
+export function Editor({ label, given, problems, goTo, onChange, complete }: EditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const handlers = useRef({ onChange, complete });
@@ -76,7 +78,7 @@ export function Editor({ label, text, problems, goTo, onChange, complete }: Edit
     view.current = new EditorView({
       parent, root,
       state: EditorState.create({
-        doc: text,
+        doc: given.text,
         extensions: [
           lineNumbers(), highlightActiveLine(), highlightActiveLineGutter(), history(), foldGutter(), drawSelection(), indentOnInput(), bracketMatching(),
           closeBrackets(), yaml(), syntaxHighlighting(colours), theme, lintGutter(), search({ top: true }), EditorView.lineWrapping,
@@ -93,11 +95,10 @@ export function Editor({ label, text, problems, goTo, onChange, complete }: Edit
     return () => view.current?.destroy();
   }, []);
 
-  // A text that does not come from the editor, such as an accepted rule.
   useEffect(() => {
     const current = view.current!.state.doc.toString();
-    if (current !== text) view.current!.dispatch({ changes: { from: 0, to: current.length, insert: text } });
-  }, [text]);
+    if (current !== given.text) view.current!.dispatch({ changes: { from: 0, to: current.length, insert: given.text } });
+  }, [given]);
 
   useEffect(() => {
     const { state } = view.current!;

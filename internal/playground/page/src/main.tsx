@@ -21,6 +21,7 @@ const pause = 250;
 
 function Playground({ start }: { start: Start }) {
   const [texts, setTexts] = useState<Texts>(start.texts);
+  const [given, setGiven] = useState(() => ({ policy: { text: start.texts.policy }, crd: { text: start.texts.crd }, objects: { text: start.texts.objects } }));
   const [checked, setChecked] = useState<Checked>(nothing);
   const [pending, setPending] = useState(true);
   const [error, setError] = useState('');
@@ -63,6 +64,8 @@ function Playground({ start }: { start: Start }) {
     setTexts((before) => (before[name] === to ? before : { ...before, [name]: to }));
   }, []);
 
+  const give = (name: TextName, text: string) => setGiven((before) => ({ ...before, [name]: { text } }));
+
   const show = (name: TextName, line: number) => {
     showText(name);
     setGoTo({ text: name, line });
@@ -100,8 +103,9 @@ function Playground({ start }: { start: Start }) {
     } catch (failed) {
       setSuggestError((failed as Error).message);
     }
-    setTexts(now);
-    if (line) show('policy', line);
+    if (!line) return;
+    give('policy', now.policy);
+    show('policy', line);
   };
   const test = async () => {
     setTesting(true);
@@ -126,7 +130,7 @@ function Playground({ start }: { start: Start }) {
   };
   const open = async (name: TextName, files: FileList | null) => {
     const read = await Promise.all([...(files ?? [])].map((file) => file.text()));
-    if (read.length) change(name, read.join('\n---\n'));
+    if (read.length) give(name, read.join('\n---\n'));
   };
 
   const problemsOf = (name: TextName) => checked.problems.filter((problem) => problem.text === name);
@@ -151,7 +155,7 @@ function Playground({ start }: { start: Start }) {
             id: name, title: titles[name], count: problemsOf(name).length, bad: true,
             content: (
               <>
-                <Editor label={labels[name]} text={texts[name]} problems={problemsOf(name)} onChange={(to) => change(name, to)}
+                <Editor label={labels[name]} given={given[name]} problems={problemsOf(name)} onChange={(to) => change(name, to)}
                   {...(goTo?.text === name ? { goTo } : {})}
                   {...(name === 'policy' ? { complete: (policy: string, offset: number) => asked.ask<Completed>('complete', { ...latest.current, policy, offset }) } : {})} />
                 <ul class="problems" aria-label={'Problems of ' + titles[name]}>{problemsOf(name).map((problem) => (
@@ -169,7 +173,7 @@ function Playground({ start }: { start: Start }) {
           <Tabs label="Results" current={result} onSelect={showResult} tabs={[
             { id: 'fields', title: 'Fields', count: unplaced, content: <Fields checked={checked} goTo={goToRule} /> },
             { id: 'conversions', title: 'Conversions', content: <Objects checked={checked} goTo={goToRule} /> },
-            { id: 'suggestions', title: 'Suggestions', content: <Suggestions suggested={suggested} busy={suggesting} error={suggestError} onSuggest={suggest} onAccept={accept} onUse={(policy) => { change('policy', policy); setSuggested(undefined); showText('policy'); }} /> },
+            { id: 'suggestions', title: 'Suggestions', content: <Suggestions suggested={suggested} busy={suggesting} error={suggestError} onSuggest={suggest} onAccept={accept} onUse={(policy) => { give('policy', policy); setSuggested(undefined); showText('policy'); }} /> },
             { id: 'tests', title: 'Tests', content: <Tests checked={checked} {...(start.live ? { live: start.live } : {})} tested={tested} busy={testing} error={testError} onTest={test} /> },
           ]} />
         </div>

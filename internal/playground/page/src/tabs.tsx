@@ -28,7 +28,7 @@ export function Tabs({ label, tabs, current, onSelect }: { label: string; tabs: 
         ))}
       </div>
       {tabs.map((tab) => (
-        <div role="tabpanel" key={tab.id} id={'panel-' + tab.id} aria-labelledby={'tab-' + tab.id} tabIndex={-1} hidden={tab.id !== current}>{tab.content}</div>
+        <div role="tabpanel" key={tab.id} id={'panel-' + tab.id} aria-labelledby={'tab-' + tab.id} tabIndex={-1} hidden={tab.id !== current}><h2 class="unseen">{tab.title}</h2>{tab.content}</div>
       ))}
     </section>
   );
