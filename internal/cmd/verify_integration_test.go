@@ -118,6 +118,7 @@ func TestLive(t *testing.T) {
 	t.Run("reports", func(t *testing.T) { reportLive(t, writer, kubeconfig) })
 	t.Run("an audit", func(t *testing.T) { auditLive(t, kubeconfig) })
 	t.Run("an audit by its role", func(t *testing.T) { auditAsItsRole(t, writer, kubeconfig) })
+	t.Run("a playground", func(t *testing.T) { playLive(t, kubeconfig) })
 	t.Run("differences", func(t *testing.T) { diffLive(t, kubeconfig) })
 	t.Run("completion", func(t *testing.T) { completeLive(t, kubeconfig) })
 	t.Run("a policy that is operated", func(t *testing.T) { operateLive(t, writer, kubeconfig) })
@@ -135,6 +136,26 @@ func TestLive(t *testing.T) {
 			t.Errorf("finding is %+v", finding)
 		}
 	})
+}
+
+// playLive begins with what the cluster has, and tests it on its objects.
+func playLive(t *testing.T, kubeconfig string) {
+	t.Helper()
+	ask := playing(t, "crontabs.example.com", "--live", "--kubeconfig", kubeconfig)
+	start := startOf(t, ask)
+	for _, without := range []string{"status:", "managedFields", "resourceVersion", "uid"} {
+		if strings.Contains(start.Texts.CRD, without) || strings.Contains(start.Texts.Policy, without) {
+			t.Errorf("there is %s in %+v", without, start.Texts)
+		}
+	}
+	question, err := json.Marshal(start.Texts)
+	expect.NoError(t, err)
+	if checked := ask("POST", "/api/check", string(question)); start.Live == "" || !strings.Contains(checked, `"problems":[]`) || !strings.Contains(checked, `"outcome":"Passed"`) {
+		t.Errorf("the texts of the cluster: %s", checked)
+	}
+	if tested := ask("POST", "/api/live", string(question)); !strings.Contains(tested, "320 objects from the cluster") {
+		t.Errorf("its objects: %s", tested)
+	}
 }
 
 // startAPIServer returns a client that writes, and a kubeconfig.

@@ -3,7 +3,7 @@
 
 // Package playground answers the questions of a page on which users write rules: it is the same in the server of
 // the command playground (playground/server) and in a page that runs without one, as WebAssembly (playground/wasm).
-// It is pure. The page itself is in playground/page.
+// It reads no file and no cluster. The page itself is in playground/page.
 //
 // All questions are about three texts: a CustomResourceDefinition, a ConversionPolicy, and objects (input.go).
 //

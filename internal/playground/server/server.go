@@ -84,7 +84,9 @@ func New(texts playground.Input, live *Live) (*Server, error) {
 }
 
 // URL returns the address of the page, with the token.
-func (s *Server) URL(address net.Addr) string { return "http://" + address.String() + "/#token=" + s.token }
+func (s *Server) URL(address net.Addr) string {
+	return "http://" + address.String() + "/#token=" + s.token
+}
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()

@@ -363,22 +363,26 @@ func TestPlaygroundAlone(t *testing.T) {
 	}
 }
 
-// TestPlaygroundPictures takes the picture of the documentation with -update, and otherwise only sees that it is there.
+// TestPlaygroundPictures takes the pictures of the documentation with -update, and otherwise only sees that they are
+// there.
 func TestPlaygroundPictures(t *testing.T) {
-	const file = "../../../api/docs/playground.png"
-	if !*update {
-		if _, err := os.Stat(file); err != nil {
+	for _, part := range []string{"fields", "conversions"} {
+		file := "../../../api/docs/images/playground-" + part + ".png"
+		if !*update {
+			if _, err := os.Stat(file); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		b := visit(t, serve(t), chromedp.EmulateViewport(1280, 800), scheme("light"))
+		b.checked("Nothing is lost")
+		b.press("#tab-" + part)
+		picture, err := chromedp.Run(b, chromedp.CaptureScreenshot())
+		if err == nil {
+			err = os.WriteFile(file, picture, 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	b := visit(t, serve(t), chromedp.EmulateViewport(1280, 800), scheme("light"))
-	b.checked("Nothing is lost")
-	picture, err := chromedp.Run(b, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(file, picture, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }

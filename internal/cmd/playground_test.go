@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/playground"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// playing runs the command until the test ends, and returns a function that asks what the page asks.
+func playing(t *testing.T, args ...string) func(method, path, body string) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	root := NewRootCommand()
+	root.SetOut(out)
+	root.SetErr(io.Discard)
+	root.SetArgs(append([]string{"playground"}, args...))
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		ended <- err
+		_ = out.CloseWithError(err) // the reader sees why there is no address
+	}()
+	reader := bufio.NewReader(in)
+	line, err := reader.ReadString('\n')
+	expect.NoError(t, err)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	t.Cleanup(func() {
+		stop()
+		expect.NoError(t, <-ended)
+	})
+	at, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(line, "The playground is at ")))
+	expect.NoError(t, err)
+	if at.Hostname() != "127.0.0.1" {
+		t.Fatalf("the page is at %s", at)
+	}
+	return func(method, path, body string) string {
+		t.Helper()
+		request, err := http.NewRequestWithContext(ctx, method, "http://"+at.Host+path, strings.NewReader(body))
+		expect.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+strings.TrimPrefix(at.Fragment, "token="))
+		answer, err := http.DefaultClient.Do(request)
+		expect.NoError(t, err)
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		expect.NoError(t, err)
+		return string(text)
+	}
+}
+
+// startOf returns what a page begins with.
+func startOf(t *testing.T, ask func(method, path, body string) string) (start playground.Start) {
+	t.Helper()
+	expect.NoError(t, json.Unmarshal([]byte(ask("GET", "/api/start", "")), &start))
+	return start
+}
+
+func TestPlayground(t *testing.T) {
+	if got := startOf(t, playing(t)); got.Texts != playground.Sample() || got.Live != "" {
+		t.Errorf("without files it begins with %+v", got)
+	}
+	list := filepath.Join(t.TempDir(), "list.json")
+	expect.NoError(t, os.WriteFile(list, []byte(`{"apiVersion": "v1", "kind": "List", "items": [{"kind": "CronTab", "spec": {"count": 1.50}}]}`), 0o600))
+	got := startOf(t, playing(t, "--crd", sampleFile("3-crd-both.yaml"), "-f", list)).Texts
+	crd, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
+	expect.NoError(t, err)
+	if got.CRD != string(crd) || got.Policy != "" || !strings.Contains(got.Objects, "count: 1.50") {
+		t.Errorf("it begins with %+v", got)
+	}
+}
+
+func TestPlaygroundErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a name without a cluster": {[]string{"crontabs.example.com"}, "add --live"},
+		"a cluster without a name": {[]string{"--live"}, "which CustomResourceDefinition?"},
+		"two definitions":          {[]string{"--live", "a.b", "--crd", "x"}, "leave out one of them"},
+		"live flags":               {[]string{"--selector=a"}, "add --live"},
+		"a missing file":           {[]string{"--crd", "nowhere.yaml"}, "nowhere.yaml"},
+		"a file that is no YAML":   {[]string{"-f", "playground_test.go"}, "playground_test.go"},
+		"a port that is none":      {[]string{"--port=70000"}, "invalid argument"},
+		"no kubeconfig":            {[]string{"--live", "a.b", "--kubeconfig", "nowhere"}, "nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(append([]string{"playground"}, tc.args...)...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || ExitCode(err) != 2 {
+				t.Errorf("error %v with code %d, want %q with 2", err, ExitCode(err), tc.want)
+			}
+		})
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
+	expect.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	expect.NoError(t, err)
+	if _, _, err := run("playground", "--port="+port); err == nil || !strings.Contains(err.Error(), "choose another --port") {
+		t.Errorf("with a port that is taken: %v", err)
+	}
+}
