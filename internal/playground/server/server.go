@@ -4,7 +4,7 @@
 // Package server serves the playground to a browser on this computer.
 //
 // Only the page itself can ask questions. A question needs a token, which is in the address that the command prints,
-// after #, so that browsers send it to nobody. Requests by other pages, and by a name of this computer that others
+// after #, which browsers do not send. Requests by other pages, and by a name of this computer that others
 // control (DNS rebinding), are refused. The page may load nothing from elsewhere.
 package server
 

@@ -94,9 +94,9 @@ func describe(out io.Writer, command *cobra.Command) {
 }
 
 // typed returns the mark that says whether a test runs the examples of a command. Those of status
-// follow a policy until it is ready, and one of them forever.
+// follow a policy until it is ready, and one of them forever; a playground serves until it is stopped.
 func typed(command *cobra.Command) string {
-	if command.Name() == "status" {
+	if command.Name() == "status" || command.Name() == "playground" {
 		return "untyped=follows"
 	}
 	return "play"
