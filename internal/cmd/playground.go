@@ -176,7 +176,7 @@ func (o *playgroundOptions) inCluster(ctx context.Context, name string) (texts p
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		return texts, fmt.Errorf("read CustomResourceDefinition %s of the cluster: %w", name, err)
 	}
-	crd.TypeMeta.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	if texts.CRD, err = written(crd, "status"); err != nil {
 		return texts, err
 	}
@@ -187,7 +187,7 @@ func (o *playgroundOptions) inCluster(ctx context.Context, name string) (texts p
 	case err != nil:
 		return texts, fmt.Errorf("read ConversionPolicy %s of the cluster: %w", name, err)
 	}
-	policy.TypeMeta.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ConversionPolicy"))
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ConversionPolicy"))
 	texts.Policy, err = written(policy, "status")
 	return texts, err
 }

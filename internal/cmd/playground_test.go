@@ -104,7 +104,7 @@ func TestPlaygroundErrors(t *testing.T) {
 			}
 		})
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	expect.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	_, port, err := net.SplitHostPort(listener.Addr().String())

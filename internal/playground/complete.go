@@ -87,11 +87,11 @@ func (in Input) unchecked() *apiextensionsv1.CustomResourceDefinition {
 	if err != nil {
 		return nil
 	}
-	crd, err := verify.ReadDefinition(object.Object)
+	definition, err := verify.ReadDefinition(object.Object)
 	if err != nil {
 		return nil
 	}
-	return crd
+	return definition
 }
 
 func versions(definition *apiextensionsv1.CustomResourceDefinition) []Option {

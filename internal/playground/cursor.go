@@ -4,6 +4,7 @@
 package playground
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -119,7 +120,7 @@ func atEnd(frames []frame, key, value, content string, isKey bool) cursor {
 func (at cursor) inFlow(text string) cursor {
 	var outer []cursor
 	start, quote := 0, byte(0)
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		switch c := text[i]; {
 		case quote != 0:
 			if c == quote {
@@ -130,10 +131,10 @@ func (at cursor) inFlow(text string) cursor {
 		case c == '{' || c == '[':
 			outer = append(outer, at)
 			if at.key != "" {
-				at.path = append(at.path[:len(at.path):len(at.path)], at.key)
+				at.path = append(slices.Clip(at.path), at.key)
 			}
 			if at.key = ""; c == '[' {
-				at.path = append(at.path[:len(at.path):len(at.path)], element)
+				at.path = append(slices.Clip(at.path), element)
 			}
 			start = i + 1
 		case c == '}' || c == ']':

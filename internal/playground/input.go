@@ -69,8 +69,7 @@ func (p problems) Error() string {
 
 // whole returns the error as problems. Errors of YAML and JSON parsers name the line.
 func whole(text Text, err error) problems {
-	var found problems
-	if errors.As(err, &found) {
+	if found, isFound := errors.AsType[problems](err); isFound {
 		return found
 	}
 	problem := Problem{Text: text, Message: err.Error()}

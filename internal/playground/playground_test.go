@@ -55,7 +55,7 @@ func TestProblems(t *testing.T) {
 		"no policy":            {func(in *Input) { in.Policy = "" }, TextPolicy, "", "there is no ConversionPolicy"},
 		"two policies":         {func(in *Input) { in.Policy += "---\n" + in.Policy }, TextPolicy, "", "there are 2 objects of the kind ConversionPolicy"},
 		"unfinished YAML":      {func(in *Input) { in.Policy += "  converter\n" }, TextPolicy, "converter", "could not find expected ':'"},
-		"an unknown field":     {func(in *Input) { in.Policy = strings.Replace(in.Policy, "template:", "tempalte:", 1) }, TextPolicy, "tempalte", "no such field"},
+		"an unknown field":     {func(in *Input) { in.Policy = strings.Replace(in.Policy, "template:", "temp:", 1) }, TextPolicy, "temp:", "no such field"},
 		"a missing field":      {func(in *Input) { in.Policy = strings.Replace(in.Policy, "from: .spec.cronSpec", "", 1) }, TextPolicy, "format:", "Required"},
 		"a field that is gone": {func(in *Input) { in.Policy = strings.Replace(in.Policy, ".spec.cronSpec", ".spec.cronSpecs", 1) }, TextPolicy, "cronSpecs", ".spec.cronSpec"},
 		"another name":         {func(in *Input) { in.Policy = strings.Replace(in.Policy, "name: crontabs", "name: cronjobs", 1) }, TextPolicy, "cronjobs", "write crontabs.stable.example.com"},

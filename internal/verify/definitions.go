@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/config/crd"
+	installed "github.com/conversion-operator/conversion-operator/config/crd"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
@@ -52,7 +52,7 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 // policyVersion is the version of ConversionPolicy, which is costly to read.
 var policyVersion = sync.OnceValues(func() (*version, error) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {
+	if err := yaml.Unmarshal(installed.ConversionPolicies, definition); err != nil {
 		return nil, err
 	}
 	return newVersion(&definition.Spec.Versions[0])

@@ -284,7 +284,9 @@ func TestPlaygroundKeyboard(t *testing.T) {
 		reached = append(reached, at.Name)
 	}
 	for _, want := range []string{"Copy policy", "Save policy", "Policy", "Fields 2"} {
-		if !slices.ContainsFunc(reached, func(name string) bool { return strings.HasPrefix(strings.ReplaceAll(name, " ", ""), strings.ReplaceAll(want, " ", "")) }) {
+		if !slices.ContainsFunc(reached, func(name string) bool {
+			return strings.HasPrefix(strings.ReplaceAll(name, " ", ""), strings.ReplaceAll(want, " ", ""))
+		}) {
 			t.Errorf("the keyboard does not reach %s, only %q", want, reached)
 		}
 	}
