@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -112,11 +113,12 @@ func (f *filler) fillScope(scope *Scope, n *node, schema *shape.Schema) {
 		}
 	}
 	for _, move := range scope.Moves {
+		path := move.Spoke
 		if f.hub {
-			f.put(n, move.Hub.segments(), f.next())
-		} else {
-			f.put(n, move.Spoke.segments(), f.next())
+			path = move.Hub
 		}
+		// A third version may preserve the value, and only a valid one comes back.
+		f.put(n, path.segments(), cmp.Or(f.valueFor(shapeAt(schema, path)), f.next()))
 	}
 	for i := range scope.Exchanges {
 		f.fillExchange(&scope.Exchanges[i], n)

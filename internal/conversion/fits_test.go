@@ -184,3 +184,15 @@ func TestMoveWiderHasACanary(t *testing.T) {
 		}
 	}
 }
+
+// TestMoveHasAValidCanary: a value that its own schema does not allow would be lost at a third version, which only
+// preserves it.
+func TestMoveHasAValidCanary(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: boolean}", "b: {type: boolean}", "{move: {from: .a, to: .b}}"))
+	for version, field := range map[string]string{"v1": "b", "v2": "a"} {
+		other := map[string]string{"v1": "v2", "v2": "v1"}[version]
+		if got := string(canaryAt(t, c, version, other)[field]); got != "true" && got != "false" {
+			t.Errorf("%s of the canary of %s is %s at %s, and no boolean", field, version, got, other)
+		}
+	}
+}
