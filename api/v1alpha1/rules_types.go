@@ -4,7 +4,9 @@
 package v1alpha1
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -66,6 +68,28 @@ func (r *Rule) Kind() string {
 		}
 	}
 	return ""
+}
+
+// Paths returns the paths of the rule in the spoke and in the hub, those of several fields sorted.
+func (r *Rule) Paths() (spoke, hub []Path) {
+	for _, member := range reflect.ValueOf(r).Elem().Fields() {
+		if !member.IsNil() {
+			return pathsIn(member.Elem().FieldByName("From")), pathsIn(member.Elem().FieldByName("To"))
+		}
+	}
+	return nil, nil
+}
+
+func pathsIn(member reflect.Value) []Path {
+	switch paths := member.Interface().(type) {
+	case map[string]Path:
+		return slices.Sorted(maps.Values(paths))
+	case Path:
+		if paths != "" {
+			return []Path{paths}
+		}
+	}
+	return nil
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every

@@ -57,3 +57,30 @@ func TestKind(t *testing.T) {
 		}
 	}
 }
+
+// TestPaths: each kind of rule has its paths, those of several fields in order.
+func TestPaths(t *testing.T) {
+	if spoke, hub := new(Rule).Paths(); spoke != nil || hub != nil {
+		t.Errorf("a rule without a member has the paths %q and %q", spoke, hub)
+	}
+	for member := range reflect.TypeFor[Rule]().Fields() {
+		rule := Rule{}
+		value := reflect.New(member.Type.Elem())
+		reflect.ValueOf(&rule).Elem().FieldByIndex(member.Index).Set(value)
+		for _, side := range []string{"From", "To"} {
+			switch paths := value.Elem().FieldByName(side).Addr().Interface().(type) {
+			case *Path:
+				*paths = Path("." + side)
+			case *map[string]Path:
+				*paths = map[string]Path{"a": Path("." + side + ".b"), "b": Path("." + side)}
+			}
+		}
+		spoke, hub := rule.Paths()
+		if len(spoke) == 0 || len(hub) == 0 || spoke[0] != ".From" || hub[0] != ".To" || len(spoke) > 1 && spoke[1] != ".From.b" {
+			t.Errorf("a %s rule has the paths %q and %q", rule.Kind(), spoke, hub)
+		}
+	}
+	if spoke, hub := (&Rule{Drop: &DropRule{From: ".a"}}).Paths(); len(spoke) != 1 || hub != nil {
+		t.Errorf("a drop rule of the spoke has the paths %q and %q", spoke, hub)
+	}
+}

@@ -4,8 +4,6 @@
 package explain
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -35,25 +33,20 @@ func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 }
 
 func ruleOf(r *v1alpha1.Rule) rule {
-	one := func(path v1alpha1.Path) []v1alpha1.Path {
-		if path == "" {
-			return nil
-		}
-		return []v1alpha1.Path{path}
-	}
+	spoke, hub := r.Paths()
 	switch {
 	case r.Move != nil:
-		return rule{"move", "", one(r.Move.From), one(r.Move.To), "the other version cannot hold this value"}
+		return rule{"move", "", spoke, hub, "the other version cannot hold this value"}
 	case r.Format != nil:
-		return rule{"format", quote(r.Format.Template), one(r.Format.From), sorted(r.Format.To),
+		return rule{"format", quote(r.Format.Template), spoke, hub,
 			"it differs from what " + quote(r.Format.Template) + " prints"}
 	case r.Values != nil:
-		return rule{"values", "", one(r.Values.From), one(r.Values.To), "by the table, it would come back as another value"}
+		return rule{"values", "", spoke, hub, "by the table, it would come back as another value"}
 	case r.Wrap != nil && r.Wrap.Field != "":
-		return rule{"wrap", "in " + r.Wrap.Field, one(r.Wrap.From), one(r.Wrap.To),
+		return rule{"wrap", "in " + r.Wrap.Field, spoke, hub,
 			"the objects have other fields, or lack " + r.Wrap.Field}
 	case r.Wrap != nil:
-		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list does not have exactly one element"}
+		return rule{"wrap", "", spoke, hub, "the list does not have exactly one element"}
 	case r.Cast != nil:
 		as := string(r.Cast.As)
 		switch {
@@ -62,31 +55,27 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		case r.Cast.Separator != "":
 			as += " " + quote(r.Cast.Separator)
 		}
-		return rule{"cast", "as " + as, one(r.Cast.From), one(r.Cast.To), "it differs from what a cast to " + as + " writes"}
+		return rule{"cast", "as " + as, spoke, hub, "it differs from what a cast to " + as + " writes"}
 	case r.Index != nil && r.Index.Value != "":
-		return rule{"index", "by " + r.Index.Key + ", value " + r.Index.Value, one(r.Index.From), one(r.Index.To),
+		return rule{"index", "by " + r.Index.Key + ", value " + r.Index.Value, spoke, hub,
 			"the list is not in the order of " + r.Index.Key + ", has a duplicate or missing key, or its objects have other fields"}
 	case r.Index != nil:
-		return rule{"index", "by " + r.Index.Key, one(r.Index.From), one(r.Index.To),
+		return rule{"index", "by " + r.Index.Key, spoke, hub,
 			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}
 	case r.CEL != nil:
-		return rule{"cel", "", sorted(r.CEL.From), sorted(r.CEL.To), "the expressions would not restore the same value"}
+		return rule{"cel", "", spoke, hub, "the expressions would not restore the same value"}
 	case r.Default != nil:
 		value := string(r.Default.ValueFrom)
 		if r.Default.Value != nil {
 			value = string(r.Default.Value.Raw)
 		}
-		return rule{"default", value, one(r.Default.From), one(r.Default.To), "it is not the default, " + value}
+		return rule{"default", value, spoke, hub, "it is not the default, " + value}
 	case r.Drop != nil:
-		return rule{"drop", "", one(r.Drop.From), one(r.Drop.To), ""}
+		return rule{"drop", "", spoke, hub, ""}
 	}
 	return rule{} // a rule that this version does not know; it does not compile
 }
 
 func (r rule) String() string { return strings.TrimSpace(r.kind + " " + r.detail) }
-
-func sorted(paths map[string]v1alpha1.Path) []v1alpha1.Path {
-	return slices.Sorted(maps.Values(paths))
-}
 
 func quote(text string) string { return `"` + text + `"` }
