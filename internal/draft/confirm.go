@@ -27,8 +27,10 @@ const maxRounds = 12
 
 // judge tests rules with the engine.
 type judge struct {
-	crd          *apiextensionsv1.CustomResourceDefinition
-	spoke, hub   string
+	crd        *apiextensionsv1.CustomResourceDefinition
+	spoke, hub string
+	// kept are rules that the policy already has.
+	kept         []v1alpha1.Rule
 	roots        map[bool]*field // the root of the hub, and of the spoke
 	observations []*observation
 	// pairs returns the fields that correspond without a rule.
@@ -94,19 +96,28 @@ var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
 // compiled chooses rules, and marks those that the compiler refuses.
 func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, compile.Result, error) {
 	for {
-		chosen := choose(all, nests)
+		chosen := choose(all, maxRules-len(j.kept), nests)
 		result := compile.Compile(j.crd, j.rules(chosen))
 		if len(result.Errors) == 0 && result.Ruleset != nil {
 			return chosen, result, nil
 		}
 		refused := 0
+		refuse := func(h *hypothesis, why string) {
+			if h.refuted == "" {
+				h.refuted, refused = why, refused+1
+			}
+		}
 		for _, err := range result.Errors {
 			found := ruleInError.FindStringSubmatch(err.Field)
 			if found == nil {
 				return nil, result, fmt.Errorf("%s: %s", err.Field, err.ErrorBody())
 			}
-			if i, _ := strconv.Atoi(found[1]); i < len(chosen) && chosen[i].refuted == "" {
-				chosen[i].refuted, refused = err.ErrorBody(), refused+1
+			i, _ := strconv.Atoi(found[1]) // only digits
+			switch i -= len(j.kept); {
+			case i >= 0 && i < len(chosen):
+				refuse(chosen[i], err.ErrorBody())
+			case i < 0 && len(chosen) > 0: // a rule of the policy was valid without this one
+				refuse(chosen[len(chosen)-1], err.ErrorBody())
 			}
 		}
 		if refused == 0 {
@@ -116,15 +127,15 @@ func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis)
 }
 
 func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {
-	spoke := v1alpha1.Spoke{Version: v1alpha1.VersionName(j.spoke)}
+	spoke := v1alpha1.Spoke{Version: v1alpha1.VersionName(j.spoke), Rules: slices.Clone(j.kept)}
 	for _, h := range chosen {
 		spoke.Rules = append(spoke.Rules, h.rule)
 	}
 	return &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(j.hub), Spokes: []v1alpha1.Spoke{spoke}}
 }
 
-// choose takes the hypotheses in order, without those for a field that already has a rule.
-func choose(all []*hypothesis, nests func(outer, inner *hypothesis) bool) (chosen []*hypothesis) {
+// choose takes up to most hypotheses in order, without those for a field that already has a rule.
+func choose(all []*hypothesis, most int, nests func(outer, inner *hypothesis) bool) (chosen []*hypothesis) {
 	taken, below := map[*field]*hypothesis{}, map[*field]int{}
 	free := func(h *hypothesis) bool {
 		for _, f := range slices.Concat(h.spoke, h.hub) {
@@ -140,7 +151,7 @@ func choose(all []*hypothesis, nests func(outer, inner *hypothesis) bool) (chose
 		return true
 	}
 	for _, h := range all {
-		if h.refuted != "" || h.unsure || len(chosen) == maxRules || !free(h) {
+		if h.refuted != "" || h.unsure || len(chosen) >= most || !free(h) {
 			continue
 		}
 		chosen = append(chosen, h)

@@ -4,6 +4,7 @@
 package draft
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +37,8 @@ type Draft struct {
 	// Equivalent are fields that differ only in notation, or if their value is false, 0 or empty.
 	Equivalent []Difference `json:"equivalent"`
 	// Probe says how a converter was asked, nil if none was.
-	Probe  *Probe `json:"probe,omitempty"`
+	Probe *Probe `json:"probe,omitempty"`
+	// Policy has the drafted rules after those that it already had.
 	Policy Policy `json:"policy"`
 }
 
@@ -109,6 +111,9 @@ type Input struct {
 	Spoke, Hub string
 	// Hints are fields that correspond, as paths of the spoke and of the hub.
 	Hints [][2]string
+	// Rules are valid rules that the policy already has, for a draft from the schemas alone. The draft has no other
+	// rule for their fields.
+	Rules []v1alpha1.Rule
 	Pairs []Pair
 	// Convert asks a converter, nil if there is none.
 	Convert Convert
@@ -144,16 +149,20 @@ func Make(input Input) (*Draft, error) {
 		return nil, err
 	}
 	input.Pairs = input.Pairs[:min(len(input.Pairs), MaxPairs)]
+	if len(input.Rules) > 0 && (len(input.Pairs) > 0 || input.Convert != nil) {
+		return nil, errors.New("rules of a policy can only be completed from the schemas")
+	}
 	d := &drafter{input: input}
 	d.judge = &judge{
 		crd: onlyVersions(input.CRD, spoke.Name, hub.Name), spoke: spoke.Name, hub: hub.Name,
-		pairs: func() *pairs { return d.guesser.pairs },
+		kept: input.Rules, pairs: func() *pairs { return d.guesser.pairs },
 	}
 	if _, _, err := d.judge.compiled(nil, nests(nil)); err != nil {
 		return nil, err
 	}
 	d.guesser = newGuesser(schemaOf(spoke), schemaOf(hub))
 	d.judge.roots = map[bool]*field{true: d.guesser.hub, false: d.guesser.spoke}
+	d.guesser.keep(input.Rules)
 	if err := d.guesser.take(input.Hints); err != nil {
 		return nil, err
 	}

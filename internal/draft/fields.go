@@ -163,10 +163,12 @@ type pairs struct {
 	partner map[*field]*field
 	// renamed has the fields of the spoke that have another name in the hub.
 	renamed map[*field]*field
+	// kept has the fields with rules that the policy already has: they correspond by these.
+	kept map[*field]bool
 }
 
-func pairUp(spoke, hub *field, renamed map[*field]*field) *pairs {
-	p := &pairs{partner: map[*field]*field{spoke: hub, hub: spoke}, renamed: renamed}
+func pairUp(spoke, hub *field, renamed map[*field]*field, kept map[*field]bool) *pairs {
+	p := &pairs{partner: map[*field]*field{spoke: hub, hub: spoke}, renamed: renamed, kept: kept}
 	p.pairChildren(spoke, hub)
 	return p
 }
@@ -180,7 +182,7 @@ func (p *pairs) pairChildren(spoke, hub *field) {
 		partner := hub.children[name]
 		if to := p.renamed[child]; to != nil {
 			partner = to
-		} else if taken[partner] {
+		} else if taken[partner] || p.kept[child] || p.kept[partner] {
 			partner = nil
 		}
 		if partner != nil && partner.parent == hub && alike(child, partner) {

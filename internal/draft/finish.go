@@ -85,7 +85,7 @@ func (d *drafter) list(result *Draft, all, chosen []*hypothesis) {
 	g.index()
 	d.leftOut = map[*field][]*hypothesis{}
 	for _, h := range all {
-		if h.unsure || h.refuted == "" && len(chosen) == maxRules && !slices.Contains(chosen, h) {
+		if h.unsure || h.refuted == "" && len(chosen)+len(d.input.Rules) >= maxRules && !slices.Contains(chosen, h) {
 			for _, f := range slices.Concat(h.spoke, h.hub) {
 				d.leftOut[f] = append(d.leftOut[f], h)
 			}
@@ -102,7 +102,7 @@ func (d *drafter) list(result *Draft, all, chosen []*hypothesis) {
 // listIn lists the outermost fields without a partner and without a rule in them.
 func (d *drafter) listIn(f *field, version string, result *Draft) {
 	g := d.guesser
-	if g.covered(f) != nil {
+	if g.covered(f) {
 		return
 	}
 	place := Place{version, f.String()}
@@ -125,6 +125,9 @@ func (d *drafter) listIn(f *field, version string, result *Draft) {
 
 // isCoveredBelow reports whether a field below has a rule.
 func (g *guesser) isCoveredBelow(f *field) bool {
+	if g.keptBelow[f] {
+		return true
+	}
 	for _, child := range f.children {
 		if g.coveredBy[child] != nil || g.isCoveredBelow(child) {
 			return true

@@ -68,16 +68,26 @@ type guesser struct {
 	coveredBy        map[*field]*hypothesis
 	rivals           map[*field][]candidate
 	undecidedBecause map[*field]string
+	// kept are the fields with rules that the policy already has, keptBelow those around them.
+	kept, keptBelow map[*field]bool
 }
 
 func newGuesser(spoke, hub *props) *guesser {
-	g := &guesser{lexicon: lexicon{numbers: map[string]int{}}, coveredBy: map[*field]*hypothesis{}, undecidedBecause: map[*field]string{}}
+	g := &guesser{
+		lexicon: lexicon{numbers: map[string]int{}}, coveredBy: map[*field]*hypothesis{}, undecidedBecause: map[*field]string{},
+		kept: map[*field]bool{}, keptBelow: map[*field]bool{},
+	}
 	g.spoke, g.spokes = treeOf(spoke)
 	g.hub, g.hubs = treeOf(hub)
 	g.lexicon.read(g.spokes)
 	g.lexicon.read(g.hubs)
-	g.pairs = pairUp(g.spoke, g.hub, map[*field]*field{})
+	g.pair(map[*field]*field{})
 	return g
+}
+
+// pair pairs the fields of both versions, of which some only have another name.
+func (g *guesser) pair(renamed map[*field]*field) {
+	g.pairs = pairUp(g.spoke, g.hub, renamed, g.kept)
 }
 
 // take makes the rules for fields that correspond by a hint.
@@ -98,7 +108,7 @@ func (g *guesser) take(hints [][2]string) error {
 			continue
 		}
 		g.pairs.renamed[spoke] = hub
-		g.pairs = pairUp(g.spoke, g.hub, g.pairs.renamed)
+		g.pair(g.pairs.renamed)
 	}
 	return nil
 }
@@ -126,7 +136,7 @@ func (g *guesser) guess() {
 			g.accepted = append(g.accepted, h)
 			g.pairs.renamed[h.spoke[0]] = h.hub[0]
 		}
-		g.pairs = pairUp(g.spoke, g.hub, g.pairs.renamed)
+		g.pair(g.pairs.renamed)
 	}
 	g.accept(g.decide(func(c candidate) bool { return c.spoke.children != nil || c.hub.children != nil }))
 	g.index()
@@ -137,7 +147,7 @@ func (g *guesser) guess() {
 
 func (g *guesser) accept(found []*hypothesis) {
 	for _, h := range found {
-		if !slices.ContainsFunc(slices.Concat(h.spoke, h.hub), func(f *field) bool { return g.covered(f) != nil }) {
+		if !slices.ContainsFunc(slices.Concat(h.spoke, h.hub), func(f *field) bool { return g.covered(f) }) {
 			g.accepted = append(g.accepted, h)
 			g.cover(h)
 		}
@@ -150,19 +160,19 @@ func (g *guesser) cover(h *hypothesis) {
 	}
 }
 
-// covered returns the rule for a field or one around it.
-func (g *guesser) covered(f *field) *hypothesis {
+// covered reports whether there is a rule for a field or one around it.
+func (g *guesser) covered(f *field) bool {
 	for at := f; at != nil; at = at.parent {
-		if h := g.coveredBy[at]; h != nil {
-			return h
+		if g.coveredBy[at] != nil || g.kept[at] {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // openFields returns the fields of a side that have no partner and no rule, and that a rule can name.
 func (g *guesser) openFields(all []*field) []*field {
-	return slices.DeleteFunc(g.pairs.open(all), func(f *field) bool { return f.isElement() || g.covered(f) != nil })
+	return slices.DeleteFunc(g.pairs.open(all), func(f *field) bool { return f.isElement() || g.covered(f) || g.keptBelow[f] })
 }
 
 // index finds the candidates for all open fields. It compares only fields that share a rare word, or that
@@ -406,7 +416,7 @@ func templateIn(description string, parts []*field) (template string, found bool
 func (g *guesser) guessTables() {
 	for _, f := range g.spokes {
 		partner := g.pairs.partner[f]
-		if partner == nil || f.parent == nil || g.covered(f) != nil || len(f.schema.Enum) == 0 || len(partner.schema.Enum) == 0 {
+		if partner == nil || f.parent == nil || g.covered(f) || len(f.schema.Enum) == 0 || len(partner.schema.Enum) == 0 {
 			continue
 		}
 		rule, problem := ruleForEnums(f, partner)

@@ -25,7 +25,7 @@ func (d *drafter) learn() ([]*hypothesis, error) {
 		suspects[at.field] = true
 	}
 	guessed := d.guesser.pairs.renamed
-	d.guesser.pairs = pairUp(d.guesser.spoke, d.guesser.hub, map[*field]*field{})
+	d.guesser.pair(map[*field]*field{})
 	first := d.guesser.pairs
 	evidence := gather(d.judge.observations, func(f *field) bool { return first.partner[f] == nil || suspects[f] })
 	refused := map[string]bool{}
@@ -52,7 +52,7 @@ func (d *drafter) learn() ([]*hypothesis, error) {
 		return all, d.weigh(all, chosen)
 	}
 	// Only moves of whole values are left.
-	d.guesser.pairs = pairUp(d.guesser.spoke, d.guesser.hub, map[*field]*field{})
+	d.guesser.pair(map[*field]*field{})
 	return d.guesser.accepted, nil
 }
 
@@ -78,7 +78,7 @@ func (p *proposer) renameAs(guessed map[*field]*field, refused map[string]bool) 
 			p.pairs.renamed[spoke] = hub
 		}
 	}
-	p.pairs = pairUp(p.spoke, p.hub, p.pairs.renamed)
+	p.pair(p.pairs.renamed)
 }
 
 // nests returns whether a rule may be for a field in an object, list or map that another rule only gives

@@ -50,7 +50,7 @@ func (p *proposer) rename(refused map[string]bool) {
 		for _, both := range best {
 			p.pairs.renamed[both[0]] = both[1]
 		}
-		p.pairs = pairUp(p.spoke, p.hub, p.pairs.renamed)
+		p.pair(p.pairs.renamed)
 	}
 }
 

@@ -33,16 +33,7 @@ func (d *Draft) WriteText(w io.Writer) error {
 	} else {
 		out.line("        rules:")
 	}
-	for _, rule := range d.Rules {
-		out.comment("        ", "%s", rule.evidence(d.observed()))
-		if rule.Wrong > 0 {
-			out.comment("        ", "%s with another result, for example %s.", count(rule.Wrong, d.observed()), rule.Example)
-		}
-		if len(rule.Rivals) > 0 {
-			out.comment("        ", "Rivals: %s.", strings.Join(rule.Rivals, "; "))
-		}
-		out.line("        - %s", rule.Text())
-	}
+	out.rules("        ", d.Rules, d.observed())
 	d.writeOpen(out)
 	_, err := w.Write(out.Bytes())
 	return err
@@ -104,14 +95,7 @@ func (d *Draft) writeOpen(out *text) {
 	if d.Probe != nil {
 		out.list("Problems with the converter:", len(d.Probe.Problems), func(i int) string { return d.Probe.Problems[i] })
 	}
-	out.list("Ambiguous, without a rule, and preserved. Decide, and add rules:", len(d.Ambiguous), func(i int) string {
-		a := d.Ambiguous[i]
-		text := a.Version + " " + a.Path + ": " + a.Why
-		if len(a.Candidates) > 0 {
-			text += ": " + strings.Join(a.Candidates, "; ")
-		}
-		return text
-	})
+	out.list("Ambiguous, without a rule, and preserved. Decide, and add rules:", len(d.Ambiguous), func(i int) string { return d.Ambiguous[i].String() })
 	out.list("Converted in another way than was observed:", len(d.Differences), func(i int) string { return d.Differences[i].String() })
 	out.list("Equal, but written in another way: nothing for false, 0 or empty, or another notation of a number, duration or quantity:", len(d.Equivalent), func(i int) string { return d.Equivalent[i].String() })
 	if d.Probe != nil {
@@ -124,9 +108,46 @@ func (d *Draft) writeOpen(out *text) {
 	})
 }
 
+// String describes an ambiguous field, with its candidates.
+func (a Ambiguous) String() string {
+	text := a.Version + " " + a.Path + ": " + a.Why
+	if len(a.Candidates) > 0 {
+		text += ": " + strings.Join(a.Candidates, "; ")
+	}
+	return text
+}
+
 // String describes a difference.
 func (d Difference) String() string {
 	return fmt.Sprintf("to %s, %s: %s, for example %s here and %s there", d.To, d.Path, count(d.Count, "conversion"), d.Draft, d.Observed)
+}
+
+// WriteRules writes rules that are drafted from schemas alone as a list of YAML, with the evidence as comments, and
+// what is ambiguous.
+func WriteRules(w io.Writer, indent string, rules []Rule, ambiguous []Ambiguous) error {
+	out := &text{}
+	out.rules(indent, rules, "")
+	for _, a := range ambiguous[:min(len(ambiguous), maxListed)] {
+		out.comment(indent, "Ambiguous, without a rule: %s", a)
+	}
+	if len(ambiguous) > maxListed {
+		out.comment(indent, "And %d more are ambiguous: -o json lists all", len(ambiguous)-maxListed)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func (t *text) rules(indent string, rules []Rule, observed string) {
+	for _, rule := range rules {
+		t.comment(indent, "%s", rule.evidence(observed))
+		if rule.Wrong > 0 {
+			t.comment(indent, "%s with another result, for example %s.", count(rule.Wrong, observed), rule.Example)
+		}
+		if len(rule.Rivals) > 0 {
+			t.comment(indent, "Rivals: %s.", strings.Join(rule.Rivals, "; "))
+		}
+		t.line("%s- %s", indent, rule.Text())
+	}
 }
 
 type text struct{ bytes.Buffer }

@@ -50,9 +50,12 @@ var declarativePath = field.NewPath("spec", "converter", "declarative")
 // spoke and of the rule there.
 func RulePath(spoke, rule int) string { return rulesPath(spoke).Index(rule).String() }
 
-func rulesPath(spoke int) *field.Path {
-	return declarativePath.Child("spokes").Index(spoke).Child("rules")
-}
+// SpokePath returns the path of a spoke in a policy, by its index.
+func SpokePath(spoke int) string { return spokePath(spoke).String() }
+
+func spokePath(spoke int) *field.Path { return declarativePath.Child("spokes").Index(spoke) }
+
+func rulesPath(spoke int) *field.Path { return spokePath(spoke).Child("rules") }
 
 // Compile checks the rules against the schemas of the CustomResourceDefinition's versions.
 //
@@ -151,7 +154,7 @@ func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[strin
 	}
 	add(declarativePath.Child("hub"), rules.Hub)
 	for i, spoke := range rules.Spokes {
-		add(declarativePath.Child("spokes").Index(i).Child("version"), spoke.Version)
+		add(spokePath(i).Child("version"), spoke.Version)
 	}
 	return missing
 }

@@ -1,0 +1,97 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestKept: a policy keeps its rules, and gets no other for their fields.
+func TestKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		v1, v2     string
+		kept, want []string
+	}{
+		"a field": {
+			`image: {type: string}, replicaCount: {type: integer}`, `images: {type: string}, pictures: {type: string}, replicas: {type: integer}`,
+			[]string{`move: {from: .spec.image, to: .spec.pictures}`}, []string{`move: {from: .spec.replicaCount, to: .spec.replicas}`},
+		},
+		// The field of the hub with the same path is free, and gets its own rule.
+		"a field with the same path": {
+			`image: {type: string}, imageName: {type: string}`, `image: {type: string}, picture: {type: string}`,
+			[]string{`move: {from: .spec.image, to: .spec.picture}`}, []string{`move: {from: .spec.imageName, to: .spec.image}`},
+		},
+		"a dropped field": {
+			`image: {type: string}`, `images: {type: string}`,
+			[]string{`drop: {from: .spec.image}`}, []string{},
+		},
+		// Fields in an object that only has another name correspond by their own names.
+		"an object with another name": {
+			`pod: {type: object, properties: {image: {type: string}, pullSecret: {type: string}}}`,
+			`template: {type: object, properties: {image: {type: string}, pullSecrets: {type: string}, x: {type: string}}}`,
+			[]string{`move: {from: .spec.pod, to: .spec.template}`}, []string{`move: {from: .spec.pod.pullSecret, to: .spec.template.pullSecrets}`},
+		},
+		// The object around a field with a rule does not move as a whole.
+		"a field in an object": {
+			`pod: {type: object, properties: {image: {type: string}}}`, `pods: {type: object, properties: {image: {type: string}}}`,
+			[]string{`move: {from: .spec.pod.image, to: .spec.pods.image}`}, []string{},
+		},
+		"a label": {
+			`image: {type: string}, replicaCount: {type: integer}`, `replicas: {type: integer}`,
+			[]string{`move: {from: .spec.image, to: '.metadata.labels["image"]'}`}, []string{`move: {from: .spec.replicaCount, to: .spec.replicas}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := rulesOf(t, test.kept...).Spokes[0].Rules
+			made := make2(t, Input{CRD: widgets(t, test.v1, test.v2), Rules: kept})
+			if diff := cmp.Diff(test.want, textsOf(made)); diff != "" {
+				t.Errorf("drafted rules (-want +got):\n%s", diff)
+			}
+			all := made.Policy.Spec.Converter.Declarative.Spokes[0].Rules
+			if len(all) != len(kept)+len(made.Rules) || cmp.Diff(kept, all[:len(kept)]) != "" {
+				t.Errorf("the policy does not begin with its own rules: %v", all)
+			}
+		})
+	}
+	input := Input{CRD: widgets(t, `a: {type: string}`, `b: {type: string}`), Spoke: "v1", Hub: "v2", Pairs: []Pair{{}}, Rules: rulesOf(t, `drop: {from: .spec.a}`).Spokes[0].Rules}
+	if _, err := Make(input); err == nil {
+		t.Error("rules of a policy are completed from pairs")
+	}
+}
+
+// TestKeptInSamples keeps one half of the rules of each sample, and drafts the rest.
+func TestKeptInSamples(t *testing.T) {
+	for name, s := range samples(t) {
+		t.Run(name, func(t *testing.T) {
+			rules := s.policy.Spec.Converter.Declarative.Spokes[0].Rules
+			kept := rules[:(len(rules)+1)/2]
+			made, err := Make(Input{CRD: s.crd, Spoke: s.spoke(), Hub: s.hub(), Rules: kept})
+			expect.NoError(t, err)
+			engine(t, s.crd, made.Policy.Spec.Converter.Declarative)
+			for _, drafted := range made.Rules {
+				for i := range kept {
+					if shares(&drafted.Rule, &kept[i]) {
+						t.Errorf("%s is for a field of %s", textOf(drafted.Rule), textOf(kept[i]))
+					}
+				}
+			}
+		})
+	}
+}
+
+// shares reports whether two rules have a path in common.
+func shares(a, b *v1alpha1.Rule) bool {
+	spoke, hub := a.Paths()
+	otherSpoke, otherHub := b.Paths()
+	among := func(all []v1alpha1.Path) func(v1alpha1.Path) bool {
+		return func(path v1alpha1.Path) bool { return slices.Contains(all, path) }
+	}
+	return slices.ContainsFunc(spoke, among(otherSpoke)) || slices.ContainsFunc(hub, among(otherHub))
+}
