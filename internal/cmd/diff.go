@@ -52,6 +52,11 @@ and which get a place through the change. Such a value becomes data when a clien
 or a migration rewrites its object. -f may also have objects, in the format of
 kubectl get: then the command counts them. verify --live does so for a cluster.
 
+If schemas change, the command says which rules of a policy are still valid, and
+drafts the missing ones from the schemas: for a new version, and for fields that
+lose their counterpart. It keeps valid rules, and never drafts a drop rule. The
+drafts do not change the exit code.
+
 A change makes something worse if a field is newly dropped, preserved or pruned,
 or if rules no longer fit. A new policy is only listed.
 

@@ -4,10 +4,14 @@
 package cmd
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/diff"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestDiff(t *testing.T) {
@@ -50,6 +54,43 @@ func TestDiffObjects(t *testing.T) {
 	const want = "  3 objects preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run\n"
 	if !strings.Contains(stdout, want) || ExitCode(err) != 1 {
 		t.Errorf("exit code %d; stdout lacks %q:\n%s", ExitCode(err), want, stdout)
+	}
+}
+
+// TestDiffDrafts pastes the rules that the command drafts for a new version into the policy, which is then valid.
+func TestDiffDrafts(t *testing.T) {
+	folder := filepath.Join("..", "diff", "testdata", "spoke-added")
+	policy, crd := filepath.Join(folder, "after-policy.yaml"), filepath.Join(folder, "after-crd.yaml")
+	args := []string{"diff", "--before", policy, "--before", filepath.Join(folder, "before-crd.yaml"), "-f", crd}
+	stdout, stderr, err := run(args...)
+	_, spoke, found := strings.Cut(stdout, "Add to spec.converter.declarative.spokes, and test:\n")
+	if err != nil || !found {
+		t.Fatalf("%v: %s: stdout has no spoke:\n%s", err, stderr, stdout)
+	}
+	// In a policy, spokes are four columns further to the right.
+	completed := write(t, "policy.yaml", readFile(t, policy)+strings.ReplaceAll("\n"+strings.TrimSuffix(spoke, "\n"), "\n", "\n    "))
+	if stdout, stderr, err := run("verify", "--policy", completed, "--crd", crd); err != nil {
+		t.Errorf("verify refuses the policy: %s\n%s", stderr, stdout)
+	}
+	// Then nothing is missing, except what is ambiguous.
+	stdout, _, err = run(append(args, "-f", completed)...)
+	if err != nil || strings.Contains(stdout, "Drafted") || !strings.Contains(stdout, "Rules for v2: 3 rules still valid\n") {
+		t.Errorf("%v, stdout:\n%s", err, stdout)
+	}
+}
+
+func TestDiffDraftsJSON(t *testing.T) {
+	folder := filepath.Join("..", "diff", "testdata", "fields-moved")
+	stdout, _, err := run("diff", "--before", filepath.Join(folder, "before-policy.yaml"), "--before", filepath.Join(folder, "before-crd.yaml"),
+		"-f", filepath.Join(folder, "after-crd.yaml"), "-o", "json")
+	report := diff.Report{}
+	expect.NoError(t, json.Unmarshal([]byte(stdout), &report))
+	if ExitCode(err) != exitFound || len(report.Policies) != 1 || len(report.Policies[0].Spokes) != 1 {
+		t.Fatalf("exit code %d, report %+v", ExitCode(err), report)
+	}
+	spoke := report.Policies[0].Spokes[0]
+	if invalid := spoke.Invalid(); len(invalid) != 1 || invalid[0].Replacement == nil || invalid[0].Replacement.Rule.Format.To["port"] != ".spec.portNumber" || len(spoke.Drafted) != 2 {
+		t.Errorf("the spoke is %+v", spoke)
 	}
 }
 

@@ -72,6 +72,8 @@ type Policy struct {
 	// Preserved are the fields whose preserved values become data, and those that will
 	// be preserved.
 	Preserved []Preserved `json:"preserved,omitempty"`
+	// Spokes are those whose rules a change of the schemas affects, with drafts of missing rules.
+	Spokes []Spoke `json:"spokes,omitempty"`
 	// Warnings are new warnings of the compiler.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -148,6 +150,10 @@ func Compare(before, after Side) (Policy, error) {
 	if len(old.errors) > 0 {
 		return policy, fmt.Errorf("%s: the previous rules are not valid: %s", policy.Name, old.errors[0])
 	}
+	var err error
+	if policy.Spokes, err = affectedSpokes(old, next); err != nil {
+		return policy, fmt.Errorf("%s: %w", policy.Name, err)
+	}
 	if len(next.errors) > 0 {
 		return policy, nil
 	}
@@ -156,7 +162,6 @@ func Compare(before, after Side) (Policy, error) {
 	}
 	policy.Directions = directionChanges(old, next)
 	policy.Fields = fieldChanges(old, next)
-	var err error
 	if policy.Preserved, err = preservedChanges(old, next, after.Objects); err != nil {
 		return policy, err
 	}

@@ -74,7 +74,7 @@ func report(t *testing.T, folder string) *Report {
 }
 
 func TestTables(t *testing.T) {
-	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true, "preserved-data": true}
+	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true, "preserved-data": true, "fields-moved": true}
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "after-crd.yaml"))
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("%v: %d cases", err, len(folders))
@@ -105,7 +105,7 @@ func TestWideAndColored(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	for _, folder := range []string{"dropped", "preserved-data"} {
+	for _, folder := range []string{"dropped", "preserved-data", "fields-moved"} {
 		text, err := json.MarshalIndent(report(t, folder), "", "  ")
 		if err != nil {
 			t.Fatal(err)

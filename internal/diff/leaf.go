@@ -69,9 +69,7 @@ func fieldChanges(old, next compiled) []Field {
 	all := maps.Clone(old.leaves)
 	maps.Copy(all, next.leaves)
 	var changed []Field
-	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.other, b.other), cmp.Compare(a.path, b.path))
-	}) {
+	for _, k := range sortedKeys(all) {
 		field := Field{Version: k.version, Other: k.other, Path: k.path, Before: old.leaves[k], After: next.leaves[k]}
 		if old.Policy != nil && (!old.converts(k) || !next.converts(k)) || !field.judge() {
 			continue
@@ -82,6 +80,12 @@ func fieldChanges(old, next compiled) []Field {
 		changed = append(changed, field)
 	}
 	return changed
+}
+
+func sortedKeys(all map[key]*Leaf) []key {
+	return slices.SortedFunc(maps.Keys(all), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.other, b.other), cmp.Compare(a.path, b.path))
+	})
 }
 
 // converts reports whether there are rules between the versions of a leaf field.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/draft"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -91,8 +92,75 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 	for _, warning := range p.Warnings {
 		fmt.Fprintf(w, "  %s\n", terminal.OneLine(warning))
 	}
+	for _, spoke := range p.Spokes {
+		if err := t.writeSpoke(w, &spoke, len(p.Errors) > 0); err != nil {
+			return err
+		}
+	}
 	return nil
 }
+
+// writeSpoke writes what becomes of the rules of a spoke, and the missing ones. Fields that change are in the
+// table of fields, unless the spoke is new or there is no such table.
+func (t Table) writeSpoke(w io.Writer, s *Spoke, withFields bool) error {
+	withFields = withFields || s.IsNew()
+	invalid := s.Invalid()
+	if len(invalid)+len(s.Drafted)+len(s.Ambiguous) == 0 && !withFields {
+		return nil
+	}
+	title := terminal.Count(len(s.Rules)-len(invalid), "rule") + " still valid"
+	switch {
+	case s.IsNew():
+		title = "the policy has no rules for it"
+	case len(invalid) > 0:
+		title += fmt.Sprintf(", %d no longer valid", len(invalid))
+	}
+	fmt.Fprintf(w, "\nRules for %s: %s\n", t.Colors.In(terminal.Bold, s.Version), t.redIf(len(invalid) > 0, title))
+	if withFields {
+		writePlaces(w, "only preserved without a rule", s.Preserved)
+		writePlaces(w, "removed from the schema", s.Removed)
+	}
+	for _, rule := range invalid {
+		if rule.Replacement == nil {
+			fmt.Fprintf(w, "  No longer valid, remove or correct it: %s %s\n", short(rule.At), rule.Rule.Kind())
+			continue
+		}
+		fmt.Fprintf(w, "  No longer valid, replace it: %s %s\n", short(rule.At), rule.Rule.Kind())
+		if err := draft.WriteRules(w, "  ", []draft.Rule{*rule.Replacement}, nil); err != nil {
+			return err
+		}
+	}
+	return writeDraft(w, s)
+}
+
+// writeDraft writes rules as YAML to paste into a policy, with the evidence as comments.
+func writeDraft(w io.Writer, s *Spoke) error {
+	indent := "  "
+	switch {
+	case len(s.Drafted) == 0:
+	case s.IsNew():
+		fmt.Fprintf(w, "  Drafted from the schemas. Add to spec.converter.declarative.spokes, and test:\n  - version: %s\n    rules:\n", s.Version)
+		indent = "    "
+	default:
+		fmt.Fprintf(w, "  Drafted from the schemas. Add to %s.rules, and test:\n", s.At)
+	}
+	return draft.WriteRules(w, indent, s.Drafted, s.Ambiguous)
+}
+
+// maxPlaces bounds the fields of a list.
+const maxPlaces = 20
+
+func writePlaces(w io.Writer, title string, places []draft.Place) {
+	for _, place := range places[:min(len(places), maxPlaces)] {
+		fmt.Fprintf(w, "  %s: %s\n", title, terminal.OneLine(place.Version+" "+place.Path))
+	}
+	if len(places) > maxPlaces {
+		fmt.Fprintf(w, "  %s: %d more; -o json lists all\n", title, len(places)-maxPlaces)
+	}
+}
+
+// short returns the position of a rule without its beginning, which is always the same.
+func short(at string) string { return strings.TrimPrefix(at, "spec.converter.declarative.") }
 
 func (t Table) title(p Policy) string {
 	switch {
@@ -127,7 +195,7 @@ func (t Table) leafField(leaf *Leaf) string {
 	case t.Wide:
 		return owner + ", " + string(leaf.Rule)
 	}
-	return owner + ", " + strings.TrimPrefix(leaf.RuleAt, "spec.converter.declarative.") + " " + kindOf(leaf.Rule)
+	return owner + ", " + short(leaf.RuleAt) + " " + kindOf(leaf.Rule)
 }
 
 // kindOf returns the kind of a rule.
