@@ -16,7 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/converters"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
@@ -25,24 +28,27 @@ import (
 
 // draftOptions are the flags of the draft command.
 type draftOptions struct {
-	output     output
-	files      []string
-	from, to   string
-	pairs      []string
-	moves      []string
-	probe      string
-	authority  string
-	serverName string
-	timeout    time.Duration
-	perRequest time.Duration
+	config       *genericclioptions.ConfigFlags
+	output       output
+	files        []string
+	from, to     string
+	pairs        []string
+	moves        []string
+	probe        string
+	probeWebhook bool
+	authority    string
+	serverName   string
+	timeout      time.Duration
+	perRequest   time.Duration
 }
 
 func newDraftCommand() *cobra.Command {
 	options := draftOptions{}
 	command := &cobra.Command{
-		Use:   "draft -f FILE [CUSTOMRESOURCEDEFINITION]",
+		Use:   "draft [-f FILE] [CUSTOMRESOURCEDEFINITION]",
 		Short: "Draft a policy from schemas, from objects at both versions, or from a converter",
-		Long: `Draft a policy that converts between two versions of a CustomResourceDefinition.
+		Long: `Draft a policy that converts between two versions of a CustomResourceDefinition,
+which the command reads from files (-f), or by its name from the cluster.
 
 From the schemas alone, the command compares names, types, descriptions and values.
 It drafts a rule only if no other one is nearly as likely.
@@ -56,6 +62,12 @@ it makes up from the schemas, changes one field after the other, and tests each 
 against the answers. The webhook gets at most 3,000 requests of at most 100 objects.
 Only use a converter that has no effects besides its answers.
 
+With --probe-webhook, it asks the conversion webhook that the
+CustomResourceDefinition names in the cluster: a URL, or a ready pod of a Service,
+by a port-forward. It verifies the certificate as API servers do. For a Service it
+needs the rights to get services, to list endpointslices, and to create
+pods/portforward.
+
 A field without a rule is copied if both versions have it, and otherwise preserved,
 so a missing rule loses nothing. The command never drafts a drop or cel rule, nor
 one for labels or annotations. Comments in the policy have the evidence for each
@@ -68,39 +80,46 @@ Exit codes:
   2  no policy could be drafted: a flag is wrong, a file cannot be read, a schema is
      not valid, or the converter does not answer`,
 		Example: `  conversion-operator draft -f crd.yaml
-  conversion-operator draft -f crd.yaml --from v1beta1 --to v1 -o json`,
+  conversion-operator draft -f crd.yaml --from v1beta1 --to v1 -o json
+  conversion-operator draft crontabs.example.com`,
 	}
+	options.config = clusterFlags(command)
+	command.ValidArgsFunction = firstArgument(namesIn(options.config, definitionKind))
 	options.output.add(command, formYAML, formJSON)
 	flags := command.Flags()
-	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of the CustomResourceDefinition, - for stdin; can be given several times")
+	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of the CustomResourceDefinition, - for stdin; can be given several times; default that of the cluster")
 	flags.StringVar(&options.from, "from", "", "version of the spoke; default the other version, if there are two")
 	flags.StringVar(&options.to, "to", "", "version of the hub; default the version that clients prefer, for example v1 to v1beta1")
 	flags.StringArrayVar(&options.pairs, "pairs", nil, "file or directory of objects at both versions; can be given several times")
 	flags.StringArrayVar(&options.moves, "move", nil, "hint that two fields correspond, for example .spec.image=.spec.container.image; can be given several times")
 	flags.StringVar(&options.probe, "probe", "", "URL of a conversion webhook to ask: https, or http on localhost")
-	flags.StringVar(&options.authority, "certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
-	flags.StringVar(&options.serverName, "tls-server-name", "", "with --probe: name that the certificate of the webhook must be valid for; default the host of the URL")
-	flags.DurationVar(&options.timeout, "timeout", 5*time.Minute, "with --probe: time for all requests")
-	flags.DurationVar(&options.perRequest, "timeout-per-request", 10*time.Second, "with --probe: time for one request")
+	flags.BoolVar(&options.probeWebhook, "probe-webhook", false, "ask the conversion webhook that the CustomResourceDefinition of the cluster names")
+	flags.StringVar(&options.authority, "probe-certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
+	flags.StringVar(&options.serverName, "probe-server-name", "", "with --probe: name that the certificate of the webhook must be valid for; default the host of the URL")
+	flags.DurationVar(&options.timeout, "timeout", 5*time.Minute, "with --probe or --probe-webhook: time for all requests")
+	flags.DurationVar(&options.perRequest, "timeout-per-request", 10*time.Second, "with --probe or --probe-webhook: time for one request")
 	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(); err != nil {
+		name := strings.Join(args, "")
+		if err := options.validate(name); err != nil {
 			return err
 		}
-		return options.run(command, strings.Join(args, ""))
+		return options.run(command, name)
 	})
 }
 
-func (o *draftOptions) validate() error {
+func (o *draftOptions) validate(name string) error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
 	switch {
-	case len(o.files) == 0:
-		return errors.New("which CustomResourceDefinition? Pass its file with -f")
+	case len(o.files) == 0 && name == "":
+		return errors.New("which CustomResourceDefinition? Pass its file with -f, or its name in the cluster as the argument")
+	case o.probe != "" && o.probeWebhook:
+		return errors.New("--probe and --probe-webhook name two converters: use one of them")
 	case slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.pairs, manifest.Stdin):
 		return errors.New("only one of -f and --pairs can read stdin")
 	case (o.authority != "" || o.serverName != "") && o.probe == "":
-		return errors.New("--certificate-authority and --tls-server-name are for a converter: add --probe")
+		return errors.New("--probe-certificate-authority and --probe-server-name are for a converter with a URL: add --probe")
 	case o.timeout <= 0 || o.perRequest <= 0:
 		return errors.New("--timeout and --timeout-per-request must be positive")
 	}
@@ -127,7 +146,7 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 	if input.Pairs, err = o.readPairs(&input, command.InOrStdin(), stderr); err != nil {
 		return err
 	}
-	if o.probe != "" {
+	if o.probe != "" || o.probeWebhook {
 		ctx, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 		stop, err := o.ask(ctx, &input, stderr)
@@ -144,7 +163,11 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 		return err
 	}
 	fmt.Fprintf(stderr, "rules: %d, ambiguous fields: %d, fields that convert in another way than was observed: %d\n", len(found.Rules), len(found.Ambiguous), len(found.Differences))
-	fmt.Fprintf(stderr, "test the policy: conversion-operator verify --policy POLICY --crd %s -f OBJECTS\n", strings.Join(o.files, " "))
+	objects := "--live"
+	if len(o.files) > 0 {
+		objects = "--crd " + strings.Join(o.files, " ") + " -f OBJECTS"
+	}
+	fmt.Fprintf(stderr, "test the policy: conversion-operator verify --policy POLICY %s\n", objects)
 	if found.IsAmbiguous() {
 		return &exitError{exitFound, errors.New("something is open; see the comments in the policy")}
 	}
@@ -158,8 +181,11 @@ func (o *draftOptions) write(w io.Writer, found *draft.Draft) error {
 	return found.WriteText(w)
 }
 
-// definition reads the CustomResourceDefinition of the name, or the only one.
+// definition reads the CustomResourceDefinition of the name, or the only one of the files.
 func (o *draftOptions) definition(ctx context.Context, name string, stdin io.Reader) (*apiextensionsv1.CustomResourceDefinition, error) {
+	if len(o.files) == 0 {
+		return o.definitionInCluster(ctx, name)
+	}
 	read, err := readRevision(ctx, o.files, stdin)
 	if err != nil {
 		return nil, err
@@ -176,6 +202,18 @@ func (o *draftOptions) definition(ctx context.Context, name string, stdin io.Rea
 		return nil, fmt.Errorf("which CustomResourceDefinition of %s? Name one as the argument: %s", sourcesOf(o.files), strings.Join(names, ", "))
 	}
 	return read.crds[names[0]], nil
+}
+
+func (o *draftOptions) definitionInCluster(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	api, err := connect(o.config)
+	if err != nil {
+		return nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := api.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		return nil, fmt.Errorf("read the CustomResourceDefinition %s of the cluster: %w", name, err)
+	}
+	return crd, nil
 }
 
 // chooseVersions fills in the versions that no flag names.
@@ -260,10 +298,14 @@ func (o *draftOptions) readPairs(input *draft.Input, stdin io.Reader, stderr io.
 	return pairs, nil
 }
 
-// ask makes the input ask the converter, until ctx ends.
-func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Writer) (stop func(), err error) {
+// converter returns the converter to ask, and what describes it.
+func (o *draftOptions) converter(ctx context.Context, crd string) (*askedConverter, error) {
+	if o.probeWebhook {
+		return o.webhook(ctx, crd)
+	}
 	var authority []byte
 	if o.authority != "" {
+		var err error
 		if authority, err = os.ReadFile(o.authority); err != nil {
 			return nil, err
 		}
@@ -271,6 +313,63 @@ func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Wr
 	converter, err := probe.NewConverter(o.probe, authority, o.serverName)
 	if err != nil {
 		return nil, fmt.Errorf("--probe: %w", err)
+	}
+	return &askedConverter{Converter: converter, name: o.probe}, nil
+}
+
+// webhook returns the conversion webhook that a CustomResourceDefinition of the cluster names.
+func (o *draftOptions) webhook(ctx context.Context, crd string) (*askedConverter, error) {
+	definition, err := o.definitionInCluster(ctx, crd)
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	webhook, err := converters.Reach(ctx, config, definition)
+	if err != nil {
+		return nil, err
+	}
+	converter, err := probe.NewConverter(webhook.URL, webhook.CABundle, webhook.ServerName)
+	if err != nil {
+		webhook.Close()
+		return nil, fmt.Errorf("the conversion webhook of %s: %w", crd, err)
+	}
+	return &askedConverter{converter, webhook.Name, webhook}, nil
+}
+
+// askedConverter is a converter with what describes it.
+type askedConverter struct {
+	*probe.Converter
+	name string
+	// webhook is nil for a converter with a URL.
+	webhook *converters.Webhook
+}
+
+func (c *askedConverter) close() {
+	c.Close()
+	if c.webhook != nil {
+		c.webhook.Close()
+	}
+}
+
+// failed adds to an error why the connection to the converter was lost, if that is known.
+func (c *askedConverter) failed(err error) error {
+	if c.webhook == nil {
+		return err
+	}
+	if problem := c.webhook.Problem(); problem != nil {
+		return fmt.Errorf("%w (the port-forward: %w)", err, problem)
+	}
+	return err
+}
+
+// ask makes the input ask the converter, until ctx ends.
+func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Writer) (stop func(), err error) {
+	converter, err := o.converter(ctx, input.CRD.Name)
+	if err != nil {
+		return nil, err
 	}
 	shown := &progress{to: stderr, interactive: isTerminal(stderr), what: "requests"}
 	input.Progress = func(done, total int) { shown.page(int64(done), int64(total-done)) }
@@ -284,12 +383,12 @@ func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Wr
 		case probe.IsRefusal(err):
 			return nil, fmt.Errorf("%w: %w", draft.ErrRefused, err)
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("ask %s: not ready after %s: raise --timeout, or leave out --probe", o.probe, o.timeout)
+			return nil, fmt.Errorf("ask %s: not ready after %s: raise --timeout, or leave out --probe", converter.name, o.timeout)
 		}
-		return nil, fmt.Errorf("ask %s: %w", o.probe, err)
+		return nil, fmt.Errorf("ask %s: %w", converter.name, converter.failed(err))
 	}
 	return func() {
 		shown.clear()
-		converter.Close()
+		converter.close()
 	}, nil
 }

@@ -55,13 +55,13 @@ func TestDraft(t *testing.T) {
 		"no such hub":        {[]string{"-f", crd, "--to", "v3"}, 2, "", "--from must be one of v1, v1beta1"},
 		"another definition": {[]string{"-f", crd, "other.example.com"}, 2, "", "has no CustomResourceDefinition other.example.com, only: crontabs.example.com"},
 		"no definition":      {[]string{"-f", sampleFile("2-policy.yaml")}, 2, "", "has no CustomResourceDefinition\n"},
-		"nothing":            {nil, 2, "", "which CustomResourceDefinition? Pass its file with -f"},
+		"nothing":            {nil, 2, "", "which CustomResourceDefinition? Pass its file with -f, or its name in the cluster"},
 		"no URL":             {[]string{"-f", crd, "--probe", "converter"}, 2, "", "is not the URL of a converter"},
 		"without TLS":        {[]string{"-f", crd, "--probe", "http://converter.example.com/convert"}, 2, "", "http is only for a converter on localhost"},
 		"hint":               {[]string{"-f", rivals, "--move", ".hostPort=.hostPortA"}, 0, "- move: {from: .hostPort, to: .hostPortA}\n", "rules: 1"},
 		"half a hint":        {[]string{"-f", crd, "--move", ".hostPort"}, 2, "", "--move must be two paths"},
-		"authority":          {[]string{"-f", crd, "--certificate-authority", crd}, 2, "", "add --probe"},
-		"no authority":       {[]string{"-f", crd, "--probe", "https://localhost:1/convert", "--certificate-authority", crd}, 2, "", "no certificate in PEM"},
+		"authority":          {[]string{"-f", crd, "--probe-certificate-authority", crd}, 2, "", "add --probe"},
+		"no authority":       {[]string{"-f", crd, "--probe", "https://localhost:1/convert", "--probe-certificate-authority", crd}, 2, "", "no certificate in PEM"},
 		"no answer":          {[]string{"-f", crd, "--probe", "http://localhost:1/convert"}, 2, "", "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestDraftProbe(t *testing.T) {
 	t.Cleanup(open.Close)
 	authority := write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
 	for name, args := range map[string][]string{
-		"HTTPS": {"--probe", secure.URL + webhook.ConvertPath + "/convert", "--certificate-authority", authority},
+		"HTTPS": {"--probe", secure.URL + webhook.ConvertPath + "/convert", "--probe-certificate-authority", authority},
 		"HTTP":  {"--probe", open.URL + webhook.ConvertPath + "/convert"},
 	} {
 		t.Run(name, func(t *testing.T) {
