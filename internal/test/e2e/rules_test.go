@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,7 @@ func TestChangingRules(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	draftFromWebhook(ctx, t, crontab)
 	const objects = 50
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object))
 	waitCached(ctx, t, crontab, objects, ":")
@@ -67,6 +70,17 @@ func TestChangingRules(t *testing.T) {
 	t.Logf("%d reads", reads)
 	if diff := cmp.Diff([]string{"worker-7.example.com:1031", "worker-7.example.com|1031", "worker-7.example.com:1031"}, answers); diff != "" {
 		t.Errorf("answers in turn (-want +got):\n%s", diff)
+	}
+}
+
+// draftFromWebhook drafts the rules by asking a converter pod, by a port-forward through the API server.
+func draftFromWebhook(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
+	t.Helper()
+	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator") // make image builds it
+	answer, err := teller.Run(ctx, program, "draft", crontab.CRD(), "--probe-webhook", "--timeout-per-request", "1m")
+	const want = "- format: {from: .hostPort, template: '{host}:{port}', to: {host: .host, port: .port}}"
+	if err != nil || !strings.Contains(answer, want) || !strings.Contains(answer, "# Confirmed by ") {
+		t.Errorf("draft lacks a confirmed rule %s: %v\n%s", want, err, answer)
 	}
 }
 
