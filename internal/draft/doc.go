@@ -7,7 +7,7 @@
 // Make (draft.go) reads both schemas as trees of fields (fields.go) and pairs the fields with the same path. What
 // has no partner is open. From names, descriptions, types and enums (names.go, guess.go) come the first hypotheses:
 // rules that may be right (rules.go). Objects, lists and maps with another name come first, because the fields in them
-// correspond then.
+// correspond then. A list of values and one of objects correspond by their elements (elements.go).
 //
 // Pairs of objects and answers of a converter are observations (observe.go). A converter is asked about objects that
 // differ in one field, and in which each value is different (probe.go, objects.go). Equal values, and fields that change

@@ -231,7 +231,10 @@ func (g *guesser) consider(spoke, hub *field) {
 
 // mayCorrespond reports whether there is a kind of rule for two fields.
 func (g *guesser) mayCorrespond(spoke, hub *field) bool {
-	return spoke.shape == hub.shape || g.renames(spoke, hub) || castable(spoke.kind, hub.kind) || castable(hub.kind, spoke.kind) ||
+	if _, found := ruleForElements(spoke, hub); found {
+		return true
+	}
+	return spoke.shape == hub.shape || g.renames(spoke, hub) || castable(spoke, hub) || castable(hub, spoke) ||
 		wraps(spoke, hub) || wraps(hub, spoke) || indexes(spoke, hub) || indexes(hub, spoke) ||
 		spoke.isScalar() && hub.isScalar() && (spoke.kind != "number" && hub.kind != "number") || isWideScalar(spoke.kind, hub.kind)
 }
@@ -245,8 +248,24 @@ func isWideScalar(a, b string) bool {
 	return a != kindAnything && b != kindAnything && (isWide(a, b) || isWide(b, a))
 }
 
-func castable(text, number string) bool {
-	return text == "string" && (number == "integer" || number == "number")
+// castable reports whether a string may be the other field in text.
+func castable(text, other *field) bool {
+	return text.kind == "string" && (castKind(other) == "integer" || castKind(other) == "number" || castKind(other) == "boolean" || castKind(other) == listOfStrings)
+}
+
+// listOfStrings is the kind of lists that a cast may join.
+const listOfStrings = "array of string"
+
+func castKind(f *field) string {
+	if elements := elementsOf(f.schema); f.kind == "array" && elements != nil && kindOf(elements) == "string" {
+		return listOfStrings
+	}
+	return f.kind
+}
+
+// castKinds are the kinds of the fields that are no strings, if they are no integers.
+var castKinds = map[v1alpha1.CastType]string{
+	v1alpha1.CastNumber: "number", v1alpha1.CastBoolean: "boolean", v1alpha1.CastList: listOfStrings,
 }
 
 // wraps reports whether a list has elements like another field.

@@ -32,7 +32,11 @@ func (p *prober) questions(root *field, version string) []question {
 	slices.SortStableFunc(leaves, func(a, b *field) int { return cmp.Compare(p.rank(a), p.rank(b)) })
 	for _, leaf := range leaves {
 		before := len(all)
-		for i := range forms(leaf, most) {
+		n := forms(leaf, most)
+		if leaf.kind == "string" && len(leaf.schema.Enum) == 0 && p.rank(leaf) == 0 {
+			n++ // a list of strings
+		}
+		for i := range n {
 			if object := m.object(root, leaf, i+1); object != nil && len(all) < maxObjects {
 				all = append(all, question{object, leaf})
 			}
@@ -146,6 +150,9 @@ func (m *maker) value(f *field) (value any, found bool) {
 // wanted reports whether a field has a value besides required ones.
 func (m *maker) wanted(f *field) bool { return m.all || m.next[f] != nil || f == m.only }
 
+// maxFilled is the number of fields up to which elements of a list have a value in each scalar.
+const maxFilled = 4
+
 func (m *maker) members(f *field) (any, bool) {
 	names := slices.Clone(f.schema.Required)
 	if m.next[f] != nil {
@@ -153,6 +160,14 @@ func (m *maker) members(f *field) (any, bool) {
 	}
 	if m.all {
 		names = slices.Collect(maps.Keys(f.children))
+	}
+	if f.isElement() && f.parent.kind == "array" && len(f.children) <= maxFilled {
+		// A converter may need all of an element, such as its key, to make something of it.
+		for name, child := range f.children {
+			if child.isScalar() {
+				names = append(names, name)
+			}
+		}
 	}
 	object, found := map[string]any{}, false
 	for _, name := range names {
@@ -252,6 +267,7 @@ func textIn(s *props, n int64, form int) any {
 	candidates := []string{
 		fmt.Sprintf("p%d", n), fmt.Sprintf("p%d", n), fmt.Sprintf("%d", n), fmt.Sprintf("%dh%dm%ds", 1+n%20, 1+n%59, 1+n/20%59), fmt.Sprintf("%dMi", n),
 		fmt.Sprintf("q%d", n), fmt.Sprintf("%d.5", n), fmt.Sprintf("p%d.example.com:%d", n, 1000+n%9000), fmt.Sprintf("%dms", n),
+		fmt.Sprintf("p%d,q%d r%d;s%d", n, n, n, n),
 	}
 	switch s.Format {
 	case "date-time":

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
@@ -137,11 +138,19 @@ func saysLittle(text string) bool { return isZero(text) || text == "true" || tex
 // relation is how two fields have the same value, as a rule names it.
 type relation struct {
 	spoke, hub *field
-	// as is empty for the same value, wrap, or the type and unit of a cast.
+	// as is empty for the same value, wrap, the type of a cast with its unit or separator, or field or entry, with the
+	// names of the fields.
 	as string
 }
 
-const asWrap = "wrap"
+const (
+	asWrap = "wrap"
+	// asMember is the only value of a map, with its key.
+	asMember = "member"
+	// asField relates a list or map of values with objects that have them in a field, and asEntry a map of values
+	// with a list of objects that have a key and a value.
+	asField, asEntry = "field", "entry"
+)
 
 // form is a value in one of the forms that rules make of it.
 type form struct{ as, text string }
@@ -155,12 +164,25 @@ func formsOf(text string) []form {
 		if json.Unmarshal([]byte(text), &elements) == nil && len(elements) == 1 {
 			forms = append(forms, form{asWrap, string(elements[0])})
 		}
+	case '{':
+		var members map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &members) == nil && len(members) == 1 {
+			for name, value := range members {
+				forms = append(forms, form{asMember + "/" + name, string(value)})
+			}
+		}
 	case '"':
 		var value string
-		if json.Unmarshal([]byte(text), &value) != nil || len(value) == 0 || len(value) > 40 || !strings.ContainsAny(value[:1], "0123456789-.") {
+		if json.Unmarshal([]byte(text), &value) != nil {
 			break
 		}
-		forms = append(forms, numbersIn(value)...)
+		forms = append(forms, listsIn(value)...)
+		switch {
+		case value == "true" || value == "false":
+			forms = append(forms, form{"Boolean", value})
+		case len(value) > 0 && len(value) <= 40 && strings.ContainsAny(value[:1], "0123456789-."):
+			forms = append(forms, numbersIn(value)...)
+		}
 	}
 	return forms
 }
@@ -171,6 +193,9 @@ func numbersIn(value string) (forms []form) {
 		forms = append(forms, form{"Integer", value})
 	} else if _, err := strconv.ParseFloat(value, 64); err == nil && strings.Trim(value, "0123456789.-") == "" {
 		forms = append(forms, form{"Number", value})
+	}
+	if moment, err := time.Parse(time.RFC3339, value); err == nil {
+		forms = append(forms, form{"Timestamp", strconv.FormatInt(moment.Unix(), 10)})
 	}
 	if duration, err := time.ParseDuration(value); err == nil {
 		if duration%time.Second == 0 {
@@ -286,28 +311,36 @@ func (e *evidence) compare(spoke, hub entries, all bool) {
 		for _, form := range formsOf(text) {
 			if same := byText[form.text]; len(same) <= maxSame {
 				for _, other := range same {
-					e.relate(formAt{at, form.as}, other)
+					e.relate(formAt{at, form.as}, other, spoke, hub)
 				}
 			}
 		}
 	}
 }
 
-func (e *evidence) relate(spoke, hub formAt) {
+func (e *evidence) relate(spoke, hub formAt, ofSpoke, ofHub entries) {
 	as := spoke.as + hub.as
+	kind, _, _ := strings.Cut(as, "/")
 	if spoke.as != "" && hub.as != "" {
 		return
 	}
-	if as != "" && as != asWrap {
-		text, number := spoke.field, hub.field
+	if as != "" && kind != asWrap && kind != asMember {
+		text, other := spoke.field, hub.field
 		if hub.as != "" {
-			text, number = hub.field, spoke.field
+			text, other = hub.field, spoke.field
 		}
-		if !castable(text.kind, number.kind) || (number.kind == "number") != (as == "Number") {
+		if text.kind != "string" || castKind(other) != cmp.Or(castKinds[v1alpha1.CastType(kind)], "integer") {
 			return
 		}
 	}
 	switch {
+	case kind == asMember, kind == asWrap && spoke.index != hub.index:
+		if objects, found := elementWith(spoke, hub, ofHub); spoke.as != "" && objects != nil {
+			e.relations[relation{spoke.field, objects, found}]++
+		}
+		if objects, found := elementWith(hub, spoke, ofSpoke); hub.as != "" && objects != nil {
+			e.relations[relation{objects, hub.field, found}]++
+		}
 	case spoke.index == hub.index:
 		e.relations[relation{spoke.field, hub.field, as}]++
 	case as != "":

@@ -152,7 +152,7 @@ func (p *proposer) proposeRelation(r relation, n int) {
 		return
 	}
 	h := &hypothesis{spoke: []*field{r.spoke}, hub: []*field{r.hub}, seen: n, score: 1}
-	kind, unit, _ := strings.Cut(r.as, "/")
+	kind, detail, _ := strings.Cut(r.as, "/")
 	switch kind {
 	case "":
 		if r.spoke.shape != r.hub.shape && !isWideScalar(r.spoke.kind, r.hub.kind) {
@@ -163,14 +163,22 @@ func (p *proposer) proposeRelation(r relation, n int) {
 			h.score = 0.5 // each of them has a field with the same path, which is more likely
 		}
 	case asWrap:
-		if !wraps(r.spoke, r.hub) && !wraps(r.hub, r.spoke) {
-			return
+		if !wraps(r.spoke, r.hub) && !wraps(r.hub, r.spoke) || separatorIn(r.spoke)+separatorIn(r.hub) != "" {
+			return // a list of one element in text says the same
 		}
 		h.rule = wrapOf(r.spoke, r.hub)
+	case asField:
+		h.rule = wrapElementsOf(r.spoke, r.hub, detail)
+	case asEntry:
+		key, value, _ := strings.Cut(detail, "/")
+		h.rule = indexValuesOf(r.spoke, r.hub, key, value)
+	case string(v1alpha1.CastList):
+		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastList, Separator: detail}}
+		h.score = 1.1 // a list with one element says the same as a wrap, one with several does not
 	default:
-		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastType(kind), Unit: unit}}
+		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastType(kind), Unit: detail}}
 		// The simpler of two casts that say the same comes first.
-		h.score -= 0.01 * float64(slices.Index([]string{"Integer", "Number", "Seconds", "Milliseconds", "Quantity"}, kind))
+		h.score -= 0.01 * float64(slices.Index([]string{"Boolean", "Integer", "Number", "Timestamp", "Seconds", "Milliseconds", "Quantity"}, kind))
 	}
 	p.add(h)
 }
@@ -271,10 +279,20 @@ func (p *proposer) proposeTables(observations []*observation, suspects map[*fiel
 	for both, t := range tables {
 		rows := t.rows(both[0].kind == both[1].kind)
 		if len(rows) > 0 && len(rows) <= maxTable && (isListed(both[0]) || isListed(both[1]) || t.ofPairs && t.seen > 4*len(rows)) {
-			rule := &v1alpha1.ValuesRule{From: pathOf(both[0]), To: pathOf(both[1]), Table: rows}
-			p.add(&hypothesis{rule: v1alpha1.Rule{Values: rule}, spoke: both[:1], hub: both[1:], seen: len(t.forward) + len(t.backward), score: 0.9})
+			rule := ruleForTable(both[0], both[1], rows)
+			p.add(&hypothesis{rule: rule, spoke: both[:1], hub: both[1:], seen: len(t.forward) + len(t.backward), score: 0.9})
 		}
 	}
+}
+
+// ruleForTable returns a table, or the cast that says the same.
+func ruleForTable(spoke, hub *field, rows []v1alpha1.ValuePair) v1alpha1.Rule {
+	same := []v1alpha1.ValuePair{{From: "false", To: "false"}, {From: "true", To: "true"}}
+	isText := spoke.kind == "boolean" && hub.kind == "string" || spoke.kind == "string" && hub.kind == "boolean"
+	if isText && len(spoke.schema.Enum)+len(hub.schema.Enum) == 0 && slices.Equal(rows, same) {
+		return v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(spoke), To: pathOf(hub), As: v1alpha1.CastBoolean}}
+	}
+	return v1alpha1.Rule{Values: &v1alpha1.ValuesRule{From: pathOf(spoke), To: pathOf(hub), Table: rows}}
 }
 
 // table is what two fields have at the same time.

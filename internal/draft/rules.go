@@ -45,21 +45,28 @@ func defaultRule(f *field, ofHub bool, rule *v1alpha1.DefaultRule, why string) *
 // ruleFor returns the rule for two fields that correspond, or why the schemas do not tell which one.
 func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem string) {
 	from, to := pathOf(spoke), pathOf(hub)
+	if rule, found := ruleForElements(spoke, hub); found {
+		return rule, ""
+	}
 	switch {
 	case spoke.isScalar() && hub.isScalar() && len(spoke.schema.Enum) > 0 && len(hub.schema.Enum) > 0:
 		return ruleForEnums(spoke, hub)
 	case spoke.shape == hub.shape, renames, isWideScalar(spoke.kind, hub.kind):
 		return moveOf(spoke, hub), ""
+	case castable(spoke, hub) && separatorIn(spoke) != "", castable(hub, spoke) && separatorIn(hub) != "":
+		return ruleForCast(spoke, hub)
+	case wraps(spoke, hub) && isPluralText(hub), wraps(hub, spoke) && isPluralText(spoke):
+		return v1alpha1.Rule{}, "the schemas do not tell whether the string has one element or several: write a wrap rule, or cast as List"
 	case wraps(spoke, hub), wraps(hub, spoke):
 		return wrapOf(spoke, hub), ""
 	case indexes(spoke, hub):
 		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(spoke, hub)[0]}}, ""
 	case indexes(hub, spoke):
 		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(hub, spoke)[0]}}, ""
-	case castable(spoke.kind, hub.kind):
-		return ruleForCast(spoke, hub, from, to)
-	case castable(hub.kind, spoke.kind):
-		return ruleForCast(hub, spoke, from, to)
+	case len(spoke.schema.Enum)+len(hub.schema.Enum) > 0:
+		return ruleForEnums(spoke, hub)
+	case castable(spoke, hub), castable(hub, spoke):
+		return ruleForCast(spoke, hub)
 	}
 	return ruleForEnums(spoke, hub)
 }
@@ -67,13 +74,53 @@ func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem strin
 // units are words in the name of a number that tell what it counts.
 var units = map[string]string{"mib": "Mi", "mi": "Mi", "gib": "Gi", "gi": "Gi", "kib": "Ki", "ki": "Ki", "tib": "Ti", "ti": "Ti", "millicore": "m", "millicpu": "m"}
 
-// ruleForCast reads from the names how the string is written.
-func ruleForCast(text, number *field, from, to v1alpha1.Path) (v1alpha1.Rule, string) {
-	cast := &v1alpha1.CastRule{From: from, To: to}
+// ruleForCast reads from the schemas how the string is written.
+func ruleForCast(spoke, hub *field) (v1alpha1.Rule, string) {
+	cast := &v1alpha1.CastRule{From: pathOf(spoke), To: pathOf(hub)}
+	text, other := spoke, hub
+	if !castable(spoke, hub) {
+		text, other = hub, spoke
+	}
+	problem := "the schemas do not tell how the string is written: cast as Integer, Number, Seconds, Milliseconds, Timestamp or Quantity"
+	switch castKind(other) {
+	case listOfStrings:
+		cast.As, cast.Separator = v1alpha1.CastList, separatorIn(text)
+	case "boolean":
+		if isBoolean(text) {
+			cast.As = v1alpha1.CastBoolean
+		}
+		problem = "the schemas do not tell how the string is written: cast as Boolean if it is true or false, or write a values rule"
+	case "integer":
+		castAsInteger(cast, text, other)
+	}
+	if cast.As == "" {
+		return v1alpha1.Rule{}, problem
+	}
+	return v1alpha1.Rule{Cast: cast}, ""
+}
+
+// isPluralText reports whether a string has a name in the plural.
+func isPluralText(f *field) bool {
+	all := split(f.name())
+	return f.kind == "string" && len(all) > 0 && stem(all[len(all)-1]) != all[len(all)-1]
+}
+
+// isBoolean reports whether the schema of a string shows that it is true or false.
+func isBoolean(text *field) bool {
+	if text.schema.Default != nil && slices.Contains([]string{`"true"`, `"false"`}, string(text.schema.Default.Raw)) {
+		return true
+	}
+	return slices.Contains([]string{"^(true|false)$", "^true$|^false$", "^(false|true)$"}, text.schema.Pattern)
+}
+
+// castAsInteger sets how the string is written if that is known.
+func castAsInteger(cast *v1alpha1.CastRule, text, number *field) {
 	others := split(text.name())
 	for _, word := range split(number.name()) {
 		word = stem(word)
 		switch {
+		case text.schema.Format == "date-time":
+			cast.As = v1alpha1.CastTimestamp
 		case slices.Contains(others, word):
 		case word == "second" || word == "sec":
 			cast.As = v1alpha1.CastSeconds
@@ -86,10 +133,6 @@ func ruleForCast(text, number *field, from, to v1alpha1.Path) (v1alpha1.Rule, st
 	if slices.Contains([]string{"^[0-9]+$", "^\\d+$", "^[0-9]*$"}, text.schema.Pattern) && cast.As == "" {
 		cast.As = v1alpha1.CastInteger
 	}
-	if cast.As == "" || number.kind == "number" {
-		return v1alpha1.Rule{}, "the schemas do not tell how the string is written: cast as Integer, Number, Seconds, Milliseconds or Quantity"
-	}
-	return v1alpha1.Rule{Cast: cast}, ""
 }
 
 // ruleForEnums pairs the values of two enums, or of an enum and a boolean, if there is one way to.
