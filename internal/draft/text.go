@@ -12,6 +12,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 // WriteText writes the policy as YAML, with the evidence as comments.
@@ -42,20 +44,12 @@ func (d *Draft) WriteText(w io.Writer) error {
 func (d *Draft) source() string {
 	text := fmt.Sprintf("Drafted by conversion-operator from the schemas of %s and %s", d.Spoke, d.Hub)
 	if d.Pairs > 0 {
-		text += ", and " + count(d.Pairs, "object") + " at both versions"
+		text += ", and " + terminal.Count(d.Pairs, "object") + " at both versions"
 	}
 	if p := d.Probe; p != nil {
-		text += fmt.Sprintf(", and a converter that got %s in %s and refused %d", count(p.Objects, "object"), count(p.Requests, "request"), p.Refused)
+		text += fmt.Sprintf(", and a converter that got %s in %s and refused %d", terminal.Count(p.Objects, "object"), terminal.Count(p.Requests, "request"), p.Refused)
 	}
 	return text + "."
-}
-
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // observed returns what was observed, empty for a draft from the schemas alone.
@@ -79,9 +73,9 @@ func (r *Rule) evidence(observed string) string {
 	why := strings.Join(r.Why, ", ")
 	switch {
 	case r.Confirmed > 0 && why != "":
-		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", count(r.Confirmed, observed), count(r.Values, "different value"), why)
+		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"), why)
 	case r.Confirmed > 0:
-		return fmt.Sprintf("Confirmed by %s with %s.", count(r.Confirmed, observed), count(r.Values, "different value"))
+		return fmt.Sprintf("Confirmed by %s with %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"))
 	case observed != "":
 		return fmt.Sprintf("Not confirmed: no "+observed+" had a value. Guessed from the schemas (%.2f): %s.", r.Score, why)
 	}
@@ -119,7 +113,7 @@ func (a Ambiguous) String() string {
 
 // String describes a difference.
 func (d Difference) String() string {
-	return fmt.Sprintf("to %s, %s: %s, for example %s here and %s there", d.To, d.Path, count(d.Count, "conversion"), d.Draft, d.Observed)
+	return fmt.Sprintf("to %s, %s: %s, for example %s here and %s there", d.To, d.Path, terminal.Count(d.Count, "conversion"), d.Draft, d.Observed)
 }
 
 // WriteRules writes rules that are drafted from schemas alone as a list of YAML, with the evidence as comments, and
@@ -141,7 +135,7 @@ func (t *text) rules(indent string, rules []Rule, observed string) {
 	for _, rule := range rules {
 		t.comment(indent, "%s", rule.evidence(observed))
 		if rule.Wrong > 0 {
-			t.comment(indent, "%s with another result, for example %s.", count(rule.Wrong, observed), rule.Example)
+			t.comment(indent, "%s with another result, for example %s.", terminal.Count(rule.Wrong, observed), rule.Example)
 		}
 		if len(rule.Rivals) > 0 {
 			t.comment(indent, "Rivals: %s.", strings.Join(rule.Rivals, "; "))
