@@ -38,12 +38,23 @@ var drafts = map[string]struct {
 	"cluster-api-machinepools":       {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
 	// A duration of the spoke becomes two fields of the hub, and others are there only together with a field that is
 	// computed.
-	"cluster-api-kubeadmconfigs": {fewer: 2},
-	"cluster-api-kubeadmcontrolplanes": {fewer: 8, more: []string{
+	"cluster-api-kubeadmconfigs": {fewer: 2, more: arguments(".spec")},
+	"cluster-api-kubeadmcontrolplanes": {fewer: 8, more: append(arguments(".spec.kubeadmConfigSpec"),
 		`{"move":{"from":".spec.remediationStrategy.maxRetry","to":".spec.remediation.maxRetry"}}`,
 		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,
 		reference(".spec.machineTemplate.infrastructureRef", ".spec.machineTemplate.spec.infrastructureRef"),
-	}},
+	)},
+}
+
+// arguments are the rules that make maps of arguments lists of names and values.
+func arguments(of string) (rules []string) {
+	for _, path := range []string{
+		".clusterConfiguration.apiServer.extraArgs", ".clusterConfiguration.controllerManager.extraArgs", ".clusterConfiguration.etcd.local.extraArgs",
+		".clusterConfiguration.scheduler.extraArgs", ".initConfiguration.nodeRegistration.kubeletExtraArgs", ".joinConfiguration.nodeRegistration.kubeletExtraArgs",
+	} {
+		rules = append(rules, fmt.Sprintf(`{"index":{"from":"%[1]s","to":"%[1]s","key":"name","value":"value"}}`, of+path))
+	}
+	return rules
 }
 
 // reference is the rule that reads the group of a reference from its API version.
