@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,12 +93,7 @@ Exit codes:
 	flags.StringVar(&options.to, "to", "", "version of the hub; default the version that clients prefer, for example v1 to v1beta1")
 	flags.StringArrayVar(&options.pairs, "pairs", nil, "file or directory of objects at both versions; can be given several times")
 	flags.StringArrayVar(&options.moves, "move", nil, "hint that two fields correspond, for example .spec.image=.spec.container.image; can be given several times")
-	flags.StringVar(&options.probe, "probe", "", "URL of a conversion webhook to ask: https, or http on localhost")
-	flags.BoolVar(&options.probeWebhook, "probe-webhook", false, "ask the conversion webhook that the CustomResourceDefinition of the cluster names")
-	flags.StringVar(&options.authority, "probe-certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
-	flags.StringVar(&options.serverName, "probe-server-name", "", "with --probe: name that the certificate of the webhook must be valid for; default the host of the URL")
-	flags.DurationVar(&options.timeout, "timeout", 5*time.Minute, "with --probe or --probe-webhook: time for all requests")
-	flags.DurationVar(&options.perRequest, "timeout-per-request", 10*time.Second, "with --probe or --probe-webhook: time for one request")
+	options.addConverterFlags(flags)
 	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		name := strings.Join(args, "")
 		if err := options.validate(name); err != nil {
@@ -105,6 +101,16 @@ Exit codes:
 		}
 		return options.run(command, name)
 	})
+}
+
+// addConverterFlags adds the flags for the converter to ask.
+func (o *draftOptions) addConverterFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.probe, "probe", "", "URL of a conversion webhook to ask: https, or http on localhost")
+	flags.BoolVar(&o.probeWebhook, "probe-webhook", false, "ask the conversion webhook that the CustomResourceDefinition of the cluster names")
+	flags.StringVar(&o.authority, "probe-certificate-authority", "", "with --probe: file of the certificate authority of the webhook; default those of the system")
+	flags.StringVar(&o.serverName, "probe-server-name", "", "with --probe: name that the certificate of the webhook must be valid for; default the host of the URL")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "with --probe or --probe-webhook: time for all requests")
+	flags.DurationVar(&o.perRequest, "timeout-per-request", 10*time.Second, "with --probe or --probe-webhook: time for one request")
 }
 
 func (o *draftOptions) validate(name string) error {
