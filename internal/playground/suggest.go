@@ -9,10 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
 // Suggested is the answer to Suggest.
@@ -71,51 +70,27 @@ func (s *Suggested) policy(crd *apiextensionsv1.CustomResourceDefinition) error 
 	return err
 }
 
-// suggest drafts rules for each spoke, and leaves out those that do not fit the rules of the policy.
+// suggest drafts rules for each spoke, besides those of the policy, which must be valid.
 func (in Input) suggest(ctx context.Context, s *Suggested, crd *apiextensionsv1.CustomResourceDefinition) error {
-	policy, _, err := in.policy(ctx)
+	policy, index, err := in.policy(ctx)
 	if err != nil {
 		return err
 	}
-	rules := policy.Spec.Converter.Declarative
-	if rules == nil {
-		return problems{{Text: TextPolicy, Line: 1, Column: 1, Message: "the policy has no rules, but another kind of converter: rules are in spec.converter.declarative"}}
+	if _, errs := verify.Compile(policy, crd); len(errs) > 0 {
+		return in.inPolicy(index, errs)
 	}
-	for i, spoke := range rules.Spokes {
-		drafted, err := draft.Make(draft.Input{CRD: crd, Hub: string(rules.Hub), Spoke: string(spoke.Version)})
+	rules := policy.Spec.Converter.Declarative
+	for _, spoke := range rules.Spokes {
+		drafted, err := draft.Make(draft.Input{CRD: crd, Hub: string(rules.Hub), Spoke: string(spoke.Version), Rules: spoke.Rules})
 		if err != nil {
 			return err
 		}
-		ruled := ruledFields(compile.Compile(crd, rules), string(spoke.Version))
 		for _, rule := range drafted.Rules {
-			if fits(crd, rules, i, rule.Rule) {
-				s.Suggestions = append(s.Suggestions, Suggestion{Spoke: string(spoke.Version), Rule: rule.Text(), Why: rule.Evidence(), Rivals: append([]string{}, rule.Rivals...)})
-			}
+			s.Suggestions = append(s.Suggestions, Suggestion{
+				Spoke: string(spoke.Version), Rule: rule.Text(), Why: rule.Evidence(), Rivals: append([]string{}, rule.Rivals...),
+			})
 		}
-		for _, ambiguous := range drafted.Ambiguous {
-			if !ruled[ambiguous.Place] {
-				s.Ambiguous = append(s.Ambiguous, ambiguous)
-			}
-		}
+		s.Ambiguous = append(s.Ambiguous, drafted.Ambiguous...)
 	}
 	return nil
-}
-
-// ruledFields returns the leaf fields that have a rule.
-func ruledFields(result compile.Result, spoke string) map[draft.Place]bool {
-	ruled := map[draft.Place]bool{}
-	for _, leaf := range result.Leaves {
-		if leaf.Spoke == spoke && leaf.Rule != "" {
-			ruled[draft.Place{Version: leaf.Version, Path: leaf.Path}] = true
-			ruled[draft.Place{Version: leaf.Version, Path: leaf.Root}] = true
-		}
-	}
-	return ruled
-}
-
-// fits reports whether the policy stays valid with another rule for a spoke.
-func fits(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter, spoke int, rule v1alpha1.Rule) bool {
-	with := rules.DeepCopy()
-	with.Spokes[spoke].Rules = append(with.Spokes[spoke].Rules, rule)
-	return len(compile.Compile(crd, with).Errors) == 0
 }
