@@ -328,8 +328,8 @@ type IndexRule struct {
 // missing field, fails, costs too much, or evaluates to null or optional.none(): cond ?
 // optional.of(self.a) : optional.none(). Results are checked against the field's type: at
 // compile time if their type is known then, and each time if they are dyn. If all input
-// fields are missing, nothing is computed. A value that would not come back unchanged is
-// preserved.
+// fields are missing, nothing is computed, unless whenMissing is Evaluate. A value that
+// would not come back unchanged is preserved.
 type CELRule struct {
 	// from names the spoke's fields. The expressions use these names: letters, digits and
 	// _.
@@ -357,7 +357,26 @@ type CELRule struct {
 	// gives no value, and the field is preserved.
 	// +optional
 	Bounds *CELBounds `json:"bounds,omitempty"`
+	// whenMissing tells what happens if all input fields are missing. With Skip, the default,
+	// nothing is computed. With Evaluate, the expressions are evaluated, in both directions, so
+	// that they can compute constants and defaults. As with a default rule, only complete
+	// objects get such values, never the fragment that a client applies, and only if the parent
+	// objects of the computed fields, as far as both versions have them, exist. Fields that were
+	// missing come back missing, as long as the computed values are not changed.
+	// +optional
+	WhenMissing CELWhenMissing `json:"whenMissing,omitempty"`
 }
+
+// CELWhenMissing tells what happens to expressions if all fields that they can read are missing.
+// +kubebuilder:validation:Enum=Skip;Evaluate
+type CELWhenMissing string
+
+const (
+	// CELSkip computes nothing.
+	CELSkip CELWhenMissing = "Skip"
+	// CELEvaluate evaluates the expressions.
+	CELEvaluate CELWhenMissing = "Evaluate"
+)
 
 // CELBounds bound all fields of a rule, with everything in them. Without them, and without bounds
 // in the schema, the estimated cost assumes 128 of each.

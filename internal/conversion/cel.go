@@ -60,6 +60,24 @@ func (c *CEL) compile() (*programs, error) {
 	return &programs{forward: forward, backward: backward}, err
 }
 
+// FromNothing returns the indexes of the fields of either side that the expressions compute if all
+// fields of the other side are missing. It fails if an expression does not compile.
+func (c *CEL) FromNothing() (spoke, hub []int, err error) {
+	compiled, err := c.compile()
+	if err != nil {
+		return nil, nil, err
+	}
+	computed := func(program *expression.Program, from []CELField) (indexes []int) {
+		for i, text := range program.Evaluate(make([][]byte, len(from)), true, new(expression.Budget)) {
+			if text != nil {
+				indexes = append(indexes, i)
+			}
+		}
+		return indexes
+	}
+	return computed(compiled.backward, c.Hub), computed(compiled.forward, c.Spoke), nil
+}
+
 func expressionFields(fields []CELField) ([]expression.Field, error) {
 	read := make([]expression.Field, len(fields))
 	for i, field := range fields {
@@ -74,7 +92,7 @@ func expressionFields(fields []CELField) ([]expression.Field, error) {
 
 // convert computes the fields of the other side. It stops the conversion if that exceeds the
 // object's budget.
-func (p *programs) convert(s *step, values []*node, toHub bool) []*node {
+func (p *programs) convert(s *step, values []*node, toHub, whenMissing bool) []*node {
 	program, field := p.backward, p.spoke
 	if toHub {
 		program, field = p.forward, p.hub
@@ -85,7 +103,7 @@ func (p *programs) convert(s *step, values []*node, toHub bool) []*node {
 			texts[i] = s.bytes(value)
 		}
 	}
-	results := s.evaluate(program, texts, field)
+	results := s.evaluate(program, texts, whenMissing, field)
 	images := s.lists.take(len(results))
 	for i, text := range results {
 		if text != nil {
@@ -96,10 +114,10 @@ func (p *programs) convert(s *step, values []*node, toHub bool) []*node {
 }
 
 // evaluate charges the object's budget, and has no results once that is exhausted.
-func (s *step) evaluate(program *expression.Program, texts [][]byte, field string) [][]byte {
+func (s *step) evaluate(program *expression.Program, texts [][]byte, whenMissing bool, field string) [][]byte {
 	budget := &s.meter.expressions
 	before := budget.Spent()
-	results := program.Evaluate(texts, budget)
+	results := program.Evaluate(texts, whenMissing, budget)
 	if budget.Exhausted() && s.meter.err == nil {
 		s.meter.end(&BudgetError{Field: field, Cost: budget.Spent(), Limit: expression.BudgetLimit})
 	}

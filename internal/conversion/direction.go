@@ -177,7 +177,7 @@ type trie struct {
 func (d *direction) looksUp(pointer []byte, e *entry) bool {
 	switch e.kind {
 	case absenceEntry:
-		return d.fills(pointer) || d.looksInto(pointer, e)
+		return d.fills(pointer) || d.looksUpAbsence(pointer) || d.looksInto(pointer, e)
 	case orderEntry:
 		return d.hasExchangeTo(pointer, true) || d.looksInto(pointer, e)
 	}
@@ -186,6 +186,11 @@ func (d *direction) looksUp(pointer []byte, e *entry) bool {
 
 func (d *direction) fills(pointer []byte) bool {
 	return slices.ContainsFunc(d.defaults, func(d defaultRule) bool { return !d.atSource && d.pointer == string(pointer) })
+}
+
+// looksUpAbsence reports whether a rule in this direction looks up whether the field was absent.
+func (d *direction) looksUpAbsence(pointer []byte) bool {
+	return slices.ContainsFunc(d.exchanges, func(e exchange) bool { return e.computesMissing() && e.to[0].pointer == string(pointer) })
 }
 
 // defaultAt returns the default rule of a field of the source or the target version, nil if there

@@ -81,8 +81,8 @@ func (s *step) sameKeys(keys []name, a, b *node) bool {
 // still what the preserved one had become (unresolved.go).
 func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
 	restored := s.preservedElementsOf(c, pc).match(s, list, pc)
-	restore := s.restore
-	s.restore = nil
+	restore, sourceEntries := s.restore, s.sourceEntries
+	s.restore, s.sourceEntries = nil, nil
 	for element := list.first; element != nil; element, pc.index = element.next, pc.index+1 {
 		if pc.index < len(restored) && restored[pc.index] != nil {
 			element.open, element.text = false, restored[pc.index]
@@ -98,7 +98,7 @@ func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
 			s.preserving = append(s.preserving[:before], entry{pointer: s.pointer(pc, ""), value: original, images: s.digest(element, c.targetNames)})
 		}
 	}
-	s.restore = restore
+	s.restore, s.sourceEntries = restore, sourceEntries
 }
 
 // dropAll removes the dropped fields from an element, before it is preserved as a whole for other

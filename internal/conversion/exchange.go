@@ -36,31 +36,30 @@ func (s *step) putImages(d *direction, to parents, images []*node) {
 
 // runExchange removes the source fields of an exchange and returns the values of its target
 // fields: the preserved ones if they still convert to the source values, and computed ones
-// otherwise. It preserves source values that would not convert back to themselves.
+// otherwise. It preserves source values that would not convert back to themselves, and notes absent
+// ones that the way back may compute (missing.go).
 func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
 	values := s.lists.take(len(e.from))
 	for i := range e.from {
 		values[i] = from.take(&e.from[i])
 	}
 	hasValues := anyValue(values)
-	if !hasValues && len(s.restore) == 0 {
+	if !hasValues && len(s.restore) == 0 && !e.computesMissing() {
 		return s.lists.take(len(e.to))
 	}
-	images := e.forward(s, values)
+	images := s.lists.take(len(e.to))
+	if hasValues || s.mayFill(e, from[0], pc) {
+		images = e.forward(s, values)
+	}
 	if len(s.restore) > 0 {
 		images = s.restoreExchange(e, from[0], pc, values, images, !hasValues)
 	}
 	switch {
 	case !hasValues:
-		if !anyValue(images) {
-			break
-		}
-		// These values were preserved. Either they will be preserved again, or they convert to
-		// source values that did not exist, which then keep their parent objects.
-		if back := e.backward(s, images); anyValue(back) {
-			s.noteWithoutImage(e.from, back)
-		} else {
-			s.noteWithoutImage(e.to, images)
+		s.noteAbsent(e, images)
+	case !anyValue(images) && s.fillsBack(e, from[0], values):
+		for i := range e.from {
+			s.filledBack = append(s.filledBack, e.from[i].path)
 		}
 	case !e.comesBack(s, images, values):
 		s.preserveValues(e, values, images, pc)
@@ -99,7 +98,7 @@ func (e *exchange) convert(s *step, values []*node, toHub bool, fields []slot) [
 	case e.format != nil && toHub:
 		images = e.format.parse(s, values[0])
 	case e.CEL != nil:
-		images = e.programs.convert(s, values, toHub)
+		images = e.programs.convert(s, values, toHub, e.CEL.WhenMissing && s.complete)
 	default:
 		images = s.lists.take(1)
 		images[0] = e.convertOne(s, values, toHub)
@@ -135,12 +134,13 @@ func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
 
 // restoreExchange returns the preserved values of an exchange if they still convert to the source
 // values, and the given images otherwise. alone is true if there are no source values: then the
-// anchors of the fields must exist.
+// anchors of the fields must exist. A preserved absence is restored in the same way.
 func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, images []*node, alone bool) []*node {
 	if e.index != nil && e.toHub == e.index.Hub {
 		images[0] = s.restoreOrder(e, pc, images[0])
 	}
 	restored, imaged := s.lists.take(len(e.to)), false
+	absent := s.takeAbsence(e, n, pc, alone)
 	for i := range e.to {
 		entry := s.preserved(pc, e.to[i].pointer, valueEntry)
 		if entry == nil || entry.state == consumed {
@@ -151,6 +151,7 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 		}
 		if !s.fits(&e.to[i], entry.value) {
 			entry.state = refused
+			absent = absent || alone // a computed value would replace it
 			continue
 		}
 		entry.state, restored[i] = consumed, s.raw(entry.value)
@@ -161,12 +162,15 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 			}
 		}
 	}
+	isImaged := func(images []*node) bool { return s.sameAll(e.backward(s, images), values) }
 	switch {
-	case !anyValue(restored):
-		return images
-	case alone && !imaged, s.sameAll(e.backward(s, restored), values):
+	case anyValue(restored) && (alone && !imaged || isImaged(restored)):
 		// They had no image when they were preserved, so a missing image does not mean deletion.
 		return restored
+	case absent:
+		if none := s.lists.take(len(e.to)); alone || isImaged(none) {
+			return none
+		}
 	case imaged && images[0] != nil && restored[0] != nil:
 		images[0] = e.patch(s, images[0], s.bytes(restored[0]))
 	}

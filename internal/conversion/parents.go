@@ -96,7 +96,7 @@ func (o *sharedObject) removeEmptied(s *step, n *node, pc *pathContext, since in
 	if now == nil || !now.isObject() {
 		return
 	}
-	if o.onlyOutgoing && now.first == nil && !s.hasEntriesBelow(pc, o.pointer, since) {
+	if o.onlyOutgoing && now.first == nil && !s.hasEntriesBelow(pc, o.pointer, since) && !anyBelow(s.filledBack, o.path) {
 		n.detach(o.path)
 		if e := s.preserved(pc, o.pointer, valueEntry); e != nil && isEmptyValue(e.value) {
 			e.state = consumed
@@ -105,16 +105,15 @@ func (o *sharedObject) removeEmptied(s *step, n *node, pc *pathContext, since in
 			s.put(n, o.path, bare)
 		}
 	}
-	if o.emptyText != nil && !s.holdsWithoutImage(o.path) && now.holdsOnlyShared(o.incoming) {
+	if o.emptyText != nil && !anyBelow(s.withoutImage, o.path) && now.holdsOnlyShared(o.incoming) {
 		s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, o.pointer), value: o.emptyText})
 	}
 }
 
-// holdsWithoutImage reports whether the object at path contains a value that was restored without
-// an image.
-func (s *step) holdsWithoutImage(path segments) bool {
-	for _, alone := range s.withoutImage {
-		if alone.hasPrefix(path) {
+// anyBelow reports whether one of the paths leads through the object at path.
+func anyBelow(paths []segments, path segments) bool {
+	for _, below := range paths {
+		if below.hasPrefix(path) {
 			return true
 		}
 	}

@@ -223,6 +223,8 @@ type CEL struct {
 	Hub   []CELField `json:"hub"`
 	// Bounds are the largest values that expressions read.
 	Bounds expression.Bounds `json:"bounds,omitzero"`
+	// WhenMissing evaluates expressions also if all fields that they can read are missing.
+	WhenMissing bool `json:"whenMissing,omitempty"`
 }
 
 // CELField is a field of expressions, with the expression that computes it.

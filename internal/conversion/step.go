@@ -49,6 +49,11 @@ type step struct {
 	// image, or of the values that these convert to. They keep their parent objects from being
 	// removed.
 	withoutImage []segments
+	// absent are the source fields of the current scope that the way back may compute although they
+	// are absent. filledBack are the paths of source values that it computes from nothing: they also
+	// keep their parent objects from being removed.
+	absent     []absentFields
+	filledBack []segments
 	// restorable are the fields of the current scope that may be restored.
 	restorable []*arrivingField
 	// sharedObjects and defaults are memory like that of the arena.
@@ -79,6 +84,7 @@ func (s *step) clearEntries() {
 	s.restore, s.preserving, s.withImage, s.withoutImage = s.restore[:0], s.preserving[:0], s.withImage[:0], s.withoutImage[:0]
 	s.merging, s.keyless, s.sourceEntries, s.foreignEntries = s.merging[:0], s.keyless[:0], nil, nil
 	s.blocked, s.restoring = s.blocked[:0], false
+	s.absent, s.filledBack = s.absent[:0], s.filledBack[:0]
 }
 
 // convertScope converts one object in place. It takes all values before it writes any, so that the
@@ -128,6 +134,7 @@ func (s *step) convertScope(d *direction, n *node, pc *pathContext) {
 	for i := range filled {
 		filled[i].preserve(s, n, pc)
 	}
+	s.preserveAbsences(n, pc)
 }
 
 func (s *step) takeMoved(d *direction, from parents) []*node {

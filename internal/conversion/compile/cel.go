@@ -27,16 +27,39 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
 	if !ok || !c.checkExpressions(spoke, hub, bounds, fldPath) {
 		return
 	}
-	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds}}
+	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds, WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke)
 	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub)
-	if spokeOK && hubOK {
+	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		scope.Exchanges = append(scope.Exchanges, exchange)
 	}
 	for i, path := range hub.paths {
 		c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
 	}
 	c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
+}
+
+// checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
+// what that is.
+func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub celSide, fldPath *field.Path) bool {
+	switch rule.WhenMissing {
+	case "", v1alpha1.CELSkip:
+		return true
+	case v1alpha1.CELEvaluate:
+		ofSpoke, ofHub, err := cel.FromNothing()
+		if err != nil {
+			c.errs = append(c.errs, field.InternalError(fldPath, err))
+			return false
+		}
+		if len(ofSpoke)+len(ofHub) == 0 {
+			c.invalid(fldPath, rule.WhenMissing, "has no effect, because no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing")
+			return false
+		}
+		c.rule.spokeFromNothing, c.rule.hubFromNothing = spoke.pathsAt(ofSpoke), hub.pathsAt(ofHub)
+		return true
+	}
+	c.errs = append(c.errs, field.NotSupported(fldPath, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
+	return false
 }
 
 func boundsOf(rule *v1alpha1.CELRule) expression.Bounds {
@@ -53,6 +76,14 @@ type celSide struct {
 	texts  []v1alpha1.Path
 	// named is the member of the rule that names the fields.
 	named *field.Path
+}
+
+// pathsAt returns the paths of the fields with these indexes.
+func (s *celSide) pathsAt(indexes []int) (paths []conversion.Path) {
+	for _, i := range indexes {
+		paths = append(paths, s.paths[i])
+	}
+	return paths
 }
 
 func (s *celSide) fieldPath(i int) *field.Path { return s.named.Key(s.fields[i].Name) }

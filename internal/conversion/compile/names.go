@@ -74,7 +74,7 @@ func (c *compiler) candidates(rules []v1alpha1.Rule, fldPath *field.Path) []cand
 			continue
 		}
 		own := fldPath.Index(i)
-		all = append(all, candidate{renaming{from, to, own.Child("move"), &policyRule{rule, own}}, spoke, hub})
+		all = append(all, candidate{renaming{from, to, own.Child("move"), &policyRule{Rule: rule, fldPath: own}}, spoke, hub})
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(len(a.from), len(b.from)) })
 	return all

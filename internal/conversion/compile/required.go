@@ -166,7 +166,12 @@ func (w *requiredWalker) ruleCause(to *claim) string {
 	case to.rule.Default != nil:
 		return ""
 	}
-	if lacking := w.optionalSources(to); len(lacking) > 0 {
+	fromNothing := to.rule.spokeFromNothing
+	if w.ofHub {
+		fromNothing = to.rule.hubFromNothing
+	}
+	isComputed := slices.ContainsFunc(fromNothing, func(path conversion.Path) bool { return slices.Equal(path, to.path) })
+	if lacking := w.optionalSources(to); len(lacking) > 0 && !isComputed {
 		return fmt.Sprintf("%s does not require %s, from which it comes", w.source.version, few(lacking))
 	}
 	if w.c.mayLeaveOut(to.rule, !w.ofHub) {

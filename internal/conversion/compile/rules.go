@@ -20,7 +20,7 @@ import (
 // addRules compiles the rules in order. A rule with an error claims nothing.
 func (c *compiler) addRules(rules []v1alpha1.Rule, fldPath *field.Path) {
 	for i, rule := range rules {
-		c.rule = &policyRule{rule, fldPath.Index(i)}
+		c.rule = &policyRule{Rule: rule, fldPath: fldPath.Index(i)}
 		switch {
 		case rule.Move != nil:
 			c.addMove(rule.Move, fldPath.Index(i).Child("move"))

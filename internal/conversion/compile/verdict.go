@@ -57,6 +57,9 @@ func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 type policyRule struct {
 	v1alpha1.Rule
 	fldPath *field.Path
+	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
+	// other side are missing.
+	spokeFromNothing, hubFromNothing []conversion.Path
 }
 
 // leaves returns the verdicts on all leaf fields of both sides.

@@ -57,9 +57,9 @@ func New(from, to []Field, bounds Bounds) (*Program, error) {
 
 // Evaluate returns the values of the target fields for those of the source fields: JSON texts, in
 // the order of New, nil for a missing value. If all source values are missing or null, so are all
-// results: an object that lacks the fields does not get any. It charges the budget, and has no
-// results once that is exhausted.
-func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
+// results, unless whenMissing is true: an object that lacks the fields does not get any. It charges
+// the budget, and has no results once that is exhausted.
+func (p *Program) Evaluate(values [][]byte, whenMissing bool, budget *Budget) [][]byte {
 	results := make([][]byte, len(p.targets))
 	if budget.chargeRead(values); budget.Exhausted() {
 		return results
@@ -70,7 +70,7 @@ func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
 			self[field.Name] = value
 		}
 	}
-	if len(self) == 0 {
+	if len(self) == 0 && !whenMissing {
 		return results
 	}
 	variables := map[string]any{Self: self}

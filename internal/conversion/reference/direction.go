@@ -70,7 +70,7 @@ func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction
 		toSpoke.moves = append(toSpoke.moves, move{m.Hub, m.Spoke})
 	}
 	for i := range s.Exchanges {
-		there, back := transfers(&s.Exchanges[i])
+		there, back := transfers(&s.Exchanges[i], isWhole)
 		toHub.exchanges = append(toHub.exchanges, there)
 		toSpoke.exchanges = append(toSpoke.exchanges, back)
 	}

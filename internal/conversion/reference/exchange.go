@@ -13,20 +13,25 @@ import (
 // convert writes the images of x's values to y. It returns the values that would not convert back:
 // alone if y has no image of them, besides otherwise.
 func (t *transfer) convert(x any, y map[string]any, s *preserved, at string) (alone, besides *preserved) {
-	values := make([]any, len(t.from))
-	for i, f := range t.from {
-		values[i] = find(x, f.Path)
-	}
-	image := t.restored(t.forward(values), values, x, s, at)
+	values := t.values(x)
+	image := t.restored(t.image(values, x, s, at), values, x, s, at)
 	for i, value := range image {
 		if value != none {
 			put(y, t.to[i].Path, clone(value)) // entries may be merged into the value
 		}
 	}
-	if Equal(t.backward(image), values) {
-		return newPreserved(), newPreserved()
-	}
 	keep := newPreserved()
+	switch {
+	case !anyPresent(values):
+		return keep, newPreserved() // direction.preserveMissing compares with the way back
+	case !anyPresent(image) && t.returns(values, x):
+		for _, f := range t.from {
+			keep.returning = append(keep.returning, at+f.Path.pointer())
+		}
+		return keep, newPreserved()
+	case anyPresent(image) && Equal(t.backward(image), values):
+		return keep, newPreserved()
+	}
 	var images any
 	if anyPresent(image) {
 		images = pointers(t.to)
@@ -53,10 +58,7 @@ func (t *transfer) convert(x any, y map[string]any, s *preserved, at string) (al
 
 // taken returns the fields of y for which the values of x have no image.
 func (t *transfer) taken(x any, s *preserved, at string) (fields []taken) {
-	values := make([]any, len(t.from))
-	for i, f := range t.from {
-		values[i] = find(x, f.Path)
-	}
+	values := t.values(x)
 	if !anyPresent(values) {
 		return nil
 	}
@@ -67,6 +69,38 @@ func (t *transfer) taken(x any, s *preserved, at string) (fields []taken) {
 	}
 	return fields
 }
+
+// values returns the values of x.
+func (t *transfer) values(x any) []any {
+	values := make([]any, len(t.from))
+	for i, f := range t.from {
+		values[i] = find(x, f.Path)
+	}
+	return values
+}
+
+// image returns what the values convert to. If there are none, a rule may convert nothing to a value,
+// in objects that exist, and unless a value of x is itself preserved.
+func (t *transfer) image(values []any, x any, s *preserved, at string) []any {
+	isPreserved := func(f field) bool { return s != nil && s.leaving != nil && s.leaving.preserves(at+f.Path.pointer()) }
+	if !anyPresent(values) && (!t.whenMissing || !haveAnchors(x, t.to) || slices.ContainsFunc(t.from, isPreserved)) {
+		return nothing(t.to)
+	}
+	return t.forward(values)
+}
+
+// returns reports whether the way back converts nothing to the values of x.
+func (t *transfer) returns(values []any, x any) bool {
+	return t.whenMissing && haveAnchors(x, t.from) && Equal(t.backward(nothing(t.to)), values)
+}
+
+// haveAnchors reports whether x has all objects at the anchors of fields.
+func haveAnchors(x any, fields []field) bool {
+	return !slices.ContainsFunc(fields, func(f field) bool { return !isObject(find(x, f.Path[:f.Anchor])) })
+}
+
+// nothing returns a missing value for each field.
+func nothing(fields []field) []any { return slices.Repeat([]any{none}, len(fields)) }
 
 // wasImage reports whether one of the fields of x was an image of the preserved value.
 func (t *transfer) wasImage(images any) bool {
@@ -88,8 +122,9 @@ func pointers(fields []field) any {
 // images that are gone now.
 func (t *transfer) restored(image, values []any, x any, s *preserved, at string) []any {
 	image = t.arranged(image, s, at)
-	old := slices.Repeat([]any{none}, len(t.to))
+	old := nothing(t.to)
 	there, imaged := anyPresent(values), false
+	absent := t.wasAbsent(there, x, s, at)
 	for i := range t.to {
 		f := &t.to[i]
 		e := s.find(at+f.Path.pointer(), aValue)
@@ -98,6 +133,7 @@ func (t *transfer) restored(image, values []any, x any, s *preserved, at string)
 			continue
 		case !f.accepts(e.value, s):
 			e.state = refused
+			absent = absent || !there
 			continue
 		}
 		e.state, old[i] = done, clone(e.value)
@@ -111,10 +147,24 @@ func (t *transfer) restored(image, values []any, x any, s *preserved, at string)
 	if anyPresent(old) && (!there && !imaged || Equal(t.backward(old), values)) {
 		return old
 	}
+	if absent && (!there || Equal(t.backward(nothing(t.to)), values)) {
+		return nothing(t.to)
+	}
 	if t.patch != nil && imaged && old[0] != none && image[0] != none {
 		return []any{t.patch(image[0], old[0])}
 	}
 	return image
+}
+
+// wasAbsent reports whether it is preserved that y had none of the values.
+func (t *transfer) wasAbsent(there bool, x any, s *preserved, at string) bool {
+	first := t.to[0]
+	e := s.find(at+first.Path.pointer(), anAbsence)
+	if !t.whenMissing || e == nil || !there && !isObject(find(x, first.Path[:first.Anchor])) {
+		return false
+	}
+	e.state = done
+	return true
 }
 
 // arranged returns a list in its preserved order. Format 1 stores the order in the place of a
@@ -161,10 +211,13 @@ type transfer struct {
 	order   func(list any) any
 	arrange func(list, order any) any
 	patch   func(value, preserved any) any
+	// whenMissing is set if forward and backward may give values for no values.
+	whenMissing bool
 }
 
-// transfers returns both directions of an exchange.
-func transfers(e *exchange) (toHub, toSpoke transfer) {
+// transfers returns both directions of an exchange. For a fragment of an object, no rule converts
+// nothing to a value.
+func transfers(e *exchange, isWhole bool) (toHub, toSpoke transfer) {
 	same := func(values []any) []any { return values }
 	toHub = transfer{from: e.Spoke, to: e.Hub, forward: same, backward: same}
 	switch {
@@ -202,11 +255,13 @@ func transfers(e *exchange) (toHub, toSpoke transfer) {
 		})
 		toHub.forward, toHub.backward = shared, shared
 	case e.CEL != nil:
-		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub, e.CEL.Bounds), evaluate(e.CEL.Hub, e.CEL.Spoke, e.CEL.Bounds)
+		toHub.whenMissing = e.CEL.WhenMissing
+		always := isWhole && toHub.whenMissing
+		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub, e.CEL.Bounds, always), evaluate(e.CEL.Hub, e.CEL.Spoke, e.CEL.Bounds, always)
 	case e.Cast != nil:
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
 	}
-	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward}
+	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward, whenMissing: toHub.whenMissing}
 	if e.Wrap != nil && e.Wrap.Field != "" {
 		toHub.patch, toSpoke.patch = ordered(e.Wrap.Hub, wrapping(e.Wrap.Field).patch, nil)
 	}
@@ -277,7 +332,7 @@ func single(f func(any) any) func([]any) []any {
 func (o *sharedObject) removeEmptied(x any, y map[string]any, s, keep *preserved, at string) {
 	pointer := at + o.path.pointer()
 	now := find(y, o.path)
-	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesBelow(pointer) || s.othersPreserveBelow(pointer) {
+	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesBelow(pointer) || keep.returnsBelow(pointer) || s.othersPreserveBelow(pointer) {
 		return
 	}
 	remove(y, o.path)

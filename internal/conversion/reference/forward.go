@@ -14,6 +14,7 @@ func (d *direction) convert(x any, s *preserved, at string) (y any, keep *preser
 	}
 	x = d.openNulls(d.without(x), s, at)
 	d.preserveDefaulted(x, y, keep, at)
+	d.preserveMissing(x, y, keep, at)
 	d.preserveEmpty(x, y, keep, at)
 	return y, keep
 }
@@ -31,6 +32,18 @@ func (d *direction) preserveDefaulted(x, y any, keep *preserved, at string) {
 		default:
 			keep.put(pointer, aValue, value, nil)
 			keep.anchor(at, f.path, aValue, f.anchor)
+		}
+	}
+}
+
+// preserveMissing preserves that x has none of the values of a rule if converting back would set one.
+func (d *direction) preserveMissing(x, y any, keep *preserved, at string) {
+	again, _ := d.back.forward(y, keep, at)
+	for i := range d.exchanges {
+		t := &d.exchanges[i]
+		if first := t.from[0]; t.whenMissing && !anyPresent(t.values(x)) && anyPresent(t.values(again)) {
+			keep.put(at+first.Path.pointer(), anAbsence, nil, nil)
+			keep.anchor(at, first.Path, anAbsence, first.Anchor)
 		}
 	}
 }

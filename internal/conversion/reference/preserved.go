@@ -32,6 +32,9 @@ type preserved struct {
 	// partial marks a fragment, which may lack required fields.
 	partial bool
 	taken   []taken
+	// returning are the pointers of values that have no entry because the way back converts nothing to
+	// them.
+	returning []string
 	// names are those of the version, if they are not those of the hub.
 	names names
 }
@@ -128,6 +131,7 @@ func isFurtherOut(anchor, other any) bool {
 func (p *preserved) add(other *preserved) {
 	maps.Copy(p.entries, other.entries)
 	p.taken = append(p.taken, other.taken...)
+	p.returning = append(p.returning, other.returning...)
 }
 
 // markUnnamed notes a list whose elements entries cannot identify.
@@ -179,6 +183,11 @@ func (p *preserved) preservesBelow(pointer string) bool {
 		}
 	}
 	return false
+}
+
+// returnsBelow reports whether the way back converts nothing to a value below a pointer.
+func (p *preserved) returnsBelow(pointer string) bool {
+	return slices.ContainsFunc(p.returning, func(value string) bool { return strings.HasPrefix(value, pointer+"/") })
 }
 
 // preserves reports whether a value, or a parent of it, is preserved.

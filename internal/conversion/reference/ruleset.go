@@ -99,6 +99,8 @@ type exchange struct {
 		Hub   []celField `json:"hub"`
 		// Bounds are for package expression, as are the schemas.
 		Bounds expression.Bounds `json:"bounds"`
+		// WhenMissing computes values also if all values of the other side are missing.
+		WhenMissing bool `json:"whenMissing"`
 	} `json:"cel"`
 }
 

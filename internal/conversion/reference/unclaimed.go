@@ -169,7 +169,8 @@ func (d *direction) looksUp(key entryKey, value any) bool {
 	found := slices.ContainsFunc(d.collections, func(e elements) bool { return e.looksUp(key, value) })
 	switch key.kind {
 	case anAbsence:
-		return fills || found
+		isFirst := func(t transfer) bool { return t.whenMissing && is(t.to[0].Path) }
+		return fills || found || slices.ContainsFunc(d.exchanges, isFirst)
 	case anOrder:
 		return exchanges || found
 	}

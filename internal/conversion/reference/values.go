@@ -139,7 +139,7 @@ func unwrap(value any) any {
 
 // evaluate computes fields by expressions. Package expression defines them; they are not part of
 // the law.
-func evaluate(from, to []celField, bounds expression.Bounds) func([]any) []any {
+func evaluate(from, to []celField, bounds expression.Bounds, whenMissing bool) func([]any) []any {
 	program, err := expression.New(read(from), read(to), bounds)
 	if err != nil {
 		panic(fmt.Sprintf("the ruleset was compiled with these expressions: %v", err))
@@ -152,7 +152,7 @@ func evaluate(from, to []celField, bounds expression.Bounds) func([]any) []any {
 			}
 		}
 		var images []any
-		for _, text := range program.Evaluate(texts, new(expression.Budget)) {
+		for _, text := range program.Evaluate(texts, whenMissing, new(expression.Budget)) {
 			image, err := Decode(text)
 			if text == nil || err != nil {
 				image = none

@@ -1,0 +1,96 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+// A rule with WhenMissing computes values also from nothing, as a default does: if all of its source
+// fields are absent, the object is complete, and the objects that hold the target fields exist. What
+// it computes from nothing may convert back to values, so the absence is preserved. An absence, or a
+// value that the way back computes from nothing, needs no other entry.
+
+// absentFields are the source fields of an exchange, if all of them are absent.
+type absentFields struct {
+	*exchange
+	// imaged is true if the target fields have values, and comeBack is true if those convert to values
+	// of the source fields.
+	imaged, comeBack bool
+}
+
+// computesMissing reports whether a rule computes values also from nothing.
+func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMissing }
+
+// mayFill reports whether the target fields may get values although all source fields are absent. A
+// source value that is preserved itself is not absent.
+func (s *step) mayFill(e *exchange, n *node, pc *pathContext) bool {
+	return e.computesMissing() && n.hasAnchors(e.to) && !s.isPreservedAtSource(e.from, pc)
+}
+
+// hasAnchors reports whether the objects without which fields are not filled in exist.
+func (n *node) hasAnchors(fields []slot) bool {
+	for i := range fields {
+		if !n.hasObject(fields[i].anchor) {
+			return false
+		}
+	}
+	return true
+}
+
+// fillsBack reports whether the way back computes the values from nothing.
+func (s *step) fillsBack(e *exchange, n *node, values []*node) bool {
+	return e.computesMissing() && n.hasAnchors(e.from) && s.sameAll(e.backward(s, s.lists.take(len(e.to))), values)
+}
+
+// takeAbsence reports whether the target fields were absent when they were preserved. alone is that
+// of restoreExchange.
+func (s *step) takeAbsence(e *exchange, n *node, pc *pathContext, alone bool) bool {
+	if !e.computesMissing() || alone && !n.hasObject(e.to[0].anchor) {
+		return false
+	}
+	absence := s.preserved(pc, e.to[0].pointer, absenceEntry)
+	if absence == nil {
+		return false
+	}
+	absence.state = consumed
+	return true
+}
+
+// noteAbsent notes that all source fields are absent, and which parent objects keep the images.
+func (s *step) noteAbsent(e *exchange, images []*node) {
+	imaged, comeBack := anyValue(images), false
+	if imaged {
+		// These values were preserved, or computed from nothing. Preserved ones will be preserved
+		// again, or they convert to source values that did not exist, which then keep their parent
+		// objects.
+		back := e.backward(s, images)
+		if comeBack = anyValue(back); comeBack && !s.isFilled(e, images) {
+			s.noteWithoutImage(e.from, back)
+		} else {
+			s.noteWithoutImage(e.to, images)
+		}
+	}
+	if e.computesMissing() {
+		s.absent = append(s.absent, absentFields{e, imaged, comeBack})
+	}
+}
+
+// isFilled reports whether the images are what a rule computes from nothing.
+func (s *step) isFilled(e *exchange, images []*node) bool {
+	return e.computesMissing() && s.sameAll(images, e.forward(s, s.lists.take(len(e.from))))
+}
+
+// preserveAbsences preserves that fields were absent which the way back computes. The object must
+// already be in its target form.
+func (s *step) preserveAbsences(n *node, pc *pathContext) {
+	for i := range s.absent {
+		a := &s.absent[i]
+		if !a.imaged && n.hasAnchors(a.from) {
+			a.comeBack = anyValue(a.backward(s, s.lists.take(len(a.to))))
+		}
+		if a.comeBack {
+			first := &a.from[0]
+			s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, first.pointer), kind: absenceEntry, anchor: s.anchorOf(pc, first.path, len(first.anchor))})
+			s.spend(placeUnits * len(s.preserving[len(s.preserving)-1].pointer))
+		}
+	}
+	s.absent, s.filledBack = s.absent[:0], s.filledBack[:0]
+}
