@@ -82,6 +82,8 @@ func TestAdmission(t *testing.T) {
 		"bounds of expressions":         {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}, bounds: {maxItems: 16}}}]}]}}}", ""},
 		"bounds of nothing":             {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}, bounds: {}}}]}]}}}", "cel.bounds"},
 		"bounds without an effect":      {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}, bounds: {maxItems: 1000}}}]}]}}}", "less than or equal to 128"},
+		"expressions of nothing":        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: \"'x'\"}, backward: {a: self.b}, whenMissing: Evaluate}}]}]}}}", ""},
+		"expressions when it rains":     {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}, whenMissing: Compute}}]}]}}}", "cel.whenMissing"},
 		"an expression of nothing":      {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cel: {from: {a: .a}, to: {b: .b}, forward: {b: ''}, backward: {a: self.b}}}]}]}}}", "cel.forward"},
 		"a default":                     {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {to: .a, value: {b: [1]}}}]}]}}}", ""},
 		"a default from metadata":       {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{default: {to: .a, valueFrom: .metadata.namespace}}]}]}}}", ""},

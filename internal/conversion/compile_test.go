@@ -93,6 +93,8 @@ func TestCompileRefuses(t *testing.T) {
 		"cel to two scopes":        {`{cel: {from: {x: ".l[*].x"}, to: {yy: ".l[*].yy", z: .b}, forward: {yy: self.x, z: self.x}, backward: {x: self.yy}}}`, "rules[0].cel.to[z]", "same lists and maps"},
 		"cel to a collision":       {`{cel: {from: {a: .a}, to: {b: .both}, forward: {b: self.a}, backward: {a: self.b}}}`, "rules[0].cel.to[b]", "collides with the field .both"},
 		"cel of the moved":         {`{move: {from: .a, to: .b}}, {cel: {from: {a: .a}, to: {c: .c}, forward: {c: self.a}, backward: {a: self.c}}}`, "rules[1].cel.from[a]", "already belongs to"},
+		"cel of nothing":           {`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: "has(self.b) ? optional.of(self.b) : optional.none()"}, whenMissing: Evaluate}}`, "rules[0].cel.whenMissing", "no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing"},
+		"cel when it is missing":   {`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: "'x'"}, backward: {a: self.b}, whenMissing: Compute}}`, "rules[0].cel.whenMissing", "Unsupported value"},
 		"default of neither":       {`{default: {value: x}}`, "rules[0].default", "set from, for a field"},
 		"default of both":          {`{default: {from: .a, to: .b, value: x}}`, "rules[0].default", "set from, for a field"},
 		"default of a type":        {`{default: {from: .num, value: "1"}}`, "rules[0].default.value", "not of type integer"},

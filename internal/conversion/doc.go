@@ -18,7 +18,7 @@
 // names (name.go). It parses only the parts of an object that the ruleset uses (parse.go,
 // scan.go); everything else stays bytes. Then each scope moves values and preserves
 // what the other version cannot express (step.go, parents.go, exchange.go with
-// values.go, index.go, cel.go and default.go, and elements.go for lists and maps).
+// values.go, index.go, cel.go with missing.go, and default.go; elements.go for lists and maps).
 // All memory is reused for the next object (arena.go): the usual conversion allocates
 // nothing.
 //

@@ -139,8 +139,8 @@ const richHub = `spec: {type: object, properties: {
 	kind2: {type: integer},
 	moved: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}, gone: {type: string}, w: {type: string}, n1: {type: string}, b: {type: boolean}, t: {type: string}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}, policy: {type: string}, gone: {type: string}, w: {type: array, items: {type: integer}}, n2: {type: integer}}}},
+		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}, gone: {type: string}, w: {type: string}, n1: {type: string}, b: {type: boolean}, t: {type: string}, full: {type: string}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}, policy: {type: string}, gone: {type: string}, w: {type: array, items: {type: integer}}, n2: {type: integer}, show: {type: boolean}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {yy: {type: string}, h: {type: string}, gone: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
 	open: {type: object, properties: {o: {type: string}}},
@@ -148,7 +148,7 @@ const richHub = `spec: {type: object, properties: {
 	secrets: {type: array, items: {type: object, properties: {name: {type: string}, more: {type: string}}}}, vars: {type: object, additionalProperties: {type: string}},
 	bounds: {type: object, additionalProperties: {type: object, properties: {max: {type: integer}, min: {type: integer}}}},
 	zones: {type: array, items: {type: string}}, at: {type: string}, flag: {type: string},
-	cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
+	az: {type: object, properties: {from: {type: string}, name: {type: string}}}, cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
 	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
 
 const richSpoke = `spec: {type: object, properties: {
@@ -159,14 +159,14 @@ const richSpoke = `spec: {type: object, properties: {
 	kind2: {type: string},
 	deep: {type: object, properties: {er: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}, own: {type: string}, gone: {type: string}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}, w: {type: array, items: {type: string}}, n1: {type: integer}, e: {type: string}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}, policy: {type: string}, w: {type: integer}, n1: {type: string}}}},
+		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}, w: {type: array, items: {type: string}}, n1: {type: integer}, e: {type: string}, short: {type: string}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}, policy: {type: string}, w: {type: integer}, n1: {type: string}, hide: {type: boolean}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
 	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
 	secrets: {type: array, items: {type: string}}, vars: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}},
 	bounds: {type: object, additionalProperties: {type: integer}}, zones: {type: string}, at: {type: integer}, flag: {type: boolean},
-	packed: {type: integer}, joined: {type: string}, pairs: {type: object, additionalProperties: {type: string}},
+	zone: {type: string}, packed: {type: integer}, joined: {type: string}, pairs: {type: object, additionalProperties: {type: string}},
 	quota: {type: object, additionalProperties: {type: string}}}}, bottom: {type: string}`
 
 const richOther = `spec: {type: object, properties: {same: {type: string}, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}}}`
@@ -198,6 +198,9 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 		backward: {j: "has(self.l) && !has(self.p) ? 'a' : self.p.join(':')"}}},
 	{cel: {from: {m: .spec.pairs}, to: {l: .spec.pairs}, forward: {l: "self.m.transformList(k, v, {'k': k, 'v': v})"}, backward: {m: "self.l.transformMapEntry(i, e, {e.k: e.v})"}}},
 	{cel: {from: {e: ".spec.ports[*].e"}, to: {b: ".spec.ports[*].b", t: ".spec.ports[*].t"}, forward: {b: "self.e.startsWith('a')", t: "self.e.upperAscii()"}, backward: {e: "self.?t.orValue(string(self.b)).lowerAscii()"}}},
+	{cel: {from: {z: .spec.zone}, to: {kind: .spec.az.from, name: .spec.az.name}, whenMissing: Evaluate, forward: {kind: "has(self.z) ? 'a' : 'b'", name: self.z}, backward: {z: self.name}}},
+	{cel: {from: {s: ".spec.ports[*].short"}, to: {l: ".spec.ports[*].full"}, whenMissing: Evaluate, forward: {l: "self.?s.orValue('a')"}, backward: {s: "self.?l.orValue('b')"}}},
+	{cel: {from: {o: ".spec.rows[*].hide"}, to: {o: ".spec.rows[*].show"}, whenMissing: Evaluate, forward: {o: "!self.?o.orValue(false)"}, backward: {o: "!self.?o.orValue(true)"}}},
 	{move: {from: .bottom, to: '.metadata.labels["bottom"]'}}
 	]}, {version: v3, rules: [{move: {from: .spec.address.host, to: .spec.host}}, {move: {from: .spec.address.port, to: .spec.port}}]}]}`
 

@@ -58,6 +58,7 @@ func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
 	for seed := range uint64(max(usualSeeds, *seeds)) {
 		f.Add(*first+seed, []byte{})
 		f.Add(generate.Nested|(*first+seed), []byte{})
+		f.Add(generate.Expressions|seed%2*generate.Nested|(*first+seed), []byte{})
 	}
 	f.Cleanup(func() {
 		f.Logf("%s", c)

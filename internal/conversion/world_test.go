@@ -358,3 +358,42 @@ func TestNestedWorlds(t *testing.T) {
 		}
 	}
 }
+
+// TestWorldsWithExpressions checks that worlds have rules that compute values of missing fields, at the
+// root, in elements, and in both directions.
+func TestWorldsWithExpressions(t *testing.T) {
+	made := map[string]int{}
+	var count func(*conversion.Scope, bool)
+	count = func(scope *conversion.Scope, inElement bool) {
+		for i := range scope.Exchanges {
+			cel := scope.Exchanges[i].CEL
+			if cel == nil || !cel.WhenMissing {
+				continue
+			}
+			made["of missing fields"]++
+			if inElement {
+				made["in elements"]++
+			}
+			ofSpoke, ofHub, err := cel.FromNothing()
+			if err != nil {
+				t.Fatal(err)
+			}
+			made["to the spoke"] += len(ofSpoke)
+			made["to the hub"] += len(ofHub)
+		}
+		for i := range scope.Collections {
+			count(&scope.Collections[i].Scope, true)
+		}
+	}
+	for seed := range uint64(100) {
+		crd, rules := randomWorld(t, generate.Choose(generate.Expressions|seed, nil))
+		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
+			count(&spoke.Root, false)
+		}
+	}
+	for _, kind := range []string{"of missing fields", "in elements", "to the spoke", "to the hub"} {
+		if made[kind] < 10 {
+			t.Errorf("too few expressions compute missing fields: %v", made)
+		}
+	}
+}

@@ -101,6 +101,8 @@ func (s *step) why(e entry) (text, rule string) {
 		rule = leaf.Rule
 	}
 	switch {
+	case e.absent && s.rules[rule].kind == "cel":
+		return "the field was absent: an expression would compute a value on the way back", rule
 	case e.absent:
 		return "the field was absent: " + s.from + " would get a default on the way back", rule
 	case rule != "":

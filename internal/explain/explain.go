@@ -65,7 +65,7 @@ const (
 	Computed Origin = "Computed"
 	// Restored fields were preserved while the object was in the other version.
 	Restored Origin = "Restored"
-	// Filled fields have the value of a default rule.
+	// Filled fields have the value of a default rule, or one that expressions compute from nothing.
 	Filled Origin = "Filled"
 	// Absent fields exist in the version, but not in the object.
 	Absent Origin = "Absent"

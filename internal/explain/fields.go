@@ -72,6 +72,10 @@ func (s *step) explain(field Field, found fieldValue) Field {
 	case hasRule && field.Owner == compile.OwnerExact:
 		field.How = Computed
 		field.Sources = s.sourcesOf(rule, found)
+		hasValue := func(source Source) bool { return source.Value != nil }
+		if rule.kind == "cel" && !slices.ContainsFunc(field.Sources, hasValue) {
+			field.How, field.Sources = Filled, nil
+		}
 	case field.Owner == compile.OwnerExact:
 		field.Sources = []Source{s.source(found.path)}
 	default:

@@ -63,7 +63,11 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"index", "by " + r.Index.Key, spoke, hub,
 			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}
 	case r.CEL != nil:
-		return rule{"cel", "", spoke, hub, "the expressions would not restore the same value"}
+		detail := ""
+		if r.CEL.WhenMissing == v1alpha1.CELEvaluate {
+			detail = "also of missing fields"
+		}
+		return rule{"cel", detail, spoke, hub, "the expressions would not restore the same value"}
 	case r.Default != nil:
 		value := string(r.Default.ValueFrom)
 		if r.Default.Value != nil {

@@ -84,6 +84,9 @@ type ruleMaker struct {
 // rules generates one rule, and sometimes the rules that it requires: for a field of the other
 // version with the same path.
 func (m *ruleMaker) rules() []v1alpha1.Rule {
+	if m.hasExpressions() && m.IntN(2) == 0 {
+		return m.cel()
+	}
 	kind := One(m.Choices, "one-sided", "one-sided", "index", "move", "values", "format", "cast", "wrap", "index")
 	if kind == "one-sided" {
 		return m.oneSided()

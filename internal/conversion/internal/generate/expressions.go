@@ -1,0 +1,96 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// Expressions is the bit of a seed with which some rules are pairs of expressions, most of which also
+// compute values of missing fields.
+const Expressions = 1 << 38
+
+func (c *Choices) hasExpressions() bool { return c.seed&Expressions != 0 }
+
+// cel generates a rule with expressions between one or two fields of each version.
+func (m *ruleMaker) cel() []v1alpha1.Rule {
+	var left, right []namedField
+	for _, from := range Shuffled(m.Choices, m.spoke) {
+		left, right = m.someOf(m.spoke, from.scope, nil), nil
+		if right = m.someOf(m.hub, m.atHub(from.scope), left); len(left) > 0 && len(right) > 0 {
+			break
+		}
+	}
+	if len(left) == 0 || len(right) == 0 {
+		return nil
+	}
+	rule := &v1alpha1.CELRule{From: map[string]v1alpha1.Path{}, To: map[string]v1alpha1.Path{}}
+	for i, field := range left {
+		rule.From[fmt.Sprint("s", i)] = field.path
+	}
+	for i, field := range right {
+		rule.To[fmt.Sprint("h", i)] = field.path
+	}
+	rule.Forward, rule.Backward = m.expressions(right, left, "h", "s"), m.expressions(left, right, "s", "h")
+	if m.Often(5) {
+		rule.WhenMissing = v1alpha1.CELEvaluate
+	}
+	return []v1alpha1.Rule{{CEL: rule}}
+}
+
+// someOf returns one or two fields in a scope that expressions can compute, often with the paths of the
+// others: a field of the hub that the spoke has, too, needs a rule for the latter.
+func (m *ruleMaker) someOf(fields []namedField, scope string, others []namedField) []namedField {
+	fields = Shuffled(m.Choices, fields)
+	if m.Often(4) {
+		slices.SortStableFunc(fields, func(a, b namedField) int {
+			switch {
+			case has(others, a.path) == has(others, b.path):
+				return 0
+			case has(others, a.path):
+				return -1
+			}
+			return 1
+		})
+	}
+	var some []namedField
+	for _, field := range fields {
+		if field.scope == scope && constants[field.schema.Type] != nil && len(some) < 1+m.IntN(2) {
+			some = append(some, field)
+		}
+	}
+	return some
+}
+
+// constants are expressions without inputs, by the type of the field.
+var constants = map[string][]string{
+	"string":  {"'a'", "'b'", "''", "':'"},
+	"integer": {"80", "0", "1"},
+	"boolean": {"true", "false"},
+}
+
+// expressions generates an expression for each field, over fields of the other version.
+func (m *ruleMaker) expressions(of, over []namedField, prefix, inputs string) map[string]v1alpha1.CELExpression {
+	all := map[string]v1alpha1.CELExpression{}
+	for i, field := range of {
+		kind := field.schema.Type
+		input := m.IntN(len(over))
+		name := fmt.Sprint(inputs, input)
+		constant := One(m.Choices, constants[kind]...)
+		choices := []string{
+			constant, fmt.Sprintf("has(self.%s) ? %s : %s", name, One(m.Choices, constants[kind]...), constant),
+			fmt.Sprintf("has(self.%s) ? optional.none() : optional.of(%s)", name, constant), "optional.none()",
+		}
+		if over[input].schema.Type == kind {
+			same := []string{"self." + name, fmt.Sprintf("self.?%s.orValue(%s)", name, constant),
+				fmt.Sprintf("self.?%s.orValue(%s) == %s ? optional.none() : self.?%s", name, constant, constant, name)}
+			choices = slices.Concat(choices, same, same)
+		}
+		all[fmt.Sprint(prefix, i)] = v1alpha1.CELExpression(One(m.Choices, choices...))
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWhenMissing computes a constant that depends on the absence of another field, a list with a fixed
+// element, defaults of both directions, and a flag for an object, also in elements of a list.
+func TestWhenMissing(t *testing.T) {
+	c := converterOf(t, between(t,
+		`o: {type: object, properties: {zone: {type: string}, size: {type: string}}}, type: {type: string}, mode: {type: string},
+		l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, tls: {type: object, properties: {key: {type: string}}}}}},
+		r: {type: array, items: {type: object, properties: {p: {type: string}}}}`,
+		`o: {type: object, properties: {from: {type: string}, name: {type: string}, bytes: {type: integer}}}, attributes: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, level: {type: string},
+		l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, tls: {type: object, properties: {enabled: {type: boolean}, key: {type: string}}}}}},
+		r: {type: array, items: {type: object, properties: {q: {type: integer}}}}`,
+		`{cel: {from: {zone: .o.zone}, to: {from: .o.from, name: .o.name}, whenMissing: Evaluate,
+			forward: {from: "has(self.zone) ? 'Name' : 'Machine'", name: self.zone}, backward: {zone: self.name}}},
+		{cel: {from: {size: .o.size}, to: {bytes: .o.bytes}, whenMissing: Evaluate, forward: {bytes: "int(self.?size.orValue('10'))"}, backward: {size: string(self.bytes)}}},
+		{cel: {from: {kind: .type}, to: {attributes: .attributes}, whenMissing: Evaluate,
+			forward: {attributes: "[{'name': 'id'}] + (has(self.kind) ? [{'name': 'kind', 'value': self.kind}] : [])"},
+			backward: {kind: "self.attributes.filter(a, a.name == 'kind')[0].value"}}},
+		{cel: {from: {mode: .mode}, to: {level: .level}, whenMissing: Evaluate, forward: {level: "self.?mode.orValue('low')"}, backward: {mode: "self.?level.orValue('none')"}}},
+		{cel: {from: {tls: ".l[*].tls"}, to: {tls: ".l[*].tls"}, whenMissing: Evaluate,
+			forward: {tls: "has(self.tls) ? {'enabled': dyn(true), ?'key': self.tls.?key.optMap(k, dyn(k))} : {'enabled': dyn(false)}"},
+			backward: {tls: "self.tls.enabled ? optional.of({?'key': self.tls.?key}) : optional.none()"}}},
+		{cel: {from: {p: ".r[*].p"}, to: {q: ".r[*].q"}, whenMissing: Evaluate, forward: {q: "int(self.?p.orValue('7'))"}, backward: {p: string(self.q)}}}`))
+	const ids, low = `"attributes":[{"name":"id"}]`, `"level":"low"`
+	for name, test := range map[string]roundTripTest{
+		"nothing":                     {"v1", ``, named("v2", `v1 {"!/mode":true}`, ids+`,`+low)},
+		"an object":                   {"v1", `"mode":"low","o":{}`, named("v2", `v1 {"!/o/size":true}`, `"o":{"from":"Machine","bytes":10},`+ids+`,`+low)},
+		"a value":                     {"v1", `"mode":"low","o":{"zone":"a","size":"10"}`, named("v2", ``, `"o":{"from":"Name","name":"a","bytes":10},`+ids+`,`+low)},
+		"a value of its own":          {"v2", `"o":{"from":"Machine","bytes":11},` + ids + `,` + low, named("v1", ``, `"o":{"size":"11"},"mode":"low"`)},
+		"a constant that is replaced": {"v2", `"o":{"from":"Odd","bytes":11},` + ids + `,` + low, named("v1", `v2 {"/o/from":"Odd"}`, `"o":{"size":"11"},"mode":"low"`)},
+		"absent":                      {"v2", `"o":{},` + ids + `,` + low, named("v1", `v2 {"!/o/bytes":true,"!/o/from":true}`, `"o":{},"mode":"low"`)},
+		"absent at the root":          {"v2", ``, named("v1", `v2 {"!/attributes":true,"!/level":true}`, `"mode":"none"`)},
+		"an empty list":               {"v2", `"attributes":[],` + low, named("v1", `v2 {"/attributes":[]}`, `"mode":"low"`)},
+		"elements with keys": {"v1", `"mode":"low","l":[{"id":"a"},{"id":"b","tls":{"key":"k"}},{"id":"c","tls":{}}]`,
+			named("v2", ``, `"l":[{"id":"a","tls":{"enabled":false}},{"id":"b","tls":{"enabled":true,"key":"k"}},{"id":"c","tls":{"enabled":true}}],`+ids+`,`+low)},
+		"an element without": {"v2", `"l":[{"id":"a"}],` + ids + `,` + low, named("v1", `v2 {"!/l/[id=\"a\"]/tls":true}`, `"l":[{"id":"a"}],"mode":"low"`)},
+		"elements without keys": {"v1", `"mode":"low","r":[{},{"p":"7"}]`,
+			named("v2", `v1 {"/r/0":{},"@/r/0":`+digest(`{"q":7}`)+`}`, `"r":[{"q":7},{"q":7}],`+ids+`,`+low)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfitTest{
+		"null": {roundTripTest{"v1", `"mode":null`, named("v2", `v1 {"/mode":null,"@/mode":["/level"]}`, ids+`,`+low)}, named("v1", ``, `"mode":"low"`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	t.Run("a fragment", func(t *testing.T) {
+		fragment := widget("v1", `"o":{},"l":[{"id":"a"}]`)
+		wantRoundTrip(t, c, "v1", fragment, widget("v2", `"o":{},"l":[{"id":"a"}]`), fragment)
+	})
+	t.Run("an edit of what was computed", func(t *testing.T) {
+		there := named("v2", `v1 {"!/mode":true}`, ids+`,"level":"high"`)
+		if diff := cmp.Diff(named("v1", ``, `"mode":"high"`), convert(t, c, there, "v1")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a deletion of what was computed", func(t *testing.T) {
+		there := named("v2", `v1 {"!/mode":true}`, ids)
+		back := convert(t, c, there, "v1")
+		if diff := cmp.Diff(named("v1", `v2 {"!/level":true}`, ``), back); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(named("v2", `v1 {"!/mode":true}`, ids), convert(t, c, back, "v2")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestWhenMissingInAnEmptiedObject has a computed field in an object that both versions have, and that
+// loses its other field to another object: {} and a missing object stay different.
+func TestWhenMissingInAnEmptiedObject(t *testing.T) {
+	c := converterOf(t, between(t, `o: {type: object, properties: {m: {type: string}}}, g: {type: string}`, `o: {type: object, properties: {f: {type: string}}}, t: {type: string}`,
+		`{move: {from: .o.m, to: .t}}, {cel: {from: {g: .g}, to: {f: .o.f}, whenMissing: Evaluate, forward: {f: "self.?g.orValue('c')"}, backward: {g: "self.f == 'c' ? optional.none() : optional.of(self.f)"}}}`))
+	for name, test := range map[string]roundTripTest{
+		"nothing":             {"v1", ``, named("v2", ``, ``)},
+		"an empty object":     {"v1", `"o":{}`, named("v2", ``, `"o":{"f":"c"}`)},
+		"a moved value":       {"v1", `"o":{"m":"1"}`, named("v2", ``, `"o":{"f":"c"},"t":"1"`)},
+		"only a moved value":  {"v2", `"t":"1"`, named("v1", `v2 {"!/o/f":true}`, `"o":{"m":"1"}`)},
+		"only the constant":   {"v2", `"o":{"f":"c"}`, named("v1", ``, `"o":{}`)},
+		"an empty hub object": {"v2", `"o":{}`, named("v1", `v2 {"!/o/f":true}`, `"o":{}`)},
+		"another value":       {"v2", `"o":{"f":"d"}`, named("v1", ``, `"g":"d"`)},
+		"no object for it":    {"v1", `"g":"d"`, named("v2", ``, `"o":{"f":"d"}`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
