@@ -68,7 +68,8 @@ func (c *CEL) FromNothing() (spoke, hub []int, err error) {
 		return nil, nil, err
 	}
 	computed := func(program *expression.Program, from []CELField) (indexes []int) {
-		for i, text := range program.Evaluate(make([][]byte, len(from)), true, new(expression.Budget)) {
+		in := expression.Input{Values: make([][]byte, len(from)), WhenMissing: true, Name: []byte(`"name"`), Namespace: []byte(`"namespace"`)}
+		for i, text := range program.Evaluate(in, new(expression.Budget)) {
 			if text != nil {
 				indexes = append(indexes, i)
 			}
@@ -103,7 +104,7 @@ func (p *programs) convert(s *step, values []*node, toHub, whenMissing bool) []*
 			texts[i] = s.bytes(value)
 		}
 	}
-	results := s.evaluate(program, texts, whenMissing, field)
+	results := s.evaluate(program, expression.Input{Values: texts, WhenMissing: whenMissing, Name: s.objectName, Namespace: s.objectNamespace}, field)
 	images := s.lists.take(len(results))
 	for i, text := range results {
 		if text != nil {
@@ -114,10 +115,10 @@ func (p *programs) convert(s *step, values []*node, toHub, whenMissing bool) []*
 }
 
 // evaluate charges the object's budget, and has no results once that is exhausted.
-func (s *step) evaluate(program *expression.Program, texts [][]byte, whenMissing bool, field string) [][]byte {
+func (s *step) evaluate(program *expression.Program, in expression.Input, field string) [][]byte {
 	budget := &s.meter.expressions
 	before := budget.Spent()
-	results := program.Evaluate(texts, whenMissing, budget)
+	results := program.Evaluate(in, budget)
 	if budget.Exhausted() && s.meter.err == nil {
 		s.meter.end(&BudgetError{Field: field, Cost: budget.Spent(), Limit: expression.BudgetLimit})
 	}

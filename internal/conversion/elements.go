@@ -292,9 +292,9 @@ func (l *preservedElements) noteMerge(s *step, i int, text string, pc *pathConte
 	s.merging = append(s.merging, e)
 }
 
-// isUnedited reports whether an element has everything that the preserved one converts to, and
-// whether anything else in it was merged into it and has no counterpart in the other version. Then
-// the preserved one replaces it.
+// isUnedited reports whether an element has everything that the preserved one converts to, except
+// what rules fill in, which merged values replace, and whether anything else in it was merged into
+// it and has no counterpart in the other version. Then the preserved one replaces it.
 func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
 	element, errElement := s.parse(preserved, c.projection)
 	live, errLive := s.parse([]byte(text), openAll)
@@ -302,11 +302,25 @@ func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
 		return false
 	}
 	became := s.convertElement(c.direction.reverse, element)
-	converted, errConverted := s.parse([]byte(became), openAll)
-	if errConverted != nil || !converted.isPartOf(live) {
+	unfilled, errUnfilled := s.parse([]byte(s.convertUnfilled(c, preserved)), openAll)
+	if errUnfilled != nil || !unfilled.isPartOf(live) {
 		return false
 	}
 	return s.convertText(c, became) == s.convertText(c, text)
+}
+
+// convertUnfilled converts a preserved element without the values that rules fill in, and returns the
+// canonical text.
+func (s *step) convertUnfilled(c *collection, preserved []byte) string {
+	element, err := s.parse(preserved, c.projection)
+	if err != nil {
+		return ""
+	}
+	other := s.newNested()
+	defer other.release()
+	other.complete = false
+	other.convertScope(c.direction.reverse, element, nil)
+	return s.canonical(element)
 }
 
 // convertText converts the text of an element, with nothing restored, and returns the canonical

@@ -61,7 +61,7 @@ func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
 		for i := range e.from {
 			s.filledBack = append(s.filledBack, e.from[i].path)
 		}
-	case !e.comesBack(s, images, values):
+	case !anyValue(images), !e.comesBack(s, images, values):
 		s.preserveValues(e, values, images, pc)
 	}
 	for i := range images {

@@ -39,7 +39,7 @@ func (w *world) roundTrip(t testing.TB, object, from, to string) {
 		return
 	}
 	w.count(cameBack)
-	wantEqual(t, withoutServerMetadata(t, want), withoutServerMetadata(t, back), "%s\nis at %s\n%s", object, to, there)
+	wantEqual(t, withDecodedAnnotations(t, want), withDecodedAnnotations(t, back), "%s\nis at %s\n%s", object, to, there)
 }
 
 // wantSomewhere compares an object with the wanted one, which does not fit: each missing field must

@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,5 +92,33 @@ func TestWhenMissingInAnEmptiedObject(t *testing.T) {
 		"no object for it":    {"v1", `"g":"d"`, named("v2", ``, `"o":{"f":"d"}`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
+// TestMetadataInExpressions fills in the namespace of the object for a reference, if there is one.
+func TestMetadataInExpressions(t *testing.T) {
+	c := converterOf(t, between(t, `ref: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, id: {type: string}`, `target: {type: string}, title: {type: string}`,
+		`{cel: {from: {name: .ref.name, namespace: .ref.namespace}, to: {name: .target}, forward: {name: self.name}, backward: {name: self.name, namespace: "has(self.name) ? metadata.namespace : ''"}}},
+		{cel: {from: {id: .id}, to: {title: .title}, whenMissing: Evaluate, forward: {title: "has(self.id) ? self.id : metadata.name + '-' + metadata.namespace"}, backward: {id: self.title}}}`))
+	object := func(version, annotation, fields string) string {
+		return strings.Replace(named(version, annotation, fields), `"name":"w"`, `"name":"w","namespace":"team-\u0061"`, 1)
+	}
+	for name, test := range map[string]struct{ from, fields, want string }{
+		"of the namespace": {"v1", `"ref":{"name":"x","namespace":"team-a"},"id":"1"`, object("v2", ``, `"target":"x","title":"1"`)},
+		"filled":           {"v2", `"target":"x","title":"1"`, object("v1", ``, `"ref":{"name":"x","namespace":"team-a"},"id":"1"`)},
+		"of another":       {"v1", `"ref":{"name":"x","namespace":"b"},"id":"1"`, object("v2", `v1 {"/ref/name":"x","/ref/namespace":"b","@/ref/name":["/target"],"@/ref/namespace":["/target"]}`, `"target":"x","title":"1"`)},
+		"nothing":          {"v1", ``, object("v2", `v1 {"!/id":true}`, `"title":"w-team-a"`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantRoundTrip(t, c, test.from, object(test.from, "", test.fields), test.want, object(test.from, "", test.fields))
+		})
+	}
+	t.Run("a fragment without metadata", func(t *testing.T) {
+		fragment := widget("v2", `"target":"x"`)
+		wantRoundTrip(t, c, "v2", fragment, widget("v1", `"ref":{"name":"x"}`), fragment)
+	})
+	result := between(t, "a: {type: string}", "b: {type: string}", `{cel: {from: {a: .a}, to: {b: .b}, forward: {b: metadata.uid}, backward: {a: self.b}}}`)
+	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "undefined field 'uid'") {
+		t.Errorf("errors %v", result.Errors)
 	}
 }

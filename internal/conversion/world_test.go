@@ -119,6 +119,9 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 	crd.Spec.Versions[2].Schema.OpenAPIV3Schema = other
 	rules := &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1"}, {Version: "v3"}}}
 	for i, s := range []*apiextensionsv1.JSONSchemaProps{spoke, other} {
+		// A value of the hub that one spoke preserved without an image may have one by the expressions of
+		// another spoke.
+		c.WithoutExpressions = i > 0
 		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
 			rules.Spokes[i].Rules = some
 			result := compile.Compile(crd, rules)
@@ -157,6 +160,11 @@ func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) 
 				}
 			case rule.Cast != nil:
 				words = append(words, castWords[rule.Cast.As]...)
+			case rule.CEL != nil:
+				words = append(words, "a", "b", "w") // constants of expressions, and the name of the objects
+				if rule.CEL.WhenMissing == v1alpha1.CELEvaluate {
+					values = append(append(values, generate.Constants...), "w")
+				}
 			case rule.Default != nil && rule.Default.Value == nil:
 				values = append(values, "default", "w") // the namespace and the name of the objects
 			case rule.Default != nil:

@@ -45,7 +45,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			p := &Program{sources: from, targets: []target{{program, schemaOf(b, tc.to)}}}
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Evaluate([][]byte{[]byte(tc.value)}, false, new(Budget))
+				p.Evaluate(Input{Values: [][]byte{[]byte(tc.value)}}, new(Budget))
 			}
 			cost := float64(*details.ActualCost())
 			b.ReportMetric(cost, "units")

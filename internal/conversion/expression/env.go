@@ -12,14 +12,21 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 const (
-	// Self is the only variable of expressions.
+	// Self is the variable of expressions with the fields.
 	Self = "self"
+	// Metadata is the variable with the name and the namespace of the object.
+	Metadata = "metadata"
+	// metadataType is the type of metadata. No expression can name it.
+	metadataType = "@metadata"
+	// maxName is the maximum length of a name, in characters.
+	maxName = 253
 	// selfType is the type of self. No expression can name it.
 	selfType = "@self"
 )
@@ -41,6 +48,19 @@ type Scope struct {
 	Self *apiservercel.DeclType
 }
 
+// MetadataType is the type of the variable metadata.
+var MetadataType = declareMetadata()
+
+func declareMetadata() *apiservercel.DeclType {
+	declared := map[string]*apiservercel.DeclField{}
+	for _, name := range []string{"name", "namespace"} {
+		text := apiservercel.NewSimpleTypeWithMinSize("string", cel.StringType, types.String(""), apiservercel.MinStringSize)
+		text.MaxElements = maxName
+		declared[name] = apiservercel.NewDeclField(name, text, false, nil, nil)
+	}
+	return apiservercel.NewObjectType(metadataType, declared)
+}
+
 // NewScope extends an environment by self. It omits fields without a type, whose schema does not
 // say what they hold.
 func NewScope(fields map[string]*apiservercel.DeclType, choose func(*environment.EnvSet) *cel.Env) (*Scope, error) {
@@ -49,13 +69,13 @@ func NewScope(fields map[string]*apiservercel.DeclType, choose func(*environment
 		return nil, err
 	}
 	base, self := choose(set), declareSelf(fields)
-	provider := apiservercel.NewDeclTypeProvider(self)
+	provider := apiservercel.NewDeclTypeProvider(self, MetadataType)
 	provider.SetRecognizeKeywordAsFieldName(true) // self.ref.namespace, as in validation rules since Kubernetes 1.31
 	options, err := provider.EnvOptions(base.CELTypeProvider())
 	if err != nil {
 		return nil, err
 	}
-	env, err := base.Extend(append(options, cel.Variable(Self, self.CelType()))...)
+	env, err := base.Extend(append(options, cel.Variable(Self, self.CelType()), cel.Variable(Metadata, MetadataType.CelType()))...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +107,9 @@ func (s *Scope) Declared(name string) *apiservercel.DeclType {
 }
 
 // Readable replaces internal names of types in a text.
-func Readable(text string) string { return strings.ReplaceAll(text, selfType, Self) }
+func Readable(text string) string {
+	return strings.NewReplacer(selfType, Self, metadataType, Metadata).Replace(text)
+}
 
 // Compile parses an expression and checks its types. It fails with a *CompileError.
 func (s *Scope) Compile(expression string) (*cel.Ast, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 )
 
 // Field is a field of one side.
@@ -25,12 +26,36 @@ type Program struct {
 	sources []Field
 	targets []target
 	bounds  Bounds
+	// readsMetadata is true if an expression reads the metadata of the object.
+	readsMetadata bool
 }
 
 // target is a field to compute.
 type target struct {
 	program cel.Program
 	schema  *Schema
+}
+
+// Input is what expressions read.
+type Input struct {
+	// Values are the source fields: JSON texts, in the order of New, nil for a missing value.
+	Values [][]byte
+	// WhenMissing evaluates the expressions also if all values are missing or null. Otherwise an object
+	// that lacks the fields does not get any.
+	WhenMissing bool
+	// Name and Namespace are those of the object: JSON texts, nil if it has none.
+	Name, Namespace []byte
+}
+
+// metadata returns the value of the variable Metadata.
+func (in *Input) metadata() map[string]any {
+	values := map[string]any{}
+	for name, text := range map[string][]byte{"name": in.Name, "namespace": in.Namespace} {
+		if value, err := decode(text); err == nil {
+			values[name] = value
+		}
+	}
+	return values
 }
 
 // New compiles the expressions of the target fields, which read values within the bounds. It fails
@@ -51,29 +76,31 @@ func New(from, to []Field, bounds Bounds) (*Program, error) {
 			return nil, fmt.Errorf("the expression of %s: %w", field.Name, err)
 		}
 		p.targets = append(p.targets, target{program, field.Schema})
+		p.readsMetadata = p.readsMetadata || ReadsMetadata(compiled.NativeRep())
 	}
 	return p, nil
 }
 
-// Evaluate returns the values of the target fields for those of the source fields: JSON texts, in
-// the order of New, nil for a missing value. If all source values are missing or null, so are all
-// results, unless whenMissing is true: an object that lacks the fields does not get any. It charges
-// the budget, and has no results once that is exhausted.
-func (p *Program) Evaluate(values [][]byte, whenMissing bool, budget *Budget) [][]byte {
+// Evaluate returns the values of the target fields: JSON texts, in the order of New, nil for a missing
+// value. It charges the budget, and has no results once that is exhausted.
+func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
 	results := make([][]byte, len(p.targets))
-	if budget.chargeRead(values); budget.Exhausted() {
+	if budget.chargeRead(in.Values); budget.Exhausted() {
 		return results
 	}
 	self := make(map[string]any, len(p.sources))
 	for i, field := range p.sources {
-		if value := readValue(values[i], field.Schema, p.bounds); value != nil {
+		if value := readValue(in.Values[i], field.Schema, p.bounds); value != nil {
 			self[field.Name] = value
 		}
 	}
-	if len(self) == 0 && !whenMissing {
+	if len(self) == 0 && !in.WhenMissing {
 		return results
 	}
 	variables := map[string]any{Self: self}
+	if p.readsMetadata {
+		variables[Metadata] = in.metadata()
+	}
 	for i := range p.targets {
 		results[i] = p.targets[i].evaluate(variables, budget)
 		if budget.Exhausted() {
@@ -82,6 +109,16 @@ func (p *Program) Evaluate(values [][]byte, whenMissing bool, budget *Budget) []
 		}
 	}
 	return results
+}
+
+// ReadsMetadata reports whether an expression has the variable Metadata.
+func ReadsMetadata(compiled *ast.AST) bool {
+	for _, reference := range compiled.ReferenceMap() {
+		if reference.Name == Metadata {
+			return true
+		}
+	}
+	return false
 }
 
 // evaluate returns the JSON text of the result, or nil.

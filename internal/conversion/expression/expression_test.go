@@ -47,7 +47,7 @@ func evaluate(t testing.TB, expression, to string, from, values []string) string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(program.Evaluate(texts, false, new(Budget))[0])
+	return string(program.Evaluate(Input{Values: texts}, new(Budget))[0])
 }
 
 const (
@@ -263,7 +263,7 @@ func TestBounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			results := program.Evaluate([][]byte{[]byte(test.value)}, false, new(Budget))
+			results := program.Evaluate(Input{Values: [][]byte{[]byte(test.value)}}, new(Budget))
 			if got := string(results[0]); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -275,7 +275,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestEvaluateSeveralFields(t *testing.T) {
-	got := unpacker(t).Evaluate([][]byte{[]byte("131075")}, false, new(Budget))
+	got := unpacker(t).Evaluate(Input{Values: [][]byte{[]byte("131075")}}, new(Budget))
 	if diff := cmp.Diff([][]byte{[]byte("2"), []byte("3"), nil}, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
@@ -302,7 +302,7 @@ func TestEvaluateAtOnce(t *testing.T) {
 		running.Go(func() {
 			for i := range 200 {
 				packed := worker*65536*1000 + i
-				got := program.Evaluate([][]byte{[]byte(strconv.Itoa(packed))}, false, new(Budget))
+				got := program.Evaluate(Input{Values: [][]byte{[]byte(strconv.Itoa(packed))}}, new(Budget))
 				want := [][]byte{[]byte(strconv.Itoa(packed / 65536)), []byte(strconv.Itoa(packed % 65536)), nil}
 				if packed == 0 {
 					want[2] = []byte(`""`)

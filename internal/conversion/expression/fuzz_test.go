@@ -51,7 +51,7 @@ func FuzzEvaluate(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s is no expression the second time: %v", expression, err)
 		}
-		want := first.Evaluate(sources, false, new(Budget))
+		want := first.Evaluate(Input{Values: sources}, new(Budget))
 		for i, result := range want {
 			if result == nil {
 				continue
@@ -65,7 +65,7 @@ func FuzzEvaluate(f *testing.F) {
 			}
 		}
 		for range 3 {
-			if diff := cmp.Diff(want, second.Evaluate(sources, false, new(Budget))); diff != "" {
+			if diff := cmp.Diff(want, second.Evaluate(Input{Values: sources}, new(Budget))); diff != "" {
 				t.Errorf("%s gives another result (-first +then):\n%s", expression, diff)
 			}
 		}

@@ -54,6 +54,8 @@ type elements struct {
 	isMap     bool
 	keys      []string
 	direction *direction
+	// fragment is the direction in which no rule fills in a value.
+	fragment *direction
 	// common is the shape of the list or map. A list or map of another shape is preserved as a
 	// whole.
 	common *common
@@ -70,7 +72,7 @@ func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction
 		toSpoke.moves = append(toSpoke.moves, move{m.Hub, m.Spoke})
 	}
 	for i := range s.Exchanges {
-		there, back := transfers(&s.Exchanges[i], isWhole)
+		there, back := transfers(&s.Exchanges[i], isWhole, metadata)
 		toHub.exchanges = append(toHub.exchanges, there)
 		toSpoke.exchanges = append(toSpoke.exchanges, back)
 	}
@@ -90,9 +92,13 @@ func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		there, back := directions(&c.Scope, isWhole, metadata)
+		fragmentThere, fragmentBack := there, back
+		if isWhole {
+			fragmentThere, fragmentBack = directions(&c.Scope, false, metadata)
+		}
 		shared := s.commonOf(c.Path)
-		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared, c.Scope.names, nil})
-		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared, nil, c.Scope.names})
+		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, fragmentThere, shared, c.Scope.names, nil})
+		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, fragmentBack, shared, nil, c.Scope.names})
 	}
 	toHub.drops, toSpoke.drops = s.DropSpoke, s.DropHub
 	toHub.lost, toSpoke.lost = s.OnlySpoke, s.OnlyHub

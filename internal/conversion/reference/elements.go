@@ -190,14 +190,15 @@ func (p *preserved) noteUnmatched(e *elements, left []waitingElement, list []any
 	}
 }
 
-// isUnedited reports whether an element has all that a preserved element converts to, and anything
-// else in it has no place in y: then the element was not edited.
+// isUnedited reports whether an element has all that a preserved element converts to, without what
+// rules fill in, and anything else in it has no place in y: then the element was not edited.
 func (e *elements) isUnedited(old, element any) bool {
 	became, _ := e.direction.back.forward(old, nil, "")
+	unfilled, _ := e.fragment.back.forward(old, nil, "")
 	here, _ := e.direction.forward(became, nil, "")
 	there, _ := e.direction.forward(element, nil, "")
 	isContainer := isObject(old) && isObject(element) || isList(old) && isList(element)
-	return isContainer && within(became, element) && Equal(here, there)
+	return isContainer && within(unfilled, element) && Equal(here, there)
 }
 
 // becomes reports whether an element is the image of a preserved element.

@@ -215,9 +215,9 @@ type transfer struct {
 	whenMissing bool
 }
 
-// transfers returns both directions of an exchange. For a fragment of an object, no rule converts
+// transfers returns both directions of an exchange, for objects with this metadata. For a fragment of an object, no rule converts
 // nothing to a value.
-func transfers(e *exchange, isWhole bool) (toHub, toSpoke transfer) {
+func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer) {
 	same := func(values []any) []any { return values }
 	toHub = transfer{from: e.Spoke, to: e.Hub, forward: same, backward: same}
 	switch {
@@ -257,7 +257,7 @@ func transfers(e *exchange, isWhole bool) (toHub, toSpoke transfer) {
 	case e.CEL != nil:
 		toHub.whenMissing = e.CEL.WhenMissing
 		always := isWhole && toHub.whenMissing
-		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub, e.CEL.Bounds, always), evaluate(e.CEL.Hub, e.CEL.Spoke, e.CEL.Bounds, always)
+		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub, e.CEL.Bounds, always, metadata), evaluate(e.CEL.Hub, e.CEL.Spoke, e.CEL.Bounds, always, metadata)
 	case e.Cast != nil:
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
 	}

@@ -14,7 +14,7 @@ func (d *direction) convert(x any, s *preserved, at string) (y any, keep *preser
 	}
 	x = d.openNulls(d.without(x), s, at)
 	d.preserveDefaulted(x, y, keep, at)
-	d.preserveMissing(x, y, keep, at)
+	d.preserveMissing(x, y, s, keep, at)
 	d.preserveEmpty(x, y, keep, at)
 	return y, keep
 }
@@ -37,11 +37,15 @@ func (d *direction) preserveDefaulted(x, y any, keep *preserved, at string) {
 }
 
 // preserveMissing preserves that x has none of the values of a rule if converting back would set one.
-func (d *direction) preserveMissing(x, y any, keep *preserved, at string) {
-	again, _ := d.back.forward(y, keep, at)
+func (d *direction) preserveMissing(x, y any, s, keep *preserved, at string) {
 	for i := range d.exchanges {
 		t := &d.exchanges[i]
-		if first := t.from[0]; t.whenMissing && !anyPresent(t.values(x)) && anyPresent(t.values(again)) {
+		values := t.values(x)
+		if !t.whenMissing || anyPresent(values) {
+			continue
+		}
+		image := t.restored(t.image(values, x, s, at), values, x, s, at)
+		if first := t.from[0]; (anyPresent(image) || haveAnchors(y, t.from)) && anyPresent(t.backward(image)) {
 			keep.put(at+first.Path.pointer(), anAbsence, nil, nil)
 			keep.anchor(at, first.Path, anAbsence, first.Anchor)
 		}

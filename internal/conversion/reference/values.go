@@ -139,7 +139,7 @@ func unwrap(value any) any {
 
 // evaluate computes fields by expressions. Package expression defines them; they are not part of
 // the law.
-func evaluate(from, to []celField, bounds expression.Bounds, whenMissing bool) func([]any) []any {
+func evaluate(from, to []celField, bounds expression.Bounds, whenMissing bool, metadata any) func([]any) []any {
 	program, err := expression.New(read(from), read(to), bounds)
 	if err != nil {
 		panic(fmt.Sprintf("the ruleset was compiled with these expressions: %v", err))
@@ -151,8 +151,9 @@ func evaluate(from, to []celField, bounds expression.Bounds, whenMissing bool) f
 				texts[i] = []byte(marshal(value))
 			}
 		}
+		in := expression.Input{Values: texts, WhenMissing: whenMissing, Name: textIn(metadata, "name"), Namespace: textIn(metadata, "namespace")}
 		var images []any
-		for _, text := range program.Evaluate(texts, whenMissing, new(expression.Budget)) {
+		for _, text := range program.Evaluate(in, new(expression.Budget)) {
 			image, err := Decode(text)
 			if text == nil || err != nil {
 				image = none
@@ -161,6 +162,14 @@ func evaluate(from, to []celField, bounds expression.Bounds, whenMissing bool) f
 		}
 		return images
 	}
+}
+
+// textIn returns a text in the metadata as JSON, nil if there is none.
+func textIn(metadata any, name string) []byte {
+	if text, isText := find(metadata, path{name}).(string); isText && text != "" {
+		return []byte(marshal(text))
+	}
+	return nil
 }
 
 func read(fields []celField) []expression.Field {

@@ -125,9 +125,7 @@ func TestCluster(t *testing.T) {
 			part+".machineHealthCheck.nodeStartupTimeout", part+".machineHealthCheck.unhealthyConditions[*].timeout")
 	}
 	p.references(".spec.controlPlaneRef", ".spec.infrastructureRef")
-	const namespace = "theirs writes the object's own namespace into these references; a default would create references where there are none"
-	p.differences = append(differencesOfClusterAPI(), difference{"v1beta1", "**.remediationTemplate.namespace",
-		func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }, namespace})
+	p.differences = differencesOfClusterAPI()
 	p.check(t)
 }
 
@@ -199,16 +197,13 @@ func TestMachineHealthCheck(t *testing.T) {
 
 func differencesOfMachineHealthCheck() []difference {
 	const (
-		namespace = "theirs writes the object's own namespace into the reference; a default would create a reference where there is none"
-		fraction  = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
-		empty     = "v1beta2 allows no empty list of conditions, and theirs makes it nothing; ours copies it"
-		zero      = "their v1beta1 cannot tell a counter of zero from a missing one, and drops both; ours copies the zero"
+		fraction = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
+		empty    = "v1beta2 allows no empty list of conditions, and theirs makes it nothing; ours copies it"
+		zero     = "their v1beta1 cannot tell a counter of zero from a missing one, and drops both; ours copies the zero"
 	)
-	gaveNamespace := func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }
 	cut := func(theirs, ours any) bool { return show(theirs) == "1" && ours == absent }
 	droppedZero := func(theirs, ours any) bool { return theirs == absent && show(ours) == "0" }
 	return []difference{
-		{"v1beta1", ".spec.remediationTemplate.namespace", gaveNamespace, namespace},
 		{"v1beta2", ".spec.checks.nodeStartupTimeoutSeconds", cut, fraction},
 		{"v1beta2", ".spec.checks", func(theirs, ours any) bool {
 			return show(theirs) == `{"nodeStartupTimeoutSeconds":1}` && ours == absent

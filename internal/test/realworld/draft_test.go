@@ -33,9 +33,14 @@ var drafts = map[string]struct {
 		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,
 		reference(".spec.infrastructureRef", ".spec.infrastructureRef"),
 	}},
-	"cluster-api-machinesets":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinedeployments": {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinepools":       {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinesets":         {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinedeployments":  {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinepools":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinehealthchecks": {more: []string{nameOf(".spec.remediationTemplate", ".spec.remediation.templateRef")}},
+	"cluster-api-clusters": {more: []string{
+		nameOf(".spec.topology.controlPlane.machineHealthCheck.remediationTemplate", ".spec.topology.controlPlane.healthCheck.remediation.templateRef"),
+		nameOf(".spec.topology.workers.machineDeployments[*].machineHealthCheck.remediationTemplate", ".spec.topology.workers.machineDeployments[*].healthCheck.remediation.templateRef"),
+	}},
 	// A duration of the spoke becomes two fields of the hub, and others are there only together with a field that is
 	// computed.
 	"cluster-api-kubeadmconfigs": {fewer: 2, more: arguments(".spec")},
@@ -60,6 +65,11 @@ func arguments(of string) (rules []string) {
 // reference is the rule that reads the group of a reference from its API version.
 func reference(from, to string) string {
 	return fmt.Sprintf(`{"format":{"from":"%s.apiVersion","template":"{apiGroup}/v1beta1","to":{"apiGroup":"%s.apiGroup"}}}`, from, to)
+}
+
+// nameOf is the rule that moves the name of a reference without its namespace.
+func nameOf(from, to string) string {
+	return fmt.Sprintf(`{"move":{"from":"%s.name","to":"%s.name"}}`, from, to)
 }
 
 // checkDraft drafts a policy by asking the project's own functions. It has the rules of the policy in the catalogue

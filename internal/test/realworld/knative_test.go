@@ -36,7 +36,7 @@ func TestEventType(t *testing.T) {
 		},
 		differences: []difference{
 			{"v1beta3", ".spec.attributes", func(theirs, ours any) bool { return theirs != absent && ours == nil },
-				"theirs writes four attributes without values for an object without type, source and schema; ours writes none, because an expression is evaluated only if one of its fields exists"},
+				"theirs writes four attributes without values for an object without a spec; ours fills only objects that exist"},
 		},
 		examples: map[string][]any{
 			".spec.schema": {"https://example.com/schema"},

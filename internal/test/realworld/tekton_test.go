@@ -19,10 +19,8 @@ import (
 func TestTask(t *testing.T) {
 	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	const (
-		paramType     = "theirs sets the default type of a parameter, which their admission webhook has set in every stored Task; a conversion by rules sets no defaults for what both versions have"
 		restartPolicy = "theirs forgets the field, in both directions, and it is lost; ours copies it"
 	)
-	filled := func(theirs, ours any) bool { return theirs == "string" && ours == absent }
 	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
 	p := project{
 		sample:  "tekton-tasks",
@@ -33,8 +31,6 @@ func TestTask(t *testing.T) {
 		toHub:   func(from, to any) error { return from.(*v1beta1.Task).ConvertTo(t.Context(), to.(*v1.Task)) },
 		fromHub: func(from, to any) error { return to.(*v1beta1.Task).ConvertFrom(t.Context(), from.(*v1.Task)) },
 		differences: []difference{
-			{"v1", ".spec.params[*].type", filled, paramType},
-			{"v1beta1", ".spec.params[*].type", filled, paramType},
 			{"v1", ".spec.sidecars[*].restartPolicy", forgotten, restartPolicy},
 			{"v1beta1", ".spec.sidecars[*].restartPolicy", forgotten, restartPolicy},
 		},
@@ -84,13 +80,11 @@ func TestPipeline(t *testing.T) {
 	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	p.examples[".spec.params[*].default"], p.examples[".spec.results[*].value"] = values, values
 	const (
-		paramType = "theirs sets the default type of a parameter, which their admission webhook has set in every stored Pipeline; a conversion by rules sets no defaults for what both versions have"
-		forgot    = "theirs forgets the field, in both directions, and it is lost; ours copies it"
-		empty     = "theirs drops a matrix without parameters; ours copies it"
+		forgot = "theirs forgets the field, in both directions, and it is lost; ours copies it"
+		empty  = "theirs drops a matrix without parameters; ours copies it"
 	)
 	for _, to := range []string{"v1beta1", "v1"} {
 		p.differences = append(p.differences,
-			difference{to, ".spec.params[*].type", func(theirs, ours any) bool { return theirs == "string" && ours == absent }, paramType},
 			difference{to, "**.pipelineRef", func(theirs, ours any) bool { return theirs == absent && ours != absent }, forgot},
 			difference{to, "**.pipelineSpec", func(theirs, ours any) bool { return theirs == absent && ours != absent }, forgot},
 			difference{to, "**.matrix", func(theirs, ours any) bool { return theirs == absent && show(ours) == "{}" }, empty})

@@ -222,7 +222,7 @@ func TestNamesCanBeRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := program.Evaluate([][]byte{[]byte("7")}, false, new(expression.Budget)); string(got[0]) != "7" {
+		if got := program.Evaluate(expression.Input{Values: [][]byte{[]byte("7")}}, new(expression.Budget)); string(got[0]) != "7" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -25,10 +25,15 @@ type sizeEstimator struct {
 	// ranges are the collections that macros iterate over, by the name of the iteration variable.
 	// The entry of a name with several ranges is nil.
 	ranges map[string]ast.Expr
+	// total is the size of all fields together, with the metadata if the expression reads it.
+	total uint64
 }
 
 func newSizeEstimator(self *apiservercel.DeclType, typed *ast.AST) *sizeEstimator {
-	estimator := &sizeEstimator{self, typed, map[string]ast.Expr{}}
+	estimator := &sizeEstimator{self, typed, map[string]ast.Expr{}, totalSize(self)}
+	if expression.ReadsMetadata(typed) {
+		estimator.total = plus(estimator.total, totalSize(expression.MetadataType))
+	}
 	ast.PreOrderVisit(typed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.ComprehensionKind {
 			return
@@ -52,8 +57,11 @@ func newSizeEstimator(self *apiservercel.DeclType, typed *ast.AST) *sizeEstimato
 func (e *sizeEstimator) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	path := element.Path()
 	switch {
-	case len(path) > 0 && path[0] == expression.Self:
+	case len(path) > 0 && (path[0] == expression.Self || path[0] == expression.Metadata):
 		current := e.self
+		if path[0] == expression.Metadata {
+			current = expression.MetadataType
+		}
 		for _, name := range path[1:] {
 			current = memberType(current, name)
 		}
@@ -68,13 +76,13 @@ func (e *sizeEstimator) EstimateSize(element checker.AstNode) *checker.SizeEstim
 		}
 		return &checker.SizeEstimate{Max: e.sizeOf(element.Expr())}
 	}
-	return &checker.SizeEstimate{Max: totalSize(e.self)}
+	return &checker.SizeEstimate{Max: e.total}
 }
 
 // sizeOfType returns the size of a type, and that of all fields together if the type is unknown.
 func (e *sizeEstimator) sizeOfType(t *apiservercel.DeclType) uint64 {
 	if t == nil {
-		return totalSize(e.self)
+		return e.total
 	}
 	return sizeOf(t)
 }
@@ -123,7 +131,7 @@ var precision = regexp.MustCompile(`%\.([0-9]+)`)
 // digits of the largest double, 64 binary digits, and as many decimals as the precision says.
 func (e *sizeEstimator) sizeOfFormat(target, list ast.Expr) uint64 {
 	if target.Kind() != ast.LiteralKind || list.Kind() != ast.ListKind {
-		return totalSize(e.self)
+		return e.total
 	}
 	const digits, double = 65, 350
 	text := string(target.AsLiteral().(types.String))
@@ -150,8 +158,11 @@ func (e *sizeEstimator) sizeOfFormat(target, list ast.Expr) uint64 {
 func (e *sizeEstimator) typeOf(expr ast.Expr) *apiservercel.DeclType {
 	switch expr.Kind() {
 	case ast.IdentKind:
-		if expr.AsIdent() == expression.Self {
+		switch expr.AsIdent() {
+		case expression.Self:
 			return e.self
+		case expression.Metadata:
+			return expression.MetadataType
 		}
 		if of := e.ranges[expr.AsIdent()]; of != nil {
 			return memberType(e.typeOf(of), "@items")

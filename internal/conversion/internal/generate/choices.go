@@ -14,11 +14,13 @@ type Choices struct {
 	seed  uint64
 	bytes []byte
 	rest  *rand.Rand
+	// WithoutExpressions makes no rules with expressions, whatever the seed says.
+	WithoutExpressions bool
 }
 
 // Choose starts with the bytes and continues with the seed.
 func Choose(seed uint64, bytes []byte) *Choices {
-	return &Choices{seed, bytes, rand.New(rand.NewPCG(seed, 0))}
+	return &Choices{seed: seed, bytes: bytes, rest: rand.New(rand.NewPCG(seed, 0))}
 }
 
 // Restart makes all later choices depend only on the seed and a number.

@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,7 +15,10 @@ import (
 // compute values of missing fields.
 const Expressions = 1 << 38
 
-func (c *Choices) hasExpressions() bool { return c.seed&Expressions != 0 }
+func (c *Choices) hasExpressions() bool { return c.seed&Expressions != 0 && !c.WithoutExpressions }
+
+// Constants are values that expressions compute without reading a field, besides the name of the object.
+var Constants = []any{"a", "b", "", ":", json.Number("80"), json.Number("0"), json.Number("1"), true, false}
 
 // cel generates a rule with expressions between one or two fields of each version.
 func (m *ruleMaker) cel() []v1alpha1.Rule {
@@ -59,16 +63,17 @@ func (m *ruleMaker) someOf(fields []namedField, scope string, others []namedFiel
 	}
 	var some []namedField
 	for _, field := range fields {
-		if field.scope == scope && constants[field.schema.Type] != nil && len(some) < 1+m.IntN(2) {
+		isPlain := field.schema.Format == "" && field.schema.Enum == nil
+		if field.scope == scope && isPlain && constants[field.schema.Type] != nil && len(some) < 1+m.IntN(2) {
 			some = append(some, field)
 		}
 	}
 	return some
 }
 
-// constants are expressions without inputs, by the type of the field.
+// constants are expressions without fields, by the type of the field.
 var constants = map[string][]string{
-	"string":  {"'a'", "'b'", "''", "':'"},
+	"string":  {"'a'", "'b'", "''", "':'", "metadata.name"},
 	"integer": {"80", "0", "1"},
 	"boolean": {"true", "false"},
 }
