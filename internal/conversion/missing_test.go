@@ -122,3 +122,19 @@ func TestMetadataInExpressions(t *testing.T) {
 		t.Errorf("errors %v", result.Errors)
 	}
 }
+
+// TestWhenMissingInAMergedElement merges preserved data of a previous edit into an element without keys.
+// The element is still not edited, and lacks the field that a rule computed.
+func TestWhenMissingInAMergedElement(t *testing.T) {
+	c := converterOf(t, between(t, `l: {type: array, items: {type: object, properties: {x: {type: string}, hide: {type: boolean}, d: {type: string}, own: {type: string}}}}`,
+		`l: {type: array, items: {type: object, properties: {x: {type: string}, show: {type: boolean}}}}`,
+		`{default: {from: ".l[*].d", value: a}}, {cel: {from: {hide: ".l[*].hide"}, to: {show: ".l[*].show"}, whenMissing: Evaluate, forward: {show: "!self.?hide.orValue(false)"}, backward: {hide: "!self.?show.orValue(true)"}}}`))
+	object := named("v2", `v1 {"/l/0":{"x":"1","d":"z","own":"o"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`)
+	there := convert(t, c, object, "v1")
+	if !strings.Contains(there, `"d":"z"`) || !strings.Contains(there, `"own":"o"`) {
+		t.Errorf("there: %s", there)
+	}
+	if back := convert(t, c, there, "v2"); !strings.HasSuffix(back, `"l":[{"x":"1"}]}`) {
+		t.Errorf("back: %s", back)
+	}
+}
