@@ -324,7 +324,8 @@ type IndexRule struct {
 // CELRule computes the hub's fields from the spoke's by expressions, and the spoke's from
 // the hub's. In the expressions, self is an object with the named fields of the version
 // that is converted: use self.packed, and has(self.packed) or self.?packed for one that
-// may be missing; null counts as missing. An expression gives no value if it reads a
+// may be missing; null counts as missing. metadata.name and metadata.namespace are those of
+// the object. An expression gives no value if it reads a
 // missing field, fails, costs too much, or evaluates to null or optional.none(): cond ?
 // optional.of(self.a) : optional.none(). Results are checked against the field's type: at
 // compile time if their type is known then, and each time if they are dyn. If all input
