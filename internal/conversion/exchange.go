@@ -47,9 +47,11 @@ func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
 	if !hasValues && len(s.restore) == 0 && !e.computesMissing() {
 		return s.lists.take(len(e.to))
 	}
-	images := s.lists.take(len(e.to))
+	var images []*node
 	if hasValues || s.mayFill(e, from[0], pc) {
 		images = e.forward(s, values)
+	} else {
+		images = s.lists.take(len(e.to))
 	}
 	if len(s.restore) > 0 {
 		images = s.restoreExchange(e, from[0], pc, values, images, !hasValues)

@@ -92,5 +92,6 @@ func (s *step) preserveAbsences(n *node, pc *pathContext) {
 			s.spend(placeUnits * len(s.preserving[len(s.preserving)-1].pointer))
 		}
 	}
+	clear(s.absent)
 	s.absent, s.filledBack = s.absent[:0], s.filledBack[:0]
 }

@@ -170,11 +170,11 @@ func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 
 // conditionalHint says how to write a conditional whose branches have different types.
 func conditionalHint(message string) string {
-	types, found := strings.CutPrefix(message, "found no matching overload for '"+operators.Conditional+"' applied to '")
+	operands, found := strings.CutPrefix(message, "found no matching overload for '"+operators.Conditional+"' applied to '")
 	switch {
-	case !found || !strings.HasPrefix(types, "(bool, "):
+	case !found || !strings.HasPrefix(operands, "(bool, "):
 		return ""
-	case strings.Contains(types, ", null") || strings.Contains(types, ", optional_type("):
+	case strings.Contains(operands, ", null") || strings.Contains(operands, ", optional_type("):
 		return ": for no value write optional.none(), and put the other result in optional.of()"
 	}
 	return ": where the field can hold both, put each of them in dyn()"

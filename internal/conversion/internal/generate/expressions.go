@@ -24,7 +24,7 @@ var Constants = []any{"a", "b", "", ":", json.Number("80"), json.Number("0"), js
 func (m *ruleMaker) cel() []v1alpha1.Rule {
 	var left, right []namedField
 	for _, from := range Shuffled(m.Choices, m.spoke) {
-		left, right = m.someOf(m.spoke, from.scope, nil), nil
+		left = m.someOf(m.spoke, from.scope, nil)
 		if right = m.someOf(m.hub, m.atHub(from.scope), left); len(left) > 0 && len(right) > 0 {
 			break
 		}
