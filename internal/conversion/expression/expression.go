@@ -47,10 +47,10 @@ type Input struct {
 	Name, Namespace []byte
 }
 
-// metadata returns the value of the variable Metadata.
-func (in *Input) metadata() map[string]any {
+// metadataOf returns the value of the variable Metadata.
+func metadataOf(name, namespace []byte) map[string]any {
 	values := map[string]any{}
-	for name, text := range map[string][]byte{"name": in.Name, "namespace": in.Namespace} {
+	for name, text := range map[string][]byte{"name": name, "namespace": namespace} {
 		if value, err := decode(text); err == nil {
 			values[name] = value
 		}
@@ -99,7 +99,7 @@ func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
 	}
 	variables := map[string]any{Self: self}
 	if p.readsMetadata {
-		variables[Metadata] = in.metadata()
+		variables[Metadata] = metadataOf(in.Name, in.Namespace)
 	}
 	for i := range p.targets {
 		results[i] = p.targets[i].evaluate(variables, budget)
