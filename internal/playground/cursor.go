@@ -35,6 +35,7 @@ func cursorAt(text string) cursor {
 	all := strings.Split(text, "\n")
 	var frames []frame
 	for i, line := range all {
+		line = strings.TrimSuffix(line, "\r")
 		content := strings.TrimLeft(line, " ")
 		isLast := i == len(all)-1
 		switch {

@@ -64,6 +64,9 @@ func TestProblems(t *testing.T) {
 		"no structural schema": {func(in *Input) {
 			in.CRD = strings.ReplaceAll(in.CRD, "type: object\n        properties:", "properties:")
 		}, TextCRD, "openAPIV3Schema", "must not be empty at the root"},
+		"a reference": {func(in *Input) {
+			in.CRD = strings.Replace(in.CRD, "image: {type: string}", "image: {$ref: '#/none'}", 1)
+		}, TextCRD, "$ref", "is not supported"},
 		"objects that are text": {func(in *Input) { in.Objects = "hello" }, TextObjects, "", "expected an object"},
 		"a tab":                 {func(in *Input) { in.Policy = "a:\n\tb: 1" }, TextPolicy, "b: 1", "cannot start any token"},
 		"an endless alias":      {func(in *Input) { in.Policy = "a: &a [*a]" }, TextPolicy, "a: &a", "nested deeper"},
@@ -210,6 +213,12 @@ func TestComplete(t *testing.T) {
 				t.Errorf("typed %q, options %+v, want %q and %q", got.Typed, got.Options, want.typed, want.options)
 			}
 		})
+	}
+	// Lines of other systems end in another way.
+	windows := Sample()
+	windows.Policy = strings.ReplaceAll(rules+"        - move:\n            from: .spec.c", "\n", "\r\n")
+	if got := Complete(windows, len(windows.Policy)); len(got.Options) == 0 || got.Typed != ".spec.c" {
+		t.Errorf("with CRLF: %+v", got)
 	}
 	// The spoke's fields are no fields of the hub.
 	in := Sample()
