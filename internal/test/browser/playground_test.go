@@ -139,6 +139,9 @@ func TestNewcomer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := visit(t, serve(t), window(1400))
 			b.checked("Nothing is lost")
+			if text := ask[string](b, `document.body.innerText`); strings.Contains(text, "The playground starts") {
+				t.Error("the page still says that it starts")
+			}
 
 			// Without a policy, the page drafts one.
 			b.write("policy", "")

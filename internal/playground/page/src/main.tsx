@@ -184,7 +184,10 @@ function Playground({ start }: { start: Start }) {
 
 const root = document.getElementById('playground')!;
 try {
-  render(<Playground start={await asked.start()} />, root);
+  const start = await asked.start();
+  root.replaceChildren();
+  render(<Playground start={start} />, root);
 } catch (error) {
+  root.replaceChildren();
   render(<p class="outcome bad" role="alert" id="state">{(error as Error).message}</p>, root);
 }
