@@ -70,7 +70,7 @@ func affectedSpokes(old, next compiled) ([]Spoke, error) {
 		return nil, nil
 	}
 	valid, refused := next.withoutInvalid()
-	if valid.result.Ruleset == nil {
+	if valid.result.Ruleset == nil || !slices.Contains(valid.result.Ruleset.Versions, next.hub()) {
 		return nil, nil // the schemas themselves are not valid, or the hub is missing
 	}
 	var affected []Spoke
