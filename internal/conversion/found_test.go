@@ -97,6 +97,19 @@ func TestFound(t *testing.T) {
 			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
 			from:  "v1", to: "v2", object: `"a":"two words"`,
 		},
+		"an absence of a third version, below an object that exists only for a moved value": {
+			v1:     "s: {type: object, properties: {b: {type: integer}}}",
+			v2:     "s: {type: object, properties: {e: {type: string}}}, t: {type: string}",
+			v3:     "s: {type: object, properties: {e: {type: string}, d: {type: string}}}",
+			rules:  `{cel: {from: {b: .s.b}, to: {t: .t}, whenMissing: Evaluate, forward: {t: "has(self.b) ? 'some' : 'none'"}, backward: {b: "has(self.t) ? 1 : 0"}}}`,
+			rules3: `{move: {from: .s.d, to: .t}}`,
+			from:   "v1", to: "v3", object: ``,
+		},
+		"a constant of a field whose counterpart is in an object that is preserved": {
+			v1: "d: {type: integer}", v2: "d: {type: object, properties: {x: {type: integer}}}",
+			rules: `{cel: {from: {d: .d}, to: {x: .d.x}, whenMissing: Evaluate, forward: {x: optional.none()}, backward: {d: "80"}}}`,
+			from:  "v1", to: "v2", preserved: `v2 {"/d":2}`, object: `"d":80`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			versions, spokes := map[string]string{"v1": test.v1, "v2": test.v2}, ""

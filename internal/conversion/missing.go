@@ -22,7 +22,7 @@ func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMis
 // mayFill reports whether the target fields may get values although all source fields are absent. A
 // source value that is preserved itself is not absent.
 func (s *step) mayFill(e *exchange, n *node, pc *pathContext) bool {
-	return e.computesMissing() && n.hasAnchors(e.to) && !s.isPreservedAtSource(e.from, pc)
+	return e.computesMissing() && n.hasAnchors(e.to) && !s.holdsAny(s.sourceEntries, e.from, pc)
 }
 
 // hasAnchors reports whether the objects without which fields are not filled in exist.
@@ -35,9 +35,10 @@ func (n *node) hasAnchors(fields []slot) bool {
 	return true
 }
 
-// fillsBack reports whether the way back computes the values from nothing.
-func (s *step) fillsBack(e *exchange, n *node, values []*node) bool {
-	return e.computesMissing() && n.hasAnchors(e.from) && s.sameAll(e.backward(s, s.lists.take(len(e.to))), values)
+// fillsBack reports whether the way back computes the values from nothing. It computes nothing if a
+// target value stays preserved.
+func (s *step) fillsBack(e *exchange, n *node, pc *pathContext, values []*node) bool {
+	return e.computesMissing() && n.hasAnchors(e.from) && !s.holdsAny(s.restore, e.to, pc) && s.sameAll(e.backward(s, s.lists.take(len(e.to))), values)
 }
 
 // takeAbsence reports whether the target fields were absent when they were preserved. alone is that

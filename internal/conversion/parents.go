@@ -96,7 +96,7 @@ func (o *sharedObject) removeEmptied(s *step, n *node, pc *pathContext, since in
 	if now == nil || !now.isObject() {
 		return
 	}
-	if o.onlyOutgoing && now.first == nil && !s.hasEntriesBelow(pc, o.pointer, since) && !anyBelow(s.filledBack, o.path) {
+	if o.onlyOutgoing && now.first == nil && !s.hasValuesBelow(pc, o.pointer, since) && !anyBelow(s.filledBack, o.path) {
 		n.detach(o.path)
 		if e := s.preserved(pc, o.pointer, valueEntry); e != nil && isEmptyValue(e.value) {
 			e.state = consumed

@@ -149,15 +149,16 @@ func (s *step) preserved(pc *pathContext, pointer string, kind entryKind) *entry
 	return found
 }
 
-// hasEntriesBelow reports whether something is preserved below an object of a scope, and so would
-// not be restored without that object: in this step since a number of entries, or earlier for a
-// third version.
-func (s *step) hasEntriesBelow(pc *pathContext, pointer string, since int) bool {
+// hasValuesBelow reports whether a value is preserved below an object of a scope, and so would not
+// be restored without that object: in this step since a number of entries, or earlier for a third
+// version. An absence needs no object: without it, nothing is filled in.
+func (s *step) hasValuesBelow(pc *pathContext, pointer string, since int) bool {
 	start := len(s.text)
 	prefix := append(s.pointer(pc, pointer), '/')
 	defer func() { s.text = s.text[:start] }()
-	under := func(e entry) bool { return bytes.HasPrefix(e.pointer, prefix) }
-	return slices.ContainsFunc(s.preserving[since:], under) || slices.ContainsFunc(s.foreignEntries, func(other entries) bool { return len(other.withPrefix(prefix)) > 0 })
+	isValue := func(e entry) bool { return e.kind != absenceEntry && bytes.HasPrefix(e.pointer, prefix) }
+	return slices.ContainsFunc(s.preserving[since:], isValue) ||
+		slices.ContainsFunc(s.foreignEntries, func(other entries) bool { return slices.ContainsFunc(other.withPrefix(prefix), isValue) })
 }
 
 // adoptFromSiblings moves the entries of fields that the target version shares with other spokes

@@ -24,7 +24,7 @@ func (t *transfer) convert(x any, y map[string]any, s *preserved, at string) (al
 	switch {
 	case !anyPresent(values):
 		return keep, newPreserved() // direction.preserveMissing compares with the way back
-	case !anyPresent(image) && t.returns(values, x):
+	case !anyPresent(image) && t.returns(values, x, s, at):
 		for _, f := range t.from {
 			keep.returning = append(keep.returning, at+f.Path.pointer())
 		}
@@ -82,16 +82,17 @@ func (t *transfer) values(x any) []any {
 // image returns what the values convert to. If there are none, a rule may convert nothing to a value,
 // in objects that exist, and unless a value of x is itself preserved.
 func (t *transfer) image(values []any, x any, s *preserved, at string) []any {
-	isPreserved := func(f field) bool { return s != nil && s.leaving != nil && s.leaving.preserves(at+f.Path.pointer()) }
-	if !anyPresent(values) && (!t.whenMissing || !haveAnchors(x, t.to) || slices.ContainsFunc(t.from, isPreserved)) {
+	isPreserved := s != nil && s.leaving.preservesAny(t.from, at)
+	if !anyPresent(values) && (!t.whenMissing || !haveAnchors(x, t.to) || isPreserved) {
 		return nothing(t.to)
 	}
 	return t.forward(values)
 }
 
-// returns reports whether the way back converts nothing to the values of x.
-func (t *transfer) returns(values []any, x any) bool {
-	return t.whenMissing && haveAnchors(x, t.from) && Equal(t.backward(nothing(t.to)), values)
+// returns reports whether the way back converts nothing to the values of x. It does not if a value of y
+// stays preserved.
+func (t *transfer) returns(values []any, x any, s *preserved, at string) bool {
+	return t.whenMissing && haveAnchors(x, t.from) && !s.preservesAny(t.to, at) && Equal(t.backward(nothing(t.to)), values)
 }
 
 // haveAnchors reports whether x has all objects at the anchors of fields.
@@ -139,7 +140,7 @@ func (t *transfer) restored(image, values []any, x any, s *preserved, at string)
 		e.state, old[i] = done, clone(e.value)
 		if t.wasImage(e.images) {
 			imaged = true
-			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.preserves(at + f.Path.pointer()) }) {
+			if !there && s.leaving.preservesAny(t.from, at) {
 				e.state = deferred
 			}
 		}
@@ -332,7 +333,7 @@ func single(f func(any) any) func([]any) []any {
 func (o *sharedObject) removeEmptied(x any, y map[string]any, s, keep *preserved, at string) {
 	pointer := at + o.path.pointer()
 	now := find(y, o.path)
-	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesBelow(pointer) || keep.returnsBelow(pointer) || s.othersPreserveBelow(pointer) {
+	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesValueBelow(pointer) || keep.returnsBelow(pointer) || s.othersPreserveBelow(pointer) {
 		return
 	}
 	remove(y, o.path)

@@ -50,7 +50,7 @@ type kind int
 const (
 	// aValue is the value of a field, or of an element without keys.
 	aValue kind = iota
-	// anAbsence records that a field was absent which a default would fill.
+	// anAbsence records that a field was absent which the way back would fill.
 	anAbsence
 	// anOrder has the keys of a list that is a map at the other version.
 	anOrder
@@ -175,10 +175,10 @@ func (p *preserved) places() []entryKey {
 	})
 }
 
-// preservesBelow reports whether anything below a pointer is preserved.
-func (p *preserved) preservesBelow(pointer string) bool {
+// preservesValueBelow reports whether a value, or an order, below a pointer is preserved.
+func (p *preserved) preservesValueBelow(pointer string) bool {
 	for key := range p.entries {
-		if strings.HasPrefix(key.pointer, pointer+"/") {
+		if key.kind != anAbsence && strings.HasPrefix(key.pointer, pointer+"/") {
 			return true
 		}
 	}
@@ -195,15 +195,25 @@ func (p *preserved) preserves(pointer string) bool {
 	return p.find(pointer, aValue) != nil || p.preservesParentOf(pointer)
 }
 
-// preservesBeside reports whether anything in the parent of a pointer is preserved.
-func (p *preserved) preservesBeside(pointer string) bool {
-	at := strings.LastIndex(pointer, "/")
-	return at > 0 && p.preservesBelow(pointer[:at])
+// preservesAny reports whether a value of one of the fields, or of a parent of one, is preserved.
+func (p *preserved) preservesAny(fields []field, at string) bool {
+	return p != nil && slices.ContainsFunc(fields, func(f field) bool { return p.preserves(at + f.Path.pointer()) })
 }
 
-// othersPreserveBelow reports whether anything below a pointer is preserved of another version.
+// preservesBeside reports whether anything in the parent of a pointer is preserved.
+func (p *preserved) preservesBeside(pointer string) bool {
+	parent := directory(pointer) + "/"
+	for key := range p.entries {
+		if parent != "/" && strings.HasPrefix(key.pointer, parent) {
+			return true
+		}
+	}
+	return false
+}
+
+// othersPreserveBelow reports whether a value below a pointer is preserved of another version.
 func (p *preserved) othersPreserveBelow(pointer string) bool {
-	return p != nil && slices.ContainsFunc(p.others, func(other *preserved) bool { return other.preservesBelow(pointer) })
+	return p != nil && slices.ContainsFunc(p.others, func(other *preserved) bool { return other.preservesValueBelow(pointer) })
 }
 
 // members returns the names of the values directly below a pointer.
