@@ -81,8 +81,8 @@ func (d *defaultedField) preserve(s *step, n *node, pc *pathContext) {
 	fills := s.complete && n.hasObject(d.anchor) && value != nil
 	switch {
 	case d.previous == nil && fills:
-		s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, d.pointer), kind: absenceEntry, anchor: s.anchorOf(pc, d.path, len(d.anchor))})
+		s.preserve(pc, &d.slot, absenceEntry, nil)
 	case d.previous != nil && (!fills || !s.same(d.previous, s.raw(value))):
-		s.preserve(pc, &d.slot, s.bytes(d.previous))
+		s.preserve(pc, &d.slot, valueEntry, s.bytes(d.previous))
 	}
 }

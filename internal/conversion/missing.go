@@ -88,11 +88,9 @@ func (s *step) preserveAbsences(n *node, pc *pathContext) {
 			a.comeBack = anyValue(a.backward(s, s.lists.take(len(a.to))))
 		}
 		if a.comeBack {
-			first := &a.from[0]
-			s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, first.pointer), kind: absenceEntry, anchor: s.anchorOf(pc, first.path, len(first.anchor))})
-			s.spend(placeUnits * len(s.preserving[len(s.preserving)-1].pointer))
+			s.preserve(pc, &a.from[0], absenceEntry, nil)
 		}
 	}
 	clear(s.absent)
-	s.absent, s.filledBack = s.absent[:0], s.filledBack[:0]
+	s.absent = s.absent[:0]
 }

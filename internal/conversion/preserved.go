@@ -107,11 +107,12 @@ func (e entries) sorted() entries {
 	return unique
 }
 
-// preserve preserves a value of a scope that has no image in the other version. Its anchor is that
-// of the slot.
-func (s *step) preserve(pc *pathContext, field *slot, value []byte) {
-	s.preserving = append(s.preserving, entry{pointer: s.pointer(pc, field.pointer), value: value, anchor: s.anchorOf(pc, field.path, len(field.anchor))})
-	s.spend(placeUnits * len(s.preserving[len(s.preserving)-1].pointer))
+// preserve preserves a value of a scope that has no image in the other version, or an absence. Its
+// anchor is that of the slot.
+func (s *step) preserve(pc *pathContext, field *slot, kind entryKind, value []byte) {
+	e := entry{pointer: s.pointer(pc, field.pointer), kind: kind, value: value, anchor: s.anchorOf(pc, field.path, len(field.anchor))}
+	s.preserving = append(s.preserving, e)
+	s.spend(placeUnits * len(e.pointer))
 }
 
 // anchorOf returns the anchor of an entry, nil if it is the parent object.

@@ -130,7 +130,7 @@ func (s *step) convertScope(d *direction, n *node, pc *pathContext) {
 		shared[i].removeEmptied(s, n, pc, since)
 	}
 	s.preserving = append(s.preserving, s.withImage...)
-	s.withImage, s.withoutImage = s.withImage[:0], s.withoutImage[:0]
+	s.withImage, s.withoutImage, s.filledBack = s.withImage[:0], s.withoutImage[:0], s.filledBack[:0]
 	for i := range filled {
 		filled[i].preserve(s, n, pc)
 	}
@@ -159,7 +159,7 @@ func (s *step) preserveEmptyShells(d *direction, n *node, pc *pathContext) {
 	for i := range slices.Backward(d.shells) {
 		shell := n.find(d.shells[i].path)
 		if shell != nil && shell.first == nil {
-			s.preserve(pc, &d.shells[i], s.bytes(n.detach(d.shells[i].path)))
+			s.preserve(pc, &d.shells[i], valueEntry, s.bytes(n.detach(d.shells[i].path)))
 		}
 	}
 }

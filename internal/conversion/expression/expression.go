@@ -47,15 +47,15 @@ type Input struct {
 	Name, Namespace []byte
 }
 
-// metadataOf returns the value of the variable Metadata.
-func metadataOf(name, namespace []byte) map[string]any {
-	values := map[string]any{}
-	for name, text := range map[string][]byte{"name": name, "namespace": namespace} {
+// metadata returns the value of the variable Metadata.
+func (in *Input) metadata() map[string]any {
+	members := map[string]any{}
+	for member, text := range map[string][]byte{"name": in.Name, "namespace": in.Namespace} {
 		if value, err := decode(text); err == nil {
-			values[name] = value
+			members[member] = value
 		}
 	}
-	return values
+	return members
 }
 
 // New compiles the expressions of the target fields, which read values within the bounds. It fails
@@ -99,7 +99,7 @@ func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
 	}
 	variables := map[string]any{Self: self}
 	if p.readsMetadata {
-		variables[Metadata] = metadataOf(in.Name, in.Namespace)
+		variables[Metadata] = in.metadata()
 	}
 	for i := range p.targets {
 		results[i] = p.targets[i].evaluate(variables, budget)

@@ -216,8 +216,8 @@ type transfer struct {
 	whenMissing bool
 }
 
-// transfers returns both directions of an exchange, for objects with this metadata. For a fragment of an object, no rule converts
-// nothing to a value.
+// transfers returns both directions of an exchange, for objects with this metadata. For a fragment of an
+// object, no rule converts nothing to a value.
 func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer) {
 	same := func(values []any) []any { return values }
 	toHub = transfer{from: e.Spoke, to: e.Hub, forward: same, backward: same}
