@@ -294,7 +294,8 @@ func (l *preservedElements) noteMerge(s *step, i int, text string, pc *pathConte
 
 // isUnedited reports whether an element has everything that the preserved one converts to, except
 // what rules fill in, which merged values replace, and whether anything else in it was merged into
-// it and has no counterpart in the other version. Then the preserved one replaces it.
+// it and has no counterpart in the other version. Then the preserved one replaces it. An element that
+// lacks what rules fill in must also convert to a part of the preserved one, so that it comes back.
 func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
 	element, errElement := s.parse(preserved, c.projection)
 	live, errLive := s.parse([]byte(text), openAll)
@@ -302,24 +303,34 @@ func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
 		return false
 	}
 	became := s.convertElement(c.direction.reverse, element)
-	unfilled, errUnfilled := s.parse([]byte(s.convertUnfilled(c, preserved)), openAll)
-	if errUnfilled != nil || !unfilled.isPartOf(live) {
+	if s.convertText(c, became) != s.convertText(c, text) {
 		return false
 	}
-	return s.convertText(c, became) == s.convertText(c, text)
+	if s.isPart(became, live) {
+		return true
+	}
+	whole, err := s.parse([]byte(preserved), openAll)
+	return err == nil && s.isPart(s.convertUnfilled(c.direction.reverse, preserved, c.projection), live) &&
+		s.isPart(s.convertUnfilled(c.direction, []byte(text), c.projection), whole)
 }
 
-// convertUnfilled converts a preserved element without the values that rules fill in, and returns the
-// canonical text.
-func (s *step) convertUnfilled(c *collection, preserved []byte) string {
-	element, err := s.parse(preserved, c.projection)
+// isPart reports whether the text of an element is a part of another one.
+func (s *step) isPart(text string, whole *node) bool {
+	element, err := s.parse([]byte(text), openAll)
+	return err == nil && element.isPartOf(whole)
+}
+
+// convertUnfilled converts an element in direction d without the values that rules fill in, and returns
+// the canonical text.
+func (s *step) convertUnfilled(d *direction, text []byte, projection *projection) string {
+	element, err := s.parse(text, projection)
 	if err != nil {
 		return ""
 	}
 	other := s.newNested()
 	defer other.release()
 	other.complete = false
-	other.convertScope(c.direction.reverse, element, nil)
+	other.convertScope(d, element, nil)
 	return s.canonical(element)
 }
 

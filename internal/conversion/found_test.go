@@ -105,6 +105,12 @@ func TestFound(t *testing.T) {
 			rules3: `{move: {from: .s.d, to: .t}}`,
 			from:   "v1", to: "v3", object: ``,
 		},
+		"an element of a fragment, which lacks a default": {
+			v1:    "l: {type: array, items: {type: object, properties: {x: {type: string}, w: {type: integer}, d: {type: string}}}}",
+			v2:    "l: {type: array, items: {type: object, properties: {x: {type: string}, w: {type: array, items: {type: integer}}, own: {type: integer}}}}",
+			rules: `{wrap: {from: ".l[*].w", to: ".l[*].w"}}, {default: {from: ".l[*].d", value: a}}`,
+			from:  "v1", to: "v2", preserved: `v2 {"/l/0":{"x":"1","w":[9,9],"own":1},"@/l/0":` + digest(`{"w":9,"x":"1"}`) + `}`, object: `"l":[{"x":"1","w":9}]`,
+		},
 		"a constant of a field whose counterpart is in an object that is preserved": {
 			v1: "d: {type: integer}", v2: "d: {type: object, properties: {x: {type: integer}}}",
 			rules: `{cel: {from: {d: .d}, to: {x: .d.x}, whenMissing: Evaluate, forward: {x: optional.none()}, backward: {d: "80"}}}`,

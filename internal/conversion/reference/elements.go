@@ -190,15 +190,18 @@ func (p *preserved) noteUnmatched(e *elements, left []waitingElement, list []any
 	}
 }
 
-// isUnedited reports whether an element has all that a preserved element converts to, without what
-// rules fill in, and anything else in it has no place in y: then the element was not edited.
+// isUnedited reports whether an element has all that a preserved element converts to, and anything else
+// in it has no place in y: then the element was not edited. It may lack what rules fill in if it also
+// converts to a part of the preserved element.
 func (e *elements) isUnedited(old, element any) bool {
 	became, _ := e.direction.back.forward(old, nil, "")
 	unfilled, _ := e.fragment.back.forward(old, nil, "")
 	here, _ := e.direction.forward(became, nil, "")
 	there, _ := e.direction.forward(element, nil, "")
+	unfilledThere, _ := e.fragment.forward(element, nil, "")
 	isContainer := isObject(old) && isObject(element) || isList(old) && isList(element)
-	return isContainer && within(unfilled, element) && Equal(here, there)
+	comesBack := within(unfilled, element) && within(unfilledThere, old)
+	return isContainer && (within(became, element) || comesBack) && Equal(here, there)
 }
 
 // becomes reports whether an element is the image of a preserved element.
