@@ -116,6 +116,11 @@ func TestFound(t *testing.T) {
 			rules: `{cel: {from: {d: .d}, to: {x: .d.x}, whenMissing: Evaluate, forward: {x: optional.none()}, backward: {d: "80"}}}`,
 			from:  "v1", to: "v2", preserved: `v2 {"/d":2}`, object: `"d":80`,
 		},
+		"a constant of a field whose counterpart is in an object that comes back": {
+			v1: "d: {type: integer}, s: {type: string}", v2: "d: {type: string}, s: {type: object, properties: {e: {type: string}}}",
+			rules: `{cel: {from: {d: .d}, to: {e: .s.e}, whenMissing: Evaluate, forward: {e: optional.none()}, backward: {d: "1"}}}`,
+			from:  "v2", to: "v1", object: `"d":"x","s":{}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			versions, spokes := map[string]string{"v1": test.v1, "v2": test.v2}, ""
@@ -133,6 +138,22 @@ func TestFound(t *testing.T) {
 			wantAccepted(t, object, convert(t, w.converter, object, test.to), test.to)
 		})
 	}
+}
+
+// TestFoundDeleted deletes an object at v1 of which fields are still preserved, of v1 and of the hub: it does not come
+// back empty from v3.
+func TestFoundDeleted(t *testing.T) {
+	w := worldOf(t, widgets(t, map[string]string{
+		"v1": "s: {type: object, properties: {b: {type: string}}}",
+		"v2": "s: {type: object, properties: {b: {type: integer}, h: {type: integer}}}",
+		"v3": "s: {type: object, properties: {b: {type: string}, h: {type: integer}}}",
+	}), from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}"))
+	object := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{` +
+		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/b\":\"x\"}}",` +
+		`"conversion-operator.io/v2.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/h\":0}}"}}}`
+	w.editWins(t, object, "v1", "v3")
+	w.likeReference(t, object, "v3")
+	w.likeReference(t, convert(t, w.converter, object, "v3"), "v1")
 }
 
 // TestFoundRules has rules that were accepted although objects did not come back.

@@ -3,6 +3,11 @@
 
 package conversion
 
+import (
+	"bytes"
+	"slices"
+)
+
 // A rule with WhenMissing computes values also from nothing, as a default does: if all of its source
 // fields are absent, the object is complete, and the objects that hold the target fields exist. What
 // it computes from nothing may convert back to values, so the absence is preserved. An absence, or a
@@ -22,7 +27,24 @@ func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMis
 // mayFill reports whether the target fields may get values although all source fields are absent. A
 // source value that is preserved itself is not absent.
 func (s *step) mayFill(e *exchange, n *node, pc *pathContext) bool {
-	return e.computesMissing() && n.hasAnchors(e.to) && !s.holdsAny(s.sourceEntries, e.from, pc)
+	return e.computesMissing() && n.hasAnchors(e.to) && !s.blocksFilling(s.sourceEntries, e.from, pc)
+}
+
+// blocksFilling reports whether a value of one of the fields stays preserved, or one in place of an
+// object around it. Such an object itself does not: it has other fields.
+func (s *step) blocksFilling(in entries, fields []slot, pc *pathContext) bool {
+	return len(in) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
+		pointer := s.pointer(pc, f.pointer)
+		if e := in.find(pointer, valueEntry); e != nil && e.state != consumed {
+			return true
+		}
+		for pos := bytes.LastIndexByte(pointer, '/'); pos > 0; pos = bytes.LastIndexByte(pointer[:pos], '/') {
+			if e := in.find(pointer[:pos], valueEntry); e != nil && e.value[0] != '{' {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // hasAnchors reports whether the objects without which fields are not filled in exist.
@@ -38,7 +60,7 @@ func (n *node) hasAnchors(fields []slot) bool {
 // fillsBack reports whether the way back computes the values from nothing. It computes nothing if a
 // target value stays preserved.
 func (s *step) fillsBack(e *exchange, n *node, pc *pathContext, values []*node) bool {
-	return e.computesMissing() && n.hasAnchors(e.from) && !s.holdsAny(s.restore, e.to, pc) && s.sameAll(e.backward(s, s.lists.take(len(e.to))), values)
+	return e.computesMissing() && n.hasAnchors(e.from) && !s.blocksFilling(s.restore, e.to, pc) && s.sameAll(e.backward(s, s.lists.take(len(e.to))), values)
 }
 
 // takeAbsence reports whether the target fields were absent when they were preserved. alone is that

@@ -84,6 +84,11 @@ func (s *step) mergeAll(m *merger, schema *shape.Schema, u unresolved) (remainin
 		m.merge(schema, &s.merging[i], true)
 	}
 	for _, e := range u.mergeable {
+		// Other fields of the parent object are preserved at the source, so that it is not there at all.
+		if e.state == notLookedUp && m.parentOf(e) == nil && s.sourceEntries.hasNeighbourOf(e.pointer) {
+			remaining = append(remaining, *e)
+			continue
+		}
 		m.merge(schema, e, false)
 	}
 	// The parent object may not have been deleted, but be preserved itself.

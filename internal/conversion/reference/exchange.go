@@ -82,7 +82,7 @@ func (t *transfer) values(x any) []any {
 // image returns what the values convert to. If there are none, a rule may convert nothing to a value,
 // in objects that exist, and unless a value of x is itself preserved.
 func (t *transfer) image(values []any, x any, s *preserved, at string) []any {
-	isPreserved := s != nil && s.leaving.preservesAny(t.from, at)
+	isPreserved := s != nil && s.leaving.blocksFilling(t.from, at)
 	if !anyPresent(values) && (!t.whenMissing || !haveAnchors(x, t.to) || isPreserved) {
 		return nothing(t.to)
 	}
@@ -92,7 +92,7 @@ func (t *transfer) image(values []any, x any, s *preserved, at string) []any {
 // returns reports whether the way back converts nothing to the values of x. It does not if a value of y
 // stays preserved.
 func (t *transfer) returns(values []any, x any, s *preserved, at string) bool {
-	return t.whenMissing && haveAnchors(x, t.from) && !s.preservesAny(t.to, at) && Equal(t.backward(nothing(t.to)), values)
+	return t.whenMissing && haveAnchors(x, t.from) && !s.blocksFilling(t.to, at) && Equal(t.backward(nothing(t.to)), values)
 }
 
 // haveAnchors reports whether x has all objects at the anchors of fields.

@@ -200,6 +200,21 @@ func (p *preserved) preservesAny(fields []field, at string) bool {
 	return p != nil && slices.ContainsFunc(fields, func(f field) bool { return p.preserves(at + f.Path.pointer()) })
 }
 
+// blocksFilling reports whether a value of one of the fields stays preserved, or one that is no object in
+// place of a parent.
+func (p *preserved) blocksFilling(fields []field, at string) bool {
+	return p != nil && slices.ContainsFunc(fields, func(f field) bool {
+		pointer := at + f.Path.pointer()
+		for key, e := range p.entries {
+			isParent := key.pointer != "" && strings.HasPrefix(pointer, key.pointer+"/")
+			if key.kind == aValue && (key.pointer == pointer && e.state != done || isParent && !isObject(e.value)) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // preservesBeside reports whether anything in the parent of a pointer is preserved.
 func (p *preserved) preservesBeside(pointer string) bool {
 	parent := directory(pointer) + "/"

@@ -47,6 +47,11 @@ func (d *direction) mergeUnclaimed(x any, y map[string]any, s, keep *preserved) 
 		m.replace = false
 	}
 	for _, key := range asked {
+		// Other fields of the parent are preserved at the source, so that it is not there at all.
+		if s.entries[key].state == unclaimed && holder(y, key) == none && s.leaving.preservesBeside(key.pointer) {
+			m.left.entries[key] = s.entries[key]
+			continue
+		}
 		m.merge(y, key, s.entries[key], false)
 	}
 	// A parent that is missing may not have been deleted, but preserved itself.
