@@ -309,7 +309,7 @@ func (s *step) isUnedited(c *collection, preserved []byte, text string) bool {
 	if s.isPart(became, live) {
 		return true
 	}
-	whole, err := s.parse([]byte(preserved), openAll)
+	whole, err := s.parse(preserved, openAll)
 	return err == nil && s.isPart(s.convertUnfilled(c.direction.reverse, preserved, c.projection), live) &&
 		s.isPart(s.convertUnfilled(c.direction, []byte(text), c.projection), whole)
 }
