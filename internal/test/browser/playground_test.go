@@ -36,7 +36,7 @@ var playgrounds = map[string]func(t *testing.T, arguments ...string) string{"com
 // serve starts the command, and returns the address that it prints.
 func serve(t *testing.T, arguments ...string) string {
 	t.Helper()
-	command := exec.Command(program, append([]string{"playground"}, arguments...)...) //nolint:noctx // it is stopped by a signal
+	command := exec.Command(program, append([]string{"playground"}, arguments...)...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err == nil {
