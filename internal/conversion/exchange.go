@@ -159,7 +159,7 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 		entry.state, restored[i] = consumed, s.raw(entry.value)
 		if s.isImage(entry.images, e.from) {
 			imaged = true
-			if alone && s.holdsAny(s.sourceEntries, e.from, pc) {
+			if alone && s.isPreservedAtSource(e.from, pc) {
 				entry.state = deferred
 			}
 		}
@@ -191,12 +191,11 @@ func (e *exchange) patch(s *step, value *node, preserved []byte) *node {
 	return value
 }
 
-// holdsAny reports whether a value of one of the fields, or of an object around one, is among the
-// entries.
-func (s *step) holdsAny(in entries, fields []slot, pc *pathContext) bool {
-	return len(in) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
+// isPreservedAtSource reports whether the source version has preserved one of the fields.
+func (s *step) isPreservedAtSource(fields []slot, pc *pathContext) bool {
+	return len(s.sourceEntries) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
 		pointer := s.pointer(pc, f.pointer)
-		return in.find(pointer, valueEntry) != nil || in.hasAncestorOf(pointer)
+		return s.sourceEntries.find(pointer, valueEntry) != nil || s.sourceEntries.hasAncestorOf(pointer)
 	})
 }
 

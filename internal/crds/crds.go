@@ -95,3 +95,14 @@ func Injector(crd *apiextensionsv1.CustomResourceDefinition) string {
 	}
 	return ""
 }
+
+// Elements returns the schema of the elements of a list or map, nil if it has none.
+func Elements(of *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	switch {
+	case of.Items != nil:
+		return of.Items.Schema
+	case of.AdditionalProperties != nil:
+		return of.AdditionalProperties.Schema
+	}
+	return nil
+}

@@ -5,16 +5,12 @@ package playground
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/config/crd"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
@@ -66,11 +62,11 @@ func Complete(in Input, offset int) *Completed {
 // valuesOf returns the values of a key.
 func (in Input) valuesOf(of apiextensionsv1.JSONSchemaProps, at cursor) []Option {
 	value := schemaAt(&of, []string{at.key})
-	definition := in.unchecked()
+	definition, _, err := in.readDefinition()
 	switch {
 	case value == nil:
 		return []Option{}
-	case definition == nil:
+	case err != nil:
 		return values(*value)
 	case at.key == "hub" || at.key == "version" && slices.Contains(at.path, "spokes"):
 		return versions(definition)
@@ -79,19 +75,6 @@ func (in Input) valuesOf(of apiextensionsv1.JSONSchemaProps, at cursor) []Option
 		return paths
 	}
 	return values(*value)
-}
-
-// unchecked returns the definition, which need not be valid, or nil.
-func (in Input) unchecked() *apiextensionsv1.CustomResourceDefinition {
-	object, err := theOnly(TextCRD, in.CRD, "CustomResourceDefinition")
-	if err != nil {
-		return nil
-	}
-	definition, err := verify.ReadDefinition(object.Object)
-	if err != nil {
-		return nil
-	}
-	return definition
 }
 
 func versions(definition *apiextensionsv1.CustomResourceDefinition) []Option {
@@ -167,41 +150,36 @@ func fieldsOf(of *apiextensionsv1.JSONSchemaProps, at conversion.Path, visit fun
 		visit(path, &property)
 		fieldsOf(&property, path, visit)
 	}
-	for _, elements := range elementsOf(of) {
+	if elements := crds.Elements(of); elements != nil {
 		fieldsOf(elements, append(slices.Clip(at), conversion.Each), visit)
 	}
 }
 
-func elementsOf(of *apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
-	switch {
-	case of.Items != nil && of.Items.Schema != nil:
-		return []*apiextensionsv1.JSONSchemaProps{of.Items.Schema}
-	case of.AdditionalProperties != nil && of.AdditionalProperties.Schema != nil:
-		return []*apiextensionsv1.JSONSchemaProps{of.AdditionalProperties.Schema}
+// policySchema returns the schema of what users write in a ConversionPolicy: all but the status. It is nil if the
+// CustomResourceDefinition cannot be read, which is ours.
+func policySchema() *apiextensionsv1.JSONSchemaProps {
+	definition, err := verify.PolicyDefinition()
+	if err != nil {
+		return nil
 	}
-	return nil
+	written := *definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+	written.Properties = maps.Clone(written.Properties)
+	delete(written.Properties, "status")
+	return &written
 }
-
-// policySchema is the schema of a ConversionPolicy.
-var policySchema = sync.OnceValue(func() *apiextensionsv1.JSONSchemaProps {
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {
-		panic(fmt.Sprintf("the embedded CustomResourceDefinition: %v", err)) // the file is ours, and tests read it
-	}
-	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
-	delete(schema.Properties, "status") // only the operator writes it
-	return schema
-})
 
 // schemaAt returns the schema at keys and elements, nil if there is none.
 func schemaAt(of *apiextensionsv1.JSONSchemaProps, path []string) *apiextensionsv1.JSONSchemaProps {
 	for _, name := range path {
+		if of == nil {
+			return nil
+		}
 		property, isProperty := of.Properties[name]
-		switch elements := elementsOf(of); {
+		switch {
 		case isProperty:
 			of = &property
-		case len(elements) == 1 && (name == element) == (of.Items != nil):
-			of = elements[0]
+		case (name == element) == (of.Items != nil):
+			of = crds.Elements(of)
 		default:
 			return nil
 		}

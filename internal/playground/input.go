@@ -128,21 +128,31 @@ func theOnly(text Text, content, kind string) (document, error) {
 	return document{}, whole(text, fmt.Errorf("there are %d objects of the kind %s: leave only one", len(found), kind))
 }
 
-func (in Input) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+// readDefinition reads the definition, which need not be valid, and its number among the documents.
+func (in Input) readDefinition() (*apiextensionsv1.CustomResourceDefinition, int, error) {
 	object, err := theOnly(TextCRD, in.CRD, "CustomResourceDefinition")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	crd, err := verify.ReadDefinition(object.Object)
 	if err != nil {
-		return nil, whole(TextCRD, err)
+		return nil, 0, whole(TextCRD, err)
+	}
+	return crd, object.index, nil
+}
+
+// definition reads the definition, and validates it as an API server would.
+func (in Input) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd, index, err := in.readDefinition()
+	if err != nil {
+		return nil, err
 	}
 	errs, err := verify.ValidateDefinition(ctx, crd)
 	if err != nil {
 		return nil, whole(TextCRD, err)
 	}
 	if len(errs) > 0 {
-		return nil, problemsIn(TextCRD, in.CRD, object.index, errs)
+		return nil, problemsIn(TextCRD, in.CRD, index, errs)
 	}
 	return crd, nil
 }

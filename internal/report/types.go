@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // fieldTypes has the type of each field of a version, by its path in the format of a
@@ -33,24 +34,13 @@ func (t fieldTypes) add(of *apiextensionsv1.JSONSchemaProps, at conversion.Path)
 		property := of.Properties[name]
 		t.add(&property, append(slices.Clip(at), name))
 	}
-	if elements := elementsOf(of); elements != nil {
+	if elements := crds.Elements(of); elements != nil {
 		t.add(elements, append(slices.Clip(at), "[*]"))
 	}
 }
 
-// elementsOf returns the schema of the elements of a list or map.
-func elementsOf(of *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
-	switch {
-	case of.Items != nil:
-		return of.Items.Schema
-	case of.AdditionalProperties != nil:
-		return of.AdditionalProperties.Schema
-	}
-	return nil
-}
-
 func typeOf(of *apiextensionsv1.JSONSchemaProps) string {
-	elements := elementsOf(of)
+	elements := crds.Elements(of)
 	switch {
 	case of.XIntOrString:
 		return "integer or string"

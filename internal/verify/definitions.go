@@ -49,10 +49,17 @@ func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, [
 	return policy, nil, json.Unmarshal(created.text, policy)
 }
 
-// policyVersion is the version of ConversionPolicy, which is costly to read.
-var policyVersion = sync.OnceValues(func() (*version, error) {
+// PolicyDefinition returns the installed CustomResourceDefinition of ConversionPolicy, which is costly to read. Callers
+// share it, and do not change it.
+var PolicyDefinition = sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(installed.ConversionPolicies, definition); err != nil {
+	return definition, yaml.Unmarshal(installed.ConversionPolicies, definition)
+})
+
+// policyVersion is its version, for validation.
+var policyVersion = sync.OnceValues(func() (*version, error) {
+	definition, err := PolicyDefinition()
+	if err != nil {
 		return nil, err
 	}
 	return newVersion(&definition.Spec.Versions[0])
