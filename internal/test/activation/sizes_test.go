@@ -182,10 +182,19 @@ func TestObjectsTooLarge(t *testing.T) {
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	check()
 	store("v1")
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: names.Admission(k.policy)}}
+	// The last change of the storage version ends with a write of the webhook configuration. If it
+	// is deleted just before that write, the operator restores it without noticing.
+	expect.Eventually(t, "the webhook configuration is that of v1", func() (bool, string) {
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration))
+		settled := func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+			return *webhook.FailurePolicy == admissionregistrationv1.Ignore && slices.Equal(webhook.Rules[0].APIVersions, []string{"v1"})
+		}
+		return len(configuration.Webhooks) == 3 && slices.ContainsFunc(configuration.Webhooks, settled), fmt.Sprintf("%+v", configuration.Webhooks)
+	})
 	check()
 
 	// The operator owns the webhook configuration, like spec.conversion.
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: names.Admission(k.policy)}}
 	expect.NoError(t, cluster.Delete(t.Context(), configuration))
 	waitEvent(t, k.policy, v1alpha1.ReasonAdmissionDrifted) // the condition may be True again before anyone reads it
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
