@@ -25,6 +25,13 @@ func (p *progress) page(done, remaining int64) {
 	}
 }
 
+// step shows what is being read, and the number of objects that were read.
+func (p *progress) step(what string, objects int64) {
+	if p.interactive {
+		fmt.Fprintf(p.to, "\r\x1b[K%d objects read, reading %s", objects, what)
+	}
+}
+
 func (p *progress) clear() {
 	if p.interactive {
 		fmt.Fprint(p.to, "\r\x1b[K")

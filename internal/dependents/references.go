@@ -1,0 +1,136 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Source is a resource whose objects may refer to others by apiVersion and kind.
+type Source struct {
+	Group, Resource string
+	Dependency      Dependency
+	Impact          Impact
+	// Effect says what happens when the version goes.
+	Effect string
+}
+
+// Sources are the resources whose objects are read completely.
+var Sources = []Source{
+	// The controller looks for the group and kind, and ignores the version.
+	{"autoscaling", "horizontalpodautoscalers", Autoscaler, Harmless, "the autoscaler still finds its target, by group and kind"},
+	{"autoscaling.k8s.io", "verticalpodautoscalers", Autoscaler, Breaks, "the autoscaler may not find its target"},
+	{"keda.sh", "scaledobjects", Autoscaler, Breaks, "the autoscaler does not find its target"},
+	{"keda.sh", "scaledjobs", Autoscaler, Breaks, "the autoscaler does not find its target"},
+	{"kustomize.toolkit.fluxcd.io", "kustomizations", GitOps, Breaks, "Flux does not find the kind at the version: reconciliations fail"},
+	{"helm.toolkit.fluxcd.io", "helmreleases", GitOps, Breaks, "Flux does not find the kind at the version: reconciliations fail"},
+	{"fluxcd.controlplane.io", "resourcesets", GitOps, Breaks, "Flux does not find the kind at the version: reconciliations fail"},
+	{"argoproj.io", "applications", GitOps, Breaks, "Argo CD does not find the kind at the version: synchronizations fail"},
+	{"argoproj.io", "applicationsets", GitOps, Breaks, "Argo CD does not find the kind at the version: synchronizations fail"},
+	{"apiextensions.crossplane.io", "compositions", Composition, Breaks, "Crossplane does not find the kind at the version"},
+	{"apiextensions.crossplane.io", "compositionrevisions", Composition, Breaks, "Crossplane does not find the kind at the version"},
+	{"apiextensions.crossplane.io", "usages", Composition, Breaks, "Crossplane does not find the kind at the version"},
+	{"protection.crossplane.io", "usages", Composition, Breaks, "Crossplane does not find the kind at the version"},
+	{"protection.crossplane.io", "clusterusages", Composition, Breaks, "Crossplane does not find the kind at the version"},
+	{"kubernetes.crossplane.io", "objects", Composition, Breaks, "Crossplane does not find the kind at the version"},
+	{"kyverno.io", "clusterpolicies", Reference, Breaks, "the policy does not apply to the kind"},
+	{"kyverno.io", "policies", Reference, Breaks, "the policy does not apply to the kind"},
+	{"cluster.x-k8s.io", "clusters", Reference, Breaks, "Cluster API does not find the kind at the version"},
+	{"cluster.x-k8s.io", "clusterclasses", Reference, Breaks, "Cluster API does not find the kind at the version"},
+	{"cluster.x-k8s.io", "machines", Reference, Breaks, "Cluster API does not find the kind at the version"},
+	{"cluster.x-k8s.io", "machinesets", Reference, Breaks, "Cluster API does not find the kind at the version"},
+	{"cluster.x-k8s.io", "machinedeployments", Reference, Breaks, "Cluster API does not find the kind at the version"},
+	{"cluster.x-k8s.io", "machinepools", Reference, Breaks, "Cluster API does not find the kind at the version"},
+}
+
+// mostDepth bounds the recursion into an object.
+const mostDepth = 200
+
+// In returns the dependents in an object of the source.
+func (s Source) In(t *Target, content map[string]any) []Dependent {
+	object := Object{APIVersion: text(content, "apiVersion"), Kind: text(content, "kind")}
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		object.Namespace, object.Name = text(metadata, "namespace"), text(metadata, "name")
+	}
+	f := finder{target: t}
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if name != "metadata" {
+			f.walk("."+name, content[name], 1)
+		}
+	}
+	var found []Dependent
+	for _, at := range f.found {
+		cure := fmt.Sprintf("change it to %s", t.To)
+		if strings.HasPrefix(at.field, ".status.") {
+			cure = fmt.Sprintf("change the manifest that it reports to %s; if it comes from a chart, so does the manifest", t.To)
+		}
+		found = append(found, Dependent{
+			Dependency: s.Dependency, Impact: s.Impact, Object: object, Field: at.field, Version: at.version, Effect: s.Effect, Cure: cure,
+		})
+	}
+	return found
+}
+
+type finder struct {
+	target *Target
+	found  []struct{ field, version string }
+}
+
+func (f *finder) walk(path string, value any, depth int) {
+	// A record of what happened depends on nothing.
+	if depth > mostDepth || path == ".status.operationState" || path == ".status.history" {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		if version, names := f.reference(value); names {
+			f.found = append(f.found, struct{ field, version string }{path, version})
+		}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			f.walk(path+"."+name, value[name], depth+1)
+		}
+	case []any:
+		for i := range value {
+			element := fmt.Sprintf("%s[%d]", path, i)
+			if version, names := f.matchedKind(path, value[i]); names {
+				f.found = append(f.found, struct{ field, version string }{element, version})
+			}
+			f.walk(element, value[i], depth+1)
+		}
+	}
+}
+
+// reference reads the forms in which objects refer to others: apiVersion and kind; group, version
+// and kind; and the inventory of Flux, whose id is namespace_name_group_Kind.
+func (f *finder) reference(value map[string]any) (version string, names bool) {
+	t := f.target
+	if apiVersion := text(value, "apiVersion"); apiVersion != "" {
+		return t.Names(apiVersion, text(value, "kind"))
+	}
+	if version := text(value, "version"); version != "" {
+		return t.Names(text(value, "group")+"/"+version, text(value, "kind"))
+	}
+	if id := strings.Split(text(value, "id"), "_"); len(id) == 4 {
+		return t.Names(id[2]+"/"+text(value, "v"), id[3])
+	}
+	return "", false
+}
+
+// matchedKind reads the form of Kyverno: group/version/Kind in a list of kinds.
+func (f *finder) matchedKind(path string, value any) (version string, names bool) {
+	kind, ok := value.(string)
+	parts := strings.Split(kind, "/")
+	if !ok || !strings.HasSuffix(path, ".kinds") || len(parts) < 3 {
+		return "", false
+	}
+	return f.target.Names(parts[0]+"/"+parts[1], parts[2])
+}
+
+func text(content map[string]any, name string) string {
+	value, _ := content[name].(string)
+	return value
+}
