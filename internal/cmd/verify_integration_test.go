@@ -118,6 +118,7 @@ func TestLive(t *testing.T) {
 	t.Run("reports", func(t *testing.T) { reportLive(t, writer, kubeconfig) })
 	t.Run("an audit", func(t *testing.T) { auditLive(t, kubeconfig) })
 	t.Run("an audit by its role", func(t *testing.T) { auditAsItsRole(t, writer, kubeconfig) })
+	t.Run("dependents", func(t *testing.T) { dependentsLive(t, writer, kubeconfig) })
 	t.Run("a playground", func(t *testing.T) { playLive(t, kubeconfig) })
 	t.Run("differences", func(t *testing.T) { diffLive(t, kubeconfig) })
 	t.Run("completion", func(t *testing.T) { completeLive(t, kubeconfig) })

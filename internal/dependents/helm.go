@@ -230,15 +230,20 @@ func replaceVersions(manifest string, places []named, t *Target) (string, error)
 	// From the end, so that columns of earlier places of a line stay valid.
 	for i := len(places) - 1; i >= 0; i-- {
 		place := places[i]
-		line := lines[place.line-1]
-		at := place.column - 1
-		if at < len(line) && (line[at] == '"' || line[at] == '\'') {
-			at++
+		var line []rune
+		if place.line <= len(lines) { // YAML has more line breaks than \n
+			line = []rune(lines[place.line-1])
 		}
-		if at > len(line) || !strings.HasPrefix(line[at:], place.value) {
+		at := min(place.column-1, len(line))
+		before, after := string(line[:at]), string(line[at:])
+		if quote := after[:min(1, len(after))]; quote == `"` || quote == "'" {
+			before, after = before+quote, after[1:]
+		}
+		after, found := strings.CutPrefix(after, place.value)
+		if !found {
 			return "", fmt.Errorf("line %d of the manifest writes the apiVersion in an unusual form: change the record yourself", place.line)
 		}
-		lines[place.line-1] = line[:at] + t.APIVersion(t.To) + line[at+len(place.value):]
+		lines[place.line-1] = before + t.APIVersion(t.To) + after
 	}
 	changed := strings.Join(lines, "")
 	if remaining, err := t.inManifest(changed); err != nil || len(remaining) > 0 {

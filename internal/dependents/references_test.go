@@ -1,0 +1,110 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func TestReferences(t *testing.T) {
+	for name, test := range map[string]struct{ content, want string }{
+		"apiVersion and kind":  {"spec: {a: [{ref: {apiVersion: example.com/v1beta1, kind: CronTab}}]}", ".spec.a[0].ref"},
+		"several":              {"spec: {b: {apiVersion: example.com/v1beta1, kind: CronTab}, a: {apiVersion: example.com/v1beta1, kind: CronTab}}", ".spec.a .spec.b"},
+		"nested":               {"spec: {apiVersion: example.com/v1beta1, kind: CronTab, ref: {apiVersion: example.com/v1beta1, kind: CronTab}}", ".spec .spec.ref"},
+		"group, version, kind": {"spec: {target: {group: example.com, version: v1beta1, kind: CronTab}}", ".spec.target"},
+		"only a version":       {"spec: {target: {version: v1beta1, kind: CronTab}}", ""},
+		"only a group":         {"spec: {target: {group: example.com, kind: CronTab}}", ""},
+		"an inventory":         {"status: {inventory: {entries: [{id: ns_name_example.com_CronTab, v: v1beta1}]}}", ".status.inventory.entries[0]"},
+		"another inventory":    {"status: {inventory: {entries: [{id: example.com_CronTab, v: v1beta1}, {id: ns_name_example.com_CronTab}]}}", ""},
+		"kinds of Kyverno":     {"spec: {match: {kinds: [CronTab, example.com/v1beta1/CronTab, example.com/v1/CronTab, example.com/v1beta1/CronTab/status]}}", ".spec.match.kinds[1] .spec.match.kinds[3]"},
+		"text":                 {"spec: {text: 'apiVersion: example.com/v1beta1', list: [example.com/v1beta1/CronTab], apiVersion: 1, kind: {}}", ""},
+		"metadata":             {"metadata: {name: x, annotations: {apiVersion: example.com/v1beta1, kind: CronTab}, ownerReferences: [{apiVersion: example.com/v1beta1, kind: CronTab}]}", ""},
+		"records":              {"status: {operationState: {a: {apiVersion: example.com/v1beta1, kind: CronTab}}, history: [{apiVersion: example.com/v1beta1, kind: CronTab}]}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := map[string]any{}
+			if err := yaml.Unmarshal([]byte(test.content), &content); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, dependent := range Sources[0].In(target(t), content) {
+				got = append(got, dependent.Field)
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDepth: an object that is nested very deeply is read up to a limit.
+func TestDepth(t *testing.T) {
+	var value any = map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab"}
+	for range 10 * mostDepth {
+		value = []any{value}
+	}
+	if found := Sources[0].In(target(t), map[string]any{"spec": value}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+func TestManagers(t *testing.T) {
+	managers := target(t).Managers()
+	at := func(time string) *metav1.Time {
+		parsed := &metav1.Time{}
+		if err := parsed.UnmarshalQueryParameter(time); err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	old := func(manager, time string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "example.com/v1beta1", Time: at(time)}
+	}
+	for _, name := range []string{"a", "b"} {
+		managers.Add(Object{Kind: "CronTab", Name: name}, []metav1.ManagedFieldsEntry{
+			old("two", "2026-01-02T00:00:00Z"), old("two", "2026-01-01T00:00:00Z"), {Manager: "new", Operation: "Update", APIVersion: "example.com/v1"},
+		})
+	}
+	found := managers.Dependents()
+	if len(found) != 1 || found[0].Count != 2 || found[0].Last != "2026-01-02T00:00:00Z" || found[0].Place() != "two (Update), CronTab a, 2 in total" {
+		t.Errorf("found %+v", found)
+	}
+	for i := range 2 * mostManagers {
+		managers.Add(Object{Name: "c"}, []metav1.ManagedFieldsEntry{old(strings.Repeat("x", i+1), "2026-01-01T00:00:00Z")})
+	}
+	if found := managers.Dependents(); len(found) != mostManagers || managers.Others != mostManagers+1 {
+		t.Errorf("%d are named, %d are not", len(found), managers.Others)
+	}
+}
+
+func TestReaders(t *testing.T) {
+	const log = `{"stage":"RequestReceived","verb":"get","userAgent":"a","user":{"username":"u"},"objectRef":{"resource":"crontabs","namespace":"n","name":"x","apiGroup":"example.com","apiVersion":"v1beta1"}}
+{"stage":"ResponseComplete","verb":"get","userAgent":"a","user":{"username":"u"},"requestReceivedTimestamp":"2026-01-01T00:00:00.5Z","objectRef":{"resource":"crontabs","namespace":"n","name":"x","apiGroup":"example.com","apiVersion":"v1beta1"}}
+{"stage":"ResponseStarted","verb":"watch","userAgent":"b","user":{"username":"u"},"requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"crontabs","apiGroup":"example.com","apiVersion":"v1beta1"}}
+{"stage":"ResponseComplete","verb":"watch","userAgent":"b","user":{"username":"u"},"requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"crontabs","apiGroup":"example.com","apiVersion":"v1beta1"}}
+{"stage":"ResponseComplete","verb":"list","userAgent":"c","user":{"username":"u"},"objectRef":{"resource":"crontabs","apiGroup":"example.com","apiVersion":"v1"}}
+{"stage":"ResponseComplete","verb":"list","userAgent":"d","user":{"username":"u"},"objectRef":{"resource":"crontabs","apiGroup":"example.org","apiVersion":"v1beta1"}}
+{"stage":"ResponseComplete","verb":"get","userAgent":"e","user":{"username":"u"}}
+`
+	found, others, err := target(t).Readers(strings.NewReader(log))
+	if err != nil || others != 0 {
+		t.Fatal(err, others)
+	}
+	var got []string
+	for _, dependent := range found {
+		got = append(got, strings.Join([]string{dependent.Place(), dependent.Version, dependent.Last}, " "))
+	}
+	want := []string{"u (b) v1beta1 2026-01-01T00:00:00Z", "u (a), CronTab n/x v1beta1 2026-01-01T00:00:00Z"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("readers (-want +got):\n%s", diff)
+	}
+	if _, _, err := target(t).Readers(strings.NewReader("{}\n{")); err == nil || err.Error() != "read event 2 of the audit log: unexpected EOF" {
+		t.Errorf("error is %v", err)
+	}
+}
