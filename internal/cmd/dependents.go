@@ -71,7 +71,7 @@ Exit codes:
 		Example: `  conversion-operator dependents crontabs.example.com --version v1beta1
   conversion-operator dependents crontabs.example.com --version v1beta1 --helm -o wide
   conversion-operator dependents crontabs.example.com --version v1beta1 --helm --repair --dry-run
-  conversion-operator dependents crontabs.example.com --audit-log /var/log/kubernetes/audit.log`,
+  conversion-operator dependents crontabs.example.com --audit-log audit.log`,
 	}
 	options.addFlags(command)
 	return forUsers(command, cobra.ExactArgs(1), func(command *cobra.Command, args []string) error {
@@ -95,7 +95,7 @@ func (o *dependentsOptions) addFlags(command *cobra.Command) {
 	flags.BoolVar(&o.repair, "repair", false, "change ownerReferences, and with --helm release records, to the version that stays")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "with --repair: let the API server check each write, and write nothing")
 	flags.StringVar(&o.record, "record", "", "with --repair: file to which each write is appended at once, as a line of JSON")
-	flags.Float32Var(&o.qps, "qps", 10, "maximum number of requests per second")
+	flags.Float32Var(&o.qps, "qps", 20, "maximum number of requests per second, after a burst of five seconds")
 	flags.Int64Var(&o.pageSize, "page-size", 500, "number of objects whose metadata is in memory at the same time")
 	flags.IntVar(&o.most, "most", 10000, "maximum number of ownerReferences, and of repairs, to list; the others are counted")
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long to read; what is left then counts as not read; 0 for no limit")

@@ -48,7 +48,7 @@ type Options struct {
 	// Repair changes ownerReferences and release records. DryRun asks the API server whether it
 	// would accept that.
 	Repair, DryRun bool
-	// QPS limits the requests per second.
+	// QPS limits the requests per second, after a burst of five seconds.
 	QPS float32
 	// PageSize is the number of objects' metadata in memory.
 	PageSize int64
@@ -102,8 +102,8 @@ func Find(ctx context.Context, config *rest.Config, options Options) (*dependent
 func (s *search) connect(config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
-	// One limiter for all clients. The burst is a second's worth.
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(s.QPS, max(1, int(s.QPS)))
+	// One limiter for all clients. The burst is enough for a cluster with few objects.
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(s.QPS, max(1, int(5*s.QPS)))
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.Timeout = requestTimeout
 	config.Wrap(s.count)

@@ -47,6 +47,8 @@ var scenes = map[string][]Part{
 	"removing":       {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"all is well":    {{"auditing.md", "Auditing a cluster"}, {"commands.md", "conversion-operator audit"}},
 	"problems found": {{"auditing.md", "An example"}},
+	"dependents":     {{"dependents.md", "An example"}},
+	"no dependents":  {{"commands.md", "conversion-operator dependents"}},
 	"rules": {
 		{"writing-rules.md", "Try rules before you apply them"},
 		{Page: "drafting.md"},

@@ -48,6 +48,16 @@ func TestScenes(t *testing.T) {
 	s.play("a conflict")
 	s.run("kubectl delete -f policy.yaml -f crd.yaml")
 
+	s.run("kubectl apply -f backups-crd.yaml && "+Established("-f backups-crd.yaml"), "kubectl apply -f backups.yaml",
+		"kubectl create configmap nightly-settings && kubectl patch configmap nightly-settings --type=merge "+
+			`-p '{"metadata":{"ownerReferences":[{"apiVersion":"example.com/v1beta1","kind":"Backup","name":"nightly","uid":"'$(kubectl get backups.v1.example.com nightly -o jsonpath={.metadata.uid})'"}]}}'`)
+	s.play("dependents")
+	s.run("kubectl delete -f backups.yaml -f backups-crd.yaml",
+		"sed 's/storage: true/storage: @/; s/storage: false/storage: true/; s/@/false/' 3-crd-both.yaml > stored-at-v1.yaml",
+		"kubectl apply -f stored-at-v1.yaml && "+Established("-f stored-at-v1.yaml"), "touch audit.log")
+	s.play("no dependents")
+	s.run("kubectl delete -f stored-at-v1.yaml")
+
 	for _, crd := range s.published(published.Karpenter, published.Tekton) {
 		if slices.Contains([]string{"nodepools.karpenter.sh", "tasks.tekton.dev"}, crd.Name) {
 			s.define(crd)
@@ -90,10 +100,42 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// files have problems that the page on audits shows, besides published CRDs.
+// files have what the pages on audits and dependents show, besides published CRDs.
 var files = map[string]string{
+	"backups-crd.yaml": backupsCRD, "backups.yaml": backups,
 	"widgets.yaml": widgets("shop.example.com", "false") + "---\n" + widgets("failed.example.com", "true"),
 }
+
+// backupsCRD is a kind with two versions.
+const backupsCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: backups.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: backups, kind: Backup}
+  versions:
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// backups name the old version.
+const backups = `apiVersion: example.com/v1beta1
+kind: Backup
+metadata: {name: nightly, namespace: default}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: backups}
+webhooks:
+- name: backups.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  rules:
+  - {apiGroups: [example.com], apiVersions: [v1beta1], resources: [backups], operations: [CREATE, UPDATE]}
+`
 
 // widgets returns a CRD with two versions. served applies to the old one.
 func widgets(group, served string) string {
