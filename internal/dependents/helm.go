@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -228,8 +229,7 @@ func (t *Target) inObject(object *yaml.Node) []named {
 func replaceVersions(manifest string, places []named, t *Target) (string, error) {
 	lines := strings.SplitAfter(manifest, "\n")
 	// From the end, so that columns of earlier places of a line stay valid.
-	for i := len(places) - 1; i >= 0; i-- {
-		place := places[i]
+	for _, place := range slices.Backward(places) {
 		var line []rune
 		if place.line <= len(lines) { // YAML has more line breaks than \n
 			line = []rune(lines[place.line-1])

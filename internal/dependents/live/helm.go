@@ -153,7 +153,7 @@ func (s *search) recordRelease(r *record, written *metav1.PartialObjectMetadata,
 	return s.record(repair)
 }
 
-// encoded returns the release in the field data: that of a Secret is in base64 once more.
+// encoded returns the release in the field data: that of a Secret has a second layer of base64.
 func encoded(record *unstructured.Unstructured, value string) ([]byte, error) {
 	if record.GetKind() == "Secret" {
 		return base64.StdEncoding.DecodeString(value)

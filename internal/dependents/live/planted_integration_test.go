@@ -280,11 +280,10 @@ func (c *cluster) collectGarbage(t *testing.T) {
 		"--leader-elect=false", "--secure-port=0")
 	command.Stdout, command.Stderr = &output, &output
 	expect.NoError(t, command.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() {
-		<-ended // the test's context ends before its cleanup
-		if t.Failed() {
+		// The test's context ends before its cleanup, and kills the process.
+		if err := command.Wait(); t.Failed() {
+			t.Logf("kube-controller-manager: %v", err)
 			lines := strings.Split(output.String(), "\n")
 			t.Logf("kube-controller-manager:\n%s", strings.Join(lines[max(0, len(lines)-30):], "\n"))
 		}

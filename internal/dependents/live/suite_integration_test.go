@@ -130,10 +130,10 @@ func reference(owner *unstructured.Unstructured, apiVersion string) metav1.Owner
 }
 
 // release creates the record of a revision, in Helm's format.
-func (c *cluster) release(t *testing.T, name string, revision int, status, manifest string) {
+func (c *cluster) release(t *testing.T, name string, revision int, status, text string) {
 	t.Helper()
 	content, err := json.Marshal(map[string]any{
-		"name": name, "namespace": "default", "version": revision, "manifest": manifest,
+		"name": name, "namespace": "default", "version": revision, "manifest": text,
 		"info": map[string]any{"status": status, "description": "Install complete"}, "chart": map[string]any{"metadata": map[string]any{"name": name}},
 	})
 	expect.NoError(t, err)
