@@ -97,9 +97,9 @@ func (r *Report) WriteTable(w io.Writer, wide bool) error {
 	}
 	rows := [][]string{head}
 	for _, d := range r.Dependents {
-		row := []string{string(d.Impact), string(d.Dependency), d.Version, terminal.OneLine(d.Place()), terminal.OrDash(d.Field)}
+		row := []string{string(d.Impact), string(d.Dependency), terminal.OneLine(d.Version), terminal.OneLine(d.Place()), terminal.OrDash(terminal.OneLine(d.Field))}
 		if wide {
-			row = append(row, terminal.OrDash(d.Last), d.Effect, d.Cure)
+			row = append(row, terminal.OrDash(d.Last), terminal.OneLine(d.Effect), terminal.OneLine(d.Cure))
 		}
 		rows = append(rows, row)
 	}
