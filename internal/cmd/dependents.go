@@ -97,7 +97,7 @@ func (o *dependentsOptions) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.record, "record", "", "with --repair: file to which each write is appended at once, as a line of JSON")
 	flags.Float32Var(&o.qps, "qps", 20, "maximum number of requests per second, after a burst of five seconds")
 	flags.Int64Var(&o.pageSize, "page-size", 500, "number of objects whose metadata is in memory at the same time")
-	flags.IntVar(&o.most, "most", 10000, "maximum number of ownerReferences, and of repairs, to list; the others are counted")
+	flags.IntVar(&o.most, "most", 10000, "maximum number of dependents, and of repairs, to list; the others are counted")
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long to read; the rest then counts as not read; 0 for no limit")
 }
 

@@ -58,7 +58,7 @@ func (s *search) readConfiguration(ctx context.Context, resource resource, find 
 			if err != nil {
 				s.notChecked(fmt.Sprintf("%s %s", resource.kind, page.Items[i].GetName()), err)
 			}
-			s.report.Dependents = append(s.report.Dependents, found...)
+			s.add(found)
 		}
 		return &metav1.ListMeta{Continue: page.GetContinue()}, nil
 	})

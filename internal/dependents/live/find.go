@@ -52,7 +52,7 @@ type Options struct {
 	QPS float32
 	// PageSize is the number of objects' metadata in memory.
 	PageSize int64
-	// Most is the number of ownerReferences, and of repairs, that the report names.
+	// Most is the number of dependents, and of repairs, that the report names.
 	Most int
 	// Record receives each repair as a line of JSON, at once; nil for none.
 	Record io.Writer
@@ -92,7 +92,7 @@ func Find(ctx context.Context, config *rest.Config, options Options) (*dependent
 		s.configuration(ctx, resources)
 		err = s.helm(ctx)
 	}
-	s.report.Dependents = append(s.report.Dependents, s.managers.Dependents()...)
+	s.add(s.managers.Dependents())
 	s.report.More += s.managers.Others
 	s.report.Cost.Requests, s.report.Cost.Bytes = s.requests.Load(), s.bytes.Load()
 	s.report.Finish()

@@ -24,8 +24,8 @@ import (
 type recorded struct{ last, deployed revision }
 
 type revision struct {
-	number   int
-	metadata metav1.PartialObjectMetadata
+	number          int
+	namespace, name string
 }
 
 // helm reads the records of Helm releases. It fails if a repair cannot be recorded.
@@ -47,7 +47,7 @@ func (s *search) helm(ctx context.Context) error {
 				revisions = append(revisions, release.deployed)
 			}
 			for _, revision := range revisions {
-				if err := s.readRecord(ctx, resource, &revision.metadata); err != nil {
+				if err := s.readRecord(ctx, resource, revision); err != nil {
 					return err
 				}
 			}
@@ -75,12 +75,11 @@ func (s *search) releases(ctx context.Context, resource schema.GroupVersionResou
 			if found[key] == nil {
 				found[key] = &recorded{}
 			}
-			record.ManagedFields = nil
 			if number > found[key].last.number {
-				found[key].last = revision{number, record}
+				found[key].last = revision{number, record.Namespace, record.Name}
 			}
 			if record.Labels["status"] == "deployed" && number > found[key].deployed.number {
-				found[key].deployed = revision{number, record}
+				found[key].deployed = revision{number, record.Namespace, record.Name}
 			}
 		}
 		return &page.ListMeta, nil
@@ -98,8 +97,8 @@ type record struct {
 }
 
 // readRecord reads one record, and repairs it if the options say so.
-func (s *search) readRecord(ctx context.Context, resource resource, metadata *metav1.PartialObjectMetadata) error {
-	r := &record{resource: resource, named: dependents.Object{APIVersion: "v1", Kind: resource.kind, Namespace: metadata.Namespace, Name: metadata.Name}}
+func (s *search) readRecord(ctx context.Context, resource resource, of revision) error {
+	r := &record{resource: resource, named: dependents.Object{APIVersion: "v1", Kind: resource.kind, Namespace: of.namespace, Name: of.name}}
 	for try := 1; ; try++ {
 		err := s.get(ctx, r)
 		if apierrors.IsNotFound(err) {
@@ -113,7 +112,7 @@ func (s *search) readRecord(ctx context.Context, resource resource, metadata *me
 			return nil
 		}
 		if !s.Repair || !r.found[0].Repairable {
-			s.report.Dependents = append(s.report.Dependents, r.found...)
+			s.add(r.found)
 			return nil
 		}
 		written, err := s.write(ctx, r)
@@ -148,7 +147,7 @@ func (s *search) recordRelease(r *record, written *metav1.PartialObjectMetadata,
 		repair.ResourceVersionAfter = written.ResourceVersion
 	}
 	if err != nil || s.DryRun {
-		s.report.Dependents = append(s.report.Dependents, r.found...)
+		s.add(r.found)
 	}
 	return s.record(repair)
 }

@@ -107,10 +107,15 @@ func (s *search) visit(ctx context.Context, resource resource, object *metav1.Pa
 			return err
 		}
 	}
-	room := max(0, s.Most-len(s.report.Dependents))
-	s.report.More += max(0, len(found)-room)
-	s.report.Dependents = append(s.report.Dependents, found[:min(room, len(found))]...)
+	s.add(found)
 	return nil
+}
+
+// add adds dependents to the report, as long as there is room.
+func (s *search) add(found []dependents.Dependent) {
+	room := min(max(0, s.Most-len(s.report.Dependents)), len(found))
+	s.report.Dependents = append(s.report.Dependents, found[:room]...)
+	s.report.More += len(found) - room
 }
 
 // pages lists page by page. It replaces an expired token: the pages are then of different points
