@@ -5,7 +5,9 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -100,9 +102,10 @@ func largestOfMany(s *schema.Structural, most *int64, limit string) (size int64,
 }
 
 func largestObject(s *schema.Structural) (size int64, cause string) {
-	for name, property := range s.Properties {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
 		one, why := largest(&property)
-		if size = plus(size, plus(one, int64(len(name)))); one == unbounded {
+		if size = plus(size, plus(one, int64(len(name)))); one == unbounded && cause == "" {
 			cause = why + " in it"
 		}
 	}

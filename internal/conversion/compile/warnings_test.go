@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,11 @@ import (
 // required makes a field of an object required, in the text that widgets reads.
 func required(field, properties string) string {
 	return properties + "}, required: [" + field + "], example: {"
+}
+
+// mapsOf returns fields whose values have no bounds.
+func mapsOf(names ...string) string {
+	return strings.Join(names, ": {type: object, additionalProperties: {type: string}}, ") + ": {type: object, additionalProperties: {type: string}}"
 }
 
 // TestWarnings is what is said of two versions and their rules, and nothing more.
@@ -65,6 +71,7 @@ func TestWarnings(t *testing.T) {
 		"a map that is preserved":  {"a: {type: object, additionalProperties: {type: string}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (no maxProperties)" + fails}},
 		"anything":                 {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (anything)" + fails}},
 		"an open object":           {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "a: {type: object, properties: {x: {type: string}}}", "", []string{"what is preserved of v1 at v2" + large + ".a[*] (what its schema does not name)" + fails}},
+		"many in an object":        {"o: {type: object, properties: {a: {type: array, items: {type: string}}, " + mapsOf("b", "c", "d", "e", "f", "g") + "}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".o (no maxItems in it)" + fails}},
 		"a list in an object":      {"o: {type: object, properties: {a: {type: array, items: {type: string}}}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".o (no maxItems in it)" + fails}},
 		"a long text":              {"a: {type: string, maxLength: 100000}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (maxLength 100000)" + fails}},
 		"long texts":               {"a: {type: object, properties: {x: {type: string, maxLength: 40000}, y: {type: string, maxLength: 40000}}}", "b: {type: string}", "", []string{"what is preserved of v1 at v2" + large + ".a (up to 312 KiB)" + fails}},
