@@ -41,6 +41,14 @@ type DeclarativeConverter struct {
 	// +optional
 	PreservedStatus PreservedStatusAction `json:"preservedStatus,omitempty"`
 
+	// ruleGroups are rules for a type that objects have at several paths, such as a reference.
+	// A rule with use applies a group to one of these paths.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	RuleGroups []RuleGroup `json:"ruleGroups,omitempty"`
+
 	// spokes are the other versions, each with its rules.
 	// +required
 	// +listType=map
@@ -81,12 +89,39 @@ type Spoke struct {
 
 	// rules are written from the spoke to the hub; the operator derives the other
 	// direction. A field without a rule is copied if both versions have it, and otherwise
-	// preserved in an annotation until the object is converted back.
+	// preserved in an annotation until the object is converted back. Together with the rules of
+	// the groups that they use, there are at most 256.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Rules []Rule `json:"rules,omitempty"`
 }
+
+// MaxRules is the number of rules that a spoke may have, with those of the groups that they use.
+const MaxRules = 256
+
+// RuleGroup has a name, and rules that can be used at several paths.
+type RuleGroup struct {
+	// name is what rules use the group by.
+	// +required
+	Name RuleGroupName `json:"name"`
+
+	// rules are like those of a spoke, with paths that begin at the object at which the group
+	// is used: .host is .spec.server.host if that is .spec.server. They may use other groups,
+	// but a group must not use itself, nor a group that does.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	Rules []Rule `json:"rules"`
+}
+
+// RuleGroupName is the name of a group of rules.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
+type RuleGroupName string
 
 // Fidelity tells what one direction of a conversion does to an object.
 type Fidelity string

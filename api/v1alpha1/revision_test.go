@@ -14,11 +14,12 @@ import (
 // cast.separator, wrap.field and index.value need none of their own: a version without them refuses the rules that
 // have them, because it lacks as: Quantity and List, requires default.value, and the types of the fields do not fit.
 // cel.bounds needs none, either: without it, larger values are computed too, and come back all the same.
+// use is a rule of its own, and a version without it refuses {}; so ruleGroups without it need none.
 // cel.whenMissing is a field of revision 1, because it is older than the first release.
 var ruleFields = map[int]map[string]string{
 	1: {
 		"move": "from to", "format": "from template to", "default": "from to value valueFrom", "values": "from to table",
-		"drop": "from to", "wrap": "from to field", "cast": "from to as unit separator", "index": "from to key value", "cel": "from to forward backward bounds whenMissing",
+		"drop": "from to", "wrap": "from to field", "cast": "from to as unit separator", "index": "from to key value", "cel": "from to forward backward bounds whenMissing", "use": "group from to",
 	},
 }
 

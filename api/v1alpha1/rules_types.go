@@ -16,7 +16,7 @@ import (
 // removes a rule that it does not know and leaves {}, which is an invalid rule. It also removes a
 // field that it does not know from a rule that it knows, so such a field needs a later
 // spec.apiRevision.
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.cel)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, cel"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, cel, use"
 type Rule struct {
 	// move maps a value that has different paths in the two versions.
 	// +optional
@@ -55,6 +55,10 @@ type Rule struct {
 	// cel computes fields by two expressions, one for each direction.
 	// +optional
 	CEL *CELRule `json:"cel,omitempty"`
+
+	// use applies the rules of a group to an object, or to each element of a list or map.
+	// +optional
+	Use *UseRule `json:"use,omitempty"`
 }
 
 // Kind returns the name of the member that is set, such as move. It is empty if this version
@@ -90,6 +94,30 @@ func pathsIn(member reflect.Value) []Path {
 		}
 	}
 	return nil
+}
+
+// ReplacePaths replaces the paths of the rule in the spoke and in the hub, those of several fields in
+// the order of their names. The rule must not share its maps with others.
+func (r *Rule) ReplacePaths(spoke, hub func(Path) Path) {
+	for _, member := range reflect.ValueOf(r).Elem().Fields() {
+		if !member.IsNil() {
+			replacePathsIn(member.Elem().FieldByName("From"), spoke)
+			replacePathsIn(member.Elem().FieldByName("To"), hub)
+		}
+	}
+}
+
+func replacePathsIn(member reflect.Value, replaced func(Path) Path) {
+	switch paths := member.Interface().(type) {
+	case map[string]Path:
+		for _, name := range slices.Sorted(maps.Keys(paths)) {
+			paths[name] = replaced(paths[name])
+		}
+	case Path:
+		if paths != "" {
+			member.Set(reflect.ValueOf(replaced(paths)))
+		}
+	}
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -366,6 +394,23 @@ type CELRule struct {
 	// missing come back missing, as long as the computed values are not changed.
 	// +optional
 	WhenMissing CELWhenMissing `json:"whenMissing,omitempty"`
+}
+
+// UseRule applies the rules of a group to an object: it is the same as these rules with the paths of
+// the object in front of theirs.
+// +kubebuilder:validation:XValidation:rule="has(self.from) == has(self.to)",message="set from and to, the paths of an object in the spoke and in the hub, or neither, for the whole object"
+type UseRule struct {
+	// group is the name of the group, one of ruleGroups.
+	// +required
+	Group RuleGroupName `json:"group"`
+	// from is the path of the object in the spoke. It may end with [*], for every element of a
+	// list or map.
+	// +optional
+	From Path `json:"from,omitempty"`
+	// to is its path in the hub. Without from and to, the rules of the group are for the whole
+	// object, so that several spokes can share them.
+	// +optional
+	To Path `json:"to,omitempty"`
 }
 
 // CELWhenMissing tells what happens to expressions if all fields that they can read are missing.

@@ -21,11 +21,13 @@ import (
 // The fields of the examples in the documentation.
 const (
 	docsSpoke = `spec: {type: object, properties: {enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
+		main: {type: object, properties: {name: {type: string}, policy: {type: string}}}, others: {type: array, items: {type: object, properties: {name: {type: string}, policy: {type: string}}}},
 		zone: {type: string}, selector: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, zones: {type: string}, secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
 		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, legacy: {type: string},
 		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}},
 		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
 	docsHub = `spec: {type: object, properties: {state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
+		main: {type: object, properties: {target: {type: string}, mode: {type: string}}}, others: {type: array, items: {type: object, properties: {target: {type: string}, mode: {type: string}}}},
 		backend: {type: string}, placement: {type: object, properties: {from: {type: string}, zone: {type: string}}}, choice: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}}}, zoneList: {type: array, items: {type: string}}, labels: {type: array, items: {type: string}}, pullSecrets: {type: array, items: {type: object, properties: {name: {type: string}, optional: {type: boolean}}}}, settings: {type: object, additionalProperties: {type: string}},
 		nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, environment: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}}, mode: {type: string},
 		endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}, timeoutSeconds: {type: integer}}}},
@@ -68,7 +70,9 @@ func checkExamples(t *testing.T, page, spoke, hub string) {
 		head, _, _ := strings.Cut(code, "\n")
 		switch version, oneWay := strings.CutSuffix(strings.TrimPrefix(head, "# "), ", one way"); {
 		case strings.HasPrefix(code, "- "):
-			c = docsConverter(t, code, spoke, hub)
+			c = docsConverter(t, "hub: v2\nspokes:\n- version: v1\n  rules:\n"+strings.ReplaceAll("  "+code, "\n", "\n  "), spoke, hub)
+		case strings.HasPrefix(code, "ruleGroups:"):
+			c = docsConverter(t, "hub: v2\n"+code, spoke, hub)
 		case strings.HasPrefix(head, "# v") && first == "":
 			first, firstVersion = docsObject(t, version, code), version
 			if oneWay {
@@ -96,8 +100,7 @@ func checkExamples(t *testing.T, page, spoke, hub string) {
 func docsConverter(t *testing.T, rules, spoke, hub string) *conversion.Converter {
 	t.Helper()
 	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(spoke, "\t", ""), "v2": strings.ReplaceAll(hub, "\t", "")})
-	policy := &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: *from[[]v1alpha1.Rule](t, rules)}}}
-	return converterOf(t, compile.Compile(crd, policy))
+	return converterOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, rules)))
 }
 
 // docsObject is an example as the API server would send it.

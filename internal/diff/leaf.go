@@ -52,13 +52,14 @@ func (c compiled) leavesByKey() map[key]*Leaf {
 	return found
 }
 
-// rules returns the rules of the policy as JSON, by their positions.
+// rules returns the rules of the policy as JSON, by their positions. Those of groups have the paths of their use.
 func (c compiled) rules() map[string]json.RawMessage {
 	found := map[string]json.RawMessage{}
-	for i, spoke := range c.Policy.Spec.Converter.Declarative.Spokes {
-		for j := range spoke.Rules {
-			text, _ := json.Marshal(&spoke.Rules[j]) // it was JSON
-			found[compile.RulePath(i, j)] = text
+	converter := c.Policy.Spec.Converter.Declarative
+	for i := range converter.Spokes {
+		for _, rule := range compile.Rules(converter, i) {
+			text, _ := json.Marshal(&rule.Rule) // it was JSON
+			found[rule.At] = text
 		}
 	}
 	return found

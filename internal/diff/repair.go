@@ -5,7 +5,6 @@ package diff
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,8 +38,7 @@ func (c compiled) repair(old compiled, spoke *Spoke) error {
 			continue
 		}
 		made := draft.Rule{Rule: *broken.Rule.DeepCopy(), Score: 1}
-		move(&made, "From", spoke.Version, fromMoves)
-		move(&made, "To", c.hub(), toMoves)
+		made.Rule.ReplacePaths(moved(&made, spoke.Version, fromMoves), moved(&made, c.hub(), toMoves))
 		if len(made.Why) > 0 && c.allows(spoke.Version, append(slices.Clip(good), made.Rule)) {
 			broken.Replacement = &made
 			good = append(good, made.Rule)
@@ -78,9 +76,9 @@ func movesIn(before, after *apiextensionsv1.CustomResourceDefinition, version st
 	return moves, nil
 }
 
-// move replaces the paths of a rule on one side, From or To, and notes why.
-func move(made *draft.Rule, side, version string, moves []draft.Rule) {
-	moved := func(path v1alpha1.Path) v1alpha1.Path {
+// moved returns the path that a field of a version has after moves, and notes why in the rule that names it.
+func moved(made *draft.Rule, version string, moves []draft.Rule) func(v1alpha1.Path) v1alpha1.Path {
+	return func(path v1alpha1.Path) v1alpha1.Path {
 		for _, m := range moves {
 			if isIn(string(path), string(m.Rule.Move.From)) {
 				to := m.Rule.Move.To + v1alpha1.Path(strings.TrimPrefix(string(path), string(m.Rule.Move.From)))
@@ -90,19 +88,5 @@ func move(made *draft.Rule, side, version string, moves []draft.Rule) {
 			}
 		}
 		return path
-	}
-	for _, member := range reflect.ValueOf(&made.Rule).Elem().Fields() {
-		if member.IsNil() {
-			continue
-		}
-		field := member.Elem().FieldByName(side)
-		switch paths := field.Interface().(type) {
-		case v1alpha1.Path:
-			field.Set(reflect.ValueOf(moved(paths)))
-		case map[string]v1alpha1.Path:
-			for _, name := range slices.Sorted(maps.Keys(paths)) {
-				paths[name] = moved(paths[name])
-			}
-		}
 	}
 }

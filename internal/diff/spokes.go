@@ -69,6 +69,9 @@ func affectedSpokes(old, next compiled) ([]Spoke, error) {
 	if old.Policy == nil || old.result.Ruleset == nil || next.hub() != old.hub() {
 		return nil, nil
 	}
+	if len(compile.CheckGroups(next.Policy.Spec.Converter.Declarative)) > 0 {
+		return nil, nil // the rules are not known
+	}
 	valid, refused := next.withoutInvalid()
 	if valid.result.Ruleset == nil || !slices.Contains(valid.result.Ruleset.Versions, next.hub()) {
 		return nil, nil // the schemas themselves are not valid, or the hub is missing
@@ -109,15 +112,15 @@ func (c compiled) withoutInvalid() (valid compiled, refused map[string][]string)
 		rules := side.Policy.Spec.Converter.Declarative
 		// What the policy requires of its rules holds for all of them.
 		rules.Require, rules.PreservedStatus = "", ""
+		rules.RuleGroups = nil
 		positions := map[string]string{}
 		for i := range rules.Spokes {
 			spoke := &rules.Spokes[i]
-			all := spoke.Rules
 			spoke.Rules = nil
-			for j := range all {
-				if at := compile.RulePath(i, j); len(refused[at]) == 0 {
-					positions[compile.RulePath(i, len(spoke.Rules))] = at
-					spoke.Rules = append(spoke.Rules, all[j])
+			for _, rule := range compile.Rules(c.Policy.Spec.Converter.Declarative, i) {
+				if len(refused[rule.At]) == 0 {
+					positions[compile.RulePath(i, len(spoke.Rules))] = rule.At
+					spoke.Rules = append(spoke.Rules, rule.Rule)
 				}
 			}
 		}
@@ -141,17 +144,17 @@ func ruleOf(path string) string {
 	return head + ".rules[" + index + "]"
 }
 
-// spoke returns a spoke with the rules that the policy has for it.
+// spoke returns a spoke with the rules that the policy has for it, those of groups for each of their uses.
 func (c compiled) spoke(version string, refused map[string][]string) Spoke {
 	found := Spoke{Version: version}
-	for i, spoke := range c.Policy.Spec.Converter.Declarative.Spokes {
+	converter := c.Policy.Spec.Converter.Declarative
+	for i, spoke := range converter.Spokes {
 		if string(spoke.Version) != version {
 			continue
 		}
 		found.At = compile.SpokePath(i)
-		for j, rule := range spoke.Rules {
-			at := compile.RulePath(i, j)
-			found.Rules = append(found.Rules, Rule{At: at, Rule: rule, Errors: refused[at]})
+		for _, rule := range compile.Rules(converter, i) {
+			found.Rules = append(found.Rules, Rule{At: rule.At, Rule: rule.Rule, Errors: refused[rule.At]})
 		}
 	}
 	return found

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
@@ -125,7 +126,11 @@ func (t Table) writeSpoke(w io.Writer, s *Spoke, withFields bool) error {
 			fmt.Fprintf(w, "  No longer valid, remove or correct it: %s %s\n", short(rule.At), rule.Rule.Kind())
 			continue
 		}
-		fmt.Fprintf(w, "  No longer valid, replace it: %s %s\n", short(rule.At), rule.Rule.Kind())
+		paths := ""
+		if compile.PathOf(rule.At) != rule.At {
+			paths = ", here with the paths of this use"
+		}
+		fmt.Fprintf(w, "  No longer valid, replace it: %s %s%s\n", short(rule.At), rule.Rule.Kind(), paths)
 		if err := draft.WriteRules(w, "  ", []draft.Rule{*rule.Replacement}, nil); err != nil {
 			return err
 		}

@@ -21,12 +21,12 @@ type rule struct {
 	whyPreserved string
 }
 
-// rulesOf returns the rules of a policy by their positions.
+// rulesOf returns the rules of a policy by their positions, those of groups for each of their uses.
 func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 	rules := map[string]rule{}
-	for i, spoke := range converter.Spokes {
-		for j := range spoke.Rules {
-			rules[compile.RulePath(i, j)] = ruleOf(&spoke.Rules[j])
+	for i := range converter.Spokes {
+		for _, rule := range compile.Rules(converter, i) {
+			rules[rule.At] = ruleOf(&rule.Rule)
 		}
 	}
 	return rules

@@ -63,7 +63,8 @@ type Field struct {
 // Rule is a rule, and where it is in the text.
 type Rule struct {
 	// ID is what links in the drawings refer to.
-	ID   string `json:"id"`
+	ID string `json:"id"`
+	// Path is the path in the policy, for a rule of a group also that of the rule that uses it.
 	Path string `json:"path"`
 	Kind string `json:"kind"`
 	Line int    `json:"line"`
@@ -131,14 +132,14 @@ func (c *Checked) add(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.Cu
 	return nil
 }
 
-// rules lists the rules of the policy with their positions.
+// rules lists the rules of the policy with their positions, those of groups for each of their uses.
 func (in Input) rules(policy *v1alpha1.ConversionPolicy, index int) []Rule {
 	where, rules := newPositions(in.Policy, index), []Rule{}
-	for i, spoke := range policy.Spec.Converter.Declarative.Spokes {
-		for j := range spoke.Rules {
-			path := compile.RulePath(i, j)
-			line, _ := where.of(path)
-			rules = append(rules, Rule{ID: report.RuleID(string(spoke.Version), j+1), Path: path, Kind: spoke.Rules[j].Kind(), Line: line})
+	declarative := policy.Spec.Converter.Declarative
+	for i, spoke := range declarative.Spokes {
+		for j, rule := range compile.Rules(declarative, i) {
+			line, _ := where.of(compile.PathOf(rule.At))
+			rules = append(rules, Rule{ID: report.RuleID(string(spoke.Version), j+1), Path: rule.At, Kind: rule.Kind(), Line: line})
 		}
 	}
 	return rules

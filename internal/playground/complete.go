@@ -107,8 +107,8 @@ func (in Input) paths(definition *apiextensionsv1.CustomResourceDefinition, at c
 	if side != "from" && side != "to" && len(at.path) > 0 {
 		side = at.path[len(at.path)-1] // the fields of format and cel
 	}
-	if side != "from" && side != "to" || !slices.Contains(at.path, "rules") {
-		return nil
+	if side != "from" && side != "to" || !slices.Contains(at.path, "rules") || slices.Contains(at.path, "ruleGroups") {
+		return nil // the paths of a group begin where it is used, which may be at several paths
 	}
 	hub, spoke := in.versionsAt(at)
 	name := spoke

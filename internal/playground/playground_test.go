@@ -44,6 +44,55 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// groups is a policy for the sample with a group, whose rule is in the line with - move.
+const groups = `apiVersion: conversion-operator.io/v1alpha1
+kind: ConversionPolicy
+metadata: {name: crontabs.stable.example.com}
+spec:
+  converter:
+    declarative:
+      hub: v2
+      ruleGroups:
+      - name: zone
+        rules:
+        - move: {from: .owner, to: .timeZone}
+      spokes:
+      - version: v1
+        rules:
+        - drop: {to: .spec.hour}
+        - use: {group: zone, from: .spec, to: .spec}
+`
+
+// TestGroups: a rule of a group is found in the text, and is one for each use.
+func TestGroups(t *testing.T) {
+	in := Sample()
+	in.Policy = groups
+	checked := Check(t.Context(), in)
+	if len(checked.Problems) > 0 || len(checked.Rules) != 2 {
+		t.Fatalf("problems %+v, rules %+v", checked.Problems, checked.Rules)
+	}
+	if got, want := checked.Rules[1], (Rule{"rule-v1-2", "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move", 11}); got != want {
+		t.Errorf("the rule is %+v, want %+v", got, want)
+	}
+	isOwner := func(f Field) bool { return f.Path == ".spec.owner" && f.Rule == checked.Rules[1].Path }
+	if spoke := checked.Spokes[0]; !slices.ContainsFunc(spoke.Fields, isOwner) || !strings.Contains(spoke.Drawing, `href="#rule-v1-2"`) {
+		t.Errorf(".spec.owner has no rule: %+v, %s", spoke.Fields, spoke.Drawing)
+	}
+	if suggested := Suggest(t.Context(), in); len(suggested.Problems) > 0 || slices.ContainsFunc(suggested.Suggestions, func(s Suggestion) bool { return strings.Contains(s.Rule, ".spec.owner") }) {
+		t.Errorf("suggested %+v", suggested)
+	}
+	in.Policy = strings.Replace(groups, ".owner", ".owners", 1)
+	checked = Check(t.Context(), in)
+	if len(checked.Problems) != 1 || checked.Problems[0].Line != 11 || !strings.HasSuffix(checked.Problems[0].Message, "(used by spokes[0].rules[1])") {
+		t.Errorf("problems %+v", checked.Problems)
+	}
+	// Its paths do not begin at the root.
+	before, _, _ := strings.Cut(groups, ".timeZone")
+	if got := Complete(in, len(before)); len(got.Options) > 0 {
+		t.Errorf("options %+v", got.Options)
+	}
+}
+
 // TestProblems has texts that users have while they type.
 func TestProblems(t *testing.T) {
 	for name, test := range map[string]struct {

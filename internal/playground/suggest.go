@@ -9,6 +9,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
@@ -80,8 +82,8 @@ func (in Input) suggest(ctx context.Context, s *Suggested, crd *apiextensionsv1.
 		return in.inPolicy(index, errs)
 	}
 	rules := policy.Spec.Converter.Declarative
-	for _, spoke := range rules.Spokes {
-		drafted, err := draft.Make(draft.Input{CRD: crd, Hub: string(rules.Hub), Spoke: string(spoke.Version), Rules: spoke.Rules})
+	for i, spoke := range rules.Spokes {
+		drafted, err := draft.Make(draft.Input{CRD: crd, Hub: string(rules.Hub), Spoke: string(spoke.Version), Rules: rulesOf(rules, i)})
 		if err != nil {
 			return err
 		}
@@ -93,4 +95,12 @@ func (in Input) suggest(ctx context.Context, s *Suggested, crd *apiextensionsv1.
 		s.Ambiguous = append(s.Ambiguous, drafted.Ambiguous...)
 	}
 	return nil
+}
+
+// rulesOf returns the rules of a spoke, with those of the groups that they use.
+func rulesOf(converter *v1alpha1.DeclarativeConverter, spoke int) (rules []v1alpha1.Rule) {
+	for _, rule := range compile.Rules(converter, spoke) {
+		rules = append(rules, rule.Rule)
+	}
+	return rules
 }

@@ -36,15 +36,15 @@ var kinds = map[string]kind{
 	"same":      {"same", "same", "The same field in both versions.", ""},
 }
 
-// rule is a rule of the policy.
+// rule is a rule of the policy. One of a group is a rule for each use of the group.
 type rule struct {
 	Kind  kind
 	Spoke string
 	// Number counts the rules of a spoke from 1.
 	number int
-	// Place is the field of the policy.
+	// Place is the field of the policy, for a rule of a group also that of the rule that uses it.
 	Place string
-	// Text is the rule in YAML.
+	// Text is the rule in YAML, with all paths from the root of the object.
 	Text string
 }
 
@@ -68,10 +68,9 @@ func rulesOf(policy *v1alpha1.ConversionPolicy) []spokeRules {
 	var all []spokeRules
 	for i, spoke := range declarative.Spokes {
 		of := spokeRules{Spoke: string(spoke.Version)}
-		for j := range spoke.Rules {
+		for j, compiled := range compile.Rules(declarative, i) {
 			of.Rules = append(of.Rules, &rule{
-				Kind: kinds[spoke.Rules[j].Kind()], Spoke: of.Spoke, number: j + 1,
-				Place: compile.RulePath(i, j), Text: textOf(&spoke.Rules[j]),
+				Kind: kinds[compiled.Kind()], Spoke: of.Spoke, number: j + 1, Place: compiled.At, Text: textOf(&compiled.Rule),
 			})
 		}
 		all = append(all, of)

@@ -16,7 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
+func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, fldPath.Child("from"), fldPath.Child("backward"))
 	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {
@@ -41,14 +41,14 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath *field.Path) {
 
 // checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
 // what that is.
-func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub celSide, fldPath *field.Path) bool {
+func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub celSide, fldPath place) bool {
 	switch rule.WhenMissing {
 	case "", v1alpha1.CELSkip:
 		return true
 	case v1alpha1.CELEvaluate:
 		ofSpoke, ofHub, err := cel.FromNothing()
 		if err != nil {
-			c.errs = append(c.errs, field.InternalError(fldPath, err))
+			c.refuse(fldPath, field.InternalError(fldPath.path, err))
 			return false
 		}
 		if len(ofSpoke)+len(ofHub) == 0 {
@@ -58,7 +58,7 @@ func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL,
 		c.rule.spokeFromNothing, c.rule.hubFromNothing = spoke.pathsAt(ofSpoke), hub.pathsAt(ofHub)
 		return true
 	}
-	c.errs = append(c.errs, field.NotSupported(fldPath, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
+	c.refuse(fldPath, field.NotSupported(fldPath.path, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
 	return false
 }
 
@@ -75,7 +75,7 @@ type celSide struct {
 	paths  []conversion.Path
 	texts  []v1alpha1.Path
 	// named is the member of the rule that names the fields.
-	named *field.Path
+	named place
 }
 
 // pathsAt returns the paths of the fields with these indexes.
@@ -86,15 +86,15 @@ func (s *celSide) pathsAt(indexes []int) (paths []conversion.Path) {
 	return paths
 }
 
-func (s *celSide) fieldPath(i int) *field.Path { return s.named.Key(s.fields[i].Name) }
+func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) }
 
 // celSide claims the fields and pairs them with the expressions that compute them.
 func (c *compiler) celSide(
-	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed *field.Path,
+	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed place,
 ) (s celSide, ok bool) {
 	s, ok = celSide{named: named}, len(fields) > 0
 	if !ok {
-		c.errs = append(c.errs, field.Required(named, "name the fields, for example {host: .spec.host}"))
+		c.refuse(named, field.Required(named.path, "name the fields, for example {host: .spec.host}"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if problem := celcheck.Name(name); problem != "" {
@@ -103,7 +103,7 @@ func (c *compiler) celSide(
 			continue
 		}
 		if expressions[name] == "" {
-			c.errs = append(c.errs, field.Required(computed.Key(name), "write the expression that computes "+string(fields[name])))
+			c.refuse(computed.Key(name), field.Required(computed.Key(name).path, "write the expression that computes "+string(fields[name])))
 			ok = false
 		}
 		path, schema, claimed := c.claim(of, fields[name], named.Key(name))
@@ -113,7 +113,7 @@ func (c *compiler) celSide(
 	}
 	for _, name := range slices.Sorted(maps.Keys(expressions)) {
 		if _, named := fields[name]; !named {
-			c.invalid(computed.Key(name), expressions[name], "computes a field that %s does not name: add the field there, or remove this expression", s.named)
+			c.invalid(computed.Key(name), expressions[name], "computes a field that %s does not name: add the field there, or remove this expression", s.named.path)
 			ok = false
 		}
 	}
@@ -135,7 +135,7 @@ func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok boo
 	return scope, true
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fldPath *field.Path) bool {
+func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fldPath place) bool {
 	problems := celcheck.Check(spoke.fields, hub.fields, bounds, c.elementsAround(spoke.paths[0]))
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
@@ -167,7 +167,7 @@ func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conver
 	for i, of := range s.fields {
 		shape, err := celcheck.Shape(of.Schema)
 		if err != nil {
-			c.errs = append(c.errs, field.InternalError(s.fieldPath(i), err))
+			c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
 			return nil, nil, false
 		}
 		_, local := splitScope(s.paths[i])

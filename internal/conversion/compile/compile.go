@@ -72,6 +72,8 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	}
 	schemas, errs := structuralSchemas(crd)
 	result.Errors = append(result.Errors, errs...)
+	spokes := expand(rules)
+	result.Errors = append(result.Errors, spokes.errs...)
 	hub := string(rules.Hub)
 	result.Missing = missing(crd.Name, rules, schemas)
 	_, hasHub := schemas[hub]
@@ -88,13 +90,14 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	withHubNames := maps.Clone(schemas)
 	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
-			withHubNames[version] = compileSpoke(version, rules, schemas, ruleset, &result)
+			withHubNames[version] = compileSpoke(version, rules, spokes.rules, schemas, ruleset, &result)
 		}
 	}
 	pairSiblings(ruleset.Spokes, withHubNames)
 	result.Verdicts = verdicts(result.Leaves)
 	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
 	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
+	result.Warnings = append(result.Warnings, spokes.unused()...)
 	if len(result.Errors) == 0 {
 		result.Errors = append(result.Errors, checkRequired(rules.Require, result.Leaves)...)
 		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
@@ -172,19 +175,19 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 	return false
 }
 
-// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. It
-// returns the schema of the spoke with the names of the hub.
+// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. The
+// rules are those of each spoke, with those of groups. It returns the schema of the spoke with the names of the hub.
 func compileSpoke(
-	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
+	version string, converter *v1alpha1.DeclarativeConverter, rules [][]*policyRule, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) *schema.Structural {
 	c := &compiler{
 		spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spoke: schemas[version], spokeOwn: schemas[version], hub: schemas[ruleset.Hub],
 		notNamed: map[string]string{},
 	}
-	for i, spoke := range rules.Spokes {
+	for i, spoke := range converter.Spokes {
 		if string(spoke.Version) == version {
-			if c.takeNames(spoke.Rules, rulesPath(i)); len(c.errs) == 0 {
-				c.addRules(spoke.Rules, rulesPath(i))
+			if c.takeNames(rules[i]); len(c.errs) == 0 {
+				c.addRules(rules[i])
 			}
 		}
 	}
@@ -196,7 +199,7 @@ func compileSpoke(
 		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Renamed: c.renamed, Root: c.root})
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
-		c.warnAll(leaves, rules.Overflow)
+		c.warnAll(leaves, converter.Overflow)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
@@ -248,12 +251,16 @@ type compiler struct {
 // claim is a field that belongs to a rule.
 type claim struct {
 	path    conversion.Path
-	fldPath *field.Path
+	fldPath place
 	rule    *policyRule
 }
 
-func (c *compiler) invalid(fldPath *field.Path, value any, format string, args ...any) {
-	c.errs = append(c.errs, field.Invalid(fldPath, value, fmt.Sprintf(format, args...)))
+func (c *compiler) invalid(fldPath place, value any, format string, args ...any) {
+	c.refuse(fldPath, field.Invalid(fldPath.path, value, fmt.Sprintf(format, args...)))
+}
+
+func (c *compiler) refuse(fldPath place, err *field.Error) {
+	c.errs = append(c.errs, fldPath.refused(err))
 }
 
 func (c *compiler) warn(format string, args ...any) {

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath *field.Path) {
+func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
 	rulePath := fldPath
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
 	if !ok {
@@ -43,15 +43,15 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath *field.Path) {
 }
 
 // defaultOf returns the value of a default, or the metadata that has it.
-func (c *compiler) defaultOf(rule *v1alpha1.DefaultRule, s *schema.Structural, fldPath *field.Path) (value []byte, from string, ok bool) {
+func (c *compiler) defaultOf(rule *v1alpha1.DefaultRule, s *schema.Structural, fldPath place) (value []byte, from string, ok bool) {
 	from = strings.TrimPrefix(string(rule.ValueFrom), ".metadata.")
 	switch valueFrom := fldPath.Child("valueFrom"); {
 	case (rule.Value == nil) == (rule.ValueFrom == ""):
-		c.errs = append(c.errs, field.Required(fldPath.Child("value"), "set the value of the field, or valueFrom, and not both"))
+		c.refuse(fldPath.Child("value"), field.Required(fldPath.Child("value").path, "set the value of the field, or valueFrom, and not both"))
 	case rule.Value != nil:
 		return rule.Value.Raw, "", c.fits(rule.Value.Raw, s, fldPath.Child("value"))
 	case !slices.Contains(conversion.DefaultSources, from):
-		c.errs = append(c.errs, field.NotSupported(valueFrom, rule.ValueFrom, []v1alpha1.DefaultSource{v1alpha1.DefaultFromName, v1alpha1.DefaultFromNamespace}))
+		c.refuse(valueFrom, field.NotSupported(valueFrom.path, rule.ValueFrom, []v1alpha1.DefaultSource{v1alpha1.DefaultFromName, v1alpha1.DefaultFromNamespace}))
 	case rule.ValueFrom == v1alpha1.DefaultFromNamespace && !c.namespaced:
 		c.invalid(valueFrom, rule.ValueFrom, "is empty: objects of the kind have no namespace")
 	case s.Type != "string":
@@ -63,11 +63,11 @@ func (c *compiler) defaultOf(rule *v1alpha1.DefaultRule, s *schema.Structural, f
 }
 
 // oneOf returns the path of a rule for a field that only one side has.
-func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath *field.Path) (text v1alpha1.Path, ofHub bool, child *field.Path, ok bool) {
+func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place) (text v1alpha1.Path, ofHub bool, child place, ok bool) {
 	switch {
 	case (from == "") == (to == ""):
 		c.invalid(fldPath, "", "set from, for a field that only the spoke has, or to, for one that only the hub has")
-		return "", false, nil, false
+		return "", false, place{}, false
 	case from == "":
 		return to, true, fldPath.Child("to"), true
 	}
@@ -76,7 +76,7 @@ func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath *field.Path) (text v1al
 
 // scopeOfOne returns the scope of a rule for one side. The lists and maps on its path must exist on
 // the other side too.
-func (c *compiler) scopeOfOne(path conversion.Path, other side, fldPath *field.Path, text v1alpha1.Path) (*conversion.Scope, bool) {
+func (c *compiler) scopeOfOne(path conversion.Path, other side, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
 	if prefix, _ := splitScope(path); len(prefix) > 0 {
 		if _, err := resolve(other.schema, prefix); err != nil {
 			c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)

@@ -10,13 +10,12 @@ import (
 	"strconv"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // fits reports whether the schema allows a value of a rule. It adds an error otherwise.
-func (c *compiler) fits(raw []byte, s *schema.Structural, fldPath *field.Path) bool {
+func (c *compiler) fits(raw []byte, s *schema.Structural, fldPath place) bool {
 	value, err := conversion.Canonical(raw)
 	switch {
 	case err != nil || !hasType([]byte(value), s):

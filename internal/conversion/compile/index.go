@@ -8,13 +8,12 @@ import (
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addIndex(rule *v1alpha1.IndexRule, fldPath *field.Path) {
+func (c *compiler) addIndex(rule *v1alpha1.IndexRule, fldPath place) {
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return

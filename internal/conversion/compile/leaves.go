@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -16,7 +15,7 @@ import (
 
 // mayCollide notes a field that also exists on the other side under the same path. Unless a rule
 // claims that one too, the two values cannot be told apart.
-func (c *compiler) mayCollide(path conversion.Path, other side, fldPath *field.Path, text v1alpha1.Path) {
+func (c *compiler) mayCollide(path conversion.Path, other side, fldPath place, text v1alpha1.Path) {
 	if path[0] == "metadata" {
 		return
 	}
@@ -30,7 +29,7 @@ func (c *compiler) mayCollide(path conversion.Path, other side, fldPath *field.P
 type collision struct {
 	path    conversion.Path
 	other   side
-	fldPath *field.Path
+	fldPath place
 	text    v1alpha1.Path
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -25,7 +24,7 @@ import (
 type renaming struct {
 	// from has the names of the spoke, to those of the hub.
 	from, to conversion.Path
-	fldPath  *field.Path
+	fldPath  place
 	rule     *policyRule
 }
 
@@ -37,12 +36,12 @@ type candidate struct {
 
 // takeNames finds the moves that only give another name, and gives the schema of the spoke the names of
 // the hub.
-func (c *compiler) takeNames(rules []v1alpha1.Rule, fldPath *field.Path) {
+func (c *compiler) takeNames(rules []*policyRule) {
 	paths := pathsOf(rules)
 	for _, rule := range paths {
 		c.wholes = append(c.wholes, rule.spoke...)
 	}
-	for _, move := range c.candidates(rules, fldPath) {
+	for _, move := range c.candidates(rules) {
 		if c.onlyRenames(move, paths) {
 			c.renamings = append(c.renamings, move.renaming)
 			c.rename(move.renaming)
@@ -57,9 +56,9 @@ func (c *compiler) takeNames(rules []v1alpha1.Rule, fldPath *field.Path) {
 }
 
 // candidates returns the moves between two objects, lists, maps or keys, outer ones first.
-func (c *compiler) candidates(rules []v1alpha1.Rule, fldPath *field.Path) []candidate {
+func (c *compiler) candidates(rules []*policyRule) []candidate {
 	var all []candidate
-	for i, rule := range rules {
+	for _, rule := range rules {
 		if rule.Move == nil {
 			continue
 		}
@@ -73,8 +72,7 @@ func (c *compiler) candidates(rules []v1alpha1.Rule, fldPath *field.Path) []cand
 		if errFrom != nil || errTo != nil || from[len(from)-1] == conversion.Each || to[len(to)-1] == conversion.Each {
 			continue
 		}
-		own := fldPath.Index(i)
-		all = append(all, candidate{renaming{from, to, own.Child("move"), &policyRule{Rule: rule, fldPath: own}}, spoke, hub})
+		all = append(all, candidate{renaming{from, to, rule.fldPath.Child("move"), rule}, spoke, hub})
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(len(a.from), len(b.from)) })
 	return all
@@ -84,47 +82,22 @@ func (c *compiler) candidates(rules []v1alpha1.Rule, fldPath *field.Path) []cand
 type pathsOfRule struct{ spoke, hub []conversion.Path }
 
 // pathsOf returns the paths of all rules, without those that are not paths.
-func pathsOf(rules []v1alpha1.Rule) []pathsOfRule {
+func pathsOf(rules []*policyRule) []pathsOfRule {
 	all := make([]pathsOfRule, len(rules))
 	for i, rule := range rules {
-		add := func(from, to v1alpha1.Path) {
-			if path, err := conversion.ParsePath(string(from)); err == nil {
-				all[i].spoke = append(all[i].spoke, path)
-			}
-			if path, err := conversion.ParsePath(string(to)); err == nil {
-				all[i].hub = append(all[i].hub, path)
-			}
-		}
-		switch {
-		case rule.Move != nil:
-			add(rule.Move.From, rule.Move.To)
-		case rule.Format != nil:
-			add(rule.Format.From, "")
-			for _, name := range slices.Sorted(maps.Keys(rule.Format.To)) {
-				add("", rule.Format.To[name])
-			}
-		case rule.Values != nil:
-			add(rule.Values.From, rule.Values.To)
-		case rule.Drop != nil:
-			add(rule.Drop.From, rule.Drop.To)
-		case rule.Wrap != nil:
-			add(rule.Wrap.From, rule.Wrap.To)
-		case rule.Cast != nil:
-			add(rule.Cast.From, rule.Cast.To)
-		case rule.Index != nil:
-			add(rule.Index.From, rule.Index.To)
-		case rule.Default != nil:
-			add(rule.Default.From, rule.Default.To)
-		case rule.CEL != nil:
-			for _, name := range slices.Sorted(maps.Keys(rule.CEL.From)) {
-				add(rule.CEL.From[name], "")
-			}
-			for _, name := range slices.Sorted(maps.Keys(rule.CEL.To)) {
-				add("", rule.CEL.To[name])
-			}
-		}
+		spoke, hub := rule.Paths()
+		all[i] = pathsOfRule{parsed(spoke), parsed(hub)}
 	}
 	return all
+}
+
+func parsed(texts []v1alpha1.Path) (paths []conversion.Path) {
+	for _, text := range texts {
+		if path, err := conversion.ParsePath(string(text)); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // onlyRenames reports whether a move only gives another name: other rules are for fields in it, or its inside
@@ -406,7 +379,7 @@ func (c *compiler) shown(of claim) conversion.Path {
 }
 
 // renamingOf returns the renaming by a rule, nil if it is not one.
-func (c *compiler) renamingOf(fldPath *field.Path) *renaming {
+func (c *compiler) renamingOf(fldPath place) *renaming {
 	i := slices.IndexFunc(c.renamings, func(r renaming) bool { return r.fldPath.String() == fldPath.String() })
 	if i < 0 {
 		return nil

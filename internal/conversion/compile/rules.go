@@ -18,32 +18,32 @@ import (
 )
 
 // addRules compiles the rules in order. A rule with an error claims nothing.
-func (c *compiler) addRules(rules []v1alpha1.Rule, fldPath *field.Path) {
-	for i, rule := range rules {
-		c.rule = &policyRule{Rule: rule, fldPath: fldPath.Index(i)}
-		switch {
+func (c *compiler) addRules(rules []*policyRule) {
+	for _, rule := range rules {
+		c.rule = rule
+		switch fldPath := rule.fldPath; {
 		case rule.Move != nil:
-			c.addMove(rule.Move, fldPath.Index(i).Child("move"))
+			c.addMove(rule.Move, fldPath.Child("move"))
 		case rule.Format != nil:
-			c.addFormat(rule.Format, fldPath.Index(i).Child("format"))
+			c.addFormat(rule.Format, fldPath.Child("format"))
 		case rule.Values != nil:
-			c.addValues(rule.Values, fldPath.Index(i).Child("values"))
+			c.addValues(rule.Values, fldPath.Child("values"))
 		case rule.Drop != nil:
-			c.addDrop(rule.Drop, fldPath.Index(i).Child("drop"))
+			c.addDrop(rule.Drop, fldPath.Child("drop"))
 		case rule.Wrap != nil:
-			c.addWrap(rule.Wrap, fldPath.Index(i).Child("wrap"))
+			c.addWrap(rule.Wrap, fldPath.Child("wrap"))
 		case rule.Cast != nil:
-			c.addCast(rule.Cast, fldPath.Index(i).Child("cast"))
+			c.addCast(rule.Cast, fldPath.Child("cast"))
 		case rule.Index != nil:
-			c.addIndex(rule.Index, fldPath.Index(i).Child("index"))
+			c.addIndex(rule.Index, fldPath.Child("index"))
 		case rule.CEL != nil:
-			c.addCEL(rule.CEL, fldPath.Index(i).Child("cel"))
+			c.addCEL(rule.CEL, fldPath.Child("cel"))
 		case rule.Default != nil:
-			c.addDefault(rule.Default, fldPath.Index(i).Child("default"))
+			c.addDefault(rule.Default, fldPath.Child("default"))
 		default:
 			// The API server accepted the rule, so a newer CustomResourceDefinition of ours is installed.
 			// Ignoring the rule would convert objects incorrectly.
-			c.errs = append(c.errs, field.Required(fldPath.Index(i),
+			c.refuse(fldPath, field.Required(fldPath.path,
 				"this version of conversion-operator does not know the rule: upgrade the operator"))
 		}
 	}
@@ -74,7 +74,7 @@ func (c *compiler) sides(ofHub bool) (own, other side) {
 }
 
 // claim resolves a path and claims its field for the current rule.
-func (c *compiler) claim(of side, text v1alpha1.Path, fldPath *field.Path) (conversion.Path, *schema.Structural, bool) {
+func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		c.invalid(fldPath, text, "%s", err)
@@ -122,7 +122,7 @@ func (s side) claimedMessage(path conversion.Path, other claim) string {
 	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", taken, other.fldPath)
 }
 
-func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath *field.Path) {
+func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 	if c.renamingOf(fldPath) != nil {
 		return // the fields in it have their own rules, or have the same path now
 	}
@@ -162,7 +162,7 @@ type pairing struct {
 }
 
 // claimBoth claims both fields of a rule that has one field on either side.
-func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath *field.Path) (p pairing, ok bool) {
+func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p pairing, ok bool) {
 	from, fromSchema, fromOK := c.claim(c.spokeSide(), fromText, fldPath.Child("from"))
 	to, toSchema, toOK := c.claim(c.hubSide(), toText, fldPath.Child("to"))
 	if !fromOK || !toOK {
@@ -184,7 +184,7 @@ func (p *pairing) exchange() conversion.Exchange {
 	return conversion.Exchange{Spoke: []conversion.Field{{Path: p.spoke}}, Hub: []conversion.Field{{Path: p.hub}}}
 }
 
-func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath *field.Path) {
+func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 	from, fromSchema, ok := c.claim(c.spokeSide(), rule.From, fldPath.Child("from"))
 	if !ok {
 		return
@@ -220,10 +220,10 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath *field.Path) {
 }
 
 // addHole adds a hole of the template to the exchange.
-func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath *field.Path, exchange *conversion.Exchange) (*conversion.Scope, bool) {
+func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath place, exchange *conversion.Exchange) (*conversion.Scope, bool) {
 	text, named := rule.To[name]
 	if !named {
-		c.errs = append(c.errs, field.Required(fldPath, "the template has a hole {"+name+"}: name the field that it is in the hub"))
+		c.refuse(fldPath, field.Required(fldPath.path, "the template has a hole {"+name+"}: name the field that it is in the hub"))
 		return nil, false
 	}
 	path, found, ok := c.claim(c.hubSide(), text, fldPath)
@@ -278,7 +278,7 @@ func firstHole(text string) string {
 
 // scopeOf returns the scope of a rule. The lists and maps on the path of a rule must be the same on
 // both sides, because their elements are paired one by one.
-func (c *compiler) scopeOf(from, to conversion.Path, fldPath *field.Path, text v1alpha1.Path) (*conversion.Scope, bool) {
+func (c *compiler) scopeOf(from, to conversion.Path, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
 	fromPrefix, _ := splitScope(from)
 	toPrefix, _ := splitScope(to)
 	if !slices.Equal(fromPrefix, toPrefix) {

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath *field.Path) {
+func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath place) {
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -29,13 +29,13 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath *field.Path) {
 		c.invalid(fldPath.Child("to"), rule.To, "is of type %s: a table is for strings, booleans and integers", hub)
 		return
 	case len(rule.Table) == 0:
-		c.errs = append(c.errs, field.Required(fldPath.Child("table"), "write the values, for example {from: Allow, to: Parallel}"))
+		c.refuse(fldPath.Child("table"), field.Required(fldPath.Child("table").path, "write the values, for example {from: Allow, to: Parallel}"))
 		return
 	}
 	for i, pair := range rule.Table {
 		fldPath := fldPath.Child("table").Index(i)
 		if slices.Contains(rule.Table[:i], pair) {
-			c.errs = append(c.errs, field.Duplicate(fldPath, pair))
+			c.refuse(fldPath, field.Duplicate(fldPath.path, pair))
 			return
 		}
 		from, fromFits := c.literal(pair.From, p.spokeSchema, fldPath.Child("from"))
@@ -58,7 +58,7 @@ var tableTypes = []string{"string", "boolean", "integer"}
 
 // literal returns the JSON of a value that a table writes as text. It adds an error if the field
 // cannot have the value.
-func (c *compiler) literal(text string, s *schema.Structural, fldPath *field.Path) (json string, fits bool) {
+func (c *compiler) literal(text string, s *schema.Structural, fldPath place) (json string, fits bool) {
 	if s.Type == "string" {
 		json = string(quoted(text))
 		return json, c.fits([]byte(json), s, fldPath)
@@ -70,7 +70,7 @@ func (c *compiler) literal(text string, s *schema.Structural, fldPath *field.Pat
 	return text, c.fits([]byte(text), s, fldPath)
 }
 
-func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath *field.Path) {
+func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath place) {
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -79,10 +79,10 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath *field.Path) {
 	other := cmp.Or(castFields[rule.As], "integer")
 	switch {
 	case !slices.Contains(castTypes, rule.As):
-		c.errs = append(c.errs, field.NotSupported(fldPath.Child("as"), rule.As, castTypes))
+		c.refuse(fldPath.Child("as"), field.NotSupported(fldPath.Child("as").path, rule.As, castTypes))
 		return
 	case rule.As == v1alpha1.CastQuantity && !slices.Contains(conversion.Units, rule.Unit):
-		c.errs = append(c.errs, field.NotSupported(fldPath.Child("unit"), rule.Unit, conversion.Units))
+		c.refuse(fldPath.Child("unit"), field.NotSupported(fldPath.Child("unit").path, rule.Unit, conversion.Units))
 		return
 	case rule.As != v1alpha1.CastQuantity && rule.Unit != "":
 		c.invalid(fldPath.Child("unit"), rule.Unit, "is only for as: Quantity: remove it")
@@ -126,7 +126,7 @@ var castTypes = []v1alpha1.CastType{
 	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList,
 }
 
-func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath *field.Path) {
+func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath place) {
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
 	if !ok {
 		return

@@ -56,7 +56,7 @@ func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 // policyRule is a rule and its path in the policy.
 type policyRule struct {
 	v1alpha1.Rule
-	fldPath *field.Path
+	fldPath place
 	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
 	// other side are missing.
 	spokeFromNothing, hubFromNothing []conversion.Path

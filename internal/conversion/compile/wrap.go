@@ -8,13 +8,12 @@ import (
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-func (c *compiler) addWrap(rule *v1alpha1.WrapRule, fldPath *field.Path) {
+func (c *compiler) addWrap(rule *v1alpha1.WrapRule, fldPath place) {
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -44,7 +43,7 @@ func (c *compiler) addWrap(rule *v1alpha1.WrapRule, fldPath *field.Path) {
 }
 
 // wrapElements compiles a wrap of every element of a list, or of every value of a map.
-func (c *compiler) wrapElements(rule *v1alpha1.WrapRule, fldPath *field.Path, p *pairing) {
+func (c *compiler) wrapElements(rule *v1alpha1.WrapRule, fldPath place, p *pairing) {
 	spoke, hub := elementsOf(p.spokeSchema), elementsOf(p.hubSchema)
 	if spoke == nil || hub == nil || p.spokeSchema.Type != p.hubSchema.Type {
 		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: with field, both are lists or both are maps (additionalProperties)",
