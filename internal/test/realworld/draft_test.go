@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 )
 
@@ -82,10 +83,11 @@ func (p *project) checkDraft(t *testing.T, crd *apiextensionsv1.CustomResourceDe
 	policy := &v1alpha1.ConversionPolicy{}
 	readYAML(t, filepath.Join(catalogue, p.sample, "policy.yaml"), policy)
 	want := map[string]bool{}
-	for _, spoke := range policy.Spec.Converter.Declarative.Spokes {
-		for _, rule := range spoke.Rules {
+	rules := policy.Spec.Converter.Declarative
+	for i, spoke := range rules.Spokes {
+		for _, rule := range compile.Rules(rules, i) {
 			if string(spoke.Version) == p.spoke.name && rule.CEL == nil {
-				want[string(encode(t, rule))] = true
+				want[string(encode(t, rule.Rule))] = true
 			}
 		}
 	}

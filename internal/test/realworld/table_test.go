@@ -38,9 +38,9 @@ func (p *project) count(t *testing.T, leaves []compile.FieldVerdict, policy *v1a
 	t.Helper()
 	var counted fields
 	expressions, unsaid := map[string]bool{}, maps.Clone(p.unsaid)
-	for i, spoke := range policy.Spokes {
-		for j, rule := range spoke.Rules {
-			expressions[compile.RulePath(i, j)] = rule.CEL != nil
+	for i := range policy.Spokes {
+		for _, rule := range compile.Rules(policy, i) {
+			expressions[rule.At] = rule.CEL != nil
 		}
 	}
 	for _, leaf := range leaves {
