@@ -84,3 +84,30 @@ func TestPaths(t *testing.T) {
 		t.Errorf("a drop rule of the spoke has the paths %q and %q", spoke, hub)
 	}
 }
+
+// TestReplacePaths: each kind of rule gets its new paths, and a missing one stays missing.
+func TestReplacePaths(t *testing.T) {
+	for member := range reflect.TypeFor[Rule]().Fields() {
+		rule := Rule{}
+		value := reflect.New(member.Type.Elem())
+		reflect.ValueOf(&rule).Elem().FieldByIndex(member.Index).Set(value)
+		for _, side := range []string{"From", "To"} {
+			switch paths := value.Elem().FieldByName(side).Addr().Interface().(type) {
+			case *Path:
+				*paths = ".a"
+			case *map[string]Path:
+				*paths = map[string]Path{"a": ".a", "b": ".b"}
+			}
+		}
+		rule.ReplacePaths(func(path Path) Path { return ".spoke" + path }, func(path Path) Path { return ".hub" + path })
+		spoke, hub := rule.Paths()
+		if spoke[0] != ".spoke.a" || hub[0] != ".hub.a" || len(hub) > 1 && hub[1] != ".hub.b" {
+			t.Errorf("a %s rule has the paths %q and %q", rule.Kind(), spoke, hub)
+		}
+	}
+	drop := &Rule{Drop: &DropRule{To: ".a"}}
+	drop.ReplacePaths(func(Path) Path { return ".b" }, func(Path) Path { return ".c" })
+	if *drop.Drop != (DropRule{To: ".c"}) {
+		t.Errorf("a drop rule of the hub is %+v", drop.Drop)
+	}
+}
