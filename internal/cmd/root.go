@@ -24,7 +24,7 @@ type logOptions struct {
 // NewRootCommand returns the command conversion-operator with all its subcommands.
 func NewRootCommand() *cobra.Command {
 	command := newUserCommand()
-	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newMigrateCommand())
+	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newRunMigrationCommand())
 	return command
 }
 
@@ -56,7 +56,7 @@ others are for users and their pipelines, and are also a plugin of kubectl.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
-		newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newPlaygroundCommand(), newReportCommand(),
+		newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
 		newResumeCommand(), newStatusCommand(), newSuspendCommand(), newTriggerCommand(),
 		newUninstallCheckCommand(), newVerifyCommand(), newVersionCommand())
 	return command

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,12 +98,22 @@ func (e *Engine) storesVersion(shown *metav1.APIResource) bool {
 	return shown != nil && shown.StorageVersionHash == e.expectedHash(shown)
 }
 
+// expectedHash is the hash that every API server must show. Resources without a
+// CustomResourceDefinition may be stored in another group than they are served in, so only their
+// pinned hash is known.
 func (e *Engine) expectedHash(shown *metav1.APIResource) string {
+	if e.Pin.IsBuiltIn() {
+		return e.Pin.StorageVersionHash
+	}
 	return storageVersionHash(e.Resource.Group, e.Resource.Version, shown.Kind)
 }
 
 func (e *Engine) otherStorageVersion(shown *metav1.APIResource) error {
 	resource, version := e.GroupResource(), e.Resource.Version
+	if e.Pin.IsBuiltIn() {
+		return abortf("discovery does not steadily show one storage version of %s, whose storageVersionHash was %s: "+
+			"wait until all API servers have been upgraded", resource, e.Pin.StorageVersionHash)
+	}
 	if shown == nil {
 		return abortf("discovery does not show %s at version %s: check that the CustomResourceDefinition serves it", resource, version)
 	}
@@ -125,6 +136,9 @@ const (
 	// maxServerChecks is how often the API servers are checked before the barrier relies on the
 	// propagation delay alone. An API server that has ended keeps its address for some seconds.
 	maxServerChecks = 60
+	// maxSilentChecks is how often in a row all API servers may fail to answer before serverTimeout.
+	// From outside of the cluster, a firewall often drops packets to their own addresses.
+	maxSilentChecks = 3
 	// serverTimeout is the timeout of one request: packets to an unreachable address may be dropped
 	// silently.
 	serverTimeout = 5 * time.Second
@@ -137,6 +151,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	seen := map[string]int{}
 	var problem error
+	silent := 0
 	for range maxServerChecks {
 		var addresses []string
 		addresses, problem = e.checkServers(ctx, seen)
@@ -148,7 +163,10 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 			log.Info("Every API server shows the storage version", "apiServers", len(addresses))
 			return nil
 		}
-		if permanent(problem) {
+		if silent++; !errors.Is(problem, errSilent) {
+			silent = 0
+		}
+		if permanent(problem) || silent == maxSilentChecks {
 			break
 		}
 		if err := e.Clock.Sleep(ctx, discoveryInterval); err != nil {
@@ -173,18 +191,28 @@ func (e *Engine) checkServers(ctx context.Context, seen map[string]int) ([]strin
 		return nil, fmt.Errorf("%d API servers hold leases, and there are %d addresses: some are behind another", leases, len(addresses))
 	}
 	var problem error
+	silent := 0
 	for _, address := range addresses {
 		if err := e.checkServer(ctx, address); err != nil {
 			seen[address] = 0
 			problem = err
+			if errors.Is(err, context.DeadlineExceeded) {
+				silent++
+			}
 			continue
 		}
 		if seen[address]++; seen[address] < serverReads && problem == nil {
 			problem = fmt.Errorf("API server %s shows the storage version for the first time", address)
 		}
 	}
+	if silent == len(addresses) {
+		problem = fmt.Errorf("%w: %w", errSilent, problem)
+	}
 	return addresses, problem
 }
+
+// errSilent says that no API server answers at its own address.
+var errSilent = errors.New("no API server answers at its own address")
 
 func (e *Engine) checkServer(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)

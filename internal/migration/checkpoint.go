@@ -48,7 +48,7 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 	}
 	if data[contract.RecordKey] == "" {
 		j.record = contract.Record{
-			Format: contract.RecordFormat, Run: spec.Run, CRDUID: spec.Pin.UID, CRDGeneration: spec.Pin.Generation,
+			Format: contract.RecordFormat, Run: spec.Run, CRDUID: spec.Pin.UID, CRDGeneration: spec.Pin.Generation, StorageVersionHash: spec.Pin.StorageVersionHash,
 			State: contract.StatePreflight, StartTime: j.now(), Ruleset: ruleset,
 		}
 		if spec.Preflight == 0 {
@@ -276,7 +276,9 @@ func checkRecordRun(r contract.Record, spec *contract.Spec) error {
 	switch {
 	case r.Run != spec.Run:
 		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, spec.Run)
-	case r.CRDUID != spec.Pin.UID || r.CRDGeneration != spec.Pin.Generation:
+	case !r.Matches(spec.Pin) && spec.Pin.IsBuiltIn():
+		return fmt.Errorf("the record of run %q is of another storage version of %s: start another run", r.Run, spec.Pin.Name)
+	case !r.Matches(spec.Pin):
 		return fmt.Errorf("the record of run %q is of CustomResourceDefinition uid %s, generation %d, this run is for %s, uid %s, generation %d: start another run",
 			r.Run, r.CRDUID, r.CRDGeneration, spec.Pin.Name, spec.Pin.UID, spec.Pin.Generation)
 	}

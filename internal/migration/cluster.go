@@ -35,6 +35,15 @@ const (
 // definitions is the resource of CustomResourceDefinitions.
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
+// apiPath is where the API server serves a group: the core group, whose name is empty, has a path of
+// its own.
+func apiPath(group string) string {
+	if group == "" {
+		return "/api"
+	}
+	return "/apis"
+}
+
 // Cluster implements Lister, Patcher, Definition, Discovery, Rulesets and Checkpoints with
 // client-go.
 type Cluster struct {
@@ -104,7 +113,7 @@ func (c *Cluster) at(version string) schema.GroupVersionResource {
 func patchClient(config *rest.Config, version schema.GroupVersion) (rest.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion = &version
-	config.APIPath = "/apis"
+	config.APIPath = apiPath(version.Group)
 	return rest.RESTClientFor(config)
 }
 
@@ -113,7 +122,7 @@ func patchClient(config *rest.Config, version schema.GroupVersion) (rest.Interfa
 // were stored before, and a warning about each of them would only slow the API server down.
 func (c *Cluster) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	request := c.patches.Patch(types.MergePatchType).
-		AbsPath("/apis", c.resource.Group, c.at(patch.Version).Version).
+		AbsPath(apiPath(c.resource.Group), c.resource.Group, c.at(patch.Version).Version).
 		NamespaceIfScoped(patch.Namespace, patch.Namespace != "").
 		Resource(c.resource.Resource).
 		Name(patch.Name).

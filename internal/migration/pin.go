@@ -23,7 +23,7 @@ const pinInterval = 200 * time.Millisecond
 // checkDefinition returns an abortedError if the definition has changed since the pin.
 func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) error {
 	changed := func(how string) error {
-		return abortf("CustomResourceDefinition %s changed during the run (%s): nothing more was rewritten", p.Name, how)
+		return abortf("%s changed during the run (%s): nothing more was rewritten", p, how)
 	}
 	switch {
 	case definition.UID != p.UID:
@@ -101,16 +101,16 @@ func (e *Engine) readPin(ctx context.Context) error {
 		return e.pinCache.changed
 	}
 	var began time.Time
-	var definition *metav1.PartialObjectMetadata
+	var changed error
 	err := retry(ctx, e.Clock, func() (err error) {
 		began = e.Clock.Now()
-		definition, err = e.Definition.DefinitionMetadata(ctx)
+		changed, err = e.compareWithPin(ctx)
 		return err
 	})
 	if err != nil {
 		err = e.pinReadError(err)
 	} else {
-		err = checkDefinition(e.Pin, definition)
+		err = changed
 	}
 	if err == nil || errors.As(err, new(abortedError)) {
 		e.pinCache.store(began, err)
@@ -118,10 +118,33 @@ func (e *Engine) readPin(ctx context.Context) error {
 	return err
 }
 
+// compareWithPin reads what the run is pinned to once. It returns how that has changed, and the
+// error of the read.
+func (e *Engine) compareWithPin(ctx context.Context) (changed, err error) {
+	if !e.Pin.IsBuiltIn() {
+		definition, err := e.Definition.DefinitionMetadata(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return checkDefinition(e.Pin, definition), nil
+	}
+	shown, err := e.Discovery.ServedResource(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case shown == nil:
+		return abortf("%s is no longer served at version %s: nothing more was rewritten", e.Pin, e.Resource.Version), nil
+	case shown.StorageVersionHash != e.Pin.StorageVersionHash:
+		return abortf("%s changed during the run (storageVersionHash %s, was %s): nothing more was rewritten",
+			e.Pin, shown.StorageVersionHash, e.Pin.StorageVersionHash), nil
+	}
+	return nil, nil
+}
+
 // pinReadError converts the error of a read: a deleted definition aborts the run.
 func (e *Engine) pinReadError(err error) error {
 	if status := statusOf(err); status != nil && status.Code == http.StatusNotFound {
-		return abortf("CustomResourceDefinition %s does not exist any more: nothing more was rewritten", e.Pin.Name)
+		return abortf("%s does not exist any more: nothing more was rewritten", e.Pin)
 	}
-	return fmt.Errorf("cannot read CustomResourceDefinition %s, without which nothing is rewritten: %w", e.Pin.Name, err)
+	return fmt.Errorf("cannot read %s, without which nothing is rewritten: %w", e.Pin, err)
 }

@@ -17,6 +17,32 @@ import (
 // minPreflight is the number of refusals from which the preflight may abort the run.
 const minPreflight = 3
 
+// Attempt is the result of a dry run on a few objects.
+type Attempt struct {
+	// Tried objects were patched without a write.
+	Tried int `json:"tried"`
+	// Refused objects would fail in a run.
+	Refused []v1alpha1.MigrationFailure `json:"refused,omitempty"`
+}
+
+// Try does the preflight alone: it writes neither objects nor a record, if Checkpoints does not.
+func (e *Engine) Try(ctx context.Context) (Attempt, error) {
+	j, err := openJournal(ctx, &e.Spec, "", e.Checkpoints, e.Clock)
+	if err != nil {
+		return Attempt{}, err
+	}
+	e.prepare()
+	if err := e.checkPin(ctx); err != nil {
+		return Attempt{}, err
+	}
+	sample, err := e.preflightSample(ctx, j)
+	if err != nil {
+		return Attempt{}, err
+	}
+	refused, err := e.tryAll(ctx, j, sample)
+	return Attempt{Tried: len(sample), Refused: refused}, err
+}
+
 // preflight tries the patch on a few objects as a dry run, before the first write. Refused objects
 // are predicted to fail. If all objects are refused, it aborts the run. While webhooks or the API
 // server are unavailable, it waits for them.

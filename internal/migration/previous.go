@@ -35,7 +35,7 @@ func openPreviousRun(data map[string]string, pin contract.Pin) (*previousRun, er
 		return nil, err
 	case record.State != contract.StateCompleted:
 		return nil, fmt.Errorf("run %s is %s", record.Run, record.State)
-	case record.CRDUID != pin.UID || record.CRDGeneration != pin.Generation:
+	case !record.Matches(pin):
 		return nil, fmt.Errorf("the CustomResourceDefinition changed since run %s", record.Run)
 	case int64(len(failures)) != record.Failed:
 		return nil, fmt.Errorf("run %s lists %d of %d failed objects", record.Run, len(failures), record.Failed)

@@ -61,9 +61,11 @@ type Record struct {
 	Run string `json:"run"`
 	// CRDUID and CRDGeneration identify the state of the CustomResourceDefinition that the run is
 	// for. The record is evidence for this state only.
-	CRDUID types.UID `json:"crdUID"`
+	CRDUID types.UID `json:"crdUID,omitempty"`
 	// CRDGeneration is at least 1.
-	CRDGeneration int64 `json:"crdGeneration"`
+	CRDGeneration int64 `json:"crdGeneration,omitempty"`
+	// StorageVersionHash is that of a resource without a CustomResourceDefinition.
+	StorageVersionHash string `json:"storageVersionHash,omitempty"`
 	// State is the progress of the run.
 	State State `json:"state"`
 	// Message says why an aborted run cannot continue.
@@ -180,6 +182,11 @@ func ReadRecord(run, text string) *Record {
 	return &record
 }
 
+// Matches reports whether the record is of this state of a definition.
+func (r Record) Matches(pin Pin) bool {
+	return r.CRDUID == pin.UID && r.CRDGeneration == pin.Generation && r.StorageVersionHash == pin.StorageVersionHash
+}
+
 // Finished reports whether the run has ended and writes nothing more.
 func (r Record) Finished() bool { return r.State == StateCompleted || r.State == StateAborted }
 
@@ -204,9 +211,9 @@ func (r Record) validate() error {
 		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, RecordFormat)
 	case r.Run == "":
 		return errors.New("run is empty")
-	case r.CRDUID == "":
+	case r.CRDUID == "" && r.StorageVersionHash == "":
 		return errors.New("crdUID is empty")
-	case r.CRDGeneration < 1:
+	case r.CRDGeneration < 1 && r.StorageVersionHash == "":
 		return fmt.Errorf("crdGeneration is %d, must be at least 1", r.CRDGeneration)
 	case r.StartTime == nil:
 		return errors.New("startTime is empty")

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// Command is the subcommand that migration pods run.
-	Command = "migrate"
+	// Command is the subcommand that migration pods run. Users run another one, migrate.
+	Command = "run-migration"
 	// SpecFlag is the name of its flag that takes the Spec as JSON.
 	SpecFlag = "spec"
 
@@ -45,7 +45,8 @@ type Spec struct {
 	FormatVersion int `json:"formatVersion"`
 	// Run identifies the run and its record.
 	Run string `json:"run"`
-	// Pin is the state of the CustomResourceDefinition that the run is for.
+	// Pin is the state of the CustomResourceDefinition that the run is for, or of a resource without
+	// one.
 	Pin Pin `json:"customResourceDefinition"`
 	// Resource to migrate; its version is the storage version.
 	Resource metav1.GroupVersionResource `json:"resource"`
@@ -98,13 +99,29 @@ type Spec struct {
 // increments the generation: a conversion that is removed or changed, another storage version,
 // another schema. Rewriting objects after such a change may lose data, so the run is aborted
 // instead.
+//
+// A resource without a CustomResourceDefinition, such as Secrets, is pinned to the hash that
+// discovery shows for its storage version.
 type Pin struct {
-	// Name of the CustomResourceDefinition.
+	// Name of the CustomResourceDefinition, or of the resource without one, as resource.group.
 	Name string `json:"name"`
 	// UID distinguishes it from a later one of the same name.
-	UID types.UID `json:"uid"`
+	UID types.UID `json:"uid,omitempty"`
 	// Generation of its spec, at least 1.
-	Generation int64 `json:"generation"`
+	Generation int64 `json:"generation,omitempty"`
+	// StorageVersionHash is the hash in discovery. It is set instead of UID and Generation.
+	StorageVersionHash string `json:"storageVersionHash,omitempty"`
+}
+
+// IsBuiltIn reports whether the resource has no CustomResourceDefinition.
+func (p Pin) IsBuiltIn() bool { return p.StorageVersionHash != "" }
+
+// String names what is pinned, for messages.
+func (p Pin) String() string {
+	if p.IsBuiltIn() {
+		return "resource " + p.Name
+	}
+	return "CustomResourceDefinition " + p.Name
 }
 
 // GroupVersionResource is the resource at its storage version.
@@ -153,8 +170,6 @@ func (s *Spec) validate() field.ErrorList {
 	}{
 		{field.NewPath("run"), s.Run},
 		{pin.Child("name"), s.Pin.Name},
-		{pin.Child("uid"), string(s.Pin.UID)},
-		{resource.Child("group"), s.Resource.Group},
 		{resource.Child("version"), s.Resource.Version},
 		{resource.Child("resource"), s.Resource.Resource},
 		{field.NewPath("namespace"), s.Namespace},
@@ -164,11 +179,13 @@ func (s *Spec) validate() field.ErrorList {
 			errs = append(errs, field.Required(required.path, "must not be empty"))
 		}
 	}
+	if !s.Pin.IsBuiltIn() {
+		errs = append(errs, s.validateDefinition(pin, resource)...)
+	}
 	for _, number := range []struct {
 		path         *field.Path
 		value, least int64
 	}{
-		{pin.Child("generation"), s.Pin.Generation, 1},
 		{field.NewPath("preflight"), int64(s.Preflight), 0},
 		{field.NewPath("pageSize"), s.PageSize, 1},
 		{field.NewPath("concurrency"), int64(s.Concurrency), 1},
@@ -182,6 +199,21 @@ func (s *Spec) validate() field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("propagationDelay"), s.PropagationDelay.Duration.String(), "must not be negative"))
 	}
 	return append(errs, s.validateChoices()...)
+}
+
+// validateDefinition checks what only a resource with a CustomResourceDefinition has.
+func (s *Spec) validateDefinition(pin, resource *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Pin.UID == "" {
+		errs = append(errs, field.Required(pin.Child("uid"), "must not be empty"))
+	}
+	if s.Resource.Group == "" {
+		errs = append(errs, field.Required(resource.Child("group"), "must not be empty"))
+	}
+	if s.Pin.Generation < 1 {
+		errs = append(errs, field.Invalid(pin.Child("generation"), s.Pin.Generation, "must be at least 1"))
+	}
+	return errs
 }
 
 func (s *Spec) validateChoices() field.ErrorList {

@@ -34,7 +34,7 @@ func textOf(t *testing.T, s Spec) string {
 	t.Helper()
 	args := s.Args()
 	text, found := strings.CutPrefix(args[len(args)-1], "--spec=")
-	if len(args) != 2 || args[0] != "migrate" || !found {
+	if len(args) != 2 || args[0] != "run-migration" || !found {
 		t.Fatalf("arguments are %q", args)
 	}
 	return text
@@ -60,6 +60,20 @@ func TestSpecFormat1(t *testing.T) {
 	}
 }
 
+// A resource without a CustomResourceDefinition is pinned to a hash, and may be in the core group.
+func TestSpecOfBuiltInResource(t *testing.T) {
+	want := fullSpec()
+	want.Pin = Pin{Name: "secrets", StorageVersionHash: "+S6yMg=="}
+	want.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	got, err := ParseSpec(textOf(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("specification (-want +got):\n%s", diff)
+	}
+}
+
 func TestParseSpecRefuses(t *testing.T) {
 	full := textOf(t, fullSpec())
 	changed := func(change func(*Spec)) string {
@@ -76,9 +90,10 @@ func TestParseSpecRefuses(t *testing.T) {
 		"a field given twice": {strings.Replace(full, `"run":"r1"`, `"run":"r1","run":"r2"`, 1), `the run specification is not readable: duplicate field "run"`},
 		"another type":        {strings.Replace(full, `"concurrency":32`, `"concurrency":"32"`, 1), "the run specification is not readable: json: cannot unmarshal string into Go struct field Spec.concurrency of type int"},
 		"nothing but the format": {`{"formatVersion":1}`, "the run specification is not valid: [run: Required value: must not be empty, " +
-			"customResourceDefinition.name: Required value: must not be empty, customResourceDefinition.uid: Required value: must not be empty, " +
-			"resource.group: Required value: must not be empty, resource.version: Required value: must not be empty, resource.resource: Required value: must not be empty, " +
+			"customResourceDefinition.name: Required value: must not be empty, " +
+			"resource.version: Required value: must not be empty, resource.resource: Required value: must not be empty, " +
 			"namespace: Required value: must not be empty, recordConfigMap: Required value: must not be empty, " +
+			"customResourceDefinition.uid: Required value: must not be empty, resource.group: Required value: must not be empty, " +
 			"customResourceDefinition.generation: Invalid value: 0: must be at least 1, pageSize: Invalid value: 0: must be at least 1, concurrency: Invalid value: 0: must be at least 1, " +
 			`pace: Unsupported value: "": supported values: "Gentle", "Fast"]`},
 		"negative numbers": {changed(func(s *Spec) {

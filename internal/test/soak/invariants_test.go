@@ -280,7 +280,7 @@ func TestTargets(t *testing.T) {
 		"kube-apiserver\x00--etcd-servers=x\x00":                {"kube-apiserver"},
 		"/conversion-operator\x00manager\x00--leader-elect\x00": {"one manager", "all managers"},
 		"/conversion-operator\x00serve\x00":                     {"one converter", "all converters"},
-		"/conversion-operator\x00migrate\x00":                   {"all migrations"},
+		"/conversion-operator\x00run-migration\x00":             {"all migrations"},
 		"containerd\x00--config=x\x00":                          {"containerd"},
 		"containerd-shim-runc-v2\x00-id\x00":                    nil,
 		"bash\x00-c\x00etcd\x00":                                nil,

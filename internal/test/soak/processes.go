@@ -38,7 +38,7 @@ var targets = []target{
 	{name: "all managers", words: []string{operator, "manager"}},
 	{name: "one converter", words: []string{operator, "serve"}, one: true},
 	{name: "all converters", words: []string{operator, "serve"}},
-	{name: "all migrations", words: []string{operator, "migrate"}},
+	{name: "all migrations", words: []string{operator, "run-migration"}},
 }
 
 // processNames are the variants of kinds that affect processes.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMigrateFlags(t *testing.T) {
+func TestRunMigrationFlags(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "missing")
 	good := `--spec={"formatVersion":1,"run":"r1","customResourceDefinition":{"name":"crontabs.example.com","uid":"u1","generation":3},` +
 		`"resource":{"group":"example.com","version":"v1","resource":"crontabs"},"namespace":"conversion-system","recordConfigMap":"crontabs-r1",` +
@@ -21,12 +21,12 @@ func TestMigrateFlags(t *testing.T) {
 	}{
 		"none":                      {nil, `required flag(s) "spec" not set`},
 		"not a specification":       {[]string{"--spec={}"}, "formatVersion of the run specification is 0, this version of conversion-operator reads 1"},
-		"an argument":               {[]string{good, "crontabs"}, `unknown command "crontabs" for "conversion-operator migrate"`},
+		"an argument":               {[]string{good, "crontabs"}, `unknown command "crontabs" for "conversion-operator run-migration"`},
 		"good, but no such cluster": {[]string{good, "--kubeconfig=" + kubeconfig}, "stat " + kubeconfig + ": no such file or directory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := run(append([]string{"migrate"}, tc.args...)...)
+			_, _, err := run(append([]string{"run-migration"}, tc.args...)...)
 			if err == nil {
 				t.Fatal("no error")
 			}
