@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
@@ -22,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/audit"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/migration/standalone"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
@@ -33,13 +36,14 @@ type migrateOptions struct {
 	config *genericclioptions.ConfigFlags
 	output output
 
-	all       bool
-	dryRun    bool
-	printRole bool
-	bindTo    string
-	prune     bool
-	record    string
-	timeout   time.Duration
+	all          bool
+	acceptLosses bool
+	dryRun       bool
+	printRole    bool
+	bindTo       string
+	prune        bool
+	record       string
+	timeout      time.Duration
 
 	pace, verify string
 	fallback     []string
@@ -65,7 +69,8 @@ changed. It keeps a record in a ConfigMap, or in a file. If the command is
 interrupted, the same command continues from the record.
 
 It does not migrate resources that another client migrates: a ConversionPolicy, or a
-StorageVersionMigration.
+StorageVersionMigration. It refuses a CustomResourceDefinition with strategy None
+whose storage version lacks fields of a stored version.
 
 Rights: list and patch of the resources, and some others; --print-role prints them
 all.
@@ -99,6 +104,7 @@ func (o *migrateOptions) addFlags(command *cobra.Command) {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "write nothing: count the objects, try some of them in dry runs, and say what a run would do")
 	flags.BoolVar(&o.printRole, "print-role", false, "write nothing: print the Roles that the command needs, as YAML")
 	flags.StringVar(&o.bindTo, "bind-to", "", "with --print-role, also print bindings to this ServiceAccount, as NAMESPACE:NAME")
+	flags.BoolVar(&o.acceptLosses, "accept-losses", false, "also migrate without a conversion if the storage version lacks fields of stored versions, whose values are then lost")
 	flags.BoolVar(&o.prune, "prune", true, "remove the other versions from status.storedVersions after a complete run")
 	flags.StringVar(&o.RecordNamespace, "record-namespace", "default", "namespace of the ConfigMaps with the records")
 	flags.StringVar(&o.record, "record", "", "file for the records, instead of ConfigMaps; other computers do not see that the run is under way")
@@ -215,7 +221,23 @@ func (o *migrateOptions) connect(program string) (*migrateCluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client: %w", err)
 	}
-	return &migrateCluster{config, core, standalone.Finder{Client: api, Discovery: served, Program: program}}, nil
+	return &migrateCluster{config, core, standalone.Finder{Client: api, Discovery: served, Program: program, Check: o.checkLosses}}, nil
+}
+
+// checkLosses refuses a definition without a conversion if a rewrite at the storage version drops
+// fields of another version that objects may be stored at.
+func (o *migrateOptions) checkLosses(crd *apiextensionsv1.CustomResourceDefinition) error {
+	if o.acceptLosses || crds.Strategy(crd) != apiextensionsv1.NoneConverter {
+		return nil
+	}
+	for _, finding := range audit.Check(&audit.Observed{CRD: crd, Live: true}) {
+		lost := finding.ID == audit.NoneLosesFields || finding.ID == audit.NoneTypesDiffer
+		if lost && slices.Contains(crd.Status.StoredVersions, finding.Version) {
+			return fmt.Errorf("CustomResourceDefinition %s: %s; objects may be stored at %s, and a rewrite at %s would drop these values: convert them, or add --accept-losses",
+				crd.Name, finding.Evidence, finding.Version, crds.StorageVersion(crd))
+		}
+	}
+	return nil
 }
 
 func (o *migrateOptions) run(command *cobra.Command, names []string) error {

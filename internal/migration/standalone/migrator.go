@@ -174,12 +174,18 @@ func (m *Migrator) run(ctx context.Context, target *Target, record record, share
 	}
 }
 
+// errInterrupted is the reason if a signal ended the context.
+var errInterrupted = errors.New("interrupted")
+
 // reasonOf prefers the reason why the context ended.
 func reasonOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return errInterrupted
 }
 
 func (r *Result) fill(record *contract.Record) {

@@ -82,6 +82,8 @@ type Finder struct {
 	Discovery discovery.DiscoveryInterfaceWithContext
 	// Program is the name by which the user called it, for advice.
 	Program string
+	// Check refuses CustomResourceDefinitions whose objects a rewrite would damage.
+	Check func(*apiextensionsv1.CustomResourceDefinition) error
 }
 
 // served is a resource that the API server serves, at its preferred version.
@@ -145,6 +147,9 @@ func (f *Finder) custom(ctx context.Context, crd *apiextensionsv1.CustomResource
 		return fails("does not serve its storage version %s: set served to true for it", storage)
 	case crds.Condition(crd, storageMigrating):
 		return fails("is being migrated by Kubernetes (its condition StorageMigrating is True): wait until that is over")
+	}
+	if err := f.Check(crd); err != nil {
+		return target, err
 	}
 	return target, f.checkOthers(ctx, &target)
 }

@@ -66,7 +66,8 @@ var scenes = map[string][]Part{
 		{"commands.md", "conversion-operator resume"},
 		{"commands.md", "conversion-operator trigger"},
 	},
-	"a conflict": {{"kubectl.md", "conflict"}},
+	"without the operator": {{Page: "migrating-without-operator.md"}},
+	"a conflict":           {{"kubectl.md", "conflict"}},
 }
 
 func (p Part) path() string { return path.Join(Folder, p.Page) }

@@ -29,8 +29,8 @@ type stage struct {
 	player *Player
 }
 
-// TestScenes audits a cluster, tries the rules of the samples, operates a policy, and audits again
-// after adding problems.
+// TestScenes audits a cluster, tries the rules of the samples, operates a policy, audits again
+// after adding problems, and migrates a definition without the operator.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -68,6 +68,7 @@ func TestScenes(t *testing.T) {
 		"kubectl apply -f migration.json",
 		"kubectl patch storageversionmigrations widgets --subresource=status --type=merge --patch-file=migration-status.json")
 	s.play("problems found")
+	s.play("without the operator")
 }
 
 // newStage returns a stage with the kind ConversionPolicy, and the files that the pages name.

@@ -31,6 +31,7 @@ var untyped = map[string]string{
 	"velero":         "It takes Velero, and a backup.",
 	"converter":      "It takes a conversion webhook of another project; TestDraftProbe asks one.",
 	"helm":           "It takes Helm, and an image; make helm installs the chart.",
+	"migrates":       "It rewrites all objects of a cluster, each time after minutes; TestMigrate in internal/cmd does so with a short delay.",
 	"krew":           "It takes krew, and archives that are published.",
 }
 

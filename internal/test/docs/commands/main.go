@@ -94,10 +94,14 @@ func describe(out io.Writer, command *cobra.Command) {
 }
 
 // typed returns the mark that says whether a test runs the examples of a command. Those of status
-// follow a policy until it is ready, and one of them forever; a playground serves until it is stopped.
+// follow a policy until it is ready, and one of them forever; a playground serves until it is stopped;
+// those of migrate rewrite a whole cluster.
 func typed(command *cobra.Command) string {
-	if command.Name() == "status" || command.Name() == "playground" {
+	switch command.Name() {
+	case "status", "playground":
 		return "untyped=follows"
+	case "migrate":
+		return "untyped=migrates"
 	}
 	return "play"
 }
