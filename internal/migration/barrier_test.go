@@ -230,6 +230,7 @@ func TestAwaitServers(t *testing.T) {
 		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, v1alpha1.BarrierTime, 0, 1},
 		"addresses not readable":    {fakeServers{err: unavailable()}, v1alpha1.BarrierTime, 0, maxServerChecks},
 		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, v1alpha1.BarrierTime, 0, 1},
+		"address silent":            {fakeServers{since: map[string]int{"a": 0}, refuse: fmt.Errorf("dial: %w", context.DeadlineExceeded)}, v1alpha1.BarrierTime, 0, maxSilentChecks},
 		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, v1alpha1.BarrierTime, 0, maxServerChecks},
 	}
 	for name, tt := range tests {
