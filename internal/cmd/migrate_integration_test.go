@@ -10,10 +10,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +67,7 @@ func TestMigrate(t *testing.T) {
 	t.Run("interrupted, with a file", func(t *testing.T) {
 		e.testInterrupted(t, "filed", "--record="+filepath.Join(t.TempDir(), "record.json"))
 	})
+	t.Run("a lost connection", e.testLostConnection)
 	t.Run("two at once", e.testTwo)
 	t.Run("with the printed Roles alone", e.testRole)
 	t.Run("objects that fail", e.testFailed)
@@ -279,6 +283,90 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 		t.Errorf("the second run is %+v, the first %+v", second, first.Results[0])
 	}
 	e.wantStored(t, plural, map[string]int{"v1": objects})
+	e.wantStoredVersions(t, name, "v1")
+}
+
+// proxy forwards connections to an API server until it is cut.
+type proxy struct {
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex
+	conns []net.Conn
+	lost  bool
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed by cut
+	expect.NoError(t, err)
+	p := &proxy{listener: listener, target: target}
+	go p.serve()
+	t.Cleanup(p.cut)
+	return p
+}
+
+func (p *proxy) serve() {
+	for {
+		from, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", p.target) //nolint:noctx // it is closed by cut
+		if err != nil {
+			_ = from.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, from, to)
+		lost := p.lost
+		p.mu.Unlock()
+		if lost {
+			p.cut()
+			return
+		}
+		go func() { _, _ = io.Copy(to, from) }()
+		go func() { _, _ = io.Copy(from, to) }()
+	}
+}
+
+// cut closes all connections, and accepts no others.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = true
+	_ = p.listener.Close()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+func (e *migrateEnv) testLostConnection(t *testing.T) {
+	const objects = 300
+	name := e.define(t, "losts", objects)
+	proxy := newProxy(t, strings.TrimPrefix(e.Kubeconfig.Host, "https://"))
+	var stdout, stderr string
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stdout, stderr, err = e.migrate(name, "-o=json", "--max-writes-per-second=40", "--timeout=20s", "--server=https://"+proxy.listener.Addr().String())
+	}()
+	expect.Eventually(t, "some objects are rewritten", func() (bool, string) {
+		versions := e.versions(t, "losts")
+		return versions["v1"] > 20, fmt.Sprint(versions)
+	})
+	proxy.cut()
+	<-ended
+	if ExitCode(err) != 1 || !strings.Contains(stdout, "not finished after 20s; it was waiting: ") || !strings.Contains(stderr, "continue with the same command") {
+		t.Fatalf("exit code is %d:\n%s%s", ExitCode(err), stdout, stderr)
+	}
+	e.wantStoredVersions(t, name, "v1beta1", "v1")
+	result := e.results(t, 0, name).Results[0]
+	if !strings.Contains(stdout, result.Run) || result.State != standalone.Complete || result.Total != objects {
+		t.Errorf("result is %+v, after:\n%s", result, stdout)
+	}
+	e.wantStored(t, "losts", map[string]int{"v1": objects})
 	e.wantStoredVersions(t, name, "v1")
 }
 

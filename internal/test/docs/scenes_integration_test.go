@@ -7,6 +7,7 @@ package docs
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,12 @@ func TestScenes(t *testing.T) {
 		"kubectl apply -f migration.json",
 		"kubectl patch storageversionmigrations widgets --subresource=status --type=merge --patch-file=migration-status.json")
 	s.play("problems found")
+
+	s.run("kubectl patch crd widgets.shop.example.com --type=json -p '" + stores("v1beta1") + "'")
+	for _, name := range []string{"a", "b", "c"} {
+		s.run("kubectl create -f - <<'END'\n{apiVersion: shop.example.com/v1, kind: Widget, metadata: {name: " + name + ", namespace: default}}\nEND")
+	}
+	s.run("kubectl patch crd widgets.shop.example.com --type=json -p '" + stores("v1") + "'")
 	s.play("without the operator")
 }
 
@@ -151,6 +158,12 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
   - {name: v1beta1, served: ` + served + `, storage: false, schema: {openAPIV3Schema: {type: object}}}
 `
+}
+
+// stores returns a JSON patch that makes a version of widgets the storage version, and serves both.
+func stores(version string) string {
+	return fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/storage","value":%t},{"op":"replace","path":"/spec/versions/1/storage","value":%t},`+
+		`{"op":"replace","path":"/spec/versions/1/served","value":true}]`, version == "v1", version == "v1beta1")
 }
 
 func (s *stage) play(scene string) {
