@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
@@ -298,7 +297,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed by cut
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	expect.NoError(t, err)
 	p := &proxy{listener: listener, target: target}
 	go p.serve()
@@ -312,7 +311,7 @@ func (p *proxy) serve() {
 		if err != nil {
 			return
 		}
-		to, err := net.Dial("tcp", p.target) //nolint:noctx // it is closed by cut
+		to, err := net.Dial("tcp", p.target)
 		if err != nil {
 			_ = from.Close()
 			continue
@@ -611,17 +610,17 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 	writeEncryption(t, e.encryption, `aescbc: {keys: [{name: key1, secret: "MDEyMzQ1Njc4OWFiY2RlZg=="}]}`, "identity: {}")
 	const encrypted = "k8s:enc:aescbc:v1:key1:"
 	// The API server reads the file once a minute.
-	deadline := time.Now().Add(5 * time.Minute)
-	for i := 0; ; i++ {
-		create(fmt.Sprintf("probe-%d", i))
-		if strings.HasPrefix(e.secret(t, fmt.Sprintf("probe-%d", i)), encrypted) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the API server does not use the key")
-		}
-		time.Sleep(time.Second)
+	probes := 0
+	awaitKey := func(prefix string) {
+		expect.Eventually(t, "the API server uses the key "+prefix, func() (bool, string) {
+			probes++
+			name := fmt.Sprintf("probe-%d", probes)
+			create(name)
+			stored := e.secret(t, name)
+			return strings.HasPrefix(stored, prefix), fmt.Sprintf("%.30q", stored)
+		})
 	}
+	awaitKey(encrypted)
 	if plain := e.secret(t, "s-7"); !strings.Contains(plain, "open-s-7") {
 		t.Fatalf("the secret is already encrypted: %q", plain)
 	}
@@ -637,16 +636,7 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 
 	writeEncryption(t, e.encryption, `aescbc: {keys: [{name: key2, secret: "ZmVkY2JhOTg3NjU0MzIxMA=="}, {name: key1, secret: "MDEyMzQ1Njc4OWFiY2RlZg=="}]}`)
 	const rotated = "k8s:enc:aescbc:v1:key2:"
-	for i := 0; ; i++ {
-		create(fmt.Sprintf("again-%d", i))
-		if strings.HasPrefix(e.secret(t, fmt.Sprintf("again-%d", i)), rotated) {
-			break
-		}
-		if time.Now().After(deadline.Add(5 * time.Minute)) {
-			t.Fatal("the API server does not use the other key")
-		}
-		time.Sleep(time.Second)
-	}
+	awaitKey(rotated)
 	report := e.results(t, 0, "--all")
 	left := map[string]bool{}
 	for _, each := range report.LeftOut {

@@ -30,8 +30,7 @@ func fenced(t *testing.T) *fake.Clientset {
 	client := fake.NewClientset()
 	version := 0
 	client.PrependReactor("*", "configmaps", func(action ktesting.Action) (bool, runtime.Object, error) {
-		switch action := action.(type) {
-		case ktesting.PatchActionImpl:
+		if action, is := action.(ktesting.PatchActionImpl); is {
 			stored, err := client.Tracker().Get(action.GetResource(), action.GetNamespace(), action.GetName())
 			if err != nil {
 				return true, nil, err

@@ -62,10 +62,7 @@ func (m *Migrator) forecast(ctx context.Context, target *Target) Forecast {
 }
 
 func (m *Migrator) readForecast(ctx context.Context, target *Target, is *Forecast) error {
-	record, err := m.record(target)
-	if err != nil {
-		return err
-	}
+	record := m.record(target)
 	is.Record = record.String()
 	data, err := record.Load(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -118,11 +118,7 @@ func (m *Migrator) Migrate(ctx context.Context, targets []Target) []Result {
 // migrate migrates one resource, and prunes its stored versions.
 func (m *Migrator) migrate(ctx context.Context, target *Target, shared *limits) Result {
 	result := Result{Resource: target.Name(), State: NotStarted, StorageVersion: target.StorageVersion()}
-	record, err := m.record(target)
-	if err != nil {
-		result.Message = err.Error()
-		return result
-	}
+	record := m.record(target)
 	result.Record = record.String()
 	held, release, err := hold(ctx, record)
 	if err != nil {
@@ -194,12 +190,12 @@ func (r *Result) fill(record *contract.Record) {
 }
 
 // record returns the record of a target.
-func (m *Migrator) record(target *Target) (record, error) {
+func (m *Migrator) record(target *Target) record {
 	if m.RecordFile != nil {
-		return m.RecordFile.of(target.Name()), nil
+		return m.RecordFile.of(target.Name())
 	}
 	return &configMap{client: m.Core.CoreV1().ConfigMaps(m.RecordNamespace), namespace: m.RecordNamespace,
-		name: ConfigMapName(target.Name()), holder: thisProcess(), observation: observation}, nil
+		name: ConfigMapName(target.Name()), holder: thisProcess(), observation: observation}
 }
 
 // engine returns the engine of a run.
