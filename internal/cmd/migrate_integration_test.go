@@ -359,7 +359,7 @@ func (p *proxy) attempts() int {
 func (e *migrateEnv) testLostConnection(t *testing.T) {
 	const objects = 300
 	name := e.define(t, "losts", objects)
-	proxy := newProxy(t, net.JoinHostPort(e.ControlPlane.GetAPIServer().SecureServing.Address, e.ControlPlane.GetAPIServer().SecureServing.Port))
+	proxy := newProxy(t, net.JoinHostPort(e.ControlPlane.GetAPIServer().Address, e.ControlPlane.GetAPIServer().Port))
 	var stdout, stderr string
 	var err error
 	ended := make(chan struct{})
