@@ -30,6 +30,9 @@ func parse(text string) path {
 	return p
 }
 
+// Split returns the segments of a field's path: names, and indexes such as [0].
+func Split(path string) []string { return parse(path) }
+
 func (p path) String() string {
 	var text strings.Builder
 	for _, segment := range p {

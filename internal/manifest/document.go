@@ -155,7 +155,7 @@ func parseYAML(source string, text []byte) ([]Document, error) {
 			return documents, nil
 		}
 		if err == nil {
-			document.JSON, err = toJSON(&node)
+			document.JSON, err = ToJSON(&node)
 		}
 		if err == nil && string(document.JSON) == "null" {
 			continue

@@ -54,6 +54,13 @@ func (d Document) write(out *bytes.Buffer, form Form) error {
 	return nil
 }
 
+// Encode writes a value of JSON as a document of YAML.
+func Encode(value []byte) (string, error) {
+	var out bytes.Buffer
+	err := writeYAML(&out, value)
+	return out.String(), err
+}
+
 func writeYAML(out *bytes.Buffer, text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

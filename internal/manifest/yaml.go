@@ -35,8 +35,8 @@ var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
 func isOldBoolean(text string) bool { return slices.Contains(oldBooleans, strings.ToLower(text)) }
 
-// toJSON writes a document of YAML as JSON. It copies the text of numbers.
-func toJSON(document *yaml.Node) ([]byte, error) {
+// ToJSON writes a document of YAML, or a value in it, as JSON. It copies the text of numbers.
+func ToJSON(document *yaml.Node) ([]byte, error) {
 	w := jsonWriter{}
 	err := w.node(document, 0)
 	return w.out.Bytes(), err

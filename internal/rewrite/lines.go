@@ -1,0 +1,73 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rewrite
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// lines finds the bytes of a text by line and column, as the YAML parser counts them: from 1,
+// columns in characters.
+type lines struct {
+	text string
+	// starts are the offsets of lines. The last one is the end of the text.
+	starts []int
+}
+
+func newLines(text string) lines {
+	starts := []int{0}
+	for i := 0; i < len(text); {
+		size := breakAt(text, i)
+		if size == 0 {
+			_, size = utf8.DecodeRuneInString(text[i:])
+			i += size
+			continue
+		}
+		i += size
+		starts = append(starts, i)
+	}
+	return lines{text, append(starts, len(text))}
+}
+
+// breakAt returns the size of the line break at an offset, 0 if there is none. The breaks are
+// those of YAML 1.1, which the parser uses.
+func breakAt(text string, at int) int {
+	rest := text[at:]
+	for _, lineBreak := range []string{"\r\n", "\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		if strings.HasPrefix(rest, lineBreak) {
+			return len(lineBreak)
+		}
+	}
+	return 0
+}
+
+// offset returns the offset of a character.
+func (l lines) offset(line, column int) int {
+	at := l.starts[min(line-1, len(l.starts)-1)]
+	for ; column > 1 && at < len(l.text); column-- {
+		_, size := utf8.DecodeRuneInString(l.text[at:])
+		at += size
+	}
+	return at
+}
+
+// line returns the number of the line of an offset, from 1.
+func (l lines) line(at int) int {
+	i, found := slices.BinarySearch(l.starts[:len(l.starts)-1], at)
+	if found {
+		return i + 1
+	}
+	return i
+}
+
+// start returns the offset at which the line of an offset starts.
+func (l lines) start(at int) int { return l.starts[l.line(at)-1] }
+
+// end returns the offset behind the line of an offset, with its break.
+func (l lines) end(at int) int { return l.starts[l.line(at)] }
+
+// content returns the text of a line without its break and white space at both ends.
+func (l lines) content(at int) string { return strings.TrimSpace(l.text[l.start(at):l.end(at)]) }

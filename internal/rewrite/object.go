@@ -1,0 +1,190 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rewrite
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/explain"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
+)
+
+// converted is an object before and after its conversion.
+type converted struct {
+	before, after any
+	explanation   explain.Object
+	// lost are the values that the version cannot express; notes are about values that a rule
+	// drops, or that the version writes in another way.
+	lost, notes []fieldProblem
+}
+
+// fieldProblem is a problem with a field of the object before its conversion.
+type fieldProblem struct {
+	at      path
+	field   string
+	message string
+}
+
+// convert converts an object to the version. An API server makes of the result what it makes of
+// the original and a conversion: defaults of the schemas that would differ are written.
+func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
+	c := &converted{}
+	var err error
+	if c.before, err = preserved.Decode(text); err != nil {
+		return nil, err
+	}
+	if c.explanation, err = r.explainer.Object(name, text, r.to, false); err != nil {
+		return nil, err
+	}
+	if c.after, err = r.decoded(text); err != nil {
+		return nil, err
+	}
+	from := c.explanation.From
+	filled, err := r.defaults.Fill(from, c.before)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := r.decoded(preserved.Encode(filled))
+	if err != nil {
+		return nil, err
+	}
+	if err := r.explainLost(c, from); err != nil {
+		return nil, err
+	}
+	if !r.keepPreserved || len(c.lost) == 0 {
+		c.after = r.withoutPreserved(c)
+	}
+	c.after, err = r.likeDefaulted(c.after, wanted)
+	return c, err
+}
+
+// decoded converts an object and decodes it.
+func (r *Rewriter) decoded(text []byte) (any, error) {
+	out, err := r.converter.Convert(nil, text, r.to)
+	if err != nil {
+		return nil, err
+	}
+	return preserved.Decode(out)
+}
+
+// withoutPreserved removes the annotation of an object that had none before: it only records
+// which fields were absent.
+func (r *Rewriter) withoutPreserved(c *converted) any {
+	if reflect.DeepEqual(r.resource.Without(c.before), c.before) {
+		return r.resource.Without(c.after)
+	}
+	return c.after
+}
+
+// explainLost lists the values that only the annotation could keep, and those that a rule drops. A
+// value that comes back without the annotation, but in other words, is not lost.
+func (r *Rewriter) explainLost(c *converted, from string) error {
+	why := map[string]string{}
+	for _, step := range c.explanation.Steps {
+		for _, each := range step.Preserved {
+			why[each.Path] = each.Why
+		}
+		for _, each := range step.Dropped {
+			if each.Version == from {
+				c.notes = append(c.notes, fieldProblem{explain.Split(each.Path), each.Path, "left out: " + each.Why})
+			}
+		}
+	}
+	back, err := r.converter.Convert(nil, preserved.Encode(r.resource.Without(c.after)), from)
+	if err != nil {
+		return err
+	}
+	returned, err := preserved.Decode(back)
+	if err != nil {
+		return err
+	}
+	known := r.resource.Entries(c.before, from)
+	for _, entry := range r.resource.Entries(c.after, from) {
+		if entry.Kind != conversion.EntryValue || slices.ContainsFunc(known, func(k conversion.Entry) bool { return k.Pointer == entry.Pointer }) {
+			continue
+		}
+		field := preserved.Path(entry.Pointer)
+		problem := fieldProblem{explain.Split(preserved.ExactPath(entry.Pointer)), field, ""}
+		if value, exists := preserved.Find(returned, problem.at); exists && !isLarge(value) {
+			problem.message = fmt.Sprintf("is %s if it is read at %s again", preserved.Encode(value), from)
+			c.notes = append(c.notes, problem)
+			continue
+		}
+		problem.message = "version " + r.to + " cannot express it"
+		if reason := why[field]; reason != "" {
+			problem.message += ": " + reason
+		}
+		c.lost = append(c.lost, problem)
+	}
+	return nil
+}
+
+// likeDefaulted changes an object so that it is, with the defaults of its version, what the
+// conversion of an object with all defaults is.
+func (r *Rewriter) likeDefaulted(object, wanted any) (any, error) {
+	target, err := r.defaults.Fill(r.to, r.resource.Without(wanted))
+	if err != nil {
+		return nil, err
+	}
+	has, err := r.defaults.Fill(r.to, object)
+	if err != nil {
+		return nil, err
+	}
+	bare := r.resource.Without(has)
+	if reflect.DeepEqual(bare, target) {
+		return object, nil
+	}
+	object = overlay(object, bare, target)
+	has, err = r.defaults.Fill(r.to, object)
+	if err == nil && !reflect.DeepEqual(r.resource.Without(has), target) {
+		return wanted, nil
+	}
+	return object, err
+}
+
+// overlay writes into an object what differs between it with defaults, and the target.
+func overlay(object, has, target any) any {
+	if reflect.DeepEqual(has, target) {
+		return object
+	}
+	switch target := target.(type) {
+	case map[string]any:
+		members, ok := object.(map[string]any)
+		filled, also := has.(map[string]any)
+		if !ok && object != nil || !also {
+			return target
+		}
+		members = maps.Clone(members)
+		if members == nil {
+			members = map[string]any{}
+		}
+		for name, value := range target {
+			if !reflect.DeepEqual(filled[name], value) {
+				members[name] = overlay(members[name], filled[name], value)
+			}
+		}
+		for name := range filled {
+			if _, wanted := target[name]; !wanted {
+				delete(members, name)
+			}
+		}
+		return members
+	case []any:
+		elements, ok := object.([]any)
+		filled, also := has.([]any)
+		if !ok || !also || len(elements) != len(target) || len(filled) != len(target) {
+			return target
+		}
+		elements = slices.Clone(elements)
+		for i := range target {
+			elements[i] = overlay(elements[i], filled[i], target[i])
+		}
+		return elements
+	}
+	return target
+}

@@ -1,0 +1,74 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rewrite_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/rewrite"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+// newRewriter reads a policy and its definition from files.
+func newRewriter(t testing.TB, options rewrite.Options, files ...string) *rewrite.Rewriter {
+	t.Helper()
+	documents, err := manifest.ReadAll(files, nil)
+	expect.NoError(t, err)
+	policy, errs, err := verify.ReadPolicy(t.Context(), documents[0].JSON)
+	if err != nil || len(errs) > 0 {
+		t.Fatalf("the policy is not valid: %v %v", err, errs)
+	}
+	crd, err := verify.ReadDefinition(manifest.NewObject("", documents[1].JSON))
+	expect.NoError(t, err)
+	result, errs := verify.Compile(policy, crd)
+	if len(errs) > 0 {
+		t.Fatalf("the rules are not valid: %v", errs)
+	}
+	rewriter, err := rewrite.New(policy, crd, result, options)
+	expect.NoError(t, err)
+	return rewriter
+}
+
+// TestText: manifests with comments, quotes and several styles keep all of them.
+func TestText(t *testing.T) {
+	forward := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
+	files, err := filepath.Glob("testdata/*.yaml")
+	expect.NoError(t, err)
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name == "policy.yaml" || strings.HasSuffix(name, ".v1.yaml") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			expect.NoError(t, err)
+			result := forward.Text(text)
+			golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), strings.TrimSuffix(name, ".yaml")+".v1.yaml")
+		})
+	}
+}
+
+func summary(result *rewrite.Result) string {
+	var out strings.Builder
+	for _, problem := range result.Problems {
+		fmt.Fprintf(&out, "line %d: %s\n", problem.Line, problem.Message)
+	}
+	for _, object := range result.Objects {
+		fmt.Fprintf(&out, "line %d: %s, %s, %s\n", object.Line, object.Name, object.From, object.State)
+		for _, problem := range object.Problems {
+			fmt.Fprintf(&out, "  line %d: %s: %s\n", problem.Line, problem.Field, problem.Message)
+		}
+		for _, problem := range object.Notes {
+			fmt.Fprintf(&out, "  note, line %d: %s: %s\n", problem.Line, problem.Field, problem.Message)
+		}
+	}
+	return out.String()
+}
