@@ -114,21 +114,43 @@ func (e *editor) value(n *node, at, from path) string {
 // names returns the members that a mapping will have: by entry those that stay in it, and those
 // that are added. Members that a merge provides need no text.
 func (e *editor) names(n *node, at, from path) (kept map[*entry]string, added []string) {
-	kept = map[*entry]string{}
+	kept, merged := map[*entry]string{}, e.merged(n)
 	after, _ := e.valueAfter(at).(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		source := e.origins.from(at.child(name))
+		if value, provided := merged[name]; provided && n.entry(name) == nil && reflect.DeepEqual(value, after[name]) {
+			continue
+		}
 		if source == nil || !slices.Equal(source.parent(), from) {
 			added = append(added, name)
 			continue
 		}
 		if known := n.entry(source.last()); known != nil {
 			kept[known] = name
-		} else if name != source.last() || !reflect.DeepEqual(after[name], e.valueBefore(source)) {
+		} else {
 			added = append(added, name)
 		}
 	}
 	return kept, added
+}
+
+// merged returns the members that a mapping gets from others, as these are after the conversion.
+func (e *editor) merged(n *node) map[string]any {
+	all := map[string]any{}
+	for _, each := range n.entries {
+		if !each.isMerge() {
+			continue
+		}
+		sources := []*yaml.Node{each.value.source}
+		if each.value.isSequence() {
+			sources = each.value.source.Content
+		}
+		for _, source := range slices.Backward(sources) {
+			members, _ := e.anchored[source.Alias].(map[string]any)
+			maps.Copy(all, members)
+		}
+	}
+	return all
 }
 
 // mapping returns the new text of a block mapping.
@@ -203,7 +225,7 @@ func (e *editor) behindMark(each *entry, at, from path, column int) string {
 		comment = strings.TrimRight(e.text[n.end:each.end], "\r\n")
 	}
 	if isLarge(after) {
-		return comment + e.newline + e.children(at, column)
+		return comment + e.newline + e.children(at, column+e.deeper(after))
 	}
 	space := " "
 	if n.start > each.after && !n.isBlock() {
@@ -314,24 +336,31 @@ func (e *editor) added(name string, at path, column int) string {
 	if !isLarge(after) {
 		return margin + mark + " " + e.indented(e.scalar(after, nil), column) + e.newline
 	}
-	children := e.children(at, column)
-	if name == "" { // The first child stands behind the dash.
-		return margin + "- " + strings.TrimLeft(children, " ")
+	if name == "" {
+		return margin + "- " + strings.TrimLeft(e.children(at, column+len("- ")), " ")
 	}
-	return margin + mark + e.newline + children
+	return margin + mark + e.newline + e.children(at, column+e.deeper(after))
 }
 
-// children returns the lines of all members or elements of a value, below an entry in a column.
+// deeper returns the indentation of members or elements below the name of their parent.
+func (e *editor) deeper(value any) int {
+	if _, isList := value.([]any); isList {
+		return e.dashes
+	}
+	return e.step
+}
+
+// children returns the lines of all members or elements of a value, in a column.
 func (e *editor) children(at path, column int) string {
 	var out strings.Builder
 	switch after := e.valueAfter(at).(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(after)) {
-			out.WriteString(e.added(name, at.child(name), column+e.step))
+			out.WriteString(e.added(name, at.child(name), column))
 		}
 	case []any:
 		for i := range after {
-			out.WriteString(e.added("", at.child(index(i)), column+e.dashes))
+			out.WriteString(e.added("", at.child(index(i)), column))
 		}
 	}
 	return out.String()
@@ -362,20 +391,17 @@ func (e *editor) moved(each *entry, mark string, at, from path, column int) stri
 		}
 		return comments + margin + mark + first + "\n" + e.shifted(rest, column-old)
 	}
-	body := e.value(n, at, from)
+	properties := e.text[n.start:n.entries[0].start] // an anchor, a tag
+	body := strings.TrimPrefix(e.value(n, at, from), properties)
 	if e.column(n.start) > 0 && n.start == n.entries[0].start && strings.TrimLeft(e.text[e.start(n.start):n.start], " ") != "" {
 		body = strings.Repeat(" ", n.column) + body // it stood behind a dash
 	}
 	if !strings.HasSuffix(body, "\n") {
 		body += e.newline
 	}
-	target := column + e.step
-	if n.isSequence() {
-		target = column + e.dashes
+	behind := strings.TrimRight(e.text[each.after:n.start]+properties, " \r\n")
+	if mark == "-" && properties == "" {
+		return comments + margin + "- " + strings.TrimLeft(e.shifted(body, column+len("- ")-n.column), " ")
 	}
-	behind := strings.TrimRight(e.text[each.after:n.start], " \r\n")
-	if mark == "-" {
-		return comments + margin + "- " + strings.TrimLeft(e.shifted(body, column+2-n.column), " ")
-	}
-	return comments + margin + mark + behind + e.newline + e.shifted(body, target-n.column)
+	return comments + margin + mark + behind + e.newline + e.shifted(body, column+e.deeper(e.valueAfter(at))-n.column)
 }

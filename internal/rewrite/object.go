@@ -53,7 +53,7 @@ func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.explainLost(c, from); err != nil {
+	if err := r.explainLost(c, from, filled); err != nil {
 		return nil, err
 	}
 	if !r.keepPreserved || len(c.lost) == 0 {
@@ -82,8 +82,9 @@ func (r *Rewriter) withoutPreserved(c *converted) any {
 }
 
 // explainLost lists the values that only the annotation could keep, and those that a rule drops. A
-// value that comes back without the annotation, but in other words, is not lost.
-func (r *Rewriter) explainLost(c *converted, from string) error {
+// value from which another one was made, and that comes back in other words, is not lost.
+// Neither is a null that API servers leave out, so that the object with defaults lacks it.
+func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 	why := map[string]string{}
 	for _, step := range c.explanation.Steps {
 		for _, each := range step.Preserved {
@@ -103,14 +104,20 @@ func (r *Rewriter) explainLost(c *converted, from string) error {
 	if err != nil {
 		return err
 	}
-	known := r.resource.Entries(c.before, from)
+	known, used := r.resource.Entries(c.before, from), map[string]bool{}
+	for _, moved := range fieldsOf(&c.explanation) {
+		used[path(moved.before).key()] = true
+	}
 	for _, entry := range r.resource.Entries(c.after, from) {
 		if entry.Kind != conversion.EntryValue || slices.ContainsFunc(known, func(k conversion.Entry) bool { return k.Pointer == entry.Pointer }) {
 			continue
 		}
 		field := preserved.Path(entry.Pointer)
 		problem := fieldProblem{explain.Split(preserved.ExactPath(entry.Pointer)), field, ""}
-		if value, exists := preserved.Find(returned, problem.at); exists && !isLarge(value) {
+		if _, exists := preserved.Find(filled, problem.at); !exists {
+			continue
+		}
+		if value, exists := preserved.Find(returned, problem.at); exists && !isLarge(value) && used[problem.at.key()] {
 			problem.message = fmt.Sprintf("is %s if it is read at %s again", preserved.Encode(value), from)
 			c.notes = append(c.notes, problem)
 			continue

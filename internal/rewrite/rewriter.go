@@ -300,45 +300,51 @@ func (w *rewriting) document(i int, root *yaml.Node, limit int) {
 	}
 }
 
-// itemsOf returns the objects of a list.
-func itemsOf(root *yaml.Node) (items []*yaml.Node, listed bool) {
-	kind := ""
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		switch root.Content[i].Value {
-		case "kind":
-			kind = root.Content[i+1].Value
-		case "items":
-			if root.Content[i+1].Kind == yaml.SequenceNode {
-				items, listed = root.Content[i+1].Content, true
-			}
+// member returns the value of a member, nil if there is none.
+func member(of *yaml.Node, name string) *yaml.Node {
+	for i := 0; of.Kind == yaml.MappingNode && i+1 < len(of.Content); i += 2 {
+		if of.Content[i].Value == name {
+			return of.Content[i+1]
 		}
 	}
-	return items, listed && strings.HasSuffix(kind, "List")
+	return nil
+}
+
+// textIn returns the text of a member, empty if there is none.
+func textIn(of *yaml.Node, name string) string {
+	if value := member(of, name); value != nil && value.Kind == yaml.ScalarNode {
+		return value.Value
+	}
+	return ""
+}
+
+// itemsOf returns the objects of a list.
+func itemsOf(root *yaml.Node) (items []*yaml.Node, listed bool) {
+	all := member(root, "items")
+	if all == nil || all.Kind != yaml.SequenceNode || !strings.HasSuffix(textIn(root, "kind"), "List") {
+		return nil, false
+	}
+	return all.Content, true
 }
 
 // setListVersion replaces the version of a list of the kind.
 func (w *rewriting) setListVersion(root *yaml.Node) {
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value != "apiVersion" {
-			continue
-		}
-		value := root.Content[i+1]
-		start := w.offset(value.Line, value.Column)
-		if at := strings.Index(w.lines.text[start:], value.Value); at >= 0 {
-			w.edits = append(w.edits, replacement{start + at, start + at + len(value.Value), w.group + "/" + w.to})
-		}
+	value := member(root, "apiVersion")
+	start := w.offset(value.Line, value.Column)
+	if at := strings.Index(w.lines.text[start:], value.Value); at >= 0 {
+		w.edits = append(w.edits, replacement{start + at, start + at + len(value.Value), w.group + "/" + w.to})
 	}
 	slices.SortFunc(w.edits, func(a, b replacement) int { return a.start - b.start })
 }
 
 // object rewrites an object of the kind. It returns its new value.
 func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any, ok bool) {
-	text, err := manifest.ToJSON(root)
-	object := manifest.NewObject("", text)
-	version, ours := strings.CutPrefix(object.APIVersion, w.group+"/")
-	if err != nil || !ours || object.Kind != w.kind {
+	version, ours := strings.CutPrefix(textIn(root, "apiVersion"), w.group+"/")
+	if !ours || textIn(root, "kind") != w.kind {
 		return nil, false
 	}
+	text, err := manifest.ToJSON(root)
+	object := manifest.NewObject("", text)
 	found := Object{Line: root.Line, Name: object.FullName(), From: version, State: Left}
 	defer func() { w.objects = append(w.objects, found) }()
 	if version == w.to {
@@ -350,6 +356,10 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 	}
 	if !slices.Contains(w.versions, version) {
 		leave(root.Line, ".apiVersion", fmt.Sprintf("the policy has no version %s: it converts %s", version, strings.Join(w.versions, ", ")))
+		return nil, false
+	}
+	if err != nil {
+		leave(root.Line, "", err.Error())
 		return nil, false
 	}
 	c, err := w.convert(object.String(), text)

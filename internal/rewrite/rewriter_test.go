@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/rewrite"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -17,8 +21,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// newRewriter reads a policy and its definition from files.
+// newRewriter returns a Rewriter for the policy and definition in files.
 func newRewriter(t testing.TB, options rewrite.Options, files ...string) *rewrite.Rewriter {
+	t.Helper()
+	policy, crd, result := read(t, files...)
+	rewriter, err := rewrite.New(policy, crd, result, options)
+	expect.NoError(t, err)
+	return rewriter
+}
+
+// read compiles the first policy in files for the definition that follows.
+func read(t testing.TB, files ...string) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, compile.Result) {
 	t.Helper()
 	documents, err := manifest.ReadAll(files, nil)
 	expect.NoError(t, err)
@@ -32,9 +45,7 @@ func newRewriter(t testing.TB, options rewrite.Options, files ...string) *rewrit
 	if len(errs) > 0 {
 		t.Fatalf("the rules are not valid: %v", errs)
 	}
-	rewriter, err := rewrite.New(policy, crd, result, options)
-	expect.NoError(t, err)
-	return rewriter
+	return policy, crd, result
 }
 
 // TestText: manifests with comments, quotes and several styles keep all of them.

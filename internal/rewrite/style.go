@@ -32,7 +32,12 @@ func styleOf(text string, root *node) style {
 	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
 		s.newline = "\r\n"
 	}
-	s.measure(root)
+	if s.measure(root); root.flow && len(root.entries) > 0 {
+		margin := text[root.entries[0].start:root.entries[0].mark]
+		if i := strings.LastIndexByte(margin, '\n'); i >= 0 {
+			s.step = len(margin) - i - 1
+		}
+	}
 	return s
 }
 

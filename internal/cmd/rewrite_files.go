@@ -1,0 +1,99 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// manifestFiles returns the files of paths, once each: files, the manifests in directories and all
+// below them, and the files that match a pattern.
+func manifestFiles(paths []string) ([]string, error) {
+	var files []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		var found []string
+		switch {
+		case err == nil && info.IsDir():
+			found, err = manifestsBelow(path)
+		case err == nil:
+			found = []string{path}
+		case errors.Is(err, fs.ErrNotExist):
+			found, err = matching(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// matching returns the files that match a pattern.
+func matching(pattern string) ([]string, error) {
+	found, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", pattern, err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: there is no such file, and none that matches it as a pattern", pattern)
+	}
+	return found, nil
+}
+
+// manifestsBelow returns the manifests in a directory and all below it, without those of Git.
+func manifestsBelow(root string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == ".git":
+			return filepath.SkipDir
+		case entry.Type().IsRegular() && slices.Contains([]string{".json", ".yaml", ".yml", ".tpl"}, filepath.Ext(path)):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// replaceFile replaces the text of a file as a whole. It fails if the file is no longer as it was
+// before, and follows a symbolic link to the file.
+func replaceFile(path string, before, after []byte) (err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary.Name()) // it is not there if it was renamed
+		}
+	}()
+	_, err = temporary.Write(after)
+	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
+		return errors.Join(errors.New("the file has changed meanwhile: run the command again"), err)
+	}
+	return os.Rename(temporary.Name(), path)
+}
