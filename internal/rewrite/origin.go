@@ -102,6 +102,8 @@ func bestFirst(pairs map[string]*pair) []*pair {
 type movedField struct {
 	after, before []string
 	several       bool
+	// plain fields are copied or moved, whatever their value is.
+	plain bool
 }
 
 // fieldsOf returns the fields of a converted object with their first source, through all steps.
@@ -116,7 +118,7 @@ func fieldsOf(object *explain.Object) []movedField {
 			if known && i > 0 {
 				var first movedField
 				first, known = earlier[path(moved.before).key()]
-				moved.before, moved.several = first.before, moved.several || first.several
+				moved.before, moved.several, moved.plain = first.before, moved.several || first.several, moved.plain && first.plain
 			}
 			if known {
 				next[path(moved.after).key()] = moved
@@ -132,7 +134,8 @@ func fieldsOf(object *explain.Object) []movedField {
 func sourceOf(field *explain.Field) (moved movedField, known bool) {
 	for _, source := range field.Sources {
 		if source.Value != nil {
-			return movedField{explain.Split(field.Path), explain.Split(source.Path), len(field.Sources) > 1}, true
+			plain := field.How == explain.Copied || field.How == explain.Computed && field.RuleText == "move"
+			return movedField{explain.Split(field.Path), explain.Split(source.Path), len(field.Sources) > 1, plain}, true
 		}
 	}
 	return movedField{}, false

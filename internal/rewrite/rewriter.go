@@ -123,11 +123,15 @@ const byteOrderMark = "\ufeff"
 // Text rewrites the objects in a text. It never fails: what cannot be rewritten stays, with a problem.
 func (r *Rewriter) Text(original []byte) *Result {
 	text, marked := strings.CutPrefix(string(original), byteOrderMark)
-	documents, err := parse(text)
+	hidden, actions, err := hide(text)
 	if err != nil {
 		return &Result{Text: original, Problems: []Problem{problemOf(err)}}
 	}
-	w := &rewriting{Rewriter: r, lines: newLines(text), left: map[int]bool{}}
+	documents, err := parse(hidden)
+	if err != nil {
+		return &Result{Text: original, Problems: []Problem{problemOf(err)}}
+	}
+	w := &rewriting{Rewriter: r, lines: newLines(hidden), actions: actions, left: map[int]bool{}}
 	for {
 		w.documents(documents)
 		wrong := w.unlike(documents)
@@ -139,6 +143,9 @@ func (r *Rewriter) Text(original []byte) *Result {
 	result := &Result{Text: original, Objects: w.objects}
 	if result.Changed() {
 		result.Text = []byte(w.text())
+		if actions != nil {
+			result.Text = []byte(actions.restore(w.text()))
+		}
 		if marked {
 			result.Text = append([]byte(byteOrderMark), result.Text...)
 		}
@@ -186,6 +193,8 @@ func parseError(err error) error {
 type rewriting struct {
 	*Rewriter
 	lines
+	// actions are those of a template, nil if the text is none.
+	actions *template
 	// left are the documents in which nothing may change, by index.
 	left map[int]bool
 
@@ -346,6 +355,9 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 	text, err := manifest.ToJSON(root)
 	object := manifest.NewObject("", text)
 	found := Object{Line: root.Line, Name: object.FullName(), From: version, State: Left}
+	if w.actions != nil {
+		found.Name = w.actions.restore(found.Name)
+	}
 	defer func() { w.objects = append(w.objects, found) }()
 	if version == w.to {
 		found.State = Current
@@ -384,13 +396,95 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 	if w.left[document] {
 		leave(root.Line, "", "this text cannot be changed without changing its meaning: rewrite it by hand")
 	}
+	if w.actions != nil {
+		for _, each := range w.actions.unsafe(c) {
+			leave(w.lineOf(tree, each.at), each.field, each.message)
+		}
+		for _, each := range w.actions.within(w.line(tree.start), w.line(tree.end-1), w.metadataOf(tree)) {
+			leave(each.line, "", each.Error())
+		}
+	}
 	if len(found.Problems) > 0 {
 		return nil, false
 	}
 	new := edit(w.lines, tree, newOrigins(&c.explanation, c.before), c.after)
+	if w.actions != nil && !w.safe(tree, new) {
+		leave(root.Line, "", "lines of the template, or fields that are optional in it, would get another place or a default: rewrite it by hand")
+		return nil, false
+	}
 	w.edits = append(w.edits, replacement{tree.start, tree.end, new})
 	found.State = Rewritten
 	return c.after, true
+}
+
+// metadataOf returns the first line of an object's metadata, and that of the member behind it.
+func (w *rewriting) metadataOf(n *node) [2]int {
+	for i, e := range n.entries {
+		if e.name != "metadata" {
+			continue
+		}
+		if i+1 < len(n.entries) {
+			return [2]int{w.line(e.start), w.line(n.entries[i+1].start)}
+		}
+		return [2]int{w.line(e.start), w.line(e.end)}
+	}
+	return [2]int{}
+}
+
+// safe reports whether the new text of an object is right for everything that a template may write.
+func (w *rewriting) safe(n *node, text string) bool {
+	old, text := belowHead(w.lines.text[n.start:n.end]), belowHead(text)
+	before, after := w.actions.linesIn(old), w.actions.linesIn(text)
+	if !slices.Equal(before, after) {
+		return false
+	}
+	blocks, clear := w.actions.optionalIn(before)
+	if len(blocks) == 0 {
+		return clear
+	}
+	variants := [][][2]string{blocks}
+	for _, block := range blocks {
+		variants = append(variants, [][2]string{block})
+	}
+	for _, missing := range variants {
+		if n.column > 0 || !w.same(without(old, missing), without(text, missing)) {
+			return false
+		}
+	}
+	return clear
+}
+
+// belowHead returns a text without the comments and blank lines at its start.
+func belowHead(text string) string {
+	for line := range strings.Lines(text) {
+		if content := strings.TrimSpace(line); content != "" && content[0] != '#' {
+			break
+		}
+		text = text[len(line):]
+	}
+	return text
+}
+
+// same reports whether an API server makes the same of an object converted, and of another text.
+func (w *rewriting) same(before, after string) bool {
+	var values []any
+	for _, text := range []string{before, after} {
+		documents, err := parse(text)
+		if err != nil || len(documents) != 1 {
+			return false
+		}
+		values = append(values, valueOf(documents[0]))
+	}
+	c, err := w.convert("", preserved.Encode(values[0]))
+	if err != nil || len(c.lost) > 0 {
+		return false
+	}
+	wanted, err := w.defaults.Fill(w.to, c.after)
+	if err != nil {
+		return false
+	}
+	has, err := w.defaults.Fill(w.to, values[1])
+	return err == nil && reflect.DeepEqual(has, wanted)
 }
 
 // lineOf returns the line of a field, or that of the nearest object around it.
