@@ -51,6 +51,10 @@ read with all their .yaml, .yml and .json files, patterns such as 'apps/**/*.yam
 in quotes are expanded, and - converts stdin to stdout. Files without objects of
 the policy's kind are not changed. A file is replaced as a whole, or not at all.
 
+Patches of kustomize are converted as parts of objects: strategic merge patches, and
+the paths and values of JSON patches, in files and in a kustomization. Templates of
+Helm charts are converted if the result is right for every value that they may write.
+
 An object stays at its version if the new one cannot express one of its fields, and
 the command names the field and its line. Remove it, or pass --keep-preserved: then
 the value stays in an annotation of the manifest, from which the operator restores it.
@@ -118,6 +122,10 @@ func (o *rewriteOptions) run(command *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	patches, err := patchFiles(files, rewriter)
+	if err != nil {
+		return err
+	}
 	progress := progress{to: command.ErrOrStderr(), interactive: isTerminal(command.ErrOrStderr()), what: "files"}
 	for i, file := range files {
 		if err := command.Context().Err(); err != nil {
@@ -126,7 +134,7 @@ func (o *rewriteOptions) run(command *cobra.Command, name string) error {
 		if i%100 == 0 {
 			progress.page(int64(i), int64(len(files)-i))
 		}
-		report.Add(file, o.rewrite(file, rewriter, command.OutOrStdout()))
+		report.Add(file, o.rewrite(file, rewriter, patches, command.OutOrStdout()))
 	}
 	progress.clear()
 	return o.finish(command.OutOrStdout(), report)
@@ -160,15 +168,23 @@ func (o *rewriteOptions) rewriter(ctx context.Context, name string) (*rewrite.Re
 }
 
 // rewrite rewrites a file, or shows what would change.
-func (o *rewriteOptions) rewrite(file string, rewriter *rewrite.Rewriter, stdout io.Writer) *rewrite.Result {
+func (o *rewriteOptions) rewrite(file string, rewriter *rewrite.Rewriter, patches patches, stdout io.Writer) *rewrite.Result {
 	before, err := os.ReadFile(file)
 	if err != nil {
 		return problem(err)
 	}
-	if !rewriter.Mentions(before) || bytes.IndexByte(before, 0) >= 0 { // nothing of ours, or no text
+	if bytes.IndexByte(before, 0) >= 0 { // no text
 		return &rewrite.Result{}
 	}
-	result := rewriter.Text(before)
+	result := &rewrite.Result{}
+	switch target := patches.of(file); {
+	case rewrite.IsKustomization(file):
+		result = rewriter.Kustomization(before)
+	case target != nil:
+		result = rewriter.Patch(before, target)
+	case rewriter.Mentions(before):
+		result = rewriter.Text(before)
+	}
 	switch {
 	case !result.Changed() || o.check:
 	case o.dryRun:

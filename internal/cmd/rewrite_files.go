@@ -13,6 +13,9 @@ import (
 	"slices"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/conversion-operator/conversion-operator/internal/rewrite"
 )
 
 // manifestFiles returns the files of paths, once each: files, the manifests in directories and all
@@ -60,12 +63,53 @@ func manifestsBelow(root string) ([]string, error) {
 			return err
 		case entry.IsDir() && entry.Name() == ".git":
 			return filepath.SkipDir
-		case entry.Type().IsRegular() && slices.Contains([]string{".json", ".yaml", ".yml", ".tpl"}, filepath.Ext(path)):
+		case !entry.Type().IsRegular():
+		case slices.Contains([]string{".json", ".yaml", ".yml", ".tpl"}, filepath.Ext(path)) || rewrite.IsKustomization(path):
 			files = append(files, path)
 		}
 		return nil
 	})
 	return files, err
+}
+
+// patches are what kustomizations apply the patches in files to, by absolute path.
+type patches map[string]*rewrite.Target
+
+// of returns the target of a patch, nil for a file that no kustomization uses as a patch.
+func (p patches) of(file string) *rewrite.Target {
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return nil
+	}
+	return p[absolute]
+}
+
+// patchFiles finds the patches of all kustomizations in the directories of files, and around them up
+// to the root of a repository.
+func patchFiles(files []string, rewriter *rewrite.Rewriter) (patches, error) {
+	found, seen := patches{}, map[string]bool{}
+	for _, file := range files {
+		absolute, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		for folder := filepath.Dir(absolute); !seen[folder]; folder = filepath.Dir(folder) {
+			seen[folder] = true
+			for _, name := range konfig.RecognizedKustomizationFileNames() {
+				text, err := os.ReadFile(filepath.Join(folder, name))
+				if err != nil {
+					continue // there is none
+				}
+				for path, target := range rewriter.Patches(text) {
+					found[filepath.Join(folder, path)] = target
+				}
+			}
+			if _, err := os.Stat(filepath.Join(folder, ".git")); err == nil {
+				break
+			}
+		}
+	}
+	return found, nil
 }
 
 // replaceFile replaces the text of a file as a whole. It fails if the file is no longer as it was

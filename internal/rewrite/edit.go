@@ -28,12 +28,19 @@ type editor struct {
 	anchored map[*yaml.Node]any
 }
 
-// edit returns the new text of an object, from the start to the end of its node.
-func edit(l lines, root *node, origins *origins, after any) string {
+// edit returns the new text of the value at a path of an object, which becomes the value at another
+// path: from the start to the end of its node.
+func edit(l lines, n *node, origins *origins, after any, at, from path) string {
 	e := &editor{lines: l, origins: origins, after: after, places: map[string]*entry{}, anchored: map[*yaml.Node]any{}}
-	e.place(root, nil)
-	e.style = styleOf(l.text, root)
-	return e.value(root, nil, nil)
+	e.place(n, from)
+	e.style = styleOf(l.text, n)
+	if e.keeps(n, at, from) {
+		return e.value(n, at, from)
+	}
+	if isLarge(e.valueAfter(at)) {
+		return e.inline(e.valueAfter(at), "")
+	}
+	return e.scalar(e.valueAfter(at), n)
 }
 
 // place records the entries of the values in a node.

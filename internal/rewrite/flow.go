@@ -18,6 +18,8 @@ func (e *editor) flow(n *node, at, from path) string {
 	closing := e.text[last.end : n.end-1] // perhaps a comma behind the last entry
 	if len(items) == 0 {
 		closing = ""
+	} else if first := e.text[n.entries[0].start:n.entries[0].mark]; strings.TrimSpace(first) == "" {
+		items[0] = first + strings.TrimLeft(items[0], " \t\r\n") // perhaps another entry was the first
 	}
 	return e.text[n.start:n.body+1] + strings.Join(items, ",") + closing + e.text[n.end-1:n.end]
 }
@@ -35,7 +37,7 @@ func (e *editor) flowMembers(n *node, at, from path) []string {
 	}
 	margin, tail := e.flowMargin(n)
 	for _, name := range added {
-		items = e.appendFlow(items, margin, tail, e.inline(name, "")+": "+e.inline(e.valueAfter(at.child(name)), margin))
+		items = e.appendFlow(items, margin, tail, e.inline(name, "")+e.colon(n)+e.inline(e.valueAfter(at.child(name)), margin))
 	}
 	return items
 }
@@ -74,6 +76,14 @@ func (e *editor) behindFlowMark(each *entry, at, from path) string {
 		space = " "
 	}
 	return space + text + e.text[n.end:each.end]
+}
+
+// colon returns what is between a key and a value: JSON may have no space there.
+func (e *editor) colon(n *node) string {
+	if first := n.entries[0]; e.json && first.after == first.value.start {
+		return ":"
+	}
+	return ": "
 }
 
 // flowMargin returns the white space before each entry but the first, and that behind the last.

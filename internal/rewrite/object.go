@@ -18,6 +18,7 @@ import (
 type converted struct {
 	before, after any
 	explanation   explain.Object
+	origins       *origins
 	// lost are the values that the version cannot express; notes are about values that a rule
 	// drops, or that the version writes in another way.
 	lost, notes []fieldProblem
@@ -44,6 +45,7 @@ func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
 	if c.after, err = r.decoded(text); err != nil {
 		return nil, err
 	}
+	c.origins = newOrigins(&c.explanation, c.before)
 	from := c.explanation.From
 	filled, err := r.defaults.Fill(from, c.before)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
@@ -43,6 +44,8 @@ type Rewriter struct {
 	converter     *conversion.Converter
 	explainer     *explain.Explainer
 	defaults      verify.Defaults
+	// samples has, by version, an object with a value in every field.
+	samples map[string]any
 }
 
 // New returns a Rewriter for the compiled rules of a policy.
@@ -53,7 +56,7 @@ func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceD
 	}
 	r := &Rewriter{
 		group: ruleset.Group, kind: ruleset.Kind, versions: ruleset.Versions, to: options.To, keepPreserved: options.KeepPreserved,
-		resource: preserved.Resource{Name: ruleset.CRD, Versions: ruleset.Versions},
+		samples: map[string]any{}, resource: preserved.Resource{Name: ruleset.CRD, Versions: ruleset.Versions},
 	}
 	var err error
 	if r.converter, err = conversion.NewConverter(ruleset); err != nil {
@@ -62,8 +65,15 @@ func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceD
 	if r.explainer, err = explain.New(policy, result); err != nil {
 		return nil, err
 	}
-	r.defaults, err = verify.NewDefaults(crd)
-	return r, err
+	if r.defaults, err = verify.NewDefaults(crd); err != nil {
+		return nil, err
+	}
+	for _, version := range r.versions {
+		if r.samples[version], err = preserved.Decode(crds.FilledCanary(crd, version)); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // State of an object after a rewrite.
@@ -121,7 +131,9 @@ func (r *Rewriter) Mentions(text []byte) bool { return bytes.Contains(text, []by
 const byteOrderMark = "\ufeff"
 
 // Text rewrites the objects in a text. It never fails: what cannot be rewritten stays, with a problem.
-func (r *Rewriter) Text(original []byte) *Result {
+func (r *Rewriter) Text(original []byte) *Result { return r.rewrite(original, false) }
+
+func (r *Rewriter) rewrite(original []byte, isPatch bool) *Result {
 	text, marked := strings.CutPrefix(string(original), byteOrderMark)
 	hidden, actions, err := hide(text)
 	if err != nil {
@@ -131,7 +143,7 @@ func (r *Rewriter) Text(original []byte) *Result {
 	if err != nil {
 		return &Result{Text: original, Problems: []Problem{problemOf(err)}}
 	}
-	w := &rewriting{Rewriter: r, lines: newLines(hidden), actions: actions, left: map[int]bool{}}
+	w := &rewriting{Rewriter: r, lines: newLines(hidden), actions: actions, isPatch: isPatch, left: map[int]bool{}}
 	for {
 		w.documents(documents)
 		wrong := w.unlike(documents)
@@ -195,6 +207,8 @@ type rewriting struct {
 	lines
 	// actions are those of a template, nil if the text is none.
 	actions *template
+	// isPatch is true for strategic merge patches.
+	isPatch bool
 	// left are the documents in which nothing may change, by index.
 	left map[int]bool
 
@@ -374,7 +388,11 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 		leave(root.Line, "", err.Error())
 		return nil, false
 	}
-	c, err := w.convert(object.String(), text)
+	convert := w.convert
+	if w.isPatch {
+		convert = w.convertPatch
+	}
+	c, err := convert(object.String(), text)
 	if err != nil {
 		leave(root.Line, "", err.Error())
 		return nil, false
@@ -407,7 +425,7 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 	if len(found.Problems) > 0 {
 		return nil, false
 	}
-	new := edit(w.lines, tree, newOrigins(&c.explanation, c.before), c.after)
+	new := edit(w.lines, tree, c.origins, c.after, nil, nil)
 	if w.actions != nil && !w.safe(tree, new) {
 		leave(root.Line, "", "lines of the template, or fields that are optional in it, would get another place or a default: rewrite it by hand")
 		return nil, false
@@ -447,7 +465,7 @@ func (w *rewriting) safe(n *node, text string) bool {
 		variants = append(variants, [][2]string{block})
 	}
 	for _, missing := range variants {
-		if n.column > 0 || !w.same(without(old, missing), without(text, missing)) {
+		if n.column > 0 || !w.same(withoutBlocks(old, missing), withoutBlocks(text, missing)) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,19 +51,24 @@ func read(t testing.TB, files ...string) (*v1alpha1.ConversionPolicy, *apiextens
 
 // TestText: manifests with comments, quotes and several styles keep all of them.
 func TestText(t *testing.T) {
-	forward := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
-	files, err := filepath.Glob("testdata/*.yaml")
+	t.Parallel()
+	rewriter := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
+	files, err := filepath.Glob("testdata/manifests/*")
 	expect.NoError(t, err)
+	if len(files) < 10 {
+		t.Fatalf("there are only %d manifests", len(files))
+	}
 	for _, file := range files {
-		name := filepath.Base(file)
-		if name == "policy.yaml" || strings.HasSuffix(name, ".v1.yaml") {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(file)
 			expect.NoError(t, err)
-			result := forward.Text(text)
-			golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), strings.TrimSuffix(name, ".yaml")+".v1.yaml")
+			result := rewriter.Text(text)
+			golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), "rewritten", filepath.Base(file))
+			again := rewriter.Text(result.Text)
+			if again.Changed() || !bytes.Equal(again.Text, result.Text) {
+				t.Errorf("a second time, it becomes\n%s", again.Text)
+			}
 		})
 	}
 }

@@ -28,17 +28,22 @@ type style struct {
 }
 
 func styleOf(text string, root *node) style {
-	s := style{newline: "\n", step: 2, json: root.flow}
+	s := style{newline: "\n", step: 2, json: root.flow && len(root.entries) > 0 && root.entries[0].isQuoted()}
 	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
 		s.newline = "\r\n"
 	}
-	if s.measure(root); root.flow && len(root.entries) > 0 {
+	if s.measure(root); s.json {
 		margin := text[root.entries[0].start:root.entries[0].mark]
 		if i := strings.LastIndexByte(margin, '\n'); i >= 0 {
 			s.step = len(margin) - i - 1
 		}
 	}
 	return s
+}
+
+// isQuoted reports whether an entry has a key in the quotes of JSON.
+func (e *entry) isQuoted() bool {
+	return e.key != nil && e.key.source.Style&yaml.DoubleQuotedStyle != 0
 }
 
 // measure finds the indentation of the first mapping and the first list in block style.

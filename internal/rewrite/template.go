@@ -291,8 +291,8 @@ func visit(value any, at path, do func(at path, text string)) {
 	}
 }
 
-// without returns a hidden text without the lines of some blocks.
-func without(text string, blocks [][2]string) string {
+// withoutBlocks returns a hidden text without the lines of some blocks.
+func withoutBlocks(text string, blocks [][2]string) string {
 	var out strings.Builder
 	inside := ""
 	for line := range strings.Lines(text) {

@@ -1,0 +1,327 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
+)
+
+// IsKustomization reports whether a file of this name lists resources and patches for kustomize.
+func IsKustomization(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(name))
+}
+
+// Patches returns the patches that a kustomization applies from files, by the cleaned path of the
+// file relative to that of the kustomization.
+func (r *Rewriter) Patches(text []byte) map[string]*Target {
+	found := map[string]*Target{}
+	kustomization := &types.Kustomization{}
+	if kustomization.Unmarshal(text) != nil {
+		return found // it is no manifest of the kind either
+	}
+	for _, patch := range slices.Concat(kustomization.Patches, kustomization.PatchesJson6902) {
+		if patch.Path != "" {
+			found[filepath.Clean(patch.Path)] = r.target(patch.Target)
+		}
+	}
+	for _, patch := range kustomization.PatchesStrategicMerge {
+		found[filepath.Clean(string(patch))] = r.target(nil)
+	}
+	return found
+}
+
+// Target is what a patch is applied to, besides what it names itself.
+type Target struct {
+	// ours is false if it is another kind. version is empty if the target does not name it.
+	ours    bool
+	version string
+}
+
+func (r *Rewriter) target(selector *types.Selector) *Target {
+	if selector == nil {
+		return &Target{ours: true}
+	}
+	matches := func(pattern, text string) bool {
+		anchored, err := regexp.Compile("^(?:" + pattern + ")$") // like kustomize
+		return pattern == "" || err == nil && anchored.MatchString(text)
+	}
+	return &Target{ours: matches(selector.Group, r.group) && matches(selector.Kind, r.kind), version: selector.Version}
+}
+
+// Patch rewrites a patch in a file: a strategic merge patch, or a JSON patch for the target.
+func (r *Rewriter) Patch(original []byte, target *Target) *Result {
+	documents, err := parse(string(original))
+	if err == nil && len(documents) == 1 && len(documents[0].Content) == 1 && documents[0].Content[0].Kind == yaml.SequenceNode {
+		return r.jsonPatch(string(original), documents[0].Content[0], target)
+	}
+	return r.rewrite(original, true)
+}
+
+// jsonPatch rewrites a JSON patch.
+func (r *Rewriter) jsonPatch(text string, root *yaml.Node, target *Target) *Result {
+	result := &Result{Text: []byte(text)}
+	if !target.ours || target.version == r.to {
+		return result
+	}
+	found := Object{Line: root.Line, Name: "a JSON patch", From: target.version, State: Left}
+	defer func() { result.Objects = []Object{found} }()
+	leave := func(line int, err error) {
+		found.Problems = append(found.Problems, Problem{Line: line, Message: err.Error()})
+	}
+	if found.From, found.Problems = r.versionOf(target, root.Line); len(found.Problems) > 0 {
+		return result
+	}
+	p := &placer{lines: newLines(text)}
+	tree := p.node(root, p.offset(root.Line, root.Column), 0, -1)
+	if p.err != nil {
+		leave(problemOf(p.err).Line, p.err)
+		return result
+	}
+	var edits []replacement
+	wanted, _ := valueOf(root).([]any)
+	for i, operation := range tree.entries {
+		more, err := (&jsonPatch{r, found.From}).operation(p.lines, operation.value, &wanted[i])
+		if err != nil {
+			leave(p.line(operation.mark), err)
+		}
+		edits = append(edits, more...)
+	}
+	if len(found.Problems) > 0 {
+		return result
+	}
+	slices.SortFunc(edits, func(a, b replacement) int { return a.start - b.start })
+	after := (&rewriting{lines: p.lines, edits: edits}).text()
+	if again, err := parse(after); err != nil || len(again) != 1 || !reflect.DeepEqual(valueOf(again[0]), any(wanted)) {
+		leave(root.Line, errUnclear)
+		return result
+	}
+	found.State = Current
+	if after != text {
+		found.State, result.Text = Rewritten, []byte(after)
+	}
+	return result
+}
+
+// errUnclear is the error for a text whose parsed result is not what it should be.
+var errUnclear = errors.New("this text cannot be changed without changing its meaning: rewrite it by hand")
+
+// versionOf returns the version of the objects to which a patch is applied.
+func (r *Rewriter) versionOf(target *Target, line int) (string, []Problem) {
+	others := slices.DeleteFunc(slices.Clone(r.versions), func(version string) bool { return version == r.to })
+	switch {
+	case slices.Contains(others, target.version):
+		return target.version, nil
+	case target.version != "":
+		return target.version, []Problem{{line, "", fmt.Sprintf("the policy has no version %s: it converts %s", target.version, strings.Join(r.versions, ", "))}}
+	case len(others) == 1:
+		return others[0], nil
+	}
+	return "", []Problem{{line, "", "the target of the patch names no version: add it"}}
+}
+
+// operation translates an operation, and returns the changes of its text.
+func (j *jsonPatch) operation(l lines, n *node, wanted *any) ([]replacement, error) {
+	members, _ := (*wanted).(map[string]any)
+	op, _ := members["op"].(string)
+	var edits []replacement
+	for _, name := range []string{"path", "from"} {
+		pointer, exists := members[name].(string)
+		place := n.entry(name)
+		if !exists || place == nil {
+			continue
+		}
+		value, hasValue := members["value"]
+		hasValue = hasValue && name == "path" && value != nil
+		if j.isCurrent(pointer) {
+			continue
+		}
+		adds := name == "path" && slices.Contains([]string{"add", "copy", "move"}, op)
+		moved, err := j.translate(pointer, value, hasValue, adds)
+		if err != nil {
+			return nil, err
+		}
+		e := &editor{lines: l, style: styleOf(l.text, n)}
+		if moved.pointer != pointer {
+			members[name] = moved.pointer
+			edits = append(edits, replacement{place.value.start, place.value.end, e.scalar(moved.pointer, place.value)})
+		}
+		if hasValue && moved.c != nil {
+			after, _ := preserved.Find(moved.c.after, moved.at)
+			members["value"] = after
+			v := n.entry("value").value
+			edits = append(edits, replacement{v.start, v.end, edit(l, v, moved.c.origins, moved.c.after, moved.at, moved.from)})
+		}
+	}
+	return edits, nil
+}
+
+// isCurrent reports whether a pointer leads to a field of the new version that the old one lacks:
+// then the patch was rewritten before, although its target names no version.
+func (j *jsonPatch) isCurrent(pointer string) bool {
+	at := firstElements(pointerPath(pointer))
+	_, now := preserved.Find(j.samples[j.to], at)
+	_, before := preserved.Find(j.samples[j.from], at)
+	return now && !before
+}
+
+// pointerPath returns the path of a JSON Pointer, with all numbers as indexes.
+func pointerPath(pointer string) path {
+	var at path
+	for segment := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if segment == "-" || strings.Trim(segment, "0123456789") == "" {
+			segment = index(0)
+		}
+		at = append(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(segment))
+	}
+	return at
+}
+
+// Kustomization rewrites the patches that a kustomization has in itself, and the versions of targets.
+func (r *Rewriter) Kustomization(original []byte) *Result {
+	result := &Result{Text: original}
+	text := string(original)
+	documents, err := parse(text)
+	if err != nil || len(documents) != 1 || len(documents[0].Content) != 1 {
+		if err != nil {
+			result.Problems = []Problem{problemOf(err)}
+		}
+		return result
+	}
+	root := documents[0].Content[0]
+	k := &kustomizing{Rewriter: r, lines: newLines(text), result: result}
+	for _, name := range []string{"patches", "patchesJson6902"} {
+		for _, patch := range elementsOf(root, name) {
+			k.patch(patch)
+		}
+	}
+	for _, patch := range elementsOf(root, "patchesStrategicMerge") {
+		k.inline(patch, &Target{ours: true})
+	}
+	slices.SortFunc(k.edits, func(a, b replacement) int { return a.start - b.start })
+	if len(k.edits) > 0 {
+		after := (&rewriting{lines: k.lines, edits: k.edits}).text()
+		if again, err := parse(after); err != nil || !reflect.DeepEqual(valueOf(again[0]), k.wanted(root)) {
+			result.Problems = append(result.Problems, Problem{Line: root.Line, Message: errUnclear.Error()})
+			result.Objects = nil
+			return result
+		}
+		result.Text = []byte(after)
+	}
+	return result
+}
+
+func elementsOf(root *yaml.Node, name string) []*yaml.Node {
+	if list := member(root, name); list != nil && list.Kind == yaml.SequenceNode {
+		return list.Content
+	}
+	return nil
+}
+
+// kustomizing is the work on one kustomization.
+type kustomizing struct {
+	*Rewriter
+	lines
+	result *Result
+	edits  []replacement
+	// values has the new text of scalars.
+	values map[*yaml.Node]string
+}
+
+// patch rewrites an element of patches: the version of its target, and the patch.
+func (k *kustomizing) patch(patch *yaml.Node) {
+	target := k.target(nil)
+	selector := member(patch, "target")
+	if selector != nil {
+		read := &types.Selector{}
+		read.Group, read.Version, read.Kind = textIn(selector, "group"), textIn(selector, "version"), textIn(selector, "kind")
+		target = k.target(read)
+	}
+	if !target.ours {
+		return
+	}
+	named := selector != nil && (textIn(selector, "kind") == k.kind || textIn(selector, "group") == k.group)
+	if named && target.version != k.to && slices.Contains(k.versions, target.version) {
+		version := member(selector, "version")
+		k.replace(version, k.to)
+		k.result.Objects = append(k.result.Objects, Object{Line: version.Line, Name: "the target of a patch", From: target.version, State: Rewritten})
+	}
+	if inline := member(patch, "patch"); inline != nil {
+		k.inline(inline, target)
+	}
+}
+
+// inline rewrites a patch in a scalar.
+func (k *kustomizing) inline(scalar *yaml.Node, target *Target) {
+	if scalar.Kind != yaml.ScalarNode || !strings.Contains(scalar.Value, "\n") && !strings.HasPrefix(strings.TrimSpace(scalar.Value), "[") {
+		return // the path of a file
+	}
+	inner := k.Patch([]byte(scalar.Value), target)
+	shift := scalar.Line
+	if scalar.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+		shift--
+	}
+	for _, object := range inner.Objects {
+		object.Line += shift
+		for _, problems := range [][]Problem{object.Problems, object.Notes} {
+			for i := range problems {
+				problems[i].Line += shift
+			}
+		}
+		k.result.Objects = append(k.result.Objects, object)
+	}
+	if inner.Changed() {
+		k.replace(scalar, string(inner.Text))
+	}
+}
+
+// replace replaces a scalar. Lines of a block keep their indentation.
+func (k *kustomizing) replace(scalar *yaml.Node, text string) {
+	p := &placer{lines: k.lines}
+	start := p.offset(scalar.Line, scalar.Column)
+	e := &editor{lines: k.lines, style: style{newline: "\n", step: 2}}
+	if k.values == nil {
+		k.values = map[*yaml.Node]string{}
+	}
+	k.values[scalar] = text
+	if scalar.Style&yaml.LiteralStyle == 0 {
+		n := p.node(scalar, start, start, p.indent(start))
+		k.edits = append(k.edits, replacement{n.body, n.end, e.scalar(text, n)})
+		return
+	}
+	content := p.end(start)
+	first := content
+	for p.content(first) == "" && p.end(first) < len(p.text) {
+		first = p.end(first)
+	}
+	margin := p.indent(first)
+	end := p.behindIndented(start, margin-1, strings.Contains(p.text[start:content], "+"))
+	old := strings.TrimSuffix(text, "\n")
+	k.edits = append(k.edits, replacement{content, end, e.shifted(old, margin) + p.text[end-1:end]})
+}
+
+// wanted returns the value of the kustomization with all new texts.
+func (k *kustomizing) wanted(root *yaml.Node) any {
+	for scalar, text := range k.values {
+		scalar.Value = text
+	}
+	text, err := manifest.ToJSON(root)
+	if err != nil {
+		return nil
+	}
+	value, _ := preserved.Decode(text)
+	return value
+}
