@@ -61,6 +61,9 @@ func encode(object map[string]any) []byte {
 	return text
 }
 
+// CanaryKey is the name of the only member of a map in a filled canary object.
+const CanaryKey = "canary"
+
 // sampler generates values, at most left of them.
 type sampler struct{ left int }
 
@@ -108,7 +111,7 @@ func (s *sampler) object(schema *apiextensionsv1.JSONSchemaProps) map[string]any
 		s.put(object, name, &property)
 	}
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
-		s.put(object, "canary", schema.AdditionalProperties.Schema)
+		s.put(object, CanaryKey, schema.AdditionalProperties.Schema)
 	}
 	return object
 }

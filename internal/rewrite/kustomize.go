@@ -172,9 +172,9 @@ func (j *jsonPatch) operation(l lines, n *node, wanted *any) ([]replacement, err
 // isCurrent reports whether a pointer leads to a field of the new version that the old one lacks:
 // then the patch was rewritten before, although its target names no version.
 func (j *jsonPatch) isCurrent(pointer string) bool {
-	at := firstElements(pointerPath(pointer))
-	_, now := preserved.Find(j.samples[j.to], at)
-	_, before := preserved.Find(j.samples[j.from], at)
+	at := pointerPath(pointer)
+	_, now := find(j.samples[j.to], at)
+	_, before := find(j.samples[j.from], at)
 	return now && !before
 }
 

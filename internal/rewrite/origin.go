@@ -33,6 +33,8 @@ type origins struct {
 	// beside has, by the path after the conversion, a value from which another one was made, too,
 	// or several values were. New text is written at its place.
 	beside map[string]path
+	// plain has, by the path before, the fields that are copied or moved with all that is in them.
+	plain map[string]path
 }
 
 // pair is a value after the conversion, a value before, and how many of the fields in it say so.
@@ -44,9 +46,12 @@ type pair struct {
 // newOrigins matches the values around fields whose origin the explanation knows.
 func newOrigins(object *explain.Object, before any) *origins {
 	pairs := map[string]*pair{}
-	found := &origins{before, map[string]path{"": {}}, map[string]path{"": {}}, map[string]path{}}
+	found := &origins{before, map[string]path{"": {}}, map[string]path{"": {}}, map[string]path{}, map[string]path{}}
 	for _, field := range fieldsOf(object) {
 		after, source := path(field.after), path(field.before)
+		if field.plain {
+			found.plain[source.key()] = after
+		}
 		for around := after; len(around) > 0; around = around.parent() {
 			if found.beside[around.key()] == nil {
 				found.beside[around.key()] = source
@@ -150,6 +155,19 @@ func (o *origins) from(after path) path {
 	if _, exists := preserved.Find(o.before, after); exists && o.to[after.key()] == nil {
 		o.add(after, after)
 		return after
+	}
+	return nil
+}
+
+// becomes returns the path of what a value became, nil if that is not one value.
+func (o *origins) becomes(before path) path {
+	if after := o.to[before.key()]; after != nil {
+		return after
+	}
+	for n := len(before) - 1; n > 0; n-- {
+		if after := o.plain[before[:n].key()]; after != nil {
+			return slices.Concat(after, before[n:])
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
@@ -36,7 +37,7 @@ func (r *Rewriter) convertPatch(name string, text []byte) (*converted, error) {
 	}
 	c.before = before
 	for _, each := range part.marks {
-		at := c.origins.to[each.at.key()]
+		at := c.origins.becomes(each.at)
 		if each.name != "" && at != nil {
 			c.after = put(c.after, at.child(each.name), each.value)
 			continue
@@ -81,7 +82,7 @@ func (r *Rewriter) convertPart(name string, before any) (*converted, error) {
 
 // movesAsWhole reports whether everything in a value before a conversion is in one value after it.
 func (r *Rewriter) movesAsWhole(c *converted, from path) bool {
-	at := c.origins.to[from.key()]
+	at := c.origins.becomes(from)
 	if at == nil {
 		return false
 	}
@@ -140,7 +141,7 @@ func (p *part) fill(value any, at path) any {
 		}
 		return filled
 	case nil:
-		sample, exists := preserved.Find(p.sample, firstElements(at))
+		sample, exists := find(p.sample, at)
 		if !exists {
 			p.err = fmt.Errorf("%s: the schema has no such field", conversion.Path(at))
 			return nil
@@ -151,15 +152,27 @@ func (p *part) fill(value any, at path) any {
 	return value
 }
 
-// firstElements returns a path with the first element of each list, as samples have.
-func firstElements(at path) path {
-	first := slices.Clone(at)
-	for i, segment := range first {
-		if strings.HasPrefix(segment, "[") {
-			first[i] = index(0)
+// find returns the value at a path of a sample, in the first element of each list, and for a name
+// that the schema does not know in the only member of a map.
+func find(sample any, at path) (value any, exists bool) {
+	for _, segment := range at {
+		switch around := sample.(type) {
+		case []any:
+			if len(around) == 0 {
+				return nil, false
+			}
+			sample = around[0]
+		case map[string]any:
+			if sample, exists = around[segment]; !exists {
+				if sample, exists = around[crds.CanaryKey]; !exists {
+					return nil, false
+				}
+			}
+		default:
+			return nil, false
 		}
 	}
-	return first
+	return sample, true
 }
 
 // put returns a copy of an object with a value at a path.
@@ -233,7 +246,7 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 	sample := j.samples[j.from]
 	for _, segment := range segments {
 		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
-		around, _ := preserved.Find(sample, from)
+		around, _ := find(sample, from)
 		if _, isList := around.([]any); isList {
 			elements, segment = append(elements, segment), index(0)
 		}
@@ -241,7 +254,7 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 	}
 	if !hasValue {
 		var exists bool
-		if value, exists = preserved.Find(sample, from); !exists {
+		if value, exists = find(sample, from); !exists {
 			return nil, fmt.Errorf("version %s has no field %s", j.from, conversion.Path(from))
 		}
 	}
@@ -257,8 +270,8 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 	if !j.movesAsWhole(c, from) {
 		return nil, fmt.Errorf("%s is not one field at %s", conversion.Path(from), j.to)
 	}
-	at := c.origins.to[from.key()]
-	if parent := c.origins.to[from.parent().key()]; adds && !slices.Equal(parent, at.parent()) {
+	at := c.origins.becomes(from)
+	if parent := c.origins.becomes(from.parent()); adds && !slices.Equal(parent, at.parent()) {
 		return nil, fmt.Errorf("%s becomes %s, in an object that may be missing", conversion.Path(from), conversion.Path(at))
 	}
 	var out strings.Builder
