@@ -69,8 +69,8 @@ Exit codes:
   2  nothing was rewritten: a flag is wrong, a file of the command line or the
      cluster cannot be read, or the policy is not valid`,
 		Example: `  conversion-operator rewrite --policy policy.yaml --crd crd.yaml --to v1 -f manifests/ --dry-run
-  conversion-operator rewrite crontabs.example.com --to v1 -f 'apps/**/*.yaml'
-  conversion-operator rewrite --policy policy.yaml --crd crd.yaml --to v1 -f . --check -o sarif > found.sarif`,
+  conversion-operator rewrite crontabs.example.com --to v1 -f 'manifests/**/*.yaml'
+  conversion-operator rewrite --policy policy.yaml --crd crd.yaml --to v1 -f manifests/ --check -o sarif > found.sarif`,
 	}
 	options.config = clusterFlags(command)
 	flags := command.Flags()

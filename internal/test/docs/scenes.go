@@ -52,6 +52,7 @@ var scenes = map[string][]Part{
 	"rules": {
 		{"writing-rules.md", "Try rules before you apply them"},
 		{Page: "drafting.md"},
+		{Page: "rewriting.md"},
 		{Page: "report.md"},
 		{"kubectl.md", "pipeline"},
 		{"commands.md", "conversion-operator convert"},
@@ -59,6 +60,7 @@ var scenes = map[string][]Part{
 		{"commands.md", "conversion-operator draft"},
 		{"commands.md", "conversion-operator explain"},
 		{"commands.md", "conversion-operator report"},
+		{"commands.md", "conversion-operator rewrite"},
 		{"commands.md", "conversion-operator verify"},
 	},
 	"a policy": {
