@@ -48,7 +48,7 @@ func (b *block) write(text string) { b.out.WriteString(text) }
 func (b *block) String() string {
 	properties := b.text[b.n.start:b.n.entries[0].start]
 	text := b.out.String()
-	if first := b.n.entries[0]; first.start == first.mark && b.column(first.mark) > 0 && strings.TrimLeft(b.text[b.lines.start(first.mark):first.mark], " ") != "" {
+	if first := b.n.entries[0]; first.start == first.mark && b.column(first.mark) > 0 && strings.TrimLeft(b.text[b.start(first.mark):first.mark], " ") != "" {
 		text = strings.TrimLeft(text, " ") // the first entry stands behind a dash
 	}
 	return properties + text

@@ -59,7 +59,7 @@ func (e *editor) flowElements(n *node, at, from path) []string {
 // behindFlowMark returns the new text of an entry behind its colon or, in a list, before it.
 func (e *editor) behindFlowMark(each *entry, at, from path) string {
 	n := each.value
-	text := ""
+	var text string
 	switch after := e.valueAfter(at); {
 	case e.keeps(n, at, from):
 		text = e.value(n, at, from)

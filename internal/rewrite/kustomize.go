@@ -33,11 +33,13 @@ func (r *Rewriter) Patches(text []byte) map[string]*Target {
 	if kustomization.Unmarshal(text) != nil {
 		return found // it is no manifest of the kind either
 	}
+	//nolint:staticcheck // Repositories still have the deprecated fields.
 	for _, patch := range slices.Concat(kustomization.Patches, kustomization.PatchesJson6902) {
 		if patch.Path != "" {
 			found[filepath.Clean(patch.Path)] = r.target(patch.Target)
 		}
 	}
+	//nolint:staticcheck // Repositories still have the deprecated fields.
 	for _, patch := range kustomization.PatchesStrategicMerge {
 		found[filepath.Clean(string(patch))] = r.target(nil)
 	}

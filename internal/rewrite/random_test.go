@@ -97,7 +97,7 @@ func (k *randomKind) test(t *testing.T, from, to string) {
 }
 
 // unlike compares what an API server has of both manifests, without preserved data.
-func (k *randomKind) unlike(t *testing.T, old, new, to string) string {
+func (k *randomKind) unlike(t *testing.T, old, rewritten, to string) string {
 	t.Helper()
 	values := func(text string) any {
 		documents, err := manifest.Parse("a manifest", []byte(text))
@@ -117,7 +117,7 @@ func (k *randomKind) unlike(t *testing.T, old, new, to string) string {
 	resource := preserved.Resource{Name: k.crd.Name, Versions: k.versions}
 	want, err := k.defaults.Fill(to, resource.Without(wanted))
 	expect.NoError(t, err)
-	got, err := k.defaults.Fill(to, resource.Without(values(new)))
+	got, err := k.defaults.Fill(to, resource.Without(values(rewritten)))
 	expect.NoError(t, err)
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Sprintf("an API server has\n%s\nbut wants\n%s", preserved.Encode(got), preserved.Encode(want))

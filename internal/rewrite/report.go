@@ -85,7 +85,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			files++
 			fmt.Fprintf(&out, "%s: %s %s\n", file.Path, terminal.Count(changed, "object"), done)
 		}
-		for _, found := range file.findings(r.To) {
+		for _, found := range file.findings() {
 			fmt.Fprintf(&out, "%s:%d: %s\n", found.Path, found.Line, found.Message)
 		}
 	}
@@ -114,7 +114,7 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 				})
 			}
 		}
-		findings = append(findings, file.findings(r.To)...)
+		findings = append(findings, file.findings()...)
 	}
 	return sarif.Write(w, version, []sarif.Rule{
 		{ID: ruleLeft, Description: "A manifest cannot be rewritten at the new version without a decision"},
@@ -124,7 +124,7 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 }
 
 // findings returns the problems and notes of a file.
-func (f *File) findings(to string) []sarif.Finding {
+func (f *File) findings() []sarif.Finding {
 	var found []sarif.Finding
 	add := func(rule string, level sarif.Level, problem Problem, prefix string) {
 		message := prefix + problem.Message

@@ -373,66 +373,75 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 		found.Name = w.actions.restore(found.Name)
 	}
 	defer func() { w.objects = append(w.objects, found) }()
-	if version == w.to {
+	switch {
+	case version == w.to:
 		found.State = Current
 		return nil, false
+	case err != nil:
+		found.leave(root.Line, "", err.Error())
+	case !slices.Contains(w.versions, version):
+		found.leave(root.Line, ".apiVersion", fmt.Sprintf("the policy has no version %s: it converts %s", version, strings.Join(w.versions, ", ")))
+	case w.left[document]:
+		found.leave(root.Line, "", errUnclear.Error())
+	default:
+		after = w.convertAndEdit(&found, root, limit, object)
 	}
-	leave := func(line int, field, message string) {
-		found.Problems = append(found.Problems, Problem{line, field, message})
-	}
-	if !slices.Contains(w.versions, version) {
-		leave(root.Line, ".apiVersion", fmt.Sprintf("the policy has no version %s: it converts %s", version, strings.Join(w.versions, ", ")))
-		return nil, false
-	}
-	if err != nil {
-		leave(root.Line, "", err.Error())
-		return nil, false
-	}
+	return after, found.State == Rewritten
+}
+
+func (o *Object) leave(line int, field, message string) {
+	o.Problems = append(o.Problems, Problem{line, field, message})
+}
+
+// convertAndEdit converts an object, and writes its new text unless it finds a problem.
+func (w *rewriting) convertAndEdit(found *Object, root *yaml.Node, limit int, object manifest.Object) any {
 	convert := w.convert
 	if w.isPatch {
 		convert = w.convertPatch
 	}
-	c, err := convert(object.String(), text)
+	c, err := convert(object.String(), object.JSON)
 	if err != nil {
-		leave(root.Line, "", err.Error())
-		return nil, false
+		found.leave(root.Line, "", err.Error())
+		return nil
 	}
 	p := &placer{lines: w.lines}
 	tree, err := p.root(root, limit)
 	if err != nil {
-		leave(problemOf(err).Line, "", err.Error())
-		return nil, false
+		found.leave(problemOf(err).Line, "", err.Error())
+		return nil
 	}
 	for _, each := range c.notes {
 		found.Notes = append(found.Notes, Problem{w.lineOf(tree, each.at), each.field, each.message})
 	}
+	if w.findProblems(found, c, tree); len(found.Problems) > 0 {
+		return nil
+	}
+	text := edit(w.lines, tree, c.origins, c.after, nil, nil)
+	if w.actions != nil && !w.safe(tree, text) {
+		found.leave(root.Line, "", "lines of the template, or fields that are optional in it, would get another place or a default: rewrite it by hand")
+		return nil
+	}
+	w.edits = append(w.edits, replacement{tree.start, tree.end, text})
+	found.State = Rewritten
+	return c.after
+}
+
+// findProblems adds what the version cannot express, and what depends on the values of a template.
+func (w *rewriting) findProblems(found *Object, c *converted, tree *node) {
 	if !w.keepPreserved {
 		for _, each := range c.lost {
-			leave(w.lineOf(tree, each.at), each.field, each.message)
+			found.leave(w.lineOf(tree, each.at), each.field, each.message)
 		}
 	}
-	if w.left[document] {
-		leave(root.Line, "", "this text cannot be changed without changing its meaning: rewrite it by hand")
+	if w.actions == nil {
+		return
 	}
-	if w.actions != nil {
-		for _, each := range w.actions.unsafe(c) {
-			leave(w.lineOf(tree, each.at), each.field, each.message)
-		}
-		for _, each := range w.actions.within(w.line(tree.start), w.line(tree.end-1), w.metadataOf(tree)) {
-			leave(each.line, "", each.Error())
-		}
+	for _, each := range w.actions.unsafe(c) {
+		found.leave(w.lineOf(tree, each.at), each.field, each.message)
 	}
-	if len(found.Problems) > 0 {
-		return nil, false
+	for _, each := range w.actions.within(w.line(tree.start), w.line(tree.end-1), w.metadataOf(tree)) {
+		found.leave(each.line, "", each.Error())
 	}
-	new := edit(w.lines, tree, c.origins, c.after, nil, nil)
-	if w.actions != nil && !w.safe(tree, new) {
-		leave(root.Line, "", "lines of the template, or fields that are optional in it, would get another place or a default: rewrite it by hand")
-		return nil, false
-	}
-	w.edits = append(w.edits, replacement{tree.start, tree.end, new})
-	found.State = Rewritten
-	return c.after, true
 }
 
 // metadataOf returns the first line of an object's metadata, and that of the member behind it.
@@ -456,9 +465,9 @@ func (w *rewriting) safe(n *node, text string) bool {
 	if !slices.Equal(before, after) {
 		return false
 	}
-	blocks, clear := w.actions.optionalIn(before)
+	blocks, whole := w.actions.optionalIn(before)
 	if len(blocks) == 0 {
-		return clear
+		return whole
 	}
 	variants := [][][2]string{blocks}
 	for _, block := range blocks {
@@ -469,7 +478,7 @@ func (w *rewriting) safe(n *node, text string) bool {
 			return false
 		}
 	}
-	return clear
+	return whole
 }
 
 // belowHead returns a text without the comments and blank lines at its start.

@@ -29,10 +29,10 @@ type template struct {
 	// optional are the first and the last hidden lines of blocks.
 	optional [][2]string
 	// unclear are lines whose meaning depends on values.
-	unclear []unclearLine
+	unclear []unclearError
 }
 
-type unclearLine struct {
+type unclearError struct {
 	lineError
 	// fields is true if the line can only write fields around it.
 	fields bool
@@ -115,10 +115,10 @@ func (t *template) note(open []int, line int, hidden map[int]string, actions []s
 			t.optional = append(t.optional, [2]string{hidden[open[len(open)-1]], hidden[line]})
 			open = open[:len(open)-1]
 		case slices.Contains(otherKeywords, keyword) || strings.HasPrefix(keyword, "$") && strings.Contains(action, "="):
-			t.unclear = append(t.unclear, unclearLine{lineError{line + 1, fmt.Errorf("what the template writes depends on %q", keyword)}, false})
+			t.unclear = append(t.unclear, unclearError{lineError{line + 1, fmt.Errorf("what the template writes depends on %q", keyword)}, false})
 		case !isValue:
 			indented := !leftmost.MatchString(action)
-			t.unclear = append(t.unclear, unclearLine{lineError{line + 1, errors.New("the template writes fields here that only its values name")}, indented})
+			t.unclear = append(t.unclear, unclearError{lineError{line + 1, errors.New("the template writes fields here that only its values name")}, indented})
 		}
 	}
 	return open, nil
@@ -210,8 +210,8 @@ func (t *template) restore(text string) string {
 
 // within returns what is unclear between two lines, counted from 1. Lines that write fields into
 // the metadata are clear: these are the same in all versions.
-func (t *template) within(from, to int, metadata [2]int) []unclearLine {
-	var found []unclearLine
+func (t *template) within(from, to int, metadata [2]int) []unclearError {
+	var found []unclearError
 	for _, each := range t.unclear {
 		isMetadata := each.fields && each.line > metadata[0] && each.line < metadata[1]
 		if each.line >= from && each.line <= to && !isMetadata {
@@ -234,15 +234,15 @@ func (t *template) linesIn(text string) []string {
 
 // optionalIn returns the optional blocks whose first and last lines are among lines, and whether
 // no block has only one of them there.
-func (t *template) optionalIn(lines []string) (blocks [][2]string, clear bool) {
-	clear = true
+func (t *template) optionalIn(lines []string) (blocks [][2]string, whole bool) {
+	whole = true
 	for _, block := range t.optional {
 		begins, ends := slices.Contains(lines, block[0]), slices.Contains(lines, block[1])
-		if clear = clear && begins == ends; begins && ends {
+		if whole = whole && begins == ends; begins && ends {
 			blocks = append(blocks, block)
 		}
 	}
-	return blocks, clear
+	return blocks, whole
 }
 
 // unsafe returns the fields with text of the template that a rule changes.
