@@ -62,6 +62,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"edits win":                              testEdits,
 	"a version without rules":                testUnknownVersion,
 	"managers apply at many versions":        testApply,
+	"manifests are rewritten":                testRewrittenManifests,
 	"preserved data is applied":              testApplyPreserved,
 	"a spec is emptied by applying":          testApplyEmptied,
 	"next to nothing is applied":             testApplyPartial,
