@@ -75,7 +75,7 @@ func spec(t *testing.T, text string) any {
 }
 
 // TestRewriteFiles: --dry-run and --check change nothing; without them, files keep their permissions,
-// and what is left is named with its line.
+// and manifests that stay are named with their line.
 func TestRewriteFiles(t *testing.T) {
 	t.Parallel()
 	read := func(folder, name string) string {

@@ -195,7 +195,7 @@ func (e *editor) member(each *entry, name string, at, from path) string {
 	return head + e.behindMark(each, at, from, each.column(e.lines))
 }
 
-// above returns the comments in a value that is written anew, as lines above its key or dash.
+// above returns the comments in a value that does not keep its form, as lines above its key or dash.
 func (e *editor) above(each *entry, at, from path) string {
 	if e.keeps(each.value, at, from) {
 		return ""

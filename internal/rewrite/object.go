@@ -85,7 +85,7 @@ func (r *Rewriter) withoutPreserved(c *converted) any {
 
 // explainLost lists the values that only the annotation could keep, and those that a rule drops. A
 // value from which another one was made, and that comes back in other words, is not lost.
-// Neither is a null that API servers leave out, so that the object with defaults lacks it.
+// The same is true of a null that API servers leave out: the object with defaults lacks it.
 func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 	why := map[string]string{}
 	for _, step := range c.explanation.Steps {

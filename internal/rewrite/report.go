@@ -102,7 +102,7 @@ const (
 	ruleNote = "manifest-value"
 )
 
-// WriteSARIF writes what is left, and with Written false also what can be rewritten.
+// WriteSARIF writes which manifests stay, and with Written false also which can be rewritten.
 func (r *Report) WriteSARIF(w io.Writer, version string) error {
 	var findings []sarif.Finding
 	for _, file := range r.Files {

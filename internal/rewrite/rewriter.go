@@ -91,7 +91,7 @@ const (
 
 // Result is what became of a text.
 type Result struct {
-	// Text is the new text. It is that of before if no object was rewritten.
+	// Text is the new text. It is the original if no object was rewritten.
 	Text []byte
 	// Objects of the kind, in their order.
 	Objects []Object
@@ -99,7 +99,7 @@ type Result struct {
 	Problems []Problem
 }
 
-// Changed reports whether the text differs from that of before.
+// Changed reports whether the text differs from the original.
 func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.Objects, func(o Object) bool { return o.State == Rewritten })
 }
