@@ -4,6 +4,7 @@
 package rewrite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -79,61 +80,66 @@ func (r *Rewriter) jsonPatch(text string, root *yaml.Node, target *Target) *Resu
 	if !target.ours || target.version == r.to {
 		return result
 	}
-	found := Object{Line: root.Line, Name: "a JSON patch", From: target.version, State: Left}
-	defer func() { result.Objects = []Object{found} }()
-	leave := func(line int, err error) {
-		found.Problems = append(found.Problems, Problem{Line: line, Message: err.Error()})
+	var found *Object
+	for _, from := range r.versions {
+		if from == r.to || target.version != "" && target.version != from {
+			continue
+		}
+		object, after := r.jsonPatchOf(text, root, from)
+		switch {
+		case found == nil:
+			found, result.Text = object, after
+		case object.State != found.State || !bytes.Equal(after, result.Text):
+			found = &Object{Line: root.Line, Name: object.Name, State: Left}
+			found.leave(root.Line, "", "the target of the patch names no version, and the versions differ here: add it")
+			result.Text = []byte(text)
+		}
 	}
-	if found.From, found.Problems = r.versionOf(target, root.Line); len(found.Problems) > 0 {
-		return result
+	if found == nil {
+		found = &Object{Line: root.Line, Name: "a JSON patch", From: target.version, State: Left}
+		found.leave(root.Line, "", fmt.Sprintf("the policy has no version %s: it converts %s", target.version, strings.Join(r.versions, ", ")))
 	}
-	p := &placer{lines: newLines(text)}
+	result.Objects = []Object{*found}
+	return result
+}
+
+// jsonPatchOf rewrites a JSON patch for objects of a version.
+func (r *Rewriter) jsonPatchOf(original string, root *yaml.Node, from string) (found *Object, text []byte) {
+	found = &Object{Line: root.Line, Name: "a JSON patch", From: from, State: Left}
+	leave := func(line int, err error) { found.leave(line, "", err.Error()) }
+	p := &placer{lines: newLines(original)}
 	tree := p.node(root, p.offset(root.Line, root.Column), 0, -1)
 	if p.err != nil {
 		leave(problemOf(p.err).Line, p.err)
-		return result
+		return found, []byte(original)
 	}
 	var edits []replacement
 	wanted, _ := valueOf(root).([]any)
 	for i, operation := range tree.entries {
-		more, err := (&jsonPatch{r, found.From}).operation(p.lines, operation.value, &wanted[i])
+		more, err := (&jsonPatch{r, from}).operation(p.lines, operation.value, &wanted[i])
 		if err != nil {
 			leave(p.line(operation.mark), err)
 		}
 		edits = append(edits, more...)
 	}
 	if len(found.Problems) > 0 {
-		return result
+		return found, []byte(original)
 	}
 	slices.SortFunc(edits, func(a, b replacement) int { return a.start - b.start })
 	after := (&rewriting{lines: p.lines, edits: edits}).text()
 	if again, err := parse(after); err != nil || len(again) != 1 || !reflect.DeepEqual(valueOf(again[0]), any(wanted)) {
 		leave(root.Line, errUnclear)
-		return result
+		return found, []byte(original)
 	}
 	found.State = Current
-	if after != text {
-		found.State, result.Text = Rewritten, []byte(after)
+	if after != original {
+		found.State = Rewritten
 	}
-	return result
+	return found, []byte(after)
 }
 
 // errUnclear is the error for a text whose parsed result is not what it should be.
 var errUnclear = errors.New("this text cannot be changed without changing its meaning: rewrite it by hand")
-
-// versionOf returns the version of the objects to which a patch is applied.
-func (r *Rewriter) versionOf(target *Target, line int) (string, []Problem) {
-	others := slices.DeleteFunc(slices.Clone(r.versions), func(version string) bool { return version == r.to })
-	switch {
-	case slices.Contains(others, target.version):
-		return target.version, nil
-	case target.version != "":
-		return target.version, []Problem{{line, "", fmt.Sprintf("the policy has no version %s: it converts %s", target.version, strings.Join(r.versions, ", "))}}
-	case len(others) == 1:
-		return others[0], nil
-	}
-	return "", []Problem{{line, "", "the target of the patch names no version: add it"}}
-}
 
 // operation translates an operation, and returns the changes of its text.
 func (j *jsonPatch) operation(l lines, n *node, wanted *any) ([]replacement, error) {
@@ -196,6 +202,9 @@ func pointerPath(pointer string) path {
 func (r *Rewriter) Kustomization(original []byte) *Result {
 	result := &Result{Text: original}
 	text := string(original)
+	if !strings.Contains(text, r.kind) && !strings.Contains(text, r.group) {
+		return result
+	}
 	documents, err := parse(text)
 	if err != nil || len(documents) != 1 || len(documents[0].Content) != 1 {
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
@@ -106,31 +107,81 @@ func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 	if err != nil {
 		return err
 	}
-	known, used := r.resource.Entries(c.before, from), map[string]bool{}
-	for _, moved := range fieldsOf(&c.explanation) {
-		used[path(moved.before).key()] = true
+	l := &losses{to: r.to, from: from, returned: returned}
+	for _, field := range c.explanation.Steps[0].Fields {
+		for _, source := range field.Sources {
+			l.used = append(l.used, explain.Split(source.Path))
+		}
 	}
+	known := r.resource.Entries(c.before, from)
 	for _, entry := range r.resource.Entries(c.after, from) {
 		if entry.Kind != conversion.EntryValue || slices.ContainsFunc(known, func(k conversion.Entry) bool { return k.Pointer == entry.Pointer }) {
 			continue
 		}
-		field := preserved.Path(entry.Pointer)
-		problem := fieldProblem{explain.Split(preserved.ExactPath(entry.Pointer)), field, ""}
-		if _, exists := preserved.Find(filled, problem.at); !exists {
-			continue
+		at := path(explain.Split(preserved.ExactPath(entry.Pointer)))
+		if value, exists := preserved.Find(filled, at); exists {
+			l.compare(value, at, why[preserved.Path(entry.Pointer)])
 		}
-		if value, exists := preserved.Find(returned, problem.at); exists && !isLarge(value) && used[problem.at.key()] {
-			problem.message = fmt.Sprintf("is %s if it is read at %s again", preserved.Encode(value), from)
-			c.notes = append(c.notes, problem)
-			continue
-		}
-		problem.message = "version " + r.to + " cannot express it"
-		if reason := why[field]; reason != "" {
-			problem.message += ": " + reason
-		}
-		c.lost = append(c.lost, problem)
 	}
+	c.lost, c.notes = l.lost, append(c.notes, l.notes...)
 	return nil
+}
+
+// losses compares preserved values with those that come back without the annotation.
+type losses struct {
+	to, from string
+	returned any
+	// used are the fields from which others were made.
+	used        []path
+	lost, notes []fieldProblem
+}
+
+// compare finds in a value what does not come back, and what comes back in other words. Values that
+// come back with more, such as a default, are not lost.
+func (l *losses) compare(value any, at path, why string) {
+	returned, exists := preserved.Find(l.returned, at)
+	switch value := value.(type) {
+	case map[string]any:
+		if _, ok := returned.(map[string]any); ok {
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				l.compare(value[name], at.child(name), why)
+			}
+			return
+		}
+	case []any:
+		if list, ok := returned.([]any); ok && len(list) == len(value) {
+			for i := range value {
+				l.compare(value[i], at.child(index(i)), why)
+			}
+			return
+		}
+	default:
+		if exists && reflect.DeepEqual(value, returned) {
+			return
+		}
+		if exists && !isLarge(returned) && slices.ContainsFunc(l.used, at.isIn) {
+			l.notes = append(l.notes, fieldProblem{at, fieldName(at), fmt.Sprintf("is %s if it is read at %s again", preserved.Encode(returned), l.from)})
+			return
+		}
+	}
+	message := "version " + l.to + " cannot express it"
+	if why != "" {
+		message += ": " + why
+	}
+	l.lost = append(l.lost, fieldProblem{at, fieldName(at), message})
+}
+
+// fieldName returns a path as policies write it, with indexes.
+func fieldName(at path) string {
+	var name strings.Builder
+	for _, segment := range at {
+		if strings.HasPrefix(segment, "[") {
+			name.WriteString(segment)
+		} else {
+			name.WriteString(conversion.Path{segment}.String())
+		}
+	}
+	return name.String()
 }
 
 // likeDefaulted changes an object so that it is, with the defaults of its version, what the

@@ -23,6 +23,11 @@ func (p path) child(segment string) path { return append(slices.Clip(p), segment
 func (p path) parent() path { return p[:len(p)-1] }
 func (p path) last() string { return p[len(p)-1] }
 
+// isIn reports whether a path leads to a value, or to one in it.
+func (p path) isIn(value path) bool {
+	return len(p) >= len(value) && slices.Equal(p[:len(value)], value)
+}
+
 // origins tell which value of an object became which value of the converted object, so that its
 // text can stay. Each value becomes one value at most.
 type origins struct {

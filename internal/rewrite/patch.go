@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
@@ -43,7 +42,7 @@ func (r *Rewriter) convertPatch(name string, text []byte) (*converted, error) {
 			continue
 		}
 		if at == nil || !r.movesAsWhole(c, each.at) {
-			field := conversion.Path(each.at).String()
+			field := fieldName(each.at)
 			return nil, fmt.Errorf("%s: the patch %s, which is not one field at %s", field, each.says(), r.to)
 		}
 		c.after = put(c.after, at, nil)
@@ -128,7 +127,7 @@ func (p *part) fill(value any, at path) any {
 			case name == directive:
 				p.marks = append(p.marks, mark{at, name, value[name]})
 			case strings.HasPrefix(name, "$"):
-				p.err = fmt.Errorf("%s: only %s is known of the directives of patches", conversion.Path(at.child(name)), directive)
+				p.err = fmt.Errorf("%s: only %s is known of the directives of patches", fieldName(at.child(name)), directive)
 			default:
 				filled[name] = p.fill(value[name], at.child(name))
 			}
@@ -143,7 +142,7 @@ func (p *part) fill(value any, at path) any {
 	case nil:
 		sample, exists := find(p.sample, at)
 		if !exists {
-			p.err = fmt.Errorf("%s: the schema has no such field", conversion.Path(at))
+			p.err = fmt.Errorf("%s: the schema has no such field", fieldName(at))
 			return nil
 		}
 		p.marks = append(p.marks, mark{at: at})
@@ -255,7 +254,7 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 	if !hasValue {
 		var exists bool
 		if value, exists = find(sample, from); !exists {
-			return nil, fmt.Errorf("version %s has no field %s", j.from, conversion.Path(from))
+			return nil, fmt.Errorf("version %s has no field %s", j.from, fieldName(from))
 		}
 	}
 	object := withValue(from, value)
@@ -268,11 +267,11 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 		return nil, fmt.Errorf("%s: %s", c.lost[0].field, c.lost[0].message)
 	}
 	if !j.movesAsWhole(c, from) {
-		return nil, fmt.Errorf("%s is not one field at %s", conversion.Path(from), j.to)
+		return nil, fmt.Errorf("%s is not one field at %s", fieldName(from), j.to)
 	}
 	at := c.origins.becomes(from)
 	if parent := c.origins.becomes(from.parent()); adds && !slices.Equal(parent, at.parent()) {
-		return nil, fmt.Errorf("%s becomes %s, in an object that may be missing", conversion.Path(from), conversion.Path(at))
+		return nil, fmt.Errorf("%s becomes %s, in an object that may be missing", fieldName(from), fieldName(at))
 	}
 	var out strings.Builder
 	for _, segment := range at {

@@ -125,7 +125,9 @@ type Problem struct {
 }
 
 // Mentions reports whether a text may have objects of the kind. It is quick.
-func (r *Rewriter) Mentions(text []byte) bool { return bytes.Contains(text, []byte(r.group+"/")) }
+func (r *Rewriter) Mentions(text []byte) bool {
+	return bytes.Contains(text, []byte(r.group+"/")) && bytes.Contains(text, []byte(r.kind))
+}
 
 // byteOrderMark may be at the start of a file.
 const byteOrderMark = "\ufeff"
@@ -137,13 +139,17 @@ func (r *Rewriter) rewrite(original []byte, isPatch bool) *Result {
 	text, marked := strings.CutPrefix(string(original), byteOrderMark)
 	hidden, actions, err := hide(text)
 	if err != nil {
-		return &Result{Text: original, Problems: []Problem{problemOf(err)}}
+		if _, plain := parse(text); plain != nil {
+			return &Result{Text: original, Problems: []Problem{problemOf(err)}}
+		}
+		hidden, actions = text, nil // it is YAML, and perhaps no template
 	}
+	unread := err
 	documents, err := parse(hidden)
 	if err != nil {
 		return &Result{Text: original, Problems: []Problem{problemOf(err)}}
 	}
-	w := &rewriting{Rewriter: r, lines: newLines(hidden), actions: actions, isPatch: isPatch, left: map[int]bool{}}
+	w := &rewriting{Rewriter: r, lines: newLines(hidden), actions: actions, unread: unread, isPatch: isPatch, left: map[int]bool{}}
 	for {
 		w.documents(documents)
 		wrong := w.unlike(documents)
@@ -207,6 +213,8 @@ type rewriting struct {
 	lines
 	// actions are those of a template, nil if the text is none.
 	actions *template
+	// unread is the error for a text that may be a template, but is also YAML.
+	unread error
 	// isPatch is true for strategic merge patches.
 	isPatch bool
 	// left are the documents in which nothing may change, by index.
@@ -383,6 +391,8 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 		found.leave(root.Line, ".apiVersion", fmt.Sprintf("the policy has no version %s: it converts %s", version, strings.Join(w.versions, ", ")))
 	case w.left[document]:
 		found.leave(root.Line, "", errUnclear.Error())
+	case w.unread != nil && bytes.Contains(text, []byte("{{")):
+		found.leave(problemOf(w.unread).Line, "", w.unread.Error())
 	default:
 		after = w.convertAndEdit(&found, root, limit, object)
 	}

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // template is a text with actions of Go templates, as in charts of Helm. For the YAML parser, an
@@ -257,7 +255,7 @@ func (t *template) unsafe(c *converted) []fieldProblem {
 			return f.plain && len(f.before) <= len(at) && slices.Equal(f.before, at[:len(f.before)])
 		})
 		if !covered {
-			field := conversion.Path(at).String()
+			field := fieldName(at)
 			problems = append(problems, fieldProblem{at, field, "the template writes its value, which a rule converts or spreads over several fields"})
 		}
 	})

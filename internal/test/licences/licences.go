@@ -16,7 +16,7 @@ import (
 )
 
 // licenceFile matches the names of licence files.
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|patents)(\.[a-z]+)?$`)
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|patents)([.-][a-z0-9]+)?$`)
 
 // leastCovered is the part of a file, in percent, that known licences must cover.
 const leastCovered = 75
