@@ -15,7 +15,11 @@ type lines struct {
 	text string
 	// starts are the offsets of lines. The last one is the end of the text.
 	starts []int
+	// found is the last character that was sought: the next one is often behind it in the same line.
+	found *character
 }
+
+type character struct{ line, column, at int }
 
 func newLines(text string) lines {
 	starts := []int{0}
@@ -29,7 +33,7 @@ func newLines(text string) lines {
 		i += size
 		starts = append(starts, i)
 	}
-	return lines{text, append(starts, len(text))}
+	return lines{text, append(starts, len(text)), &character{line: 1, column: 1}}
 }
 
 // breakAt returns the size of the line break at an offset, 0 if there is none. The breaks are
@@ -46,12 +50,14 @@ func breakAt(text string, at int) int {
 
 // offset returns the offset of a character.
 func (l lines) offset(line, column int) int {
-	at := l.starts[min(line-1, len(l.starts)-1)]
-	for ; column > 1 && at < len(l.text); column-- {
-		_, size := utf8.DecodeRuneInString(l.text[at:])
-		at += size
+	if l.found.line != line || l.found.column > column {
+		*l.found = character{line, 1, l.starts[min(line-1, len(l.starts)-1)]}
 	}
-	return at
+	for ; l.found.column < column && l.found.at < len(l.text); l.found.column++ {
+		_, size := utf8.DecodeRuneInString(l.text[l.found.at:])
+		l.found.at += size
+	}
+	return l.found.at
 }
 
 // line returns the number of the line of an offset, from 1.

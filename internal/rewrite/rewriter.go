@@ -438,7 +438,7 @@ func (w *rewriting) convertAndEdit(found *Object, root *yaml.Node, limit int, ob
 
 // findProblems adds what the version cannot express, and what depends on the values of a template.
 func (w *rewriting) findProblems(found *Object, c *converted, tree *node) {
-	if !w.keepPreserved {
+	if !w.keepPreserved || w.isPatch { // an annotation of a patch would replace that of the object
 		for _, each := range c.lost {
 			found.leave(w.lineOf(tree, each.at), each.field, each.message)
 		}

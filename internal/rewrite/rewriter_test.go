@@ -89,3 +89,15 @@ func summary(result *rewrite.Result) string {
 	}
 	return out.String()
 }
+
+// TestPatchesKeepNothing: an annotation in a patch would replace what the object preserves.
+func TestPatchesKeepNothing(t *testing.T) {
+	t.Parallel()
+	rewriter := newRewriter(t, rewrite.Options{To: "v1", KeepPreserved: true}, "testdata/policy.yaml")
+	patches := rewriter.Patches([]byte("patches: [{path: p.yaml}]\n"))
+	const text = "apiVersion: example.com/v1beta1\nkind: Gateway\nmetadata: {name: a}\nspec:\n  image: x\n  note: y\n"
+	result := rewriter.Patch([]byte(text), patches["p.yaml"])
+	if got, want := summary(result), "line 1: a, v1beta1, Left\n  line 6: .spec.note: version v1 cannot express it: v1 has no such field\n"; got != want || string(result.Text) != text {
+		t.Errorf("the result is\n%s%s", got, result.Text)
+	}
+}
