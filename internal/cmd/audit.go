@@ -77,7 +77,7 @@ Exit codes:
 
 func (o *auditOptions) addFlags(command *cobra.Command) {
 	o.config = clusterFlags(command)
-	o.output.add(command, formTable, formWide, formJSON, formYAML)
+	o.output.add(command, formTable, formWide, formJSON, formYAML, formSARIF, formJUnit)
 	command.ValidArgsFunction = namesIn(o.config, definitionKind)
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of CustomResourceDefinitions, - for stdin; can be given several times; the command reads no cluster")
@@ -204,6 +204,9 @@ func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomRe
 
 func (o *auditOptions) write(command *cobra.Command, report *audit.Report) error {
 	stdout := command.OutOrStdout()
+	if o.output.forPipelines() {
+		return o.output.writeFindings(stdout, foundByAudit(report, slices.Concat(o.files, o.upgrade)))
+	}
 	if o.output.isMachineReadable() {
 		return o.output.write(stdout, report, nil)
 	}

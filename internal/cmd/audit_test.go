@@ -46,7 +46,7 @@ func TestAuditExitCodes(t *testing.T) {
 		"no definition":     {[]string{"-f", sampleFile("2-policy.yaml")}, 2, "Error: " + sampleFile("2-policy.yaml") + ": no CustomResourceDefinition found\n"},
 		"an old definition": {[]string{"-f", old}, 2, "Error: " + old + ", document 1 (widgets.example.com): apiVersion is apiextensions.k8s.io/v1beta1, only apiextensions.k8s.io/v1 is read: write it in that version\n"},
 		"a missing file":    {[]string{"-f", "nowhere"}, 2, "Error: stat nowhere: no such file or directory\n"},
-		"a wrong form":      {[]string{"-o", "xml"}, 2, "Error: --output must be table, wide, json or yaml, is \"xml\"\n"},
+		"a wrong form":      {[]string{"-o", "xml"}, 2, "Error: --output must be table, wide, json, yaml, sarif or junit, is \"xml\"\n"},
 		"a wrong severity":  {[]string{"--severity", "bad"}, 2, "Error: --severity must be error, warning or note, is \"bad\"\n"},
 		"no severity":       {[]string{"--severity", ""}, 2, "Error: --severity must be error, warning or note, is \"\"\n"},
 		"none at once":      {[]string{"--at-once", "0"}, 2, "Error: --at-once must be at least 1, is 0\n"},

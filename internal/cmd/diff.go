@@ -70,7 +70,7 @@ Exit codes:
   git show main:policy.yaml | conversion-operator diff --before - -f policy.yaml -f crd.yaml`,
 	}
 	options.config = clusterFlags(command)
-	options.output.add(command, formTable, formWide, formJSON, formYAML)
+	options.output.add(command, formTable, formWide, formJSON, formYAML, formSARIF, formJUnit)
 	flags := command.Flags()
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of policies and CustomResourceDefinitions after the change, - for stdin; can be given several times")
 	flags.StringArrayVar(&options.before, "before", nil, "file or directory of policies and CustomResourceDefinitions before the change, - for stdin; can be given several times; default those of the cluster")
@@ -109,14 +109,20 @@ func (o *diffOptions) run(command *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	stdout := command.OutOrStdout()
-	err = o.output.write(stdout, report, func(w io.Writer) error {
-		return report.WriteTables(w, diff.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
-	})
+	err = o.write(command.OutOrStdout(), report)
 	if err == nil && report.Worse() {
 		return &exitError{exitFound, errors.New("something gets worse; see the report")}
 	}
 	return err
+}
+
+func (o *diffOptions) write(stdout io.Writer, report *diff.Report) error {
+	if o.output.forPipelines() {
+		return o.output.writeFindings(stdout, foundByDiff(report, o.files))
+	}
+	return o.output.write(stdout, report, func(w io.Writer) error {
+		return report.WriteTables(w, diff.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
+	})
 }
 
 // revision has policies and CustomResourceDefinitions, by name, and objects.

@@ -84,9 +84,9 @@ func TestCompletion(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"au"}, []string{"audit"}},
-		{[]string{"audit", "-o", ""}, []string{"table", "wide", "json", "yaml"}},
+		{[]string{"audit", "-o", ""}, []string{"table", "wide", "json", "yaml", "sarif", "junit"}},
 		{[]string{"audit", "--severity="}, []string{"error", "warning", "note"}},
-		{[]string{"verify", "-o", ""}, []string{"text", "json", "yaml"}},
+		{[]string{"verify", "-o", ""}, []string{"text", "json", "yaml", "sarif", "junit"}},
 		{[]string{"verify", "--log-level", ""}, []string{"debug", "info", "error"}},
 		{[]string{"verify", "one", ""}, nil},
 		{[]string{"verify", "--kubeconfig=nowhere", ""}, nil},

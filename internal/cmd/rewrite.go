@@ -23,8 +23,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-const formSARIF = "sarif"
-
 // rewriteOptions are the flags of the rewrite command.
 type rewriteOptions struct {
 	config      *genericclioptions.ConfigFlags
@@ -80,7 +78,7 @@ Exit codes:
 	flags.BoolVar(&options.options.KeepPreserved, "keep-preserved", false, "keep values that the version cannot express in an annotation of the manifest")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "change no file, and show the differences")
 	flags.BoolVar(&options.check, "check", false, "change no file, and fail if one would change")
-	options.output.add(command, formText, formJSON, formYAML, formSARIF)
+	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
 	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(); err != nil {
@@ -230,8 +228,8 @@ func (o *rewriteOptions) runStdin(command *cobra.Command, rewriter *rewrite.Rewr
 // finish writes the report, and returns an error if something is not at the version.
 func (o *rewriteOptions) finish(w io.Writer, report *rewrite.Report) error {
 	var err error
-	if o.output.form == formSARIF {
-		err = report.WriteSARIF(w, versionText())
+	if o.output.forPipelines() {
+		err = o.output.writeFindings(w, report.Found())
 	} else {
 		err = o.output.write(w, report, report.WriteText)
 	}

@@ -155,7 +155,7 @@ func TestRewriteReports(t *testing.T) {
 		}
 		found[place.Region.StartLine] = result.RuleID
 	}
-	want := map[int]string{1: "manifest-at-old-version", 18: "manifest-at-old-version", 34: "manifest-at-old-version", 41: "manifest-left", 53: "manifest-left"}
+	want := map[int]string{1: "ManifestOld", 18: "ManifestOld", 34: "ManifestOld", 41: "ManifestLeft", 53: "ManifestLeft"}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("findings are at %v", found)
 	}

@@ -58,7 +58,7 @@ Exit codes:
 	flags := command.Flags()
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
-	options.output.add(command, formText, formJSON, formYAML)
+	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
 	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
 	options.liveOptions.addFlags(command)
 	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
@@ -97,7 +97,7 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.write(command.OutOrStdout(), report, report.WriteText); err != nil {
+	if err := o.write(command.OutOrStdout(), report); err != nil {
 		return err
 	}
 	switch report.Outcome {
@@ -107,6 +107,13 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 		return errors.New("the policy is not valid; see the report")
 	}
 	return nil
+}
+
+func (o *verifyOptions) write(w io.Writer, report *verify.Report) error {
+	if o.output.forPipelines() {
+		return o.output.writeFindings(w, foundByVerify(report, placeOf([]string{o.definitions.policy}, "ConversionPolicy", report.Policy)))
+	}
+	return o.output.write(w, report, report.WriteText)
 }
 
 // try compiles the rules against the CustomResourceDefinition, and tests them on

@@ -73,7 +73,7 @@ func TestVerifyExitCodes(t *testing.T) {
 		"a missing file":  {[]string{"--policy", policy, "--crd", crd, "-f", "nowhere"}, 2, "", "stat nowhere: no such file or directory"},
 		"no policy":       {[]string{"--crd", crd}, 2, "", "--policy is required: the file of the ConversionPolicy"},
 		"which policy":    {[]string{"--live"}, 2, "", "which policy? Name it as the argument, for example crontabs.example.com, or pass a file with --policy"},
-		"a wrong form":    {[]string{"-o", "table"}, 2, "", `--output must be text, json or yaml, is "table"`},
+		"a wrong form":    {[]string{"-o", "table"}, 2, "", `--output must be text, json, yaml, sarif or junit, is "table"`},
 		"both":            {[]string{"--live", "-f", "x"}, 2, "", "-f and --live exclude each other: objects come from files, or from a cluster"},
 		"a selector":      {[]string{"-l", "a=b"}, 2, "", "--selector selects objects of a cluster: add --live"},
 		"no selector":     {[]string{"--live", "-l", "a=(b"}, 2, "", "--selector is not a label selector: unable to parse requirement: found '(', expected: identifier"},

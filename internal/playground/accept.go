@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
 // Accepted is the answer to Accept.
@@ -24,7 +26,7 @@ func Accept(in Input, suggestion Suggestion) *Accepted {
 	accepted := &Accepted{Problems: []Problem{}, Policy: in.Policy}
 	policy, err := theOnly(TextPolicy, in.Policy, "ConversionPolicy")
 	if err == nil {
-		accepted.Policy, accepted.Line, err = insert(in.Policy, newPositions(in.Policy, policy.index), suggestion)
+		accepted.Policy, accepted.Line, err = insert(in.Policy, manifest.NewPositions(in.Policy, policy.index), suggestion)
 	}
 	if err != nil {
 		accepted.Policy, accepted.Problems = in.Policy, whole(TextPolicy, err)
@@ -32,13 +34,13 @@ func Accept(in Input, suggestion Suggestion) *Accepted {
 	return accepted
 }
 
-func insert(text string, where positions, suggestion Suggestion) (string, int, error) {
-	spokes := where.member("spec", "converter", "declarative", "spokes")
+func insert(text string, where manifest.Positions, suggestion Suggestion) (string, int, error) {
+	spokes := where.Member("spec", "converter", "declarative", "spokes")
 	if spokes == nil || spokes.Style&yaml.FlowStyle != 0 || len(spokes.Content) == 0 {
 		return text, 0, errors.New("spec.converter.declarative.spokes must be a list with one line for each spoke: write it so, then accept the rule")
 	}
 	for _, spoke := range spokes.Content {
-		if _, version := child(spoke, "version"); version == nil || version.Value != suggestion.Spoke {
+		if _, version := manifest.Child(spoke, "version"); version == nil || version.Value != suggestion.Spoke {
 			continue
 		}
 		if spoke.Style&yaml.FlowStyle != 0 {
@@ -51,10 +53,10 @@ func insert(text string, where positions, suggestion Suggestion) (string, int, e
 
 // insertInto inserts a rule into a spoke.
 func insertInto(all []string, spoke *yaml.Node, rule string) (string, int, error) {
-	key, rules := child(spoke, "rules")
+	key, rules := manifest.Child(spoke, "rules")
 	switch {
 	case rules == nil:
-		_, version := child(spoke, "version")
+		_, version := manifest.Child(spoke, "version")
 		at := version.Line
 		indent := strings.Repeat(" ", spoke.Column-1)
 		return insertLines(all, at, indent+"rules:", indent+"- "+rule), at + 2, nil

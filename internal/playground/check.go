@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/report"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -134,11 +135,11 @@ func (c *Checked) add(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.Cu
 
 // rules lists the rules of the policy with their positions, those of groups for each of their uses.
 func (in Input) rules(policy *v1alpha1.ConversionPolicy, index int) []Rule {
-	where, rules := newPositions(in.Policy, index), []Rule{}
+	where, rules := manifest.NewPositions(in.Policy, index), []Rule{}
 	declarative := policy.Spec.Converter.Declarative
 	for i, spoke := range declarative.Spokes {
 		for j, rule := range compile.Rules(declarative, i) {
-			line, _ := where.of(compile.PathOf(rule.At))
+			line, _ := where.Of(compile.PathOf(rule.At))
 			rules = append(rules, Rule{ID: report.RuleID(string(spoke.Version), j+1), Path: rule.At, Kind: rule.Kind(), Line: line})
 		}
 	}

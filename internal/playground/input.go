@@ -179,11 +179,11 @@ func (in Input) inPolicy(index int, errs []verify.RuleError) problems {
 }
 
 func problemsIn(text Text, content string, index int, errs []verify.RuleError) problems {
-	where := newPositions(content, index)
+	where := manifest.NewPositions(content, index)
 	var found problems
 	for _, err := range errs {
 		problem := Problem{Text: text, Path: err.Path, Message: err.Message}
-		if problem.Line, problem.Column = where.of(err.Path); problem.Line == 0 {
+		if problem.Line, problem.Column = where.Of(err.Path); problem.Line == 0 {
 			problem.Line, problem.Column = 1, 1
 		}
 		found = append(found, problem)

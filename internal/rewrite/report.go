@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/sarif"
+	"github.com/conversion-operator/conversion-operator/internal/findings"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -95,54 +95,54 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// The rules in SARIF.
+// The rules for pipelines.
 const (
-	ruleLeft = "manifest-left"
-	ruleOld  = "manifest-at-old-version"
-	ruleNote = "manifest-value"
+	ruleLeft = "ManifestLeft"
+	ruleOld  = "ManifestOld"
+	ruleNote = "ValueDiffers"
 )
 
-// WriteSARIF writes which manifests stay, and with Written false also which can be rewritten.
-func (r *Report) WriteSARIF(w io.Writer, version string) error {
-	var findings []sarif.Finding
+// Found lists which manifests stay, and with Written false also which can be rewritten.
+func (r *Report) Found() *findings.Report {
+	report := &findings.Report{Command: "rewrite", Subject: r.Policy, Rules: []findings.Rule{
+		{ID: ruleLeft, Description: "A manifest cannot be rewritten at the new version without a decision"},
+		{ID: ruleOld, Description: "A manifest is at an old version"},
+		{ID: ruleNote, Description: "The new version writes a value in another way"},
+	}}
 	for _, file := range r.Files {
 		for _, object := range file.Objects {
 			if object.State == Rewritten && !r.Written {
-				findings = append(findings, sarif.Finding{
-					Rule: ruleOld, Level: sarif.Warning, Path: file.Path, Line: object.Line,
+				report.Findings = append(report.Findings, findings.Finding{
+					Rule: ruleOld, Level: findings.Error, Path: file.Path, Line: object.Line,
 					Message: fmt.Sprintf("%s is at %s: conversion-operator rewrite can write it at %s", object.Name, object.From, r.To),
 				})
 			}
 		}
-		findings = append(findings, file.findings()...)
+		report.Findings = append(report.Findings, file.findings()...)
 	}
-	return sarif.Write(w, version, []sarif.Rule{
-		{ID: ruleLeft, Description: "A manifest cannot be rewritten at the new version without a decision"},
-		{ID: ruleOld, Description: "A manifest is at an old version"},
-		{ID: ruleNote, Description: "The new version writes a value in another way"},
-	}, findings)
+	return report
 }
 
 // findings returns the problems and notes of a file.
-func (f *File) findings() []sarif.Finding {
-	var found []sarif.Finding
-	add := func(rule string, level sarif.Level, problem Problem, prefix string) {
+func (f *File) findings() []findings.Finding {
+	var found []findings.Finding
+	add := func(rule string, level findings.Level, problem Problem, prefix string) {
 		message := prefix + problem.Message
 		if problem.Field != "" {
 			message = prefix + problem.Field + ": " + problem.Message
 		}
-		found = append(found, sarif.Finding{Rule: rule, Level: level, Message: message, Path: f.Path, Line: problem.Line})
+		found = append(found, findings.Finding{Rule: rule, Level: level, Message: message, Path: f.Path, Line: problem.Line})
 	}
 	for _, problem := range f.Problems {
-		add(ruleLeft, sarif.Error, problem, "")
+		add(ruleLeft, findings.Error, problem, "")
 	}
 	for _, object := range f.Objects {
 		for _, problem := range object.Problems {
-			add(ruleLeft, sarif.Error, problem, fmt.Sprintf("%s stays at %s: ", object.Name, object.From))
+			add(ruleLeft, findings.Error, problem, fmt.Sprintf("%s stays at %s: ", object.Name, object.From))
 		}
 		for _, note := range object.Notes {
 			if object.State == Rewritten {
-				add(ruleNote, sarif.Note, note, object.Name+": ")
+				add(ruleNote, findings.Note, note, object.Name+": ")
 			}
 		}
 	}

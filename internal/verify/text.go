@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -170,6 +171,10 @@ var messages = map[Kind]string{
 	Unreadable:      "FROM: FIELD is not readable preserved data, and stays unchanged",
 	Foreign:         "FROM: FIELD is not preserved data of these versions, and stays unchanged",
 }
+
+// Kinds are the kinds of findings with their texts, in which FROM, TO and FIELD stand for two versions
+// and a field.
+func Kinds() map[Kind]string { return maps.Clone(messages) }
 
 // preservedMessage is the text for a preserved value that is lost.
 const preservedMessage = "FROM → TO: FIELD of OWNER, which the object preserves in an annotation, vanishes"

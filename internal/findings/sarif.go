@@ -1,10 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sarif writes findings in SARIF 2.1.0, the format of code scanning in GitHub, GitLab and
-// editors: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. It has the few
-// properties that these read.
-package sarif
+package findings
 
 import (
 	"encoding/json"
@@ -12,31 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Level of a finding, section 3.27.10.
-type Level string
-
-// The levels.
-const (
-	Error   Level = "error"
-	Warning Level = "warning"
-	Note    Level = "note"
-)
-
-// Finding is a result in a file.
-type Finding struct {
-	// Rule is the identifier of what was found.
-	Rule    string
-	Level   Level
-	Message string
-	// Path is that of the file, relative to the root of the repository, or absolute.
-	Path string
-	// Line is counted from 1; 0 for the whole file.
-	Line int
-}
-
-// Rule describes findings.
-type Rule struct{ ID, Description string }
-
+// The properties of SARIF 2.1.0 that code scanning in GitHub, GitLab and editors reads:
+// https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
 type log struct {
 	Schema  string `json:"$schema"`
 	Version string `json:"version"`
@@ -71,7 +45,7 @@ type result struct {
 	RuleID    string     `json:"ruleId"`
 	Level     Level      `json:"level"`
 	Message   message    `json:"message"`
-	Locations []location `json:"locations"`
+	Locations []location `json:"locations,omitempty"`
 }
 
 type location struct {
@@ -91,18 +65,22 @@ type region struct {
 	StartLine int `json:"startLine"`
 }
 
-// Write writes the findings of a version of conversion-operator.
-func Write(w io.Writer, version string, rules []Rule, findings []Finding) error {
-	one := run{Tool: tool{driver{Name: "conversion-operator", Version: version, Rules: []descriptor{}}}, Results: []result{}}
-	for _, rule := range rules {
+// WriteSARIF writes findings in SARIF 2.1.0.
+func (r *Report) WriteSARIF(w io.Writer) error {
+	one := run{Tool: tool{driver{Name: "conversion-operator", Version: r.Version, Rules: []descriptor{}}}, Results: []result{}}
+	for _, rule := range r.Rules {
 		one.Tool.Driver.Rules = append(one.Tool.Driver.Rules, descriptor{rule.ID, message{rule.Description}})
 	}
-	for _, finding := range findings {
-		place := physicalLocation{ArtifactLocation: artifactLocation{filepath.ToSlash(filepath.Clean(finding.Path))}}
-		if finding.Line > 0 {
-			place.Region = &region{finding.Line}
+	for _, finding := range r.Findings {
+		found := result{RuleID: finding.Rule, Level: finding.Level, Message: message{finding.Message}}
+		if finding.Path != "" {
+			place := physicalLocation{ArtifactLocation: artifactLocation{filepath.ToSlash(filepath.Clean(finding.Path))}}
+			if finding.Line > 0 {
+				place.Region = &region{finding.Line}
+			}
+			found.Locations = []location{{place}}
 		}
-		one.Results = append(one.Results, result{finding.Rule, finding.Level, message{finding.Message}, []location{{place}}})
+		one.Results = append(one.Results, found)
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

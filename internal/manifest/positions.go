@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package playground
+package manifest
 
 import (
 	"regexp"
@@ -11,38 +11,38 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// positions finds fields in a YAML document.
-type positions struct{ root *yaml.Node }
+// Positions finds fields in a document of YAML, or of JSON.
+type Positions struct{ root *yaml.Node }
 
-// newPositions reads a document of a text, by its number from 1.
-func newPositions(text string, index int) positions {
+// NewPositions reads a document of a text, by its number from 1.
+func NewPositions(text string, index int) Positions {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	for ; index > 0; index-- {
 		document := &yaml.Node{}
 		if decoder.Decode(document) != nil {
-			return positions{}
+			return Positions{}
 		}
 		if index == 1 && len(document.Content) == 1 {
-			return positions{document.Content[0]}
+			return Positions{document.Content[0]}
 		}
 	}
-	return positions{}
+	return Positions{}
 }
 
-// segments are the names and indexes of a field.Path.
-var segments = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+// fieldSegments are the names and indexes of a field.Path.
+var fieldSegments = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
-// of returns the line and column of a field, from 1: those of its key, or of the dash's content of an element. If
+// Of returns the line and column of a field, from 1: those of its key, or of the dash's content of an element. If
 // the text lacks the field, it is that of the nearest field above. It is 0 if the text cannot be read.
-func (p positions) of(path string) (line, column int) {
+func (p Positions) Of(path string) (line, column int) {
 	if p.root == nil {
 		return 0, 0
 	}
 	at, node := p.root, p.root
-	for _, segment := range segments.FindAllString(path, -1) {
+	for _, segment := range fieldSegments.FindAllString(path, -1) {
 		name := strings.Trim(segment, `[]`)
 		name = strings.Trim(name, `"`)
-		key, value := child(node, name)
+		key, value := Child(node, name)
 		if value == nil {
 			break
 		}
@@ -51,8 +51,8 @@ func (p positions) of(path string) (line, column int) {
 	return at.Line, at.Column
 }
 
-// child returns a member with its key, or an element twice; nil if there is none.
-func child(node *yaml.Node, name string) (key, value *yaml.Node) {
+// Child returns a member with its key, or an element twice; nil if there is none.
+func Child(node *yaml.Node, name string) (key, value *yaml.Node) {
 	for node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
@@ -71,14 +71,14 @@ func child(node *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// member returns the value at names and indexes, nil if there is none.
-func (p positions) member(names ...string) *yaml.Node {
+// Member returns the value at names and indexes, nil if there is none.
+func (p Positions) Member(names ...string) *yaml.Node {
 	node := p.root
 	for _, name := range names {
 		if node == nil {
 			return nil
 		}
-		_, node = child(node, name)
+		_, node = Child(node, name)
 	}
 	return node
 }
