@@ -14,16 +14,11 @@ import (
 )
 
 // Build compiles the missing binaries of such a cluster into the cache, and returns their
-// directory. The first build takes minutes; later ones only compare stamps. It returns an error
-// outside a checkout, without a go command, and if a package does not compile.
+// directory, which envtest accepts as KUBEBUILDER_ASSETS. The first build takes minutes; later ones
+// only compare stamps. It returns an error outside a checkout, without a go command, and if a
+// package does not compile.
 func Build(ctx context.Context, o Options) (string, error) {
 	return o.build(ctx, targetsFor(o.ControlPlaneOnly))
-}
-
-// BuildAssets is Build for tests that start their own API servers with envtest, which accepts the
-// directory as KUBEBUILDER_ASSETS. It compiles fewer binaries.
-func BuildAssets(ctx context.Context, o Options) (string, error) {
-	return o.build(ctx, assets())
 }
 
 func (o Options) build(ctx context.Context, needed []target) (string, error) {

@@ -57,5 +57,5 @@
 //
 // Without root, etcd, kube-apiserver and kube-controller-manager run on free ports of the loopback
 // interface, without namespaces. The kernel kills each process when the supervisor dies. Tests that
-// use envtest need only the binaries of [BuildAssets].
+// use envtest take the same binaries.
 package localcluster

@@ -5,7 +5,6 @@ package localcluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -23,8 +22,6 @@ type target struct {
 	set  string // the module set it belongs to
 	pkg  string // the Go package to build
 	node bool   // only a full node needs it
-	// cluster is set if API servers that run alone do not need it.
-	cluster bool
 }
 
 const (
@@ -35,7 +32,7 @@ const (
 var targets = []target{
 	{name: "etcd", set: etcdSet, pkg: "go.etcd.io/etcd/server/v3"},
 	{name: "kube-apiserver", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{name: "kube-controller-manager", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", cluster: true},
+	{name: "kube-controller-manager", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{name: "kubectl", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kubectl"},
 	{name: "kube-scheduler", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-scheduler", node: true},
 	{name: "kubelet", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kubelet", node: true},
@@ -57,11 +54,6 @@ func targetsFor(controlPlaneOnly bool) []target {
 		}
 	}
 	return needed
-}
-
-// assets returns the targets of tests that start API servers alone.
-func assets() []target {
-	return slices.DeleteFunc(targetsFor(true), func(t target) bool { return t.cluster })
 }
 
 // linkerFlags strips the binary and, for Kubernetes, sets the version that it reports, which a

@@ -36,14 +36,15 @@ only what a changed go.mod affects. Concurrent builds share the work.`,
 func assetsCommand(o *localcluster.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "assets",
-		Short: "Print the directory of kube-apiserver, etcd and kubectl, built if absent",
+		Short: "Print the directory of the control plane's binaries and kubectl, built if absent",
 		Example: `  # Tests with envtest
   KUBEBUILDER_ASSETS=$(localcluster assets) go test ./...`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := interruptible()
 			defer cancel()
-			dir, err := localcluster.BuildAssets(ctx, *o)
+			o.ControlPlaneOnly = true
+			dir, err := localcluster.Build(ctx, *o)
 			if err != nil {
 				return err
 			}

@@ -120,9 +120,10 @@ func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {
 func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string, message []string) {
 	t.Helper()
 	expect.Eventually(t, fmt.Sprintf("%s of %s is %s %s and says %q", condition, policy, status, reason, message), func() (bool, string) {
-		found := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, condition)
+		conditions := getPolicy(t, policy).Status.Conditions
+		found := apimeta.FindStatusCondition(conditions, condition)
 		if found == nil {
-			return false, "no condition"
+			return false, "no such condition: " + summaryOf(conditions)
 		}
 		says := found.Status == status && found.Reason == reason
 		for _, part := range message {
@@ -130,6 +131,15 @@ func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStat
 		}
 		return says, fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
 	})
+}
+
+// summaryOf lists conditions with their reasons and messages.
+func summaryOf(conditions []metav1.Condition) string {
+	var all []string
+	for _, each := range conditions {
+		all = append(all, fmt.Sprintf("%s %s %s: %s", each.Type, each.Status, each.Reason, each.Message))
+	}
+	return strings.Join(all, "; ")
 }
 
 func waitReady(t *testing.T, policy, reason string) {

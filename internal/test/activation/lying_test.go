@@ -156,6 +156,6 @@ func waitEvent(t *testing.T, policy, reason string) {
 				return true, ""
 			}
 		}
-		return false, fmt.Sprintf("%d events", len(list.Items))
+		return false, fmt.Sprintf("%d events; %s", len(list.Items), summaryOf(getPolicy(t, policy).Status.Conditions))
 	})
 }

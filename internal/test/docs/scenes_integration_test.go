@@ -101,7 +101,7 @@ func newStage(t *testing.T) *stage {
 	s.run("cp config/samples/crontab-hostport/*.yaml .",
 		"cp 2-policy.yaml policy.yaml", "cp 3-crd-both.yaml crd.yaml", "cp crd.yaml new-crd.yaml",
 		"sed 's/mode: Automatic/&\\n    suspend: false/' policy.yaml > policy-suspended.yaml",
-		"mkdir old new manifests && cp policy.yaml crd.yaml old && cp policy.yaml crd.yaml new && sed /note:/d objects.yaml > manifests/objects.yaml",
+		"mkdir old new manifests && cp policy.yaml crd.yaml old && cp policy.yaml crd.yaml new && sed '/note:/d; /No colon/,$d' objects.yaml > manifests/objects.yaml",
 		"conversion-operator report --policy policy.yaml --crd crd.yaml -f objects.yaml --timeless > report.html",
 		"git init --quiet --initial-branch=main && git add policy.yaml report.html && git commit --quiet --message=first",
 		"kubectl apply --server-side -f config/crd/bases && "+Established("-f config/crd/bases"))
