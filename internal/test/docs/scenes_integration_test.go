@@ -72,7 +72,7 @@ func TestScenes(t *testing.T) {
 
 	s.run("kubectl patch crd widgets.shop.example.com --type=json -p '" + stores("v1beta1") + "'")
 	for _, name := range []string{"a", "b", "c"} {
-		s.run("kubectl create -f - <<'END'\n{apiVersion: shop.example.com/v1, kind: Widget, metadata: {name: " + name + ", namespace: default}}\nEND")
+		s.run("kubectl create -f - <<'END'\n---\n{apiVersion: shop.example.com/v1, kind: Widget, metadata: {name: " + name + ", namespace: default}}\nEND")
 	}
 	s.run("kubectl patch crd widgets.shop.example.com --type=json -p '" + stores("v1") + "'")
 	s.play("without the operator")
