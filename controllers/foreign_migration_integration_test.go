@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/others"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -76,7 +77,7 @@ func TestForeignPruning(t *testing.T) {
 func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured {
 	t.Helper()
 	resource, group, _ := strings.Cut(crd, ".")
-	mapping, err := cluster.RESTMapper().RESTMapping(migrators[0])
+	mapping, err := cluster.RESTMapper().RESTMapping(others.Kinds[0])
 	expect.NoError(t, err)
 	object := testenv.StorageVersionMigration(mapping.GroupVersionKind.GroupVersion(), name, schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource})
 	expect.NoError(t, cluster.Create(t.Context(), object))

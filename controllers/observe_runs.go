@@ -16,11 +16,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/migration/others"
 	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -124,13 +124,6 @@ func prepared(account *corev1.ServiceAccount) bool {
 	})
 }
 
-// migrators are the kinds by which other clients migrate: Kubernetes' own, and that of
-// kube-storage-version-migrator.
-var migrators = []schema.GroupKind{
-	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
-	{Group: "migration.k8s.io", Kind: "StorageVersionMigration"},
-}
-
 // observeForeignMigration reads live whether another client migrates the same objects. Not every
 // API server serves these kinds, so the operator does not watch them.
 func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context, state *observed.Cluster) error {
@@ -138,7 +131,7 @@ func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context
 		return nil
 	}
 	resource := schema.GroupResource{Group: state.CRD.Spec.Group, Resource: state.CRD.Spec.Names.Plural}
-	for _, kind := range migrators {
+	for _, kind := range others.Kinds {
 		running, err := r.runningMigration(ctx, kind, resource)
 		if err != nil {
 			return err
@@ -164,23 +157,13 @@ func (r *ConversionPolicyReconciler) runningMigration(ctx context.Context, kind 
 	if err != nil {
 		return "", err
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := others.NewList(mapping)
 	if err := r.Live.List(ctx, list); apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return "", nil
 	} else if err != nil {
 		return "", err
 	}
-	var running []string
-	for i := range list.Items {
-		if migrates(&list.Items[i], resource) {
-			running = append(running, list.Items[i].GetName())
-		}
-	}
-	if len(running) == 0 {
-		return "", nil
-	}
-	return slices.Min(running), nil
+	return others.Running(list, resource), nil
 }
 
 // absentFor is how long a kind that the API server does not know is not looked for again. The mapper
@@ -206,20 +189,4 @@ func (a *absentKinds) add(kind schema.GroupKind) {
 		a.seen = map[schema.GroupKind]time.Time{}
 	}
 	a.seen[kind] = time.Now()
-}
-
-// migrates reports whether the object is a running migration of the resource.
-func migrates(object *unstructured.Unstructured, resource schema.GroupResource) bool {
-	target, _, _ := unstructured.NestedStringMap(object.Object, "spec", "resource")
-	if target["group"] != resource.Group || target["resource"] != resource.Resource {
-		return false
-	}
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	isTrue := map[any]bool{}
-	for _, condition := range conditions {
-		if condition, ok := condition.(map[string]any); ok {
-			isTrue[condition["type"]] = condition["status"] == "True"
-		}
-	}
-	return isTrue["Running"] && !isTrue["Succeeded"] && !isTrue["Failed"]
 }

@@ -20,6 +20,7 @@ import (
 	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/others"
 )
 
 // Right is one request that a run sends.
@@ -67,7 +68,7 @@ func (f *Finder) Rights(scope Scope, o *Options) []Right {
 	if o.RecordFile == nil {
 		rights = append(rights, Right{Verb: "create", Resource: "configmaps", Namespace: o.RecordNamespace})
 	}
-	for _, kind := range migrators {
+	for _, kind := range others.Kinds {
 		if f.serves(kind) {
 			rights = append(rights, Right{Verb: "list", Group: kind.Group, Resource: "storageversionmigrations"})
 		}

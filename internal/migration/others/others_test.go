@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package others
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestMigrates reads migrations of Kubernetes and of kube-storage-version-migrator.
-func TestMigrates(t *testing.T) {
+// TestRuns reads migrations of Kubernetes and of kube-storage-version-migrator.
+func TestRuns(t *testing.T) {
 	crontabs := schema.GroupResource{Group: "example.com", Resource: "crontabs"}
 	cases := map[string]struct {
 		object string
@@ -33,7 +33,7 @@ func TestMigrates(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(c.object), &object.Object); err != nil {
 				t.Fatal(err)
 			}
-			if got := migrates(object, crontabs); got != c.want {
+			if got := runs(object, crontabs); got != c.want {
 				t.Errorf("it migrates: %t, want %t", got, c.want)
 			}
 		})
