@@ -159,9 +159,9 @@ func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
 func (o *auditOptions) auditCluster(
 	ctx context.Context, names []string, next map[string]*apiextensionsv1.CustomResourceDefinition, stderr io.Writer,
 ) (*audit.Report, error) {
-	config, err := o.config.ToRESTConfig()
+	config, err := reach(o.config)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, err
 	}
 	progress := &progress{to: stderr, interactive: isTerminal(stderr), what: "definitions"}
 	report, err := live.Audit(ctx, config, live.Options{

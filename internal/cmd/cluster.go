@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
 // clusterFlags are kubectl's flags for how to reach a cluster, for a command that
@@ -38,11 +40,29 @@ func addClusterFlags(command *cobra.Command, config *genericclioptions.ConfigFla
 	_ = command.RegisterFlagCompletionFunc("context", contextsOf(config)) // the flag is there
 }
 
-// connect returns a client for policies and related objects. It sends nothing yet.
-func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
+// reach returns how to reach the API server.
+func reach(config *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	found, err := config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	return found, nil
+}
+
+// connectToRead returns a reader of definitions and of custom resources. It sends nothing yet.
+func connectToRead(config *genericclioptions.ConfigFlags) (*live.Cluster, error) {
+	found, err := reach(config)
+	if err != nil {
+		return nil, err
+	}
+	return live.Connect(found)
+}
+
+// connect returns a client for policies and related objects. It sends nothing yet.
+func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
+	found, err := reach(config)
+	if err != nil {
+		return nil, err
 	}
 	api, err := client.NewWithWatch(found, client.Options{Scheme: scheme.New()})
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
 // convertOptions are the flags of the convert command.
@@ -63,9 +62,9 @@ func (o *convertOptions) run(ctx context.Context, name string, stdin io.Reader, 
 	if err != nil {
 		return err
 	}
-	result, found := verify.Compile(policy, crd)
-	if len(found) > 0 {
-		return fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
+	result, err := compileRules(policy, crd)
+	if err != nil {
+		return err
 	}
 	if !slices.Contains(result.Ruleset.Versions, o.to) {
 		return fmt.Errorf("--to must be one of %s, is %q", strings.Join(result.Ruleset.Versions, ", "), o.to)

@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -159,6 +160,15 @@ func definitionOf(file string, objects []manifest.Object, name string) (*apiexte
 		return nil, err
 	}
 	return verify.ReadDefinition(object)
+}
+
+// compileRules compiles the rules of a policy. The error lists all that is wrong.
+func compileRules(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (compile.Result, error) {
+	result, found := verify.Compile(policy, crd)
+	if len(found) > 0 {
+		return compile.Result{}, fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
+	}
+	return result, nil
 }
 
 // listOf returns a line for each error.

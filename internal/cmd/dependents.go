@@ -151,9 +151,9 @@ func (o *dependentsOptions) run(command *cobra.Command, name string) error {
 }
 
 func (o *dependentsOptions) find(command *cobra.Command, name string) (report *dependents.Report, err error) {
-	config, err := o.config.ToRESTConfig()
+	config, err := reach(o.config)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, err
 	}
 	ctx := command.Context()
 	if o.timeout > 0 {

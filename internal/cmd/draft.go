@@ -329,9 +329,9 @@ func (o *draftOptions) webhook(ctx context.Context, crd string) (*askedConverter
 	if err != nil {
 		return nil, err
 	}
-	config, err := o.config.ToRESTConfig()
+	config, err := reach(o.config)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, err
 	}
 	webhook, err := converters.Reach(ctx, config, definition)
 	if err != nil {

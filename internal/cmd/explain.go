@@ -20,7 +20,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/verify"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
@@ -134,11 +133,7 @@ func (o *explainOptions) connect() (*live.Cluster, error) {
 	if len(o.files) > 0 && o.definitions.policy != "" && o.definitions.crd != "" {
 		return nil, nil //nolint:nilnil // The command needs no cluster then, and there is no error.
 	}
-	config, err := o.config.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
-	}
-	return live.Connect(config)
+	return connectToRead(o.config)
 }
 
 func (o *explainOptions) inFiles(stdin io.Reader) ([]manifest.Object, error) {
@@ -223,9 +218,9 @@ func (o *explainOptions) explainer(ctx context.Context, name string, connected *
 	if err != nil {
 		return nil, nil, err
 	}
-	result, found := verify.Compile(policy, crd)
-	if len(found) > 0 {
-		return nil, nil, fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
+	result, err := compileRules(policy, crd)
+	if err != nil {
+		return nil, nil, err
 	}
 	explainer, err := explain.New(policy, result)
 	if err != nil {

@@ -44,23 +44,38 @@ type place struct {
 	positions manifest.Positions
 }
 
-// placeOf finds the object of a kind and name in files.
-func placeOf(files []string, kind, name string) place {
+// places are manifests in files, by kind and name.
+type places map[[2]string]place
+
+// placesIn finds the manifests of a kind in files, the first of each name.
+func placesIn(files []string, kinds ...string) places {
 	files = slices.DeleteFunc(slices.Clone(files), func(file string) bool { return file == "" || file == manifest.Stdin })
+	found := places{}
 	documents, err := manifest.ReadAll(files, nil)
 	if err != nil {
-		return place{} // the command has read them
+		return found // the command has read them
 	}
 	for _, document := range documents {
-		if object := manifest.NewObject("", document.JSON); object.Kind != kind || object.Name != name {
+		object := manifest.NewObject("", document.JSON)
+		key := [2]string{object.Kind, object.Name}
+		if _, known := found[key]; known || !slices.Contains(kinds, object.Kind) {
 			continue
 		}
 		if text, err := os.ReadFile(document.Source); err == nil {
-			return place{document.Source, manifest.NewPositions(string(text), document.Index)}
+			found[key] = place{document.Source, manifest.NewPositions(string(text), document.Index)}
 		}
 	}
-	return place{}
+	return found
 }
+
+// The kinds of the manifests that findings are about.
+const (
+	policyManifest     = "ConversionPolicy"
+	definitionManifest = "CustomResourceDefinition"
+)
+
+func (p places) policy(name string) place     { return p[[2]string{policyManifest, name}] }
+func (p places) definition(name string) place { return p[[2]string{definitionManifest, name}] }
 
 // found returns a finding about a field of the manifest.
 func (p place) found(rule string, level findings.Level, field, message string) findings.Finding {
@@ -114,8 +129,9 @@ func foundByDiff(report *diff.Report, files []string) *findings.Report {
 		{ID: restricted, Description: "A field accepts fewer values than before"},
 		{ID: worse, Description: "A field is newly lost, preserved or pruned"},
 	}}
+	places := placesIn(files, policyManifest, definitionManifest)
 	for _, each := range report.Policies {
-		policy, crd := placeOf(files, "ConversionPolicy", each.Name), placeOf(files, "CustomResourceDefinition", each.Name)
+		policy, crd := places.policy(each.Name), places.definition(each.Name)
 		either := policy
 		if either.file == "" {
 			either = crd
@@ -149,12 +165,13 @@ func foundByAudit(report *audit.Report, files []string) *findings.Report {
 	for _, kind := range audit.Kinds {
 		found.Rules = append(found.Rules, findings.Rule{ID: string(kind.ID), Description: kind.Means})
 	}
+	places := placesIn(files, definitionManifest)
 	for _, each := range report.Findings {
 		subject := each.CRD
 		if each.Version != "" {
 			subject += ", version " + each.Version
 		}
-		found.Findings = append(found.Findings, placeOf(files, "CustomResourceDefinition", each.CRD).found(
+		found.Findings = append(found.Findings, places.definition(each.CRD).found(
 			string(each.ID), levels[string(each.Severity)], "spec.versions", fmt.Sprintf("%s: %s; %s", subject, each.Evidence, each.Cure)))
 	}
 	return found

@@ -202,9 +202,9 @@ type migrateCluster struct {
 }
 
 func (o *migrateOptions) connect(program string) (*migrateCluster, error) {
-	config, err := o.config.ToRESTConfig()
+	config, err := reach(o.config)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	// The engine limits its requests; API servers repeat warnings with every request.

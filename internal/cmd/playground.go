@@ -229,9 +229,9 @@ func (o *playgroundOptions) cluster(stderr io.Writer) (*server.Live, error) {
 	if !o.live {
 		return nil, nil //nolint:nilnil // there is no cluster, and no error
 	}
-	config, err := o.liveOptions.config.ToRESTConfig()
+	config, err := reach(o.liveOptions.config)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, err
 	}
 	objects, err := o.liveOptions.connect(stderr)
 	if err != nil {

@@ -19,8 +19,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/rewrite"
-	"github.com/conversion-operator/conversion-operator/internal/verify"
-	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
 // rewriteOptions are the flags of the rewrite command.
@@ -142,21 +140,19 @@ func (o *rewriteOptions) run(command *cobra.Command, name string) error {
 func (o *rewriteOptions) rewriter(ctx context.Context, name string) (*rewrite.Rewriter, string, error) {
 	var from cluster
 	if o.definitions.policy == "" || o.definitions.crd == "" {
-		config, err := o.config.ToRESTConfig()
+		connected, err := connectToRead(o.config)
 		if err != nil {
-			return nil, "", fmt.Errorf("find the API server: %w", err)
-		}
-		if from, err = live.Connect(config); err != nil {
 			return nil, "", err
 		}
+		from = connected
 	}
 	policy, crd, err := o.definitions.read(ctx, name, from)
 	if err != nil {
 		return nil, "", err
 	}
-	result, found := verify.Compile(policy, crd)
-	if len(found) > 0 {
-		return nil, "", fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
+	result, err := compileRules(policy, crd)
+	if err != nil {
+		return nil, "", err
 	}
 	rewriter, err := rewrite.New(policy, crd, result, o.options)
 	if err != nil {

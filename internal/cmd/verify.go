@@ -111,7 +111,7 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 
 func (o *verifyOptions) write(w io.Writer, report *verify.Report) error {
 	if o.output.forPipelines() {
-		return o.output.writeFindings(w, foundByVerify(report, placeOf([]string{o.definitions.policy}, "ConversionPolicy", report.Policy)))
+		return o.output.writeFindings(w, foundByVerify(report, placesIn([]string{o.definitions.policy}, policyManifest).policy(report.Policy)))
 	}
 	return o.output.write(w, report, report.WriteText)
 }

@@ -61,11 +61,7 @@ func (o *liveOptions) validate() error {
 }
 
 func (o *liveOptions) connect(stderr io.Writer) (source, error) {
-	config, err := o.config.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
-	}
-	connected, err := live.Connect(config)
+	connected, err := connectToRead(o.config)
 	if err != nil {
 		return nil, err
 	}
