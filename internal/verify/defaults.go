@@ -5,24 +5,25 @@ package verify
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // Defaults fills in the defaults of the schemas of a CustomResourceDefinition.
-type Defaults map[string]*version
+type Defaults map[string]*schema.Structural
 
 // NewDefaults reads the schemas.
 func NewDefaults(crd *apiextensionsv1.CustomResourceDefinition) (Defaults, error) {
 	defaults := Defaults{}
 	for i := range crd.Spec.Versions {
 		of := &crd.Spec.Versions[i]
-		known, err := newVersion(of)
+		_, structural, err := schemaOf(of)
 		if err != nil {
 			return nil, err
 		}
-		defaults[of.Name] = known
+		defaults[of.Name] = structural
 	}
 	return defaults, nil
 }
@@ -34,8 +35,7 @@ func (d Defaults) Fill(version string, object any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := d[version].structural
-	defaulting.PruneNonNullableNullsWithoutDefaults(filled, schema)
-	defaulting.Default(filled, schema)
+	defaulting.PruneNonNullableNullsWithoutDefaults(filled, d[version])
+	defaulting.Default(filled, d[version])
 	return preserved.Decode(preserved.Encode(filled)) // defaults are Go values
 }

@@ -33,6 +33,19 @@ type version struct {
 
 // newVersion prepares the schema of a version. A version without a schema allows everything.
 func newVersion(of *apiextensionsv1.CustomResourceDefinitionVersion) (*version, error) {
+	internal, structural, err := schemaOf(of)
+	if err != nil {
+		return nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		return nil, fmt.Errorf("version %s: %w", of.Name, err)
+	}
+	return &version{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// schemaOf returns the schema of a version in two forms.
+func schemaOf(of *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *schema.Structural, error) {
 	anything := true
 	source := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}
 	if of.Schema != nil && of.Schema.OpenAPIV3Schema != nil {
@@ -40,17 +53,13 @@ func newVersion(of *apiextensionsv1.CustomResourceDefinitionVersion) (*version, 
 	}
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(source, internal, nil); err != nil {
-		return nil, fmt.Errorf("version %s: %w", of.Name, err)
+		return nil, nil, fmt.Errorf("version %s: %w", of.Name, err)
 	}
 	structural, err := schema.NewStructural(internal)
 	if err != nil {
-		return nil, fmt.Errorf("version %s: the schema is not structural: %w", of.Name, err)
+		return nil, nil, fmt.Errorf("version %s: the schema is not structural: %w", of.Name, err)
 	}
-	validator, _, err := validation.NewSchemaValidator(internal)
-	if err != nil {
-		return nil, fmt.Errorf("version %s: %w", of.Name, err)
-	}
-	return &version{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return internal, structural, nil
 }
 
 // value is an object as text, and decoded with the text of its numbers.
