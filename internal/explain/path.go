@@ -33,6 +33,9 @@ func parse(text string) path {
 // Split returns the segments of a field's path: names, and indexes such as [0].
 func Split(path string) []string { return parse(path) }
 
+// Join writes segments as a field's path.
+func Join(segments []string) string { return path(segments).String() }
+
 func (p path) String() string {
 	var text strings.Builder
 	for _, segment := range p {

@@ -35,7 +35,7 @@ const (
 // FateAt returns the fate of an entry of a version in an object that was converted to
 // that version. It compares only the objects before and after the conversion.
 func (r Resource) FateAt(e conversion.Entry, version string, before, after any) Fate {
-	path := split(e.Pointer)
+	path := Split(e.Pointer)
 	live, ok := Find(after, path)
 	switch {
 	case Contains(r.Entries(after, version), e):
@@ -75,7 +75,7 @@ func elementFate(e conversion.Entry, path []string, before, after any) Fate {
 
 // isIndexed reports whether an entry is the value of a list's element without keys.
 func isIndexed(e conversion.Entry) bool {
-	path := split(e.Pointer)
+	path := Split(e.Pointer)
 	return e.Kind == conversion.EntryValue && isIndex(path[len(path)-1])
 }
 
@@ -119,7 +119,7 @@ func Contains(entries []conversion.Entry, e conversion.Entry) bool {
 // SameEntry reports whether two objects at a version agree about an entry: as data, or in
 // the annotation.
 func (r Resource) SameEntry(e conversion.Entry, version string, a, b any) bool {
-	path := split(e.Pointer)
+	path := Split(e.Pointer)
 	if isIndexed(e) {
 		path = path[:len(path)-1]
 	}
@@ -164,7 +164,7 @@ func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, o
 	if schema == nil {
 		return unknown
 	}
-	path := split(e.Pointer)
+	path := Split(e.Pointer)
 	for i, segment := range path {
 		if isElementOf(schema, segment) {
 			if _, ok := Find(object, path[:i+1]); !ok {

@@ -14,8 +14,8 @@ import (
 
 var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
 
-// split returns the segments of a JSON pointer, with unescaped names.
-func split(pointer string) []string {
+// Split returns the segments of a JSON pointer, with unescaped names.
+func Split(pointer string) []string {
 	segments := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i := range segments {
 		segments[i] = pointerNames.Replace(segments[i])
@@ -42,7 +42,7 @@ func ExactPath(pointer string) string {
 
 func write(pointer string, element func(segment string) string) string {
 	var path strings.Builder
-	for _, segment := range split(pointer) {
+	for _, segment := range Split(pointer) {
 		if isIndex(segment) || isSelector(segment) {
 			path.WriteString(element(segment))
 		} else {

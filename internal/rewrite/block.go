@@ -16,8 +16,7 @@ type block struct {
 }
 
 func (e *editor) newBlock(n *node) *block {
-	b := &block{editor: e, n: n, at: n.entries[0].start}
-	return b
+	return &block{editor: e, n: n, at: n.entries[0].start}
 }
 
 // keep writes the new text of an entry.
@@ -48,7 +47,7 @@ func (b *block) write(text string) { b.out.WriteString(text) }
 func (b *block) String() string {
 	properties := b.text[b.n.start:b.n.entries[0].start]
 	text := b.out.String()
-	if first := b.n.entries[0]; first.start == first.mark && b.column(first.mark) > 0 && strings.TrimLeft(b.text[b.start(first.mark):first.mark], " ") != "" {
+	if !b.begins(b.n.entries[0].mark) {
 		text = strings.TrimLeft(text, " ") // the first entry stands behind a dash
 	}
 	return properties + text

@@ -5,9 +5,10 @@
 // that change are different afterwards. Comments, the order of fields, quotes, anchors, indentation
 // and line breaks stay. It is pure: it reads and returns texts.
 //
-// A Rewriter (rewriter.go) finds the objects of a policy's kind in a text. It converts each
-// (object.go) so that an API server gets from the new manifest what its conversion webhook makes of
-// the old one. An explanation of the conversion tells which value became which (origins.go). The
+// A Rewriter (rewriter.go) finds the objects of a policy's kind in a text (documents.go, parse.go).
+// It converts each (object.go) so that an API server gets from the new manifest what its conversion
+// webhook makes of the old one. Patches of kustomize are parts of objects (kustomize.go, patch.go),
+// and actions of Helm's templates are hidden from the parser (template.go). An explanation of the conversion tells which value became which (origins.go). The
 // places of values come from the YAML parser (tree.go, lines.go). An editor (edit.go; block.go,
 // flow.go, style.go) writes the text again: values that stay keep their bytes, also where their
 // name or their parent changes.

@@ -400,7 +400,7 @@ func (e *editor) moved(each *entry, mark string, at, from path, column int) stri
 	}
 	properties := e.text[n.start:n.entries[0].start] // an anchor, a tag
 	body := strings.TrimPrefix(e.value(n, at, from), properties)
-	if e.column(n.start) > 0 && n.start == n.entries[0].start && strings.TrimLeft(e.text[e.start(n.start):n.start], " ") != "" {
+	if properties == "" && !e.begins(n.start) {
 		body = strings.Repeat(" ", n.column) + body // it stood behind a dash
 	}
 	if !strings.HasSuffix(body, "\n") {

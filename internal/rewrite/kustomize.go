@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
 
-	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
@@ -125,9 +123,8 @@ func (r *Rewriter) jsonPatchOf(original string, root *yaml.Node, from string) (f
 	if len(found.Problems) > 0 {
 		return found, []byte(original)
 	}
-	slices.SortFunc(edits, func(a, b replacement) int { return a.start - b.start })
-	after := (&rewriting{lines: p.lines, edits: edits}).text()
-	if again, err := parse(after); err != nil || len(again) != 1 || !reflect.DeepEqual(valueOf(again[0]), any(wanted)) {
+	after := replaced(original, edits)
+	if !isDocument(after, wanted) {
 		leave(root.Line, errUnclear)
 		return found, []byte(original)
 	}
@@ -180,22 +177,10 @@ func (j *jsonPatch) operation(l lines, n *node, wanted *any) ([]replacement, err
 // isCurrent reports whether a pointer leads to a field of the new version that the old one lacks:
 // then the patch was rewritten before, although its target names no version.
 func (j *jsonPatch) isCurrent(pointer string) bool {
-	at := pointerPath(pointer)
+	at := preserved.Split(pointer)
 	_, now := find(j.samples[j.to], at)
 	_, before := find(j.samples[j.from], at)
 	return now && !before
-}
-
-// pointerPath returns the path of a JSON Pointer, with all numbers as indexes.
-func pointerPath(pointer string) path {
-	var at path
-	for segment := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if segment == "-" || strings.Trim(segment, "0123456789") == "" {
-			segment = index(0)
-		}
-		at = append(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(segment))
-	}
-	return at
 }
 
 // Kustomization rewrites the patches that a kustomization has in itself, and the versions of targets.
@@ -213,7 +198,7 @@ func (r *Rewriter) Kustomization(original []byte) *Result {
 		return result
 	}
 	root := documents[0].Content[0]
-	k := &kustomizing{Rewriter: r, lines: newLines(text), result: result}
+	k := &kustomizing{Rewriter: r, lines: newLines(text), result: result, values: map[*yaml.Node]string{}}
 	for _, name := range []string{"patches", "patchesJson6902"} {
 		for _, patch := range elementsOf(root, name) {
 			k.patch(patch)
@@ -222,10 +207,9 @@ func (r *Rewriter) Kustomization(original []byte) *Result {
 	for _, patch := range elementsOf(root, "patchesStrategicMerge") {
 		k.inline(patch, &Target{ours: true})
 	}
-	slices.SortFunc(k.edits, func(a, b replacement) int { return a.start - b.start })
 	if len(k.edits) > 0 {
-		after := (&rewriting{lines: k.lines, edits: k.edits}).text()
-		if again, err := parse(after); err != nil || !reflect.DeepEqual(valueOf(again[0]), k.wanted(root)) {
+		after := replaced(text, k.edits)
+		if !isDocument(after, k.wanted(root)) {
 			result.Problems = append(result.Problems, Problem{Line: root.Line, Message: errUnclear.Error()})
 			result.Objects = nil
 			return result
@@ -304,9 +288,6 @@ func (k *kustomizing) replace(scalar *yaml.Node, text string) {
 	p := &placer{lines: k.lines}
 	start := p.offset(scalar.Line, scalar.Column)
 	e := &editor{lines: k.lines, style: style{newline: "\n", step: 2}}
-	if k.values == nil {
-		k.values = map[*yaml.Node]string{}
-	}
 	k.values[scalar] = text
 	if scalar.Style&yaml.LiteralStyle == 0 {
 		n := p.node(scalar, start, start, p.indent(start))
@@ -320,8 +301,7 @@ func (k *kustomizing) replace(scalar *yaml.Node, text string) {
 	}
 	margin := p.indent(first)
 	end := p.behindIndented(start, margin-1, strings.Contains(p.text[start:content], "+"))
-	old := strings.TrimSuffix(text, "\n")
-	k.edits = append(k.edits, replacement{content, end, e.shifted(old, margin) + p.text[end-1:end]})
+	k.edits = append(k.edits, replacement{content, end, e.shifted(strings.TrimSuffix(text, "\n"), margin) + p.text[end-1:end]})
 }
 
 // wanted returns the value of the kustomization with all new texts.
@@ -329,10 +309,5 @@ func (k *kustomizing) wanted(root *yaml.Node) any {
 	for scalar, text := range k.values {
 		scalar.Value = text
 	}
-	text, err := manifest.ToJSON(root)
-	if err != nil {
-		return nil
-	}
-	value, _ := preserved.Decode(text)
-	return value
+	return valueOf(root)
 }

@@ -75,5 +75,8 @@ func (l lines) start(at int) int { return l.starts[l.line(at)-1] }
 // end returns the offset behind the line of an offset, with its break.
 func (l lines) end(at int) int { return l.starts[l.line(at)] }
 
+// begins reports whether only spaces are before an offset in its line.
+func (l lines) begins(at int) bool { return strings.Trim(l.text[l.start(at):at], " ") == "" }
+
 // content returns the text of a line without its break and white space at both ends.
 func (l lines) content(at int) string { return strings.TrimSpace(l.text[l.start(at):l.end(at)]) }

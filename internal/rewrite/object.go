@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
@@ -28,9 +27,10 @@ type converted struct {
 // fieldProblem is a problem with a field of the object before its conversion.
 type fieldProblem struct {
 	at      path
-	field   string
 	message string
 }
+
+func (p *fieldProblem) field() string { return explain.Join(p.at) }
 
 // convert converts an object to the version. An API server makes of the result what it makes of
 // the original and a conversion: defaults of the schemas that would differ are written.
@@ -95,7 +95,7 @@ func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 		}
 		for _, each := range step.Dropped {
 			if each.Version == from {
-				c.notes = append(c.notes, fieldProblem{explain.Split(each.Path), each.Path, "left out: " + each.Why})
+				c.notes = append(c.notes, fieldProblem{explain.Split(each.Path), "left out: " + each.Why})
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (l *losses) compare(value any, at path, why string) {
 			return
 		}
 		if exists && !isLarge(returned) && slices.ContainsFunc(l.used, at.isIn) {
-			l.notes = append(l.notes, fieldProblem{at, fieldName(at), fmt.Sprintf("is %s if it is read at %s again", preserved.Encode(returned), l.from)})
+			l.notes = append(l.notes, fieldProblem{at, fmt.Sprintf("is %s if it is read at %s again", preserved.Encode(returned), l.from)})
 			return
 		}
 	}
@@ -168,20 +168,7 @@ func (l *losses) compare(value any, at path, why string) {
 	if why != "" {
 		message += ": " + why
 	}
-	l.lost = append(l.lost, fieldProblem{at, fieldName(at), message})
-}
-
-// fieldName returns a path as policies write it, with indexes.
-func fieldName(at path) string {
-	var name strings.Builder
-	for _, segment := range at {
-		if strings.HasPrefix(segment, "[") {
-			name.WriteString(segment)
-		} else {
-			name.WriteString(conversion.Path{segment}.String())
-		}
-	}
-	return name.String()
+	l.lost = append(l.lost, fieldProblem{at, message})
 }
 
 // likeDefaulted changes an object so that it is, with the defaults of its version, what the

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/explain"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
@@ -42,7 +43,7 @@ func (r *Rewriter) convertPatch(name string, text []byte) (*converted, error) {
 			continue
 		}
 		if at == nil || !r.movesAsWhole(c, each.at) {
-			field := fieldName(each.at)
+			field := explain.Join(each.at)
 			return nil, fmt.Errorf("%s: the patch %s, which is not one field at %s", field, each.says(), r.to)
 		}
 		c.after = put(c.after, at, nil)
@@ -127,7 +128,7 @@ func (p *part) fill(value any, at path) any {
 			case name == directive:
 				p.marks = append(p.marks, mark{at, name, value[name]})
 			case strings.HasPrefix(name, "$"):
-				p.err = fmt.Errorf("%s: only %s is known of the directives of patches", fieldName(at.child(name)), directive)
+				p.err = fmt.Errorf("%s: only %s is known of the directives of patches", explain.Join(at.child(name)), directive)
 			default:
 				filled[name] = p.fill(value[name], at.child(name))
 			}
@@ -142,7 +143,7 @@ func (p *part) fill(value any, at path) any {
 	case nil:
 		sample, exists := find(p.sample, at)
 		if !exists {
-			p.err = fmt.Errorf("%s: the schema has no such field", fieldName(at))
+			p.err = fmt.Errorf("%s: the schema has no such field", explain.Join(at))
 			return nil
 		}
 		p.marks = append(p.marks, mark{at: at})
@@ -236,7 +237,7 @@ type translated struct {
 
 // translate returns where a pointer leads at the other version, and the value there.
 func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*translated, error) {
-	segments := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	segments := preserved.Split(pointer)
 	if pointer == "" || segments[0] != "spec" && segments[0] != "status" {
 		return &translated{pointer: pointer}, nil // metadata is the same at all versions
 	}
@@ -244,7 +245,6 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 	var elements []string
 	sample := j.samples[j.from]
 	for _, segment := range segments {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
 		around, _ := find(sample, from)
 		if _, isList := around.([]any); isList {
 			elements, segment = append(elements, segment), index(0)
@@ -254,7 +254,7 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 	if !hasValue {
 		var exists bool
 		if value, exists = find(sample, from); !exists {
-			return nil, fmt.Errorf("version %s has no field %s", j.from, fieldName(from))
+			return nil, fmt.Errorf("version %s has no field %s", j.from, explain.Join(from))
 		}
 	}
 	object := withValue(from, value)
@@ -264,30 +264,32 @@ func (j *jsonPatch) translate(pointer string, value any, hasValue, adds bool) (*
 		return nil, err
 	}
 	if len(c.lost) > 0 {
-		return nil, fmt.Errorf("%s: %s", c.lost[0].field, c.lost[0].message)
+		return nil, fmt.Errorf("%s: %s", c.lost[0].field(), c.lost[0].message)
 	}
 	if !j.movesAsWhole(c, from) {
-		return nil, fmt.Errorf("%s is not one field at %s", fieldName(from), j.to)
+		return nil, fmt.Errorf("%s is not one field at %s", explain.Join(from), j.to)
 	}
 	at := c.origins.becomes(from)
 	if parent := c.origins.becomes(from.parent()); adds && !slices.Equal(parent, at.parent()) {
-		return nil, fmt.Errorf("%s becomes %s, in an object that may be missing", fieldName(from), fieldName(at))
+		return nil, fmt.Errorf("%s becomes %s, in an object that may be missing", explain.Join(from), explain.Join(at))
 	}
-	var out strings.Builder
-	for _, segment := range at {
-		if segment == index(0) {
-			if len(elements) == 0 {
-				return nil, errors.New("a list becomes another one in a way that a patch cannot say")
-			}
-			segment, elements = elements[0], elements[1:]
+	moved := slices.Clone(at)
+	for i, segment := range moved {
+		if segment != index(0) {
+			continue
 		}
-		out.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment))
+		if len(elements) == 0 {
+			return nil, errOtherList
+		}
+		moved[i], elements = elements[0], elements[1:]
 	}
 	if len(elements) > 0 {
-		return nil, errors.New("a list becomes another one in a way that a patch cannot say")
+		return nil, errOtherList
 	}
-	return &translated{out.String(), c, at, from}, nil
+	return &translated{conversion.Path(moved).Pointer(), c, at, from}, nil
 }
+
+var errOtherList = errors.New("a list becomes another one in a way that a patch cannot say")
 
 // withValue returns an object that has only a value at a path. Lists have one element.
 func withValue(at path, value any) map[string]any {

@@ -47,10 +47,15 @@ func (r *Report) Add(path string, result *Result) {
 // Count returns the number of objects in a state.
 func (r *Report) Count(state State) (n int) {
 	for _, file := range r.Files {
-		for _, object := range file.Objects {
-			if object.State == state {
-				n++
-			}
+		n += file.count(state)
+	}
+	return n
+}
+
+func (f *File) count(state State) (n int) {
+	for _, object := range f.Objects {
+		if object.State == state {
+			n++
 		}
 	}
 	return n
@@ -75,13 +80,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	files := 0
 	for _, file := range r.Files {
-		changed := 0
-		for _, object := range file.Objects {
-			if object.State == Rewritten {
-				changed++
-			}
-		}
-		if changed > 0 {
+		if changed := file.count(Rewritten); changed > 0 {
 			files++
 			fmt.Fprintf(&out, "%s: %s %s\n", file.Path, terminal.Count(changed, "object"), done)
 		}

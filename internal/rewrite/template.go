@@ -6,9 +6,12 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // template is a text with actions of Go templates, as in charts of Helm. For the YAML parser, an
@@ -255,8 +258,7 @@ func (t *template) unsafe(c *converted) []fieldProblem {
 			return f.plain && len(f.before) <= len(at) && slices.Equal(f.before, at[:len(f.before)])
 		})
 		if !covered {
-			field := fieldName(at)
-			problems = append(problems, fieldProblem{at, field, "the template writes its value, which a rule converts or spreads over several fields"})
+			problems = append(problems, fieldProblem{at, "the template writes its value, which a rule converts or spreads over several fields"})
 		}
 	})
 	return problems
@@ -309,4 +311,74 @@ func withoutBlocks(text string, blocks [][2]string) string {
 		}
 	}
 	return out.String()
+}
+
+// metadataOf returns the first line of an object's metadata, and that of the member behind it.
+func (w *rewriting) metadataOf(n *node) [2]int {
+	for i, e := range n.entries {
+		if e.name != "metadata" {
+			continue
+		}
+		if i+1 < len(n.entries) {
+			return [2]int{w.line(e.start), w.line(n.entries[i+1].start)}
+		}
+		return [2]int{w.line(e.start), w.line(e.end)}
+	}
+	return [2]int{}
+}
+
+// safe reports whether the new text of an object is right for everything that a template may write.
+func (w *rewriting) safe(n *node, text string) bool {
+	old, text := belowHead(w.text[n.start:n.end]), belowHead(text)
+	before, after := w.actions.linesIn(old), w.actions.linesIn(text)
+	if !slices.Equal(before, after) {
+		return false
+	}
+	blocks, whole := w.actions.optionalIn(before)
+	if len(blocks) == 0 {
+		return whole
+	}
+	variants := [][][2]string{blocks}
+	for _, block := range blocks {
+		variants = append(variants, [][2]string{block})
+	}
+	for _, missing := range variants {
+		if n.column > 0 || !w.same(withoutBlocks(old, missing), withoutBlocks(text, missing)) {
+			return false
+		}
+	}
+	return whole
+}
+
+// belowHead returns a text without the comments and blank lines at its start.
+func belowHead(text string) string {
+	for line := range strings.Lines(text) {
+		if content := strings.TrimSpace(line); content != "" && content[0] != '#' {
+			break
+		}
+		text = text[len(line):]
+	}
+	return text
+}
+
+// same reports whether an API server makes the same of an object converted, and of another text.
+func (w *rewriting) same(before, after string) bool {
+	var values []any
+	for _, text := range []string{before, after} {
+		documents, err := parse(text)
+		if err != nil || len(documents) != 1 {
+			return false
+		}
+		values = append(values, valueOf(documents[0]))
+	}
+	c, err := w.convert("", preserved.Encode(values[0]))
+	if err != nil || len(c.lost) > 0 {
+		return false
+	}
+	wanted, err := w.defaults.Fill(w.to, c.after)
+	if err != nil {
+		return false
+	}
+	has, err := w.defaults.Fill(w.to, values[1])
+	return err == nil && reflect.DeepEqual(has, wanted)
 }

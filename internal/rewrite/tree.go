@@ -280,7 +280,7 @@ func (l lines) column(at int) int { return at - l.start(at) }
 // indentation.
 func (p *placer) behindHead(mark, column, limit int) int {
 	start := p.start(mark)
-	if strings.TrimLeft(p.text[start:mark], " ") != "" {
+	if !p.begins(mark) {
 		return mark
 	}
 	for start > limit {
