@@ -4,11 +4,15 @@
 package playground
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kubernetesyaml "sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
@@ -23,18 +27,50 @@ type Accepted struct {
 
 // Accept inserts a rule, as the last one of its spoke. All other lines stay. The policy need not be valid.
 func Accept(in Input, suggestion Suggestion) *Accepted {
-	accepted := &Accepted{Problems: []Problem{}, Policy: in.Policy}
 	policy, err := theOnly(TextPolicy, in.Policy, "ConversionPolicy")
+	if err != nil {
+		return &Accepted{Problems: whole(TextPolicy, err), Policy: in.Policy}
+	}
+	text, line, err := insert(in.Policy, manifest.NewPositions(in.Policy, policy.index), suggestion)
 	if err == nil {
-		accepted.Policy, accepted.Line, err = insert(in.Policy, manifest.NewPositions(in.Policy, policy.index), suggestion)
+		err = hasAlso(policy, text, suggestion)
 	}
 	if err != nil {
-		accepted.Policy, accepted.Problems = in.Policy, whole(TextPolicy, err)
+		return &Accepted{Problems: whole(TextPolicy, err), Policy: in.Policy}
 	}
-	return accepted
+	return &Accepted{Problems: []Problem{}, Policy: text, Line: line}
 }
 
+// hasAlso returns an error if a text is not the policy with the rule as the last one of the first spoke of its version.
+// Lines do not show everything that YAML allows: braces can end on lines that are not indented.
+func hasAlso(policy document, text string, suggestion Suggestion) error {
+	var want, got map[string]any
+	var rule any
+	changed, err := theOnly(TextPolicy, text, "ConversionPolicy")
+	if err = errors.Join(err, json.Unmarshal(policy.JSON, &want), json.Unmarshal(changed.JSON, &got), kubernetesyaml.Unmarshal([]byte(suggestion.Rule), &rule)); err == nil {
+		found, _, _ := unstructured.NestedFieldNoCopy(want, "spec", "converter", "declarative", "spokes")
+		spokes, _ := found.([]any)
+		for _, spoke := range spokes {
+			if one, isObject := spoke.(map[string]any); isObject && one["version"] == suggestion.Spoke {
+				rules, _ := one["rules"].([]any)
+				one["rules"] = append(rules, rule)
+				break
+			}
+		}
+		if equality.Semantic.DeepEqual(want, got) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the place after the last rule of the spoke %s is not clear: write each of its rules on lines of its own, then accept the rule", suggestion.Spoke)
+}
+
+// otherBreaks end lines in YAML 1.1, whose lines the parser counts, besides those of lines.
+const otherBreaks = "\r\u0085\u2028\u2029"
+
 func insert(text string, where manifest.Positions, suggestion Suggestion) (string, int, error) {
+	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), otherBreaks) {
+		return text, 0, errors.New("the text has line breaks other than LF and CRLF: replace them, then accept the rule")
+	}
 	spokes := where.Member("spec", "converter", "declarative", "spokes")
 	if spokes == nil || spokes.Style&yaml.FlowStyle != 0 || len(spokes.Content) == 0 {
 		return text, 0, errors.New("spec.converter.declarative.spokes must be a list with one line for each spoke: write it so, then accept the rule")

@@ -204,6 +204,10 @@ func TestAccept(t *testing.T) {
 		"rules in brackets":    {rest: "      - version: v1\n        rules: [{drop: {from: .spec.image}}]\n", fails: "the rules are in brackets"},
 		"spoke in braces":      {rest: "      - {version: v1, rules: []}\n", fails: "the spoke is in braces"},
 		"another spoke":        {rest: "      - version: v0\n", fails: "no spoke v1"},
+		// YAML allows this; lines do not show where the rule ends.
+		"braces over lines":       {rest: "      - version: v1\n        rules:\n        - drop: {from:\n  .spec.image}\n", fails: "is not clear"},
+		"a mapping of spokes":     {rest: "        a: {}\n        b:\n          version: v1\n", fails: "is not clear"},
+		"line breaks of YAML 1.1": {rest: "      - version: v1 # a\u2028        # b\n", fails: "line breaks other than"},
 	} {
 		for _, ending := range []string{"\n", "\r\n"} {
 			t.Run(fmt.Sprintf("%s %q", name, ending), func(t *testing.T) {
