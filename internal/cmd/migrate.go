@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -242,10 +241,6 @@ func (o *migrateOptions) checkLosses(crd *apiextensionsv1.CustomResourceDefiniti
 
 func (o *migrateOptions) run(command *cobra.Command, names []string) error {
 	ctx := command.Context()
-	if command.Flags().Lookup("log-level").Value.String() != "debug" {
-		// The log of a run is for pods. Users see the progress.
-		ctx = logr.NewContext(ctx, logr.Discard())
-	}
 	cluster, err := o.connect(calledAs(command))
 	if err != nil {
 		return err

@@ -77,11 +77,15 @@ func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 }
 
 // install passes the logger to everything that logs: to the command through its
-// context, to controller-runtime, and to client-go.
+// context, to controller-runtime, and to client-go. A command for users says everything in its
+// output and its error. It logs only on request.
 func (o *logOptions) install(command *cobra.Command) error {
 	log, err := o.newLogger(command.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if command.GroupID == groupUsers && !command.Flags().Changed("log-level") {
+		log = logr.Discard()
 	}
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)

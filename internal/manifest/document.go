@@ -139,7 +139,7 @@ func parseJSON(source string, text []byte) ([]Document, error) {
 			err = document.check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document, clarify(err))
+			return nil, fmt.Errorf("%s: %w", document, clarify(text, err))
 		}
 		documents = append(documents, document)
 	}
@@ -164,17 +164,24 @@ func parseYAML(source string, text []byte) ([]Document, error) {
 			err = document.check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document, clarify(err))
+			return nil, fmt.Errorf("%s: %w", document, clarify(text, err))
 		}
 		documents = append(documents, document)
 	}
 }
 
-// clarify replaces an error of encoding/json or yaml about the depth of a document: that of
-// encoding/json begins with "invalid character". Both packages lack a type for it.
-func clarify(err error) error {
-	if strings.Contains(err.Error(), "exceeded max depth") {
+// clarify replaces or completes an error of encoding/json or yaml. The error about the depth of a document has no type
+// in both packages; that of encoding/json begins with "invalid character".
+func clarify(text []byte, err error) error {
+	switch syntax, isJSON := errors.AsType[*json.SyntaxError](err); {
+	case strings.Contains(err.Error(), "exceeded max depth"):
 		return errTooDeep
+	case bytes.IndexByte(text, 0) >= 0:
+		return errors.New("it is not text: it has null characters")
+	case bytes.Contains(text, []byte("{{")):
+		return fmt.Errorf("%w: it contains {{, as templates do: render it first, for example with helm template", err)
+	case isJSON:
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), err)
 	}
 	return err
 }

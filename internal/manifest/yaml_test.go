@@ -122,7 +122,12 @@ func TestYAMLErrors(t *testing.T) {
 		"YAML too deep":    {nested("a: ", "[", "]", 10_001), "f, document 1: " + tooDeep},
 		"a bomb of merges": {merges, "f, document 1: line 2: aliases make more than 1048576 values"},
 		"a bomb":           {bomb, "f, document 1: line 1: aliases make more than 1048576 values"},
-		"bad JSON":         {`{"a": 1,, }`, "f, document 1: invalid character ',' looking for beginning of object key string"},
+		"bad JSON":         {`{"a": 1,, }`, "f, document 1: line 1: invalid character ',' looking for beginning of object key string"},
+		"bad JSON later":   {"{\n}\n{\n\"a\": 1,\n,\n\n}", "f, document 2: line 5: invalid character ','"},
+		"half of a JSON":   {"{\n\"a\": 1,\n", "f, document 1: unexpected EOF"},
+		"a template":       {"a: {{ b }}\n", "f, document 1: line 1: a name must be text"},
+		"a template, half": {"a: {{ b\n", "f, document 1: yaml: line 1: did not find expected ',' or '}': it contains {{, as templates do: render it first"},
+		"a binary file":    {"\x7fELF\x00\x00", "f, document 1: it is not text: it has null characters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f", []byte(test.yaml))
