@@ -75,6 +75,7 @@ type process struct {
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	testenv.Main(m, atOnce, testenv.Options{
+		Durable:   true,
 		CRDs:      []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
 		Arguments: testenv.ServiceCalls(), // a migration connects to the advertised address
 	}, prepare)

@@ -41,6 +41,8 @@ type Options struct {
 	// StorageMigrations enables StorageVersionMigration, which Kubernetes before 1.37 disables by
 	// default.
 	StorageMigrations bool
+	// Durable keeps the data of etcd and the certificates of the API server until the end, for Checkpoint.
+	Durable bool
 	// Arguments are additional flags of kube-apiserver, and EtcdArguments those of etcd.
 	Arguments, EtcdArguments map[string]string
 }
@@ -60,6 +62,8 @@ type Server struct {
 	Client client.WithWatch
 	// Etcd reads and writes the stored objects.
 	Etcd etcd.Client
+	// durable are folders to remove at the end.
+	durable []string
 }
 
 // Start starts an API server. The caller stops it with Stop.
@@ -72,15 +76,27 @@ func Start(options Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Environment: environment}
+	if options.Durable {
+		s.durable = []string{environment.ControlPlane.Etcd.DataDir, environment.ControlPlane.APIServer.CertDir}
+	}
 	if s.Kubeconfig, err = environment.Start(); err != nil {
-		return nil, errors.Join(err, environment.Stop())
+		return nil, errors.Join(err, s.Stop())
 	}
 	s.Kubeconfig.QPS, s.Kubeconfig.WarningHandler = -1, rest.NoWarnings{}
 	if s.Client, err = client.NewWithWatch(s.Kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
-		return nil, errors.Join(err, environment.Stop())
+		return nil, errors.Join(err, s.Stop())
 	}
 	s.Etcd = etcd.Client(environment.ControlPlane.Etcd.URL.String())
 	return s, nil
+}
+
+// Stop stops the API server and etcd.
+func (s *Server) Stop() error {
+	errs := []error{s.Environment.Stop()}
+	for _, folder := range s.durable {
+		errs = append(errs, os.RemoveAll(folder))
+	}
+	return errors.Join(errs...)
 }
 
 func (o Options) environment() (*envtest.Environment, error) {
@@ -110,6 +126,14 @@ func (o Options) environment() (*envtest.Environment, error) {
 		arguments.Set(name, value)
 	}
 	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	if o.Durable {
+		var errs [2]error
+		environment.ControlPlane.Etcd.DataDir, errs[0] = os.MkdirTemp("", "etcd-")
+		environment.ControlPlane.APIServer.CertDir, errs[1] = os.MkdirTemp("", "certificates-")
+		if err := errors.Join(errs[:]...); err != nil {
+			return nil, err
+		}
+	}
 	for name, value := range o.EtcdArguments {
 		environment.ControlPlane.Etcd.Configure().Set(name, value)
 	}
@@ -238,6 +262,29 @@ func For(tb testing.TB, options Options) *Server {
 		}
 	})
 	return s
+}
+
+// Checkpoint copies the data of etcd, and returns a function that goes back to it, like a restore from a snapshot whose
+// revision is not raised. API servers do not run meanwhile, as etcd's documentation demands.
+func (s *Server) Checkpoint(tb testing.TB) (restore func()) {
+	tb.Helper()
+	saved := tb.TempDir()
+	data := s.ControlPlane.Etcd.DataDir
+	s.whileStopped(tb, func() error { return os.CopyFS(saved, os.DirFS(data)) })
+	return func() {
+		tb.Helper()
+		s.whileStopped(tb, func() error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(saved))) })
+	}
+}
+
+func (s *Server) whileStopped(tb testing.TB, do func() error) {
+	tb.Helper()
+	server, storage := s.ControlPlane.APIServer, s.ControlPlane.Etcd
+	expect.NoError(tb, server.Stop())
+	expect.NoError(tb, storage.Stop())
+	expect.NoError(tb, do())
+	expect.NoError(tb, storage.Start())
+	expect.NoError(tb, server.Start())
 }
 
 // KubeconfigFile writes a kubeconfig file for the administrator, or for the given user.

@@ -1,0 +1,101 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestEtcdRestored: etcd goes back to a snapshot without a new revision, while the manager runs, whose caches are then
+// newer than etcd. The manager changes no CRD by what it remembers, and continues from what the snapshot has: with the
+// rules of then, without a policy that was created afterwards, and with one that was deleted with its CRD. The test
+// stops the API server, so it is not parallel.
+func TestEtcdRestored(t *testing.T) {
+	const changed, created, deleted = "changed.restored.example.com", "created.restored.example.com", "deleted.restored.example.com"
+	begin := func(groups ...string) (pods []*testConverter) {
+		for _, group := range groups {
+			define(t, group, "v1", "v1beta1")
+			createPolicy(t, group, nil)
+		}
+		for _, group := range groups {
+			pods = append(pods, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+		}
+		for i, group := range groups {
+			waitReadyThrough(t, pods[i])
+			createCronTab(t, group, "v1", "old", "a.example.com:1")
+		}
+		return pods
+	}
+	pods := begin(changed, deleted)
+	before := map[string]*apiextensionsv1.CustomResourceDefinition{changed: getCRD(t, "crontabs."+changed), deleted: getCRD(t, "crontabs."+deleted)}
+	restore := server.Checkpoint(t)
+	awaitAPIServer(t)
+
+	patch(t, getPolicy(t, "crontabs."+changed), `{"spec":{"converter":{"declarative":{"spokes":[{"version":"v1beta1","rules":[{"format":{"from":".hostPort","template":"{host}/{port}","to":{"host":".host","port":".port"}}}]}]}}}}`)
+	expect.Eventually(t, "the CRD names the new rules", func() (bool, string) {
+		pods[0].roll(t)
+		path := conversionPath(getCRD(t, "crontabs."+changed))
+		return path != conversionPath(before[changed]), path
+	})
+	waitReadyThrough(t, pods[0])
+	createCronTab(t, changed, "v1beta1", "new", "b.example.com/2")
+	pods = append(pods, begin(created)...)
+	lose(t, "crontabs."+deleted)
+
+	restore()
+	awaitAPIServer(t)
+	pods[2].disconnect()
+	// Pods of the snapshot's rules and certificates run, as kubelets mount them.
+	pods[0].roll(t)
+	pods[1].roll(t)
+	// The manager tests its pods several times meanwhile.
+	for end := time.Now().Add(5 * proofLifetime); time.Now().Before(end); time.Sleep(proofLifetime / 10) {
+		for group, then := range before {
+			if now := getCRD(t, "crontabs."+group); conversionPath(now) != conversionPath(then) {
+				t.Errorf("the manager changed %s by what it remembered: %+v", now.Name, now.Spec.Conversion)
+			}
+		}
+	}
+	waitReadyThrough(t, pods[0])
+	waitReadyThrough(t, pods[1])
+	for group, then := range before {
+		if now := getCRD(t, "crontabs."+group); conversionPath(now) != conversionPath(then) {
+			t.Errorf("%s: the conversion is %+v, was %+v", group, now.Spec.Conversion, then.Spec.Conversion)
+		}
+		checkReads(t, group, "old", "a.example.com", "1")
+		checkAtRest(t, "crontabs."+group)
+	}
+	for _, gone := range []client.Object{&v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}} {
+		if err := cluster.Get(t.Context(), client.ObjectKey{Name: "crontabs." + created}, gone); !apierrors.IsNotFound(err) {
+			t.Errorf("%T, which the snapshot lacks: %v", gone, err)
+		}
+	}
+}
+
+// conversionPath names the ruleset that a CRD converts with.
+func conversionPath(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig.Service == nil {
+		return ""
+	}
+	return *crd.Spec.Conversion.Webhook.ClientConfig.Service.Path
+}
+
+// awaitAPIServer waits until the API server answers again.
+func awaitAPIServer(t *testing.T) {
+	t.Helper()
+	expect.Success(t, "the API server answers", func(ctx context.Context) error {
+		return cluster.List(ctx, &v1alpha1.ConversionPolicyList{})
+	})
+}
