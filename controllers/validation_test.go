@@ -67,6 +67,8 @@ func TestAdmission(t *testing.T) {
 		"a quantity of another unit":    {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: Quantity, unit: MB}}]}]}}}", "Unsupported value"},
 		"a cast of a list":              {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: List, separator: ','}}]}]}}}", ""},
 		"a list without a separator":    {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: List}}]}]}}}", "set separator, such as a comma"},
+		"a cast of YAML":                {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: YAML}}]}]}}}", ""},
+		"a unit of YAML":                {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: YAML, unit: Mi}}]}]}}}", "set unit, such as Mi or 1"},
 		"a cast of a time":              {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: Timestamp}}]}]}}}", ""},
 		"a unit of seconds":             {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{cast: {from: .a, to: .b, as: Seconds, unit: m}}]}]}}}", "set unit, such as Mi or 1"},
 		"a drop":                        {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{drop: {from: .a}}]}]}}}", ""},

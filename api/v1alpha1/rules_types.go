@@ -231,8 +231,8 @@ type WrapRule struct {
 	Field string `json:"field,omitempty"`
 }
 
-// CastType tells how a string represents a number.
-// +kubebuilder:validation:Enum=Integer;Number;Seconds;Milliseconds;Quantity;Boolean;Timestamp;List
+// CastType tells how a string represents a value.
+// +kubebuilder:validation:Enum=Integer;Number;Seconds;Milliseconds;Quantity;Boolean;Timestamp;List;JSON;YAML
 type CastType string
 
 const (
@@ -253,13 +253,17 @@ const (
 	CastTimestamp CastType = "Timestamp"
 	// CastList is a list of strings with a separator between them: "a,b".
 	CastList CastType = "List"
+	// CastJSON is an object or a list as JSON: "{\"a\":[1]}".
+	CastJSON CastType = "JSON"
+	// CastYAML is an object or a list as YAML: "a: [1]".
+	CastYAML CastType = "YAML"
 )
 
-// CastRule writes a number, a boolean or a list as a string, and reads the string. The schemas
-// determine which of the two is the string. A missing value stays missing, and null stays
-// null. A string in another spelling, such as the duration "90s" or the quantity "2048Mi", is
-// also preserved. A string that is no such value, such as "007", or "1.5s" for whole seconds,
-// is only preserved: the other version has no value then.
+// CastRule writes a number, a boolean, a list or an object as a string, and reads the string. The
+// schemas determine which of the two is the string. A missing value stays missing, and null
+// stays null. A string in another spelling, such as the duration "90s", the quantity "2048Mi"
+// or YAML with comments, is also preserved. A string that is no such value, such as "007", or
+// "1.5s" for whole seconds, is only preserved: the other version has no value then.
 // +kubebuilder:validation:XValidation:rule="has(self.unit) == (self.as == 'Quantity')",message="set unit, such as Mi or 1, for a Quantity, and for no other cast"
 // +kubebuilder:validation:XValidation:rule="has(self.separator) == (self.as == 'List')",message="set separator, such as a comma, for a List, and for no other cast"
 type CastRule struct {
@@ -273,8 +277,10 @@ type CastRule struct {
 	// fraction ("0.5"), Seconds and Milliseconds as a duration ("1h30m0s" is 5400
 	// seconds), Quantity as a quantity of Kubernetes ("2Gi" is 2048 of the unit Mi),
 	// Timestamp by RFC 3339 ("2026-01-02T03:04:05Z", in seconds since 1970), Boolean
-	// ("true"), List as strings with a separator ("a,b"). The other field is of type number
-	// for Number, boolean for Boolean, a list of strings for List, and integer otherwise.
+	// ("true"), List as strings with a separator ("a,b"), JSON and YAML as a text in these
+	// languages. The other field is of type number for Number, boolean for Boolean, a list of
+	// strings for List, an object, a list or a field without a type for JSON and YAML, and
+	// integer otherwise.
 	// +required
 	As CastType `json:"as"`
 	// unit is what the integer of a Quantity counts: 1, m, k, M, G, T, Ki, Mi, Gi or Ti.

@@ -18,6 +18,7 @@ import (
 // for which it has no valid value: these would not be restored.
 func (c *Converter) Canary(version, to string) []byte {
 	filler := filler{hub: version == c.ruleset.Hub}
+	filler.start(nil)
 	spoke := version
 	if filler.hub {
 		spoke = to
@@ -192,7 +193,7 @@ func (f *filler) spokeValues(e *exchange) []*node {
 		value = f.listOf([]*node{value})
 	case e.Cast != nil:
 		if value = f.castValue(e.Cast, value); !e.Cast.Hub {
-			value = e.Cast.convert(&f.step, value, e.Cast.Hub)
+			return e.convert(&f.step, []*node{value}, e.Cast.Hub, e.from)
 		}
 	case e.Common != nil && e.Common.Type == "integer":
 		value = f.raw([]byte("80"))
@@ -213,6 +214,10 @@ func (f *filler) castValue(c *Cast, text *node) *node {
 		return f.raw([]byte("true"))
 	case c.Separator != "":
 		return f.listOf([]*node{text})
+	case c.List:
+		return f.newList()
+	case c.Document != "":
+		return f.newObject()
 	}
 	return f.raw([]byte("80"))
 }

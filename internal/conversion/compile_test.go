@@ -67,6 +67,8 @@ func TestCompileRefuses(t *testing.T) {
 		"cast of other elements":   {`{cast: {from: .l, to: .b, as: List, separator: ","}}`, "rules[0].cast.from", "is of type array"},
 		"list without a separator": {`{cast: {from: .a, to: .names, as: List}}`, "rules[0].cast.separator", "is for as: List, which needs it"},
 		"separator of an integer":  {`{cast: {from: .a, to: .n2, as: Integer, separator: ","}}`, "rules[0].cast.separator", "and for no other cast"},
+		"cast of a text to YAML":   {`{cast: {from: .a, to: .b, as: YAML}}`, "rules[0].cast.to", "between a string and a field of type object or array, or without a type"},
+		"cast of JSON to a number": {`{cast: {from: .a, to: .n2, as: JSON}}`, "rules[0].cast.to", "is of type integer"},
 		"cast as something":        {`{cast: {from: .a, to: .n2, as: Roman}}`, "rules[0].cast.as", "Unsupported value"},
 		"cel of the unknown":       {`{cel: {from: {a: .z}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}}}`, "rules[0].cel.from[a]", "no field z"},
 		"cel of no fields":         {`{cel: {from: {}, to: {b: .b}, forward: {b: "'x'"}, backward: {}}}`, "rules[0].cel.from", "name the fields"},

@@ -75,10 +75,12 @@ type exchange struct {
 	roundTrips bool
 	// tableRoundTrips is true if every value that the table translates converts back to itself.
 	tableRoundTrips bool
-	// format, table, wrap, index and programs are the prepared Format, Table, Wrap, Index and CEL.
+	// format, table, wrap, document, index and programs are the prepared Format, Table, Wrap, Cast of a
+	// document, Index and CEL.
 	format   *formatting
 	table    []literalPair
 	wrap     *wrapping
+	document *documentCast
 	index    *indexing
 	programs *programs
 	// toPointers are the pointers of the target fields, as entries store their images.

@@ -124,6 +124,8 @@ func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
 		return value
 	case e.wrap != nil:
 		return e.wrap.convert(s, value, toHub)
+	case e.document != nil:
+		return e.document.convert(s, value, toHub)
 	case e.Cast != nil:
 		return e.Cast.convert(s, value, toHub)
 	case e.index != nil:
@@ -179,14 +181,16 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 	return images
 }
 
-// patch returns a list or map of objects with what the preserved one has beyond the values of the
-// other side. Any other value stays the same.
+// patch returns a document, or a list or map of objects, with what the preserved one has beyond the
+// values of the other side. Any other value stays the same.
 func (e *exchange) patch(s *step, value *node, preserved []byte) *node {
 	switch {
 	case e.wrap != nil && e.wrap.Field != "" && e.toHub == e.wrap.Hub:
 		return e.wrap.patch(s, value, preserved)
 	case e.index != nil && e.index.Value != "" && e.toHub == e.index.Hub:
 		return e.index.patch(s, value, preserved)
+	case e.document != nil && e.toHub == e.Cast.Hub:
+		return e.document.patch(s, value, preserved)
 	}
 	return value
 }

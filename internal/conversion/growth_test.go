@@ -113,6 +113,18 @@ var growths = map[string]growing{
 		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: string}}`, rules: `{cast: {from: .s, to: .l, as: List, separator: ","}}`,
 		object: func(n int) string { return `"s":"` + strings.Repeat(`\u00e4,`, n) + `"` },
 	},
+	"cast of YAML": {
+		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`, rules: `{cast: {from: .s, to: .l, as: YAML}}`,
+		object: func(n int) string { return `"s":"- &x {a: x}\n` + strings.Repeat(`- {<<: *x, b: \u00e4}\n`, n) + `"` },
+	},
+	"cast to YAML": {
+		v1: `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`, v2: `s: {type: string}`, rules: `{cast: {from: .l, to: .s, as: YAML}}`,
+		object: repeated(`"l":[`, `{"a":"\u00e4%d"}`, `]`),
+	},
+	"cast of JSON": {
+		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: string}}`, rules: `{cast: {from: .s, to: .l, as: JSON}}`,
+		object: func(n int) string { return `"s":"[` + strings.Repeat(`\"\u00e4\", `, n) + `\"\"]"` },
+	},
 	"index of values": {
 		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: string}}`,
 		rules: `{index: {from: .l, to: .m, key: k, value: v}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d","v":"%[1]d","w":"x"}`, `]`),

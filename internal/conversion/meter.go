@@ -19,6 +19,8 @@ const (
 	placeUnits = 4
 	// widthUnits is the number of bytes of a looked-up pointer per unit.
 	widthUnits = 4
+	// documentUnits is the work for each byte of a document in YAML or JSON.
+	documentUnits = 2
 	// costUnits is the number of CEL cost units per unit.
 	costUnits = 64
 	// workLimit is the maximum for one object. A million elements, the most that an API server

@@ -15,7 +15,7 @@ import (
 // directions prepares both directions of a scope: to the hub, and from the hub. The schemas are
 // those of the scope in spoke and hub, nil if unknown. names are the names of the spoke.
 func (s *Scope) directions(spoke, hub *shape.Schema, names *shape.Names) (toHub, fromHub *direction) {
-	toHub, fromHub = s.direction(true, hub, names), s.direction(false, spoke, names)
+	toHub, fromHub = s.direction(true, spoke, hub, names), s.direction(false, hub, spoke, names)
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), projection: &projection{}}
@@ -84,7 +84,7 @@ func (d *direction) mayPreserve() bool {
 }
 
 // direction prepares one direction, without the collections.
-func (s *Scope) direction(toHub bool, to *shape.Schema, names *shape.Names) *direction {
+func (s *Scope) direction(toHub bool, from, to *shape.Schema, names *shape.Names) *direction {
 	d := &direction{shape: to}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
@@ -92,6 +92,7 @@ func (s *Scope) direction(toHub bool, to *shape.Schema, names *shape.Names) *dir
 	}
 	for i := range s.Exchanges {
 		d.exchanges = append(d.exchanges, newExchange(&s.Exchanges[i], toHub, names))
+		d.exchanges[i].setStructure(from, to)
 		for j, fields := 0, d.exchanges[i].to; j < len(fields); j++ {
 			if !fields[j].text {
 				fields[j].shape = shapeAt(to, s.Exchanges[i].fields(toHub)[j].Path)
@@ -144,10 +145,24 @@ func newExchange(e *Exchange, toHub bool, names *shape.Names) exchange {
 	if e.Index != nil {
 		x.index = &indexing{e.Index, newName(e.Index.Key), newName(e.Index.Value)}
 	}
+	if e.Cast != nil && e.Cast.Document != "" {
+		x.document = &documentCast{Cast: e.Cast}
+	}
 	if e.Wrap != nil {
 		x.wrap = &wrapping{e.Wrap, newName(e.Wrap.Field)}
 	}
 	return x
+}
+
+// setStructure sets the schema of the values of a document. from and to are the schemas of the scope.
+func (e *exchange) setStructure(from, to *shape.Schema) {
+	switch {
+	case e.document == nil:
+	case e.toHub == e.Cast.Hub:
+		e.document.structure = shapeAt(from, e.fields(!e.toHub)[0].Path)
+	default:
+		e.document.structure = shapeAt(to, e.fields(e.toHub)[0].Path)
+	}
 }
 
 // alwaysRoundTrips computes roundTrips: the holes of a format take the whole text that matches,

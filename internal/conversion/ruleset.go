@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
@@ -184,8 +185,8 @@ type Wrap struct {
 	Field string `json:"field,omitempty"`
 }
 
-// Cast is a number, boolean or list on one side, and a string on the other: a decimal integer, if no
-// other form is set.
+// Cast is a number, boolean, list or object on one side, and a string on the other: a decimal integer,
+// if no other form is set.
 type Cast struct {
 	// Hub is true if the hub has the string.
 	Hub bool `json:"hub,omitempty"`
@@ -201,6 +202,10 @@ type Cast struct {
 	Timestamp bool `json:"timestamp,omitempty"`
 	// Separator is between the strings of a list.
 	Separator string `json:"separator,omitempty"`
+	// Document is the format of a text that has an object or a list, one of document.Formats. List is true
+	// if the schema allows only lists.
+	Document string `json:"document,omitempty"`
+	List     bool   `json:"list,omitempty"`
 }
 
 // Index is a list of objects on one side, and a map on the other.
@@ -350,6 +355,8 @@ func (e *Exchange) sound() bool {
 	case e.CEL != nil:
 		return spoke > 0 && hub > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub
 	case e.Cast != nil && e.Cast.Quantity != "" && !slices.Contains(Units, e.Cast.Quantity):
+		return false
+	case e.Cast != nil && e.Cast.Document != "" && !document.Known(e.Cast.Document):
 		return false
 	}
 	for _, pair := range e.Literals {

@@ -149,6 +149,7 @@ const richHub = `spec: {type: object, properties: {
 	bounds: {type: object, additionalProperties: {type: object, properties: {max: {type: integer}, min: {type: integer}}}},
 	zones: {type: array, items: {type: string}}, at: {type: string}, flag: {type: string},
 	az: {type: object, properties: {from: {type: string}, name: {type: string}}}, cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
+	doc: {type: object, properties: {a: {type: string}, b: {type: object, properties: {c: {type: integer}}}, d: {type: boolean, default: true}}}, free: {type: string},
 	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
 
 const richSpoke = `spec: {type: object, properties: {
@@ -167,6 +168,7 @@ const richSpoke = `spec: {type: object, properties: {
 	secrets: {type: array, items: {type: string}}, vars: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}},
 	bounds: {type: object, additionalProperties: {type: integer}}, zones: {type: string}, at: {type: integer}, flag: {type: boolean},
 	zone: {type: string}, packed: {type: integer}, joined: {type: string}, pairs: {type: object, additionalProperties: {type: string}},
+	doc: {type: string}, free: {x-kubernetes-preserve-unknown-fields: true},
 	quota: {type: object, additionalProperties: {type: string}}}}, bottom: {type: string}`
 
 const richOther = `spec: {type: object, properties: {same: {type: string}, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}}}`
@@ -190,6 +192,7 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 	{cast: {from: ".spec.ports[*].n1", to: ".spec.ports[*].n1", as: Integer}},
 	{wrap: {from: .spec.secrets, to: .spec.secrets, field: name}}, {wrap: {from: .spec.bounds, to: .spec.bounds, field: max}}, {index: {from: .spec.vars, to: .spec.vars, key: k, value: v}},
 	{cast: {from: .spec.zones, to: .spec.zones, as: List, separator: ":"}}, {cast: {from: .spec.at, to: .spec.at, as: Timestamp}}, {cast: {from: .spec.flag, to: .spec.flag, as: Boolean}},
+	{cast: {from: .spec.doc, to: .spec.doc, as: YAML}}, {cast: {from: .spec.free, to: .spec.free, as: JSON}},
 	{drop: {from: .spec.gone}}, {drop: {from: .spec.deep.gone}}, {drop: {to: ".spec.ports[*].gone"}}, {drop: {to: ".spec.grid[*][*].gone"}}, {drop: {to: ".spec.rows[*].gone"}},
 	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
 	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},

@@ -144,7 +144,14 @@ var castWords = map[v1alpha1.CastType][]string{
 	v1alpha1.CastTimestamp:    {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05+01:00", "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "2000-02-30T00:00:00Z"},
 	v1alpha1.CastBoolean:      {"true", "false", "True", "0"},
 	v1alpha1.CastList:         {"a,b", "a,", ",", "a, b", "--", "aaa", "", "a--b,c"},
-	v1alpha1.CastQuantity:     {"2Gi", "2048Mi", "0.5", "500m", "1e3", "1E", "1Ei", "9e18", "-1k", "1e400", "0.1n", "1.5Ki", "8Ei", "+1", "1."},
+	v1alpha1.CastJSON: {
+		"{}", "[]", `{"a":"x"}`, `{ "a" : 1, "b": {"c": [1.0, 12345678901234567890]} }`, `[{"a":null,"z":1}]`, `{"a":1,"a":2}`, `["a","b"]`, `1`, `"x"`, `null`, `{"d":true,"unknown":{"e":"f"}}`, `{"a":`,
+	},
+	v1alpha1.CastYAML: {
+		"{}", "[]\n", "a: x\n", "a: 1 # why\nb: {c: [1.0, 0x10]}\n", "- a: ~\n  z: 1\n", "a: 1\na: 2", "- a\n- b\n", "1", "x: y: z", "~", "---\na: 1\n---\nb: 1", "d: true\nunknown:\n  e: f\n",
+		"a: &x {b: 1}\nb: *x\nc: {<<: *x, a: yes}\n", "a: !x 1", "", "# nothing", "a: .inf", "a:\n- name: b\n",
+	},
+	v1alpha1.CastQuantity: {"2Gi", "2048Mi", "0.5", "500m", "1e3", "1E", "1Ei", "9e18", "-1k", "1e400", "0.1n", "1.5Ki", "8Ei", "+1", "1."},
 }
 
 // hints returns words and values that the rules look for.

@@ -46,6 +46,7 @@ func TestPartlyPreserved(t *testing.T) {
 		"a time in range":          {"a: {type: integer, minimum: -60000000000, maximum: 60000000000}", "b: {type: string}", "{cast: {from: .a, to: .b, as: Timestamp}}", "hub"},
 		"a time out of range":      {"a: {type: integer, minimum: 0, maximum: 63000000000}", "b: {type: string}", "{cast: {from: .a, to: .b, as: Timestamp}}", both},
 		"a list as a string":       {"a: {type: array, items: {type: string}}", "b: {type: string}", "{cast: {from: .a, to: .b, as: List, separator: ','}}", both},
+		"a text of an object":      {"a: {type: string}", "b: {type: object, properties: {c: {type: string}}}", "{cast: {from: .a, to: .b, as: YAML}}", both},
 		"objects and values":       {"a: {type: array, items: {type: object, required: [k], properties: {k: {type: string}}}}", "b: {type: array, items: {type: string}}", "{wrap: {from: .a, to: .b, field: k}}", ""},
 		"objects with more":        {"a: {type: array, items: {type: object, required: [k], properties: {k: {type: string}, w: {type: string}}}}", "b: {type: array, items: {type: string}}", "{wrap: {from: .a, to: .b, field: k}}", "spoke"},
 		"objects without a value":  {"a: {type: array, items: {type: string}}", "b: {type: array, items: {type: object, properties: {k: {type: string}}}}", "{wrap: {from: .a, to: .b, field: k}}", "hub"},

@@ -75,7 +75,7 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath place) {
 	if !ok {
 		return
 	}
-	spoke, hub := castTypeOf(p.spokeSchema), castTypeOf(p.hubSchema)
+	spoke, hub := castTypeOf(p.spokeSchema, rule.As), castTypeOf(p.hubSchema, rule.As)
 	other := cmp.Or(castFields[rule.As], "integer")
 	switch {
 	case !slices.Contains(castTypes, rule.As):
@@ -103,27 +103,40 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath place) {
 		Seconds: rule.As == v1alpha1.CastSeconds, Milliseconds: rule.As == v1alpha1.CastMilliseconds,
 		Boolean: rule.As == v1alpha1.CastBoolean, Timestamp: rule.As == v1alpha1.CastTimestamp,
 	}
+	if isDocument(rule.As) {
+		exchange.Cast.Document, exchange.Cast.List = string(rule.As), p.spokeSchema.Items != nil || p.hubSchema.Items != nil
+	}
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }
 
-// listOfStrings is the type of the lists that a cast can join.
-const listOfStrings = "array of string"
+const (
+	// listOfStrings is the type of the lists that a cast can join.
+	listOfStrings = "array of string"
+	// structure is the type of the values that a cast can write as a document.
+	structure = "object or array, or without a type"
+)
 
 // castFields are the types of the field that is not a string, if that is not an integer.
 var castFields = map[v1alpha1.CastType]string{
 	v1alpha1.CastNumber: "number", v1alpha1.CastBoolean: "boolean", v1alpha1.CastList: listOfStrings,
+	v1alpha1.CastJSON: structure, v1alpha1.CastYAML: structure,
 }
 
-func castTypeOf(s *schema.Structural) string {
-	if s.Items != nil && typeName(s.Items) == "string" {
+func castTypeOf(s *schema.Structural, as v1alpha1.CastType) string {
+	switch {
+	case isDocument(as) && (s.Type == "object" || s.Type == "array" || isAnything(s)):
+		return structure
+	case !isDocument(as) && s.Items != nil && typeName(s.Items) == "string":
 		return listOfStrings
 	}
 	return typeName(s)
 }
 
+func isDocument(as v1alpha1.CastType) bool { return as == v1alpha1.CastJSON || as == v1alpha1.CastYAML }
+
 var castTypes = []v1alpha1.CastType{
 	v1alpha1.CastInteger, v1alpha1.CastNumber, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity,
-	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList,
+	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList, v1alpha1.CastJSON, v1alpha1.CastYAML,
 }
 
 func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath place) {

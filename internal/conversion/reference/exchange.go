@@ -245,6 +245,9 @@ func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printBoolean), single(readBoolean))
 	case e.Cast != nil && e.Cast.Timestamp:
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printTimestamp), single(readTimestamp))
+	case e.Cast != nil && e.Cast.Document != "":
+		d := documentOf(e, isWhole)
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(d.print), single(d.read))
 	case e.Cast != nil && e.Cast.Separator != "":
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(join(e.Cast.Separator)), single(split(e.Cast.Separator)))
 	case e.Common != nil:
@@ -265,6 +268,9 @@ func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer
 	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward, whenMissing: toHub.whenMissing}
 	if e.Wrap != nil && e.Wrap.Field != "" {
 		toHub.patch, toSpoke.patch = ordered(e.Wrap.Hub, wrapping(e.Wrap.Field).patch, nil)
+	}
+	if e.Cast != nil && e.Cast.Document != "" {
+		toHub.patch, toSpoke.patch = ordered(e.Cast.Hub, documentOf(e, isWhole).patch, nil)
 	}
 	if e.Index != nil {
 		i := index{e.Index.Key, e.Index.Integer, e.Index.Value}

@@ -86,6 +86,8 @@ type exchange struct {
 		Boolean      bool   `json:"boolean"`
 		Timestamp    bool   `json:"timestamp"`
 		Separator    string `json:"separator"`
+		Document     string `json:"document"`
+		List         bool   `json:"list"`
 	} `json:"cast"`
 	Common *common `json:"common"`
 	Index  *struct {

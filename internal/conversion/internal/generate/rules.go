@@ -227,7 +227,9 @@ func castsOf(s *props) []v1alpha1.CastType {
 	case s.Type == "boolean":
 		return []v1alpha1.CastType{v1alpha1.CastBoolean}
 	case s.Items != nil && s.Items.Schema.Type == "string":
-		return []v1alpha1.CastType{v1alpha1.CastList}
+		return []v1alpha1.CastType{v1alpha1.CastList, v1alpha1.CastJSON, v1alpha1.CastYAML}
+	case s.Items != nil, s.Type == "object", s.Type == "" && !s.XIntOrString:
+		return []v1alpha1.CastType{v1alpha1.CastJSON, v1alpha1.CastYAML}
 	}
 	return nil
 }
