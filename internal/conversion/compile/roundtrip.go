@@ -184,8 +184,8 @@ func isOneItem(list *schema.Structural) bool {
 }
 
 // castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,
-// because integers in JSON have any size. A number may be written in another form, and a string in a
-// list may contain the separator.
+// because integers in JSON have any size. A number may be written in another form, a string in a
+// list may contain the separator, and an object may be too large for a text.
 func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)
 	if s != nil && s.Type == "boolean" {
