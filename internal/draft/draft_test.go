@@ -101,6 +101,14 @@ var kinds = map[string]struct {
 	"cast": {
 		`ttl: {type: string}`, `ttlSeconds: {type: integer}`, []string{`cast: {from: .spec.ttl, to: .spec.ttlSeconds, as: Seconds}`}, false, nil,
 	},
+	"a text of an object": {
+		`config: {type: string}`, `config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: object, properties: {name: {type: string}}}}}}`,
+		[]string{`cast: {from: .spec.config, to: .spec.config, as: YAML}`}, true, nil,
+	},
+	"a text of a map": {
+		`labels: {type: object, additionalProperties: {type: string}}`, `labels: {type: string}`,
+		[]string{`cast: {from: .spec.labels, to: .spec.labels, as: JSON}`}, true, nil,
+	},
 	"quantity": {
 		`cacheMemory: {type: string}`, `cacheMemoryMiB: {type: integer}`, []string{`cast: {from: .spec.cacheMemory, to: .spec.cacheMemoryMiB, as: Quantity, unit: Mi}`}, false, nil,
 	},

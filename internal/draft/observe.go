@@ -176,7 +176,7 @@ func formsOf(text string) []form {
 		if json.Unmarshal([]byte(text), &value) != nil {
 			break
 		}
-		forms = append(forms, listsIn(value)...)
+		forms = append(append(forms, listsIn(value)...), documentsIn(value)...)
 		switch {
 		case value == "true" || value == "false":
 			forms = append(forms, form{"Boolean", value})
@@ -268,12 +268,15 @@ func gather(observations []*observation, interesting func(*field) bool) *evidenc
 				out[at] = text
 			}
 		}
-		if o.changed != nil {
-			e.noteCauses(o, out)
-		}
 		spoke, hub := in, out
 		if !o.toHub {
 			spoke, hub = out, in
+		}
+		if o.changed != nil {
+			e.noteCauses(o, out)
+		} else {
+			e.relateDocuments(spoke, hub, func(text, other *field) (_, _ *field) { return text, other })
+			e.relateDocuments(hub, spoke, func(text, other *field) (_, _ *field) { return other, text })
 		}
 		e.compare(spoke, hub, o.changed != nil)
 		e.join(spoke, hub)
@@ -329,7 +332,11 @@ func (e *evidence) relate(spoke, hub formAt, ofSpoke, ofHub entries) {
 		if hub.as != "" {
 			text, other = hub.field, spoke.field
 		}
-		if text.kind != "string" || castKind(other) != cmp.Or(castKinds[v1alpha1.CastType(kind)], "integer") {
+		fits := castKind(other) == cmp.Or(castKinds[v1alpha1.CastType(kind)], "integer")
+		if isDocument(kind) {
+			fits = isStructure(other)
+		}
+		if text.kind != "string" || !fits {
 			return
 		}
 	}

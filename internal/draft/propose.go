@@ -178,7 +178,7 @@ func (p *proposer) proposeRelation(r relation, n int) {
 	default:
 		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastType(kind), Unit: detail}}
 		// The simpler of two casts that say the same comes first.
-		h.score -= 0.01 * float64(slices.Index([]string{"Boolean", "Integer", "Number", "Timestamp", "Seconds", "Milliseconds", "Quantity"}, kind))
+		h.score -= 0.01 * float64(slices.Index([]string{"Boolean", "Integer", "Number", "Timestamp", "Seconds", "Milliseconds", "Quantity", "JSON", "YAML"}, kind))
 	}
 	p.add(h)
 }

@@ -4,6 +4,7 @@
 package realworld
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -44,6 +45,8 @@ type project struct {
 	sample string
 	// module is the Go module of the project, and crd a file in it.
 	module, crd string
+	// at is the folder of the module that requires the project's, if that is not the one of this package.
+	at string
 	// adapt changes the CustomResourceDefinition, if the validation of this package cannot use it.
 	adapt func(crd *apiextensionsv1.CustomResourceDefinition)
 	// spoke and hub are the versions that are compared.
@@ -232,7 +235,7 @@ func (p *project) plain(object any) any {
 // returns.
 func (p *project) definition(t *testing.T) (*apiextensionsv1.CustomResourceDefinition, string) {
 	t.Helper()
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", p.module).Output()
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-C", cmp.Or(p.at, "."), "-m", "-f", "{{.Dir}} {{.Version}}", p.module).Output()
 	if err != nil {
 		t.Fatalf("where is the module %s: %v", p.module, err)
 	}
