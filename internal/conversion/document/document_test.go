@@ -68,7 +68,7 @@ func TestReadYAML(t *testing.T) {
 		"a tag of YAML":                {`[!!str 1, !!int "1", !!float 1, !!map {a: 1}, !!seq [], !!null ""]`, `["1",1,1,{"a":1},[],null]`},
 		"a tag that does not fit":      {"a: !!int x", "none"},
 		"a null that is none":          {"a: !!null x", "none"},
-		"a tag of somebody":            {"a: !Ref x", "none"},
+		"a tag of another language":    {"a: !Ref x", "none"},
 		"a tag of a list":              {"a: !Ref [x]", "none"},
 		"binary":                       {"a: !!binary aGVsbG8=", "none"},
 		"a set":                        {"!!set {a, b}", "none"},
