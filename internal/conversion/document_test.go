@@ -67,6 +67,14 @@ func TestCastDocument(t *testing.T) {
 	}
 }
 
+// TestCastDocumentOfAnnotation has the text in an annotation.
+func TestCastDocumentOfAnnotation(t *testing.T) {
+	c := converterOf(t, between(t, "x: {type: string}", "x: {type: string}, config: "+spaces(documentFields), `{cast: {from: '.metadata.annotations["config"]', to: .config, as: JSON}}`))
+	object := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","annotations":{"config":"{\"a\":1}","other":"x"}}}`
+	want := `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","annotations":{"other":"x"}},"config":{"a":1}}`
+	wantRoundTrip(t, c, "v1", object, want, object)
+}
+
 // TestCastDocumentEdit edits what became of a text: the edit wins, and fields that only the text has
 // stay.
 func TestCastDocumentEdit(t *testing.T) {

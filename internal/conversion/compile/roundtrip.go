@@ -77,6 +77,9 @@ func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 		return !ofHub
 	case rule.Wrap != nil && rule.Wrap.Field != "":
 		return c.wrapLeavesOut(rule.Wrap, ofHub)
+	case rule.Cast != nil && isDocument(rule.Cast.As):
+		s := c.schemaAt(rule.Cast.From, rule.Cast.To, ofHub)
+		return s == nil || s.Type == "string" // of values, only what is too large for a text
 	case rule.Index != nil:
 		s := c.schemaAt(rule.Index.From, rule.Index.To, ofHub)
 		if s.Items != nil {
