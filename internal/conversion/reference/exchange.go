@@ -233,23 +233,9 @@ func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer
 		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrapping(e.Wrap.Field).wrap), single(wrapping(e.Wrap.Field).unwrap))
 	case e.Wrap != nil:
 		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrap), single(unwrap))
-	case e.Cast != nil && e.Cast.Seconds:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printDuration(time.Second)), single(readDuration(time.Second)))
-	case e.Cast != nil && e.Cast.Milliseconds:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printDuration(time.Millisecond)), single(readDuration(time.Millisecond)))
-	case e.Cast != nil && e.Cast.Number:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printNumber), single(readNumber))
-	case e.Cast != nil && e.Cast.Quantity != "":
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printQuantity(e.Cast.Quantity)), single(readQuantity(e.Cast.Quantity)))
-	case e.Cast != nil && e.Cast.Boolean:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printBoolean), single(readBoolean))
-	case e.Cast != nil && e.Cast.Timestamp:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printTimestamp), single(readTimestamp))
-	case e.Cast != nil && e.Cast.Document != "":
-		d := documentOf(e, isWhole)
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(d.print), single(d.read))
-	case e.Cast != nil && e.Cast.Separator != "":
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(join(e.Cast.Separator)), single(split(e.Cast.Separator)))
+	case e.Cast != nil:
+		write, read := casts(e, isWhole)
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(write), single(read))
 	case e.Common != nil:
 		shared := single(func(value any) any {
 			if e.Common.fits(value) {
@@ -262,8 +248,6 @@ func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer
 		toHub.whenMissing = e.CEL.WhenMissing
 		always := isWhole && toHub.whenMissing
 		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub, e.CEL.Bounds, always, metadata), evaluate(e.CEL.Hub, e.CEL.Spoke, e.CEL.Bounds, always, metadata)
-	case e.Cast != nil:
-		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
 	}
 	toSpoke = transfer{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward, whenMissing: toHub.whenMissing}
 	if e.Wrap != nil && e.Wrap.Field != "" {
@@ -283,6 +267,30 @@ func transfers(e *exchange, isWhole bool, metadata any) (toHub, toSpoke transfer
 		toHub.from, toHub.to, toSpoke.from, toSpoke.to = e.Spoke, e.Hub, e.Hub, e.Spoke
 	}
 	return toHub.restricted(), toSpoke.restricted()
+}
+
+// casts returns what writes a string from a value, and what reads the value in it.
+func casts(e *exchange, isWhole bool) (write, read func(any) any) {
+	switch c := e.Cast; {
+	case c.Seconds:
+		return printDuration(time.Second), readDuration(time.Second)
+	case c.Milliseconds:
+		return printDuration(time.Millisecond), readDuration(time.Millisecond)
+	case c.Number:
+		return printNumber, readNumber
+	case c.Quantity != "":
+		return printQuantity(c.Quantity), readQuantity(c.Quantity)
+	case c.Boolean:
+		return printBoolean, readBoolean
+	case c.Timestamp:
+		return printTimestamp, readTimestamp
+	case c.Document != "":
+		d := documentOf(e, isWhole)
+		return d.print, d.read
+	case c.Separator != "":
+		return join(c.Separator), split(c.Separator)
+	}
+	return printInteger, readInteger
 }
 
 // restricted returns the transfer without values that the API server would refuse.
