@@ -28,7 +28,11 @@ var drafts = map[string]struct {
 	more  []string
 	fewer int
 }{
-	"karpenter-nodepools":  {more: []string{`{"values":{"from":".spec.disruption.consolidationPolicy","to":".spec.disruption.consolidationPolicy","table":[{"from":"WhenUnderutilized","to":"WhenEmptyOrUnderutilized"}]}}`}},
+	"karpenter-nodepools": {more: []string{`{"values":{"from":".spec.disruption.consolidationPolicy","to":".spec.disruption.consolidationPolicy","table":[{"from":"WhenUnderutilized","to":"WhenEmptyOrUnderutilized"}]}}`}},
+	"opentelemetry-collectors": {more: []string{
+		`{"move":{"from":".spec.targetAllocator.prometheusCR.podMonitorSelector","to":".spec.targetAllocator.prometheusCR.podMonitorSelector.matchLabels"}}`,
+		`{"move":{"from":".spec.targetAllocator.prometheusCR.serviceMonitorSelector","to":".spec.targetAllocator.prometheusCR.serviceMonitorSelector.matchLabels"}}`,
+	}},
 	"karpenter-nodeclaims": {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},
 	"cluster-api-machines": {more: []string{
 		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,
