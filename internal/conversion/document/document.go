@@ -11,7 +11,7 @@
 // JSON cannot express it: with several documents, duplicate names, tags that are not YAML's own,
 // infinite numbers, or names that are null, a list or an object.
 //
-// Time and memory are limited: a text has at most 65,536 places where a value may begin, and aliases
+// Time and memory are limited: a text has at most 32,768 places where a value may begin, and aliases
 // are expanded to a multiple of the text's length only. A text beyond that has no value either.
 package document
 
@@ -78,7 +78,7 @@ func Encode(value any) (text []byte, ok bool) {
 
 // maxPlaces is the maximum number of places in a text where a value may begin. A value takes much more
 // memory than a short text of it.
-const maxPlaces = 1 << 16
+const maxPlaces = 1 << 15
 
 // countPlaces returns at least the number of places where a value may begin, except for those that
 // share a line with their name: after a break, which may be one of Unicode's, a bracket or a comma, and
