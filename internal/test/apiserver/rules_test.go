@@ -12,11 +12,12 @@ import (
 var ruleKind = twoVersions{
 	v1: `node: {type: string}, timeout: {type: string}, image: {type: string}, old: {type: string},
   env: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}}}},
-  secrets: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, optional: {type: boolean}}}}, zones: {type: string}, since: {type: integer},
+  secrets: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, optional: {type: boolean}}}}, zones: {type: string}, since: {type: integer}, config: {type: string},
   vars: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}, secret: {type: boolean}}}}`,
 	v2: `nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, repository: {type: string}, tag: {type: string},
   env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}},
-  secretNames: {type: array, items: {type: string}}, zones: {type: array, items: {type: string}}, since: {type: string, format: date-time}, vars: {type: object, additionalProperties: {type: string}}`,
+  secretNames: {type: array, items: {type: string}}, zones: {type: array, items: {type: string}}, since: {type: string, format: date-time}, vars: {type: object, additionalProperties: {type: string}},
+  config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: object, properties: {name: {type: string}, mode: {type: string, default: sync}}}}}}`,
 	rules: ruleRules,
 }
 
@@ -32,6 +33,7 @@ spokes:
   - index: {from: .spec.vars, to: .spec.vars, key: name, value: value}
   - cast: {from: .spec.zones, to: .spec.zones, as: List, separator: ","}
   - cast: {from: .spec.since, to: .spec.since, as: Timestamp}
+  - cast: {from: .spec.config, to: .spec.config, as: YAML}
   - drop: {from: .spec.old}
   - cel:
       from: {image: .spec.image}
@@ -60,6 +62,9 @@ func testRules(t *testing.T, s *apiServer) {
 		"cast-list":     {"v1", "zones: 'a,b'", "zones: [a, b]"},
 		"cast-comma":    {"v2", "zones: ['a,b', c]", "zones: 'a,b,c'"},
 		"cast-time":     {"v1", "since: 1767323045", "since: '2026-01-02T03:04:05Z'"},
+		"cast-yaml":     {"v1", `config: "level: a # why\noutputs: [{name: x}]\nother: 1\n"`, "config: {level: a, outputs: [{name: x, mode: sync}]}"},
+		"cast-no-yaml":  {"v1", "config: 'level: ]'", ""},
+		"cast-object":   {"v2", "config: {level: 'yes'}", `config: "level: \"yes\"\n"`},
 		"cel":           {"v1", "image: 'nginx:1'", "repository: nginx, tag: '1'"},
 		"cel-no-tag":    {"v1", "image: nginx", "repository: nginx"},
 		"cel-back":      {"v2", "repository: nginx, tag: '1'", "image: 'nginx:1'"},
@@ -90,6 +95,9 @@ func testEdits(t *testing.T, s *apiServer) {
 	k.mergePatch(t, "v2", "two", "spec: {secretNames: [c, b], vars: {b: changed, c: new}}")
 	wantFields(t, "after edits of values", k.get(t, "v1", "two"),
 		"spec: {secrets: [{name: c}, {name: b, optional: true}], vars: [{name: b, value: changed, secret: true}, {name: a, value: x}, {name: c, value: new}]}")
+	k.create(t, "v1", "three", `spec: {config: "level: a # why\noutputs: [{name: x}]\nother: 1\n"}`)
+	k.mergePatch(t, "v2", "three", "spec: {config: {level: b}}")
+	wantFields(t, "after an edit of a text", k.get(t, "v1", "three"), `spec: {config: "level: b\nother: 1\noutputs:\n  - mode: sync\n    name: x\n"}`)
 	k.mergePatch(t, "v2", "one", "spec: {tag: '2', nodes: [b, c]}")
 	wantFields(t, "after four edits", k.get(t, "v1", "one"),
 		"spec: {node: b, timeout: 1m31s, image: 'nginx:2', env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
