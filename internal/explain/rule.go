@@ -55,7 +55,11 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		case r.Cast.Separator != "":
 			as += " " + quote(r.Cast.Separator)
 		}
-		return rule{"cast", "as " + as, spoke, hub, "it differs from what a cast to " + as + " writes"}
+		why := "it differs from what a cast to " + as + " writes"
+		if r.Cast.As == v1alpha1.CastJSON || r.Cast.As == v1alpha1.CastYAML {
+			why += ", or has no value that fits the other version"
+		}
+		return rule{"cast", "as " + as, spoke, hub, why}
 	case r.Index != nil && r.Index.Value != "":
 		return rule{"index", "by " + r.Index.Key + ", value " + r.Index.Value, spoke, hub,
 			"the list is not in the order of " + r.Index.Key + ", has a duplicate or missing key, or its objects have other fields"}
