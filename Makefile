@@ -191,7 +191,7 @@ test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browse
 	@internal/tools/test.sh test
 
 .PHONY: test-release
-test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, e2e-release, e2e@oldest, soak-short, fuzz
+test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, crossplane, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, e2e-release, e2e@oldest, soak-short, fuzz
 	@internal/tools/test.sh release
 
 .PHONY: unit
@@ -253,6 +253,13 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
+
+.PHONY: crossplane
+crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core generates, on a real kube-apiserver; downloads and builds Crossplane
+	@go build -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
+	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
+		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+		go test -count=1 -timeout=10m -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
 
 .PHONY: helm
 helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninstall the chart with Helm, on a real kube-apiserver

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,7 +24,8 @@ const mergePatch = types.MergePatchType
 
 // switchCRD applies spec.conversion and owns nothing else: spec.versions is one atomic list, which
 // belongs to the author of the CustomResourceDefinition. With the uid and the resourceVersion, the
-// API server refuses the write if anything changed since the decision.
+// API server refuses the write if anything changed since the decision. The field of a
+// CompositeResourceDefinition has the same path and the same form.
 func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.SwitchCRD) error {
 	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.Conversion)
 	if err != nil {
@@ -32,7 +34,7 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.Switc
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"conversion": conversion},
 	}}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.SetGroupVersionKind(cmp.Or(s.Pin.Composite, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")))
 	crd.SetName(s.Pin.Name)
 	crd.SetUID(s.Pin.UID)
 	crd.SetResourceVersion(s.Pin.ResourceVersion)
@@ -41,15 +43,24 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.Switc
 }
 
 // restoreCRD replaces the whole block. Giving up our fields by server-side apply would leave an
-// empty block, which the API server refuses.
+// empty block, which the API server refuses. A CompositeResourceDefinition has no strategy None: without
+// the block, Crossplane writes none to the CustomResourceDefinition.
 func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.RestoreCRD) error {
-	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion,
-		map[string]any{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}}))
+	operation := map[string]any{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}}
+	var object client.Object = pinned(s.Pin)
+	if !s.Pin.Composite.Empty() {
+		operation = map[string]any{"op": "remove", "path": "/spec/conversion"}
+		xrd := &unstructured.Unstructured{}
+		xrd.SetGroupVersionKind(s.Pin.Composite)
+		xrd.SetName(s.Pin.Name)
+		object = xrd
+	}
+	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion, operation))
 	if err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Restoring the CustomResourceDefinition's conversion strategy to None")
-	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	return r.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
 // pruneStoredVersions sets status.storedVersions to the storage version alone. A change of the

@@ -39,7 +39,7 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha1.ConversionPolicy) (observed.Cluster, error) {
 	state := observed.Cluster{Settings: r.settings(), Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *observed.Cluster) error{
-		r.observeCRD, r.observeCertificates, r.observeRulesets, r.observeDeployment, r.observeImages,
+		r.observeCRD, r.observeComposite, r.observeCertificates, r.observeRulesets, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
 		r.observeFleets, r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted, r.observeAdmission,
 	} {

@@ -201,6 +201,10 @@ const (
 	ReasonConfiguring = "Configuring"
 	// ReasonForeignWebhook: the CustomResourceDefinition already converts through another webhook.
 	ReasonForeignWebhook = "ForeignWebhook"
+	// ReasonCompositeNotFound: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist.
+	ReasonCompositeNotFound = "CompositeNotFound"
+	// ReasonClaimsNotSupported: Crossplane generates the CustomResourceDefinition, and would use its conversion for claims, too.
+	ReasonClaimsNotSupported = "ClaimsNotSupported"
 	// ReasonForeignInjector: an annotation makes an injector write caBundle.
 	ReasonForeignInjector = "ForeignInjector"
 	// ReasonBootstrapDeadlock: the converter would need objects of the kind that it is to convert, and could never answer again after an outage.

@@ -355,6 +355,22 @@ type CRDStatus struct {
 	// +optional
 	// +listType=set
 	StoredVersions []string `json:"storedVersions,omitempty"`
+	// writer is the tool that writes the CustomResourceDefinition from a source of its own. Changes
+	// that must last belong into that source.
+	// +optional
+	Writer *CRDWriter `json:"writer,omitempty"`
+}
+
+// CRDWriter is a tool that writes a CustomResourceDefinition again and again.
+type CRDWriter struct {
+	// tool is Crossplane, OLM, kro or Helm.
+	// +required
+	Tool string `json:"tool"`
+	// source is what the tool writes it from, as resource/name, such as
+	// compositeresourcedefinitions.apiextensions.crossplane.io/databases.example.com; for Helm, the
+	// namespace and name of the release.
+	// +optional
+	Source string `json:"source,omitempty"`
 }
 
 // ConverterStatus is the desired revision of the converter.

@@ -33,14 +33,17 @@ var (
 // A removed field has no owner. For a converter behind a Service, the fields that may be removed,
 // path and caBundle, must therefore be owned too.
 func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
+	return conversionIsBy(crd.ManagedFields, crd.Spec.Conversion, manager)
+}
+
+func conversionIsBy(entries []metav1.ManagedFieldsEntry, conversion *apiextensionsv1.CustomResourceConversion, manager string) bool {
 	owned := &fieldpath.Set{}
-	for _, entry := range crd.ManagedFields {
+	for _, entry := range entries {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {
 			owned = owned.Union(ownedBy(entry))
 		}
 	}
-	expected := append(presentFields(crd.Spec.Conversion), fieldpath.MakePathOrDie("spec", "conversion", "strategy"))
-	conversion := crd.Spec.Conversion
+	expected := append(presentFields(conversion), fieldpath.MakePathOrDie("spec", "conversion", "strategy"))
 	if conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil && conversion.Webhook.ClientConfig.Service != nil {
 		expected = append(expected, expectedPaths...)
 	}
@@ -50,8 +53,12 @@ func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager strin
 // ConversionWriter returns the field manager that last wrote a field of spec.conversion, except by
 // an apply of other. It is empty if there is none, or if the last manager only removed a field.
 func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
-	present := presentFields(crd.Spec.Conversion)
-	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool {
+	return conversionWriter(crd.ManagedFields, crd.Spec.Conversion, other)
+}
+
+func conversionWriter(entries []metav1.ManagedFieldsEntry, conversion *apiextensionsv1.CustomResourceConversion, other string) string {
+	present := presentFields(conversion)
+	return lastManager(entries, func(entry metav1.ManagedFieldsEntry) bool {
 		// A manager that lost all fields may still own the objects around them.
 		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
 		return !applied && slices.ContainsFunc(present, ownedBy(entry).Has)
@@ -60,9 +67,9 @@ func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other strin
 
 // lastManager returns the field manager of the latest entry for which counts is true, or an empty
 // string.
-func lastManager(crd *apiextensionsv1.CustomResourceDefinition, counts func(metav1.ManagedFieldsEntry) bool) string {
+func lastManager(entries []metav1.ManagedFieldsEntry, counts func(metav1.ManagedFieldsEntry) bool) string {
 	writer, latest := "", metav1.Time{}
-	for _, entry := range crd.ManagedFields {
+	for _, entry := range entries {
 		if !counts(entry) {
 			continue
 		}
@@ -115,7 +122,7 @@ func leafFields(content map[string]any, parent fieldpath.Path) []fieldpath.Path 
 // StoredVersionsWriter returns the field manager that last wrote status.storedVersions, or an
 // empty string if metadata.managedFields does not name one.
 func StoredVersionsWriter(crd *apiextensionsv1.CustomResourceDefinition) string {
-	return lastManager(crd, ownsStoredVersions)
+	return lastManager(crd.ManagedFields, ownsStoredVersions)
 }
 
 func ownsStoredVersions(entry metav1.ManagedFieldsEntry) bool {

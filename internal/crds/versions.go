@@ -40,7 +40,7 @@ func VersionsAreBy(crd *apiextensionsv1.CustomResourceDefinition, manager string
 // VersionsWriter returns the field manager other than the given one that last wrote spec.versions,
 // or an empty string.
 func VersionsWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
-	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool {
+	return lastManager(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager != other && ownedBy(entry).Has(versionsPath)
 	})
 }

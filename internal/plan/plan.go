@@ -255,7 +255,7 @@ func (p *planner) updateCABundle() {
 	if p.leaves != nil {
 		keeps = p.leaves
 	}
-	if !keeps.InUse || p.converter.Drifted || p.writesCRD() {
+	if !keeps.InUse || p.converter.Drifted || p.writesCRD() || !p.converter.Copied() {
 		return
 	}
 	if bundle := keeps.NextCABundle(); bundle != nil {
@@ -264,7 +264,7 @@ func (p *planner) updateCABundle() {
 		}
 		conversion := p.CRD.Spec.Conversion.DeepCopy()
 		conversion.Webhook.ClientConfig.CABundle = bundle
-		p.Do(step.SwitchCRD{Pin: step.PinOf(p.CRD), Conversion: conversion, MayWait: !p.Migrates() && !keeps.Refused()})
+		p.Add(p.converter.Switch(conversion, !p.Migrates() && !keeps.Refused()))
 	}
 }
 

@@ -92,6 +92,7 @@ func TestStories(t *testing.T) {
 		"version-first":        versionFirst,
 		"storage-at-once":      storageAtOnce,
 		"policy-after":         policyAfter,
+		"crossplane":           generatedByCrossplane,
 		"drift-repaired":       driftRepaired,
 		"drift-contested":      driftContested,
 		"drift-reported":       driftReported,

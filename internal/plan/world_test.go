@@ -362,12 +362,20 @@ func (w *world) do(s step.Step) {
 	case step.Create:
 		w.created(s.Object)
 	case step.SwitchCRD:
+		if !s.Pin.Composite.Empty() {
+			w.writeXRD(names.ManagedBy, s.Conversion)
+			return
+		}
 		w.write(names.ManagedBy, s.Conversion)
 	case step.EvictPod:
 		w.evict(s.Name)
 	case step.RecordDrift:
 		state.Policy.Status.Drift = &s.Drift
 	case step.RestoreCRD:
+		if !s.Pin.Composite.Empty() {
+			w.writeXRD(names.ManagedBy, nil)
+			return
+		}
 		w.drop(names.ManagedBy)
 	case step.PruneStoredVersions:
 		state.CRD.Status.StoredVersions = []string{s.StorageVersion}

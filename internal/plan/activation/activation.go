@@ -9,7 +9,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // Input is what the activation depends on.
@@ -111,5 +110,5 @@ func (a *Activation) usable(identity string) bool {
 // that are too large before that; a repair does not wait until they do.
 func (a *Activation) point(identity string) {
 	a.refuseTooLarge()
-	a.work.Do(step.SwitchCRD{Pin: step.PinOf(a.CRD), Conversion: a.converter.Conversion(identity)})
+	a.work.Add(a.converter.Switch(a.converter.Conversion(identity), false))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // Configured is the gate ConversionConfigured: spec.conversion points at these endpoints.
@@ -42,7 +41,7 @@ func (a *Activation) configured() gate.Outcome {
 	if a.repair == "" {
 		a.point(a.converter.Wanted)
 	}
-	return gate.Waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
+	return gate.Waiting(v1alpha1.ReasonConfiguring, a.converter.Progress("switching the CustomResourceDefinition to the webhook"))
 }
 
 // isConfigured reports that spec.conversion is the desired one, except for a caBundle that a
@@ -66,6 +65,6 @@ func (a *Activation) strategyNone() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in progress: waiting for it to finish before changing spec.conversion")
 	}
-	a.work.Do(step.RestoreCRD{Pin: step.PinOf(a.CRD)})
-	return gate.Waiting(v1alpha1.ReasonConfiguring, "setting the CustomResourceDefinition's conversion strategy to None")
+	a.work.Add(a.converter.RemoveConversion())
+	return gate.Waiting(v1alpha1.ReasonConfiguring, a.converter.Progress("setting the CustomResourceDefinition's conversion strategy to None"))
 }

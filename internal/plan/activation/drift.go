@@ -14,7 +14,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -74,8 +73,9 @@ func (a *Activation) recordDrift() {
 		return
 	}
 	now := *a.Second()
+	manager, _ := a.converter.Author()
 	drift := v1alpha1.DriftStatus{
-		LastManager: crds.ConversionWriter(a.CRD, names.ManagedBy), LastTime: now,
+		LastManager: manager, LastTime: now,
 		CRDGeneration: a.CRD.Generation, PolicyGeneration: a.Policy.Generation, Answer: answer,
 	}
 	if before != nil && before.PolicyGeneration == a.Policy.Generation {
@@ -107,25 +107,29 @@ func (a *Activation) notDrifted() gate.Outcome {
 		return gate.Stalled(v1alpha1.ReasonConversionContested, fmt.Sprintf(
 			"%s, and the operator restored it %d times within %d minutes: %s; the operator restores it again after that time, or when the spec of this policy changes",
 			a.WhatDrifted(), repairsAtMost, int(repairWindow.Minutes()), a.howToEndIt()))
-	default:
-		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it")
 	}
+	restores := "restoring it"
+	if a.Composite != nil && a.ConversionIsOurs() {
+		restores = a.converter.Progress(restores)
+	}
+	return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": "+restores)
 }
 
 // WhatDrifted says which field manager changed spec.conversion, and how.
 func (a *Activation) WhatDrifted() string {
-	who := gate.FieldManager(crds.ConversionWriter(a.CRD, names.ManagedBy))
+	manager, object := a.converter.Author()
+	who := gate.FieldManager(manager)
 	switch {
 	case crds.Strategy(a.CRD) == apiextensionsv1.NoneConverter:
-		return who + " set spec.conversion of the CustomResourceDefinition to strategy None"
-	case crds.ConversionIsBy(a.CRD, names.ManagedBy):
-		return "another installation of this operator pointed spec.conversion of the CustomResourceDefinition at " + observed.WebhookOf(a.CRD)
+		return who + " set spec.conversion of " + object + " to strategy None"
+	case a.Copied() && a.ConversionIsOurs():
+		return "another installation of this operator pointed spec.conversion of " + object + " at " + observed.WebhookOf(a.CRD)
 	case !a.converter.Active:
-		return who + " pointed spec.conversion of the CustomResourceDefinition at " + observed.WebhookOf(a.CRD)
+		return who + " pointed spec.conversion of " + object + " at " + observed.WebhookOf(a.CRD)
 	case !bytes.Equal(a.certificates.Bundle(), a.CABundle()):
-		return who + " changed caBundle in spec.conversion of the CustomResourceDefinition"
+		return who + " changed caBundle in spec.conversion of " + object
 	}
-	return who + " changed spec.conversion of the CustomResourceDefinition"
+	return who + " changed spec.conversion of " + object
 }
 
 // howToEndIt says how users can stop two writers that revert each other.
@@ -133,5 +137,13 @@ func (a *Activation) howToEndIt() string {
 	if annotation := crds.Injector(a.CRD); annotation != "" {
 		return "remove the annotation " + annotation + " from the CustomResourceDefinition"
 	}
-	return "make that writer omit spec.conversion, or set spec.drift to Report"
+	omit := "make that writer omit spec.conversion"
+	switch writer := crds.WriterOf(a.CRD); {
+	case a.Composite != nil && a.Composite.ByPackage() != "":
+		omit = a.Composite.ByPackage() + " replaces the CompositeResourceDefinition as a whole: install config/components/keep-conversion"
+	case writer != nil && a.Composite == nil:
+		omit = writer.Tool + " writes the CustomResourceDefinition: remove spec.conversion from " + writer.Change +
+			", or install config/components/keep-conversion"
+	}
+	return omit + ", or set spec.drift to Report"
 }

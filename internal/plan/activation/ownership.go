@@ -21,6 +21,9 @@ func (a *Activation) NotOwnedByAnother() gate.Decision { return a.work.Decide(a.
 // writes its caBundle. Two writers would make every API server rebuild the storage of the
 // kind, in turn and for ever. drift.go handles writes of other clients after the activation.
 func (a *Activation) notOwned() gate.Outcome {
+	if generated := a.generated(); generated.Stop {
+		return generated
+	}
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
 		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))

@@ -166,7 +166,7 @@ func (c *Converter) ours() bool {
 // adopts reports that another client activated the converter that the policy names, perhaps
 // with another caBundle. The operator takes it over after it has verified the converter.
 func (c *Converter) adopts() bool {
-	return c.Policy.Status.ActivatedCRD != c.CRD.UID && !c.PointsHere() && !crds.ConversionIsBy(c.CRD, names.ManagedBy) && !c.ConvertsAsWanted()
+	return c.Policy.Status.ActivatedCRD != c.CRD.UID && !c.PointsHere() && !c.ConversionIsOurs() && !c.ConvertsAsWanted()
 }
 
 // Adopts reports that the operator will take over a converter that another client activated.
@@ -199,7 +199,7 @@ func (c *Converter) Named() string {
 func (c *Converter) isDrifted() bool {
 	crd, known := c.CRD, c.Policy.Status.Drift
 	if c.None() || !c.EverActive || !crd.DeletionTimestamp.IsZero() ||
-		c.ours() && crds.ConversionIsBy(crd, names.ManagedBy) {
+		c.ours() && c.ConversionIsOurs() {
 		return false
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation

@@ -61,8 +61,8 @@ func (d *Deletion) leave() gate.Outcome {
 		d.work.Do(step.RemoveFinalizer{})
 		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter in place")
 	case d.CRD != nil && d.active:
-		d.work.Do(step.RestoreCRD{Pin: step.PinOf(d.CRD)})
-		return gate.Unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None")
+		d.work.Add(d.converter.RemoveConversion())
+		return gate.Unknown(v1alpha1.ReasonDeleting, d.converter.Progress("setting the CustomResourceDefinition's conversion strategy to None"))
 	case d.draining():
 		return gate.Unknown(v1alpha1.ReasonDeleting,
 			"conversion removed from the CustomResourceDefinition: converter pods serve until API servers stop calling them")

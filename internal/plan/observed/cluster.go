@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
@@ -81,6 +82,11 @@ type Cluster struct {
 	Policy *v1alpha1.ConversionPolicy
 	// CRD is nil when it does not exist.
 	CRD *apiextensionsv1.CustomResourceDefinition
+	// Composite is the CompositeResourceDefinition (XRD) from which Crossplane generates the CRD;
+	// nil if it does not, or if there is a CompositeProblem.
+	Composite *crds.Composite
+	// CompositeProblem is why the XRD cannot be read; without a message there is none.
+	CompositeProblem CompositeProblem
 	// Rules are the policy's rules compiled against the CRD.
 	Rules compile.Result
 
@@ -158,6 +164,14 @@ type Cluster struct {
 	// ReadRights tells that rights to read the objects of this policy's kind exist, and
 	// CleanRights that rights to change their managedFields do.
 	ReadRights, CleanRights bool
+}
+
+// CompositeProblem is why a CompositeResourceDefinition cannot be read.
+type CompositeProblem struct {
+	// Reason is a condition reason.
+	Reason string
+	// Message names the cause, and says what to do.
+	Message string
 }
 
 // PodTrouble prevents pods from being created or from starting. Without a message there is

@@ -216,7 +216,35 @@ func (c Cluster) CRDStatus() *v1alpha1.CRDStatus {
 		ServedVersions: crds.ServedVersions(c.CRD),
 		StorageVersion: crds.StorageVersion(c.CRD),
 		StoredVersions: slices.Clone(c.CRD.Status.StoredVersions),
+		Writer:         c.writer(),
 	}
+}
+
+func (c Cluster) writer() *v1alpha1.CRDWriter {
+	writer := crds.WriterOf(c.CRD)
+	if writer == nil {
+		return nil
+	}
+	return &v1alpha1.CRDWriter{Tool: writer.Tool, Source: writer.Source}
+}
+
+// ConversionIsOurs reports that the operator wrote spec.conversion, and no other client changed it
+// since. If Crossplane generates the CustomResourceDefinition, that is about the XRD, and true while
+// the XRD cannot be read.
+func (c Cluster) ConversionIsOurs() bool {
+	switch {
+	case c.Composite != nil:
+		return c.Composite.ConversionIsBy(names.ManagedBy)
+	case c.CompositeProblem.Message != "":
+		return true
+	}
+	return crds.ConversionIsBy(c.CRD, names.ManagedBy)
+}
+
+// Copied reports that spec.conversion of the CustomResourceDefinition is that of the XRD, if Crossplane
+// generates it.
+func (c Cluster) Copied() bool {
+	return c.CompositeProblem.Message == "" && (c.Composite == nil || c.Composite.Converts(c.CRD))
 }
 
 // ServerName is the name in the serving certificate of the policy's converter.

@@ -95,7 +95,11 @@ func (r *Retirement) heldBack() gate.Outcome {
 	if drift == nil || drift.PolicyGeneration != r.Policy.Generation {
 		return gate.Outcome{}
 	}
-	const cure = "align its manifest with this policy, or change spec.storageVersion and spec.retirement here"
+	manifest := "its manifest"
+	if writer := crds.WriterOf(r.CRD); writer != nil {
+		manifest = writer.Change
+	}
+	cure := "align " + manifest + " with this policy, or change spec.storageVersion and spec.retirement here"
 	switch {
 	case len(r.reverted) > 0 && drift.Answer == v1alpha1.DriftRepaired:
 		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.revertedBy()+" reverted this policy's changes of spec.versions: restoring them")

@@ -34,6 +34,9 @@ func (r *Retirement) change(version, name string, value any) step.VersionChange 
 // time, and decides about the next one by its result. If a client reverts a write before the
 // operator sees it, the same changes are due two generations later.
 func (r *Retirement) editVersions(reason, note string, changes ...step.VersionChange) gate.Outcome {
+	if theirs := r.byCrossplane(reason, note, changes); theirs.Reason != "" {
+		return theirs
+	}
 	if held := r.heldBack(); held.Reason != "" {
 		return held
 	}

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -100,8 +101,9 @@ type RefreshPod struct {
 	Annotation, Value string
 }
 
-// SwitchCRD points the CustomResourceDefinition at the converter, in one patch,
-// unless it changed since it was observed.
+// SwitchCRD points the CustomResourceDefinition at the converter, in one patch of it or of the
+// CompositeResourceDefinition that Crossplane generates it from, unless that object changed since it
+// was observed.
 type SwitchCRD struct {
 	Pin        Pin
 	Conversion *apiextensionsv1.CustomResourceConversion
@@ -133,8 +135,8 @@ type RecordDrift struct {
 	Note string
 }
 
-// RestoreCRD sets the CustomResourceDefinition's conversion strategy to None,
-// unless it changed since it was observed.
+// RestoreCRD sets the CustomResourceDefinition's conversion strategy to None, in it or in the
+// CompositeResourceDefinition, unless that object changed since it was observed.
 type RestoreCRD struct{ Pin Pin }
 
 // PruneStoredVersions reduces status.storedVersions to one version, unless the
@@ -149,6 +151,9 @@ type Pin struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
+	// Composite is the kind of the object if it is a CompositeResourceDefinition of Crossplane; empty
+	// for a CustomResourceDefinition.
+	Composite schema.GroupVersionKind
 }
 
 // PinOf returns the Pin of an observed CustomResourceDefinition.

@@ -43,6 +43,8 @@ import (
 
 const (
 	system = "conversion-system"
+	// operator is the user name of the manager.
+	operator = "system:serviceaccount:" + system + ":conversion-operator"
 	// atOnce is the number of parallel tests, which mostly wait.
 	atOnce = 8
 	// proofLifetime is short, so that pods are probed again during a test.
@@ -87,7 +89,7 @@ func prepare(started *testenv.Server) (func() error, error) {
 		return nil, err
 	}
 	server, cluster, storage = started, started.Client, started.Etcd
-	user, err := server.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, server.Kubeconfig)
+	user, err := server.AddUser(envtest.User{Name: operator}, server.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +158,7 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(names.ManagedBy),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
+		Settings: observed.Settings{Namespace: system, Username: operator, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
 		Prober:   controllers.NewProber(proofLifetime),
 		Checks:   controllers.NewBackgroundChecks(config, started.GetClient(), started.GetAPIReader(), time.Now),
 		Now:      time.Now,

@@ -142,6 +142,7 @@ func kustomize(t *testing.T, of string, components ...string) objects {
 var componentValues = map[string]values{
 	"cert-manager":        {"certManager": values{"enabled": true}},
 	"critical":            {"critical": values{"enabled": true}},
+	"crossplane":          {"crossplane": values{"enabled": true}},
 	"grafana":             {"grafana": values{"enabled": true}},
 	"granted-rights":      {"rights": "granted"},
 	"keep-conversion":     {"keepConversion": values{"enabled": true}},

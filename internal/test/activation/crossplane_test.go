@@ -1,0 +1,300 @@
+//go:build integration && crossplane
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// composite is an XRD of two versions, and the kind that Crossplane generates from it.
+type composite struct{ noted }
+
+// TestCrossplane plays the life of a policy for a kind that Crossplane's core generates: make crossplane
+// builds that and runs the test. The manager has the rights of the installation, then those of
+// config/components/crossplane too.
+func TestCrossplane(t *testing.T) {
+	startCrossplane(t)
+	k := &composite{noted{group: "platform.example.com", policy: "crontabs.platform.example.com"}}
+	k.defineXRD(t)
+	k.write(t, "v1beta1", "early", "hostPort: early.example.com:1")
+	k.createPolicy(t)
+	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonRightsNotGranted, []string{k.policy, "config/components/crossplane"})
+	for _, file := range []string{"components/crossplane/rights.yaml", "components/crossplane/confinement.yaml", "guard/conversion.yaml"} {
+		applyFile(t, file)
+	}
+	patch(t, getPolicy(t, k.policy), `{"metadata":{"annotations":{"rights":"granted"}}}`)
+	k.pod = startConverter(t, k.policy, behaviour{}, behaviour{})
+	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
+
+	k.checkConverts(t)
+	writer := getPolicy(t, k.policy).Status.CRD.Writer
+	if writer == nil || writer.Tool != crds.Crossplane || writer.Source != "compositeresourcedefinitions.apiextensions.crossplane.io/"+k.policy {
+		t.Errorf("status.crd.writer is %+v", writer)
+	}
+	if k.read(t, "v1", "early", "host") != "early.example.com" {
+		t.Error("an object of v1beta1 is not converted")
+	}
+	k.write(t, "v1", "late", "{host: late.example.com, port: '2'}")
+	if k.read(t, "v1beta1", "late", "hostPort") != "late.example.com:2" {
+		t.Error("an object of v1 is not converted")
+	}
+
+	t.Run("Crossplane keeps it", k.keepsIt)
+	t.Run("clients cannot remove it", k.isGuarded)
+	t.Run("versions are the author's", k.movesVersions)
+	t.Run("the deletion removes it", k.isReleased)
+}
+
+// keepsIt: Crossplane writes the CRD for another reason, and copies the conversion again.
+func (k *composite) keepsIt(t *testing.T) {
+	before := getCRD(t, k.policy)
+	patch(t, k.xrd(t), `{"spec":{"metadata":{"labels":{"written":"again"}}}}`)
+	expect.Eventually(t, "Crossplane has written the CRD", func() (bool, string) {
+		return getCRD(t, k.policy).Labels["written"] == "again", fmt.Sprint(getCRD(t, k.policy).Labels)
+	})
+	if after := getCRD(t, k.policy); after.Generation != before.Generation {
+		t.Errorf("the generation was %d and is %d", before.Generation, after.Generation)
+	}
+	k.checkConverts(t)
+}
+
+// isGuarded: the guard refuses to remove the conversion from the XRD, and Crossplane reverts its removal
+// from the CRD.
+func (k *composite) isGuarded(t *testing.T) {
+	without := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/conversion"}]`))
+	expect.Eventually(t, "the guard refuses it", func() (bool, string) {
+		err := cluster.Patch(t.Context(), k.xrd(t), without, client.DryRunAll)
+		return apierrors.IsForbidden(err), fmt.Sprint(err)
+	})
+	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
+	expect.NoError(t, cluster.Patch(t.Context(), getCRD(t, k.policy), none))
+	expect.Eventually(t, "Crossplane reverts it", func() (bool, string) {
+		return crds.Strategy(getCRD(t, k.policy)) == apiextensionsv1.WebhookConverter, "strategy None"
+	})
+	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
+	k.checkConverts(t)
+}
+
+// movesVersions: the policy says what to change in the XRD, and continues when its author did.
+func (k *composite) movesVersions(t *testing.T) {
+	patch(t, getPolicy(t, k.policy), `{"spec":{"storageVersion":"v1"}}`)
+	waitFor(t, k.policy, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonPromotionRefused,
+		[]string{"set referenceable: false for v1beta1", "set referenceable: true for v1"})
+	patch(t, k.xrd(t), k.versions("v1", "v1beta1"))
+	patch(t, getPolicy(t, k.policy), `{"spec":{"migration":{"trigger":"moved"}}}`)
+	k.migrate(t)
+	expect.Eventually(t, "the previous version is pruned", func() (bool, string) {
+		stored := getCRD(t, k.policy).Status.StoredVersions
+		return slices.Equal(stored, []string{"v1"}), fmt.Sprint(stored)
+	})
+	patch(t, getPolicy(t, k.policy), `{"spec":{"retirement":[{"version":"v1beta1","action":"Deprecate"}]}}`)
+	waitFor(t, k.policy, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, []string{"set deprecated: true for v1beta1"})
+}
+
+// isReleased: when nothing needs the conversion any more, the deletion of the policy removes it from the
+// XRD, and ends when Crossplane has copied that.
+func (k *composite) isReleased(t *testing.T) {
+	patch(t, k.xrd(t), k.versions("v1"))
+	expect.Eventually(t, "Crossplane removes the version", func() (bool, string) {
+		return len(getCRD(t, k.policy).Spec.Versions) == 1, "not yet"
+	})
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, k.policy)))
+	expect.Eventually(t, "the policy is gone", func() (bool, string) {
+		policy := &v1alpha1.ConversionPolicy{}
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: k.policy}, policy)
+		return apierrors.IsNotFound(err), summaryOf(policy.Status.Conditions)
+	})
+	if crds.Strategy(getCRD(t, k.policy)) != apiextensionsv1.NoneConverter {
+		t.Error("the CRD still has a conversion")
+	}
+	if conversion, has, _ := unstructured.NestedMap(k.xrd(t).Object, "spec", "conversion"); has {
+		t.Errorf("the XRD still has a conversion: %v", conversion)
+	}
+	if k.read(t, "v1", "early", "host") != "early.example.com" {
+		t.Error("an object has changed")
+	}
+}
+
+// checkConverts: the CRD has the conversion of the XRD, and Crossplane wrote it there.
+func (k *composite) checkConverts(t *testing.T) {
+	t.Helper()
+	crd := getCRD(t, k.policy)
+	if crds.Strategy(crd) != apiextensionsv1.WebhookConverter || crds.ConversionWriter(crd, "") != "crossplane" {
+		t.Errorf("%q wrote spec.conversion of the CRD: %+v", crds.ConversionWriter(crd, ""), crd.Spec.Conversion)
+	}
+	strategy, _, err := unstructured.NestedString(k.xrd(t).Object, "spec", "conversion", "strategy")
+	expect.NoError(t, err)
+	if strategy != string(apiextensionsv1.WebhookConverter) {
+		t.Errorf("the XRD has the strategy %q", strategy)
+	}
+}
+
+// defineXRD creates the XRD, and waits until Crossplane has generated the CRD.
+func (k *composite) defineXRD(t *testing.T) {
+	t.Helper()
+	xrd := &unstructured.Unstructured{}
+	expect.NoError(t, yaml.Unmarshal([]byte(`
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: `+k.policy+`}
+spec:
+  scope: Namespaced
+  group: `+k.group+`
+  names: {kind: CronTab, plural: crontabs}`), xrd))
+	versions := &unstructured.Unstructured{}
+	expect.NoError(t, yaml.Unmarshal([]byte(k.versions("v1beta1", "v1")), &versions.Object))
+	xrd.Object["spec"].(map[string]any)["versions"] = versions.Object["spec"].(map[string]any)["versions"]
+	expect.NoError(t, cluster.Create(t.Context(), xrd))
+	expect.Eventually(t, "Crossplane generates the CRD", func() (bool, string) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: k.policy}, crd)
+		return err == nil && crds.Condition(crd, apiextensionsv1.Established), fmt.Sprint(err)
+	})
+}
+
+// versions is a patch of an XRD with these versions. The first is referenceable.
+func (k *composite) versions(names ...string) string {
+	var all []string
+	for i, name := range names {
+		fields := `"hostPort":{"type":"string"}`
+		if name == "v1" {
+			fields = `"host":{"type":"string"},"port":{"type":"string"}`
+		}
+		all = append(all, fmt.Sprintf(`{"name":%q,"served":true,"referenceable":%t,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{%s}}}}}}`, name, i == 0, fields))
+	}
+	return `{"spec":{"versions":[` + strings.Join(all, ",") + `]}}`
+}
+
+func (k *composite) xrd(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	xrd := &unstructured.Unstructured{}
+	xrd.SetAPIVersion("apiextensions.crossplane.io/v2")
+	xrd.SetKind("CompositeResourceDefinition")
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: k.policy}, xrd))
+	return xrd
+}
+
+func (k *composite) createPolicy(t *testing.T) {
+	t.Helper()
+	createPolicy(t, k.group, func(policy *v1alpha1.ConversionPolicy) {
+		rule := policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format
+		rule.From, rule.To = ".spec.hostPort", map[string]v1alpha1.Path{"host": ".spec.host", "port": ".spec.port"}
+	})
+}
+
+// write creates an object with the given spec, in YAML.
+func (k *composite) write(t *testing.T, version, name, spec string) {
+	t.Helper()
+	object := k.object(version, name)
+	fields := map[string]any{}
+	expect.NoError(t, yaml.Unmarshal([]byte(spec), &fields))
+	object.Object["spec"] = fields
+	expect.Eventually(t, name+" is created", func() (bool, string) {
+		err := cluster.Create(t.Context(), object.DeepCopy())
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// read reads a field of the spec of an object at a version.
+func (k *composite) read(t *testing.T, version, name, field string) string {
+	t.Helper()
+	object := k.object(version, name)
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	text, _, err := unstructured.NestedString(object.Object, "spec", field)
+	expect.NoError(t, err)
+	return text
+}
+
+func (k *composite) object(version, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTab",
+		"metadata": map[string]any{"name": name, "namespace": "default"}}}
+}
+
+// startCrossplane installs Crossplane's kinds, and runs its core until the test ends.
+func startCrossplane(t *testing.T) {
+	t.Helper()
+	binary, folder := os.Getenv("CROSSPLANE"), os.Getenv("CROSSPLANE_CRDS")
+	if binary == "" || folder == "" {
+		t.Fatal("CROSSPLANE and CROSSPLANE_CRDS are not set: run make crossplane")
+	}
+	_, err := envtest.InstallCRDs(server.Kubeconfig, envtest.CRDInstallOptions{Paths: []string{folder}, ErrorIfPathMissing: true})
+	expect.NoError(t, err)
+	dir := t.TempDir()
+	writeCertificates(t, dir)
+	log, err := os.Create(filepath.Join(dir, "log"))
+	expect.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	command := exec.CommandContext(ctx, binary, "core", "start", "--debug", "--enable-webhooks=false", "--tls-client-certs-dir="+dir,
+		"--xpkg-cache-dir="+filepath.Join(dir, "cache"), "--metrics-port=0", "--health-probe-port=0")
+	command.Stdout, command.Stderr, command.WaitDelay = log, log, time.Minute
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.Env = append(os.Environ(), "KUBECONFIG="+server.KubeconfigFile(t, envtest.User{Name: "crossplane", Groups: []string{"system:masters"}}))
+	expect.NoError(t, command.Start())
+	t.Cleanup(func() {
+		cancel()
+		_ = command.Wait()
+		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
+			t.Logf("the end of Crossplane's log:\n%s", text[max(0, len(text)-20_000):])
+		}
+	})
+}
+
+// writeCertificates writes the client certificate that Crossplane has for functions, which no function of
+// this test needs.
+func writeCertificates(t *testing.T, dir string) {
+	t.Helper()
+	authority, err := pki.NewAuthority("crossplane", time.Now(), time.Hour)
+	expect.NoError(t, err)
+	leaf, err := pki.IssueLeaf(authority, "crossplane", time.Now(), time.Hour)
+	expect.NoError(t, err)
+	for name, content := range map[string][]byte{"ca.crt": authority.Certificate, "tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+}
+
+// applyFile creates the objects of a file of config.
+func applyFile(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", filepath.FromSlash(file)))
+	expect.NoError(t, err)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if err == io.EOF {
+			return
+		}
+		expect.NoError(t, err)
+		object := &unstructured.Unstructured{}
+		expect.NoError(t, yaml.Unmarshal(document, object))
+		expect.NoError(t, cluster.Create(t.Context(), object))
+	}
+}
