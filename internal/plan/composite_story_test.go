@@ -43,8 +43,12 @@ func generatedByCrossplane(w *world) {
 	w.say("This is the CustomResourceDefinition of the claims.")
 	read(w.t, "{claimNames: {plural: crontabs}}", &claims)
 	w.converge()
-	w.say("It has no claims, and another client wrote a webhook to it.")
+	w.say("It has no claims, and an injector is to write caBundle.")
 	w.observed.Composite.Spec.ClaimNames = nil
+	w.observed.Policy.Spec.Certificates.Injected = &v1alpha1.InjectedCertificates{SecretName: "theirs"}
+	w.converge()
+	w.observed.Policy.Spec.Certificates.Injected = nil
+	w.say("No injector, and another client wrote a webhook to it.")
 	w.writeXRD("kubectl", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter})
 	w.converge()
 	w.say("It has no webhook. Crossplane stands still.")

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // composite is an XRD of two versions, and the kind that Crossplane generates from it.
@@ -69,7 +71,9 @@ func TestCrossplane(t *testing.T) {
 	}
 
 	t.Run("Crossplane keeps it", k.keepsIt)
+	t.Run("the manager may change nothing else", k.isConfined)
 	t.Run("clients cannot remove it", k.isGuarded)
+	t.Run("a replacement of the XRD keeps it", k.isKept)
 	t.Run("versions are the author's", k.movesVersions)
 	t.Run("the deletion removes it", k.isReleased)
 }
@@ -87,6 +91,18 @@ func (k *composite) keepsIt(t *testing.T) {
 	k.checkConverts(t)
 }
 
+// isConfined: admission refuses other changes of XRDs by the manager.
+func (k *composite) isConfined(t *testing.T) {
+	asManager, err := client.New(manager.config, client.Options{})
+	expect.NoError(t, err)
+	for _, text := range []string{`{"metadata":{"labels":{"a":"b"}}}`, `{"spec":{"metadata":{"labels":{"a":"b"}}}}`, `{"spec":{"defaultCompositionRef":{"name":"a"}}}`, k.versions("v1beta1")} {
+		expect.Eventually(t, "admission refuses "+text, func() (bool, string) {
+			err := asManager.Patch(t.Context(), k.xrd(t), client.RawPatch(types.MergePatchType, []byte(text)), client.DryRunAll)
+			return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "composite-definitions"), fmt.Sprint(err)
+		})
+	}
+}
+
 // isGuarded: the guard refuses to remove the conversion from the XRD, and Crossplane reverts its removal
 // from the CRD.
 func (k *composite) isGuarded(t *testing.T) {
@@ -102,6 +118,29 @@ func (k *composite) isGuarded(t *testing.T) {
 	})
 	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
 	k.checkConverts(t)
+}
+
+// isKept: with keep-conversion, a client replaces the XRD as a whole, as Crossplane's package manager does.
+func (k *composite) isKept(t *testing.T) {
+	testenv.NeedMutatingPolicies(t, server.Kubeconfig)
+	applyFile(t, "components/keep-conversion/policy.yaml")
+	before := k.xrd(t).Object["spec"].(map[string]any)["conversion"]
+	without := func(options ...client.UpdateOption) error {
+		xrd := k.xrd(t)
+		unstructured.RemoveNestedField(xrd.Object, "spec", "conversion")
+		xrd.SetManagedFields(nil)
+		return cluster.Update(t.Context(), xrd, options...)
+	}
+	expect.Eventually(t, "the update is admitted", func() (bool, string) {
+		err := without(client.DryRunAll)
+		return err == nil, fmt.Sprint(err)
+	})
+	expect.NoError(t, without())
+	if diff := cmp.Diff(before, k.xrd(t).Object["spec"].(map[string]any)["conversion"]); diff != "" {
+		t.Errorf("spec.conversion of the XRD (-before +after):\n%s", diff)
+	}
+	k.checkConverts(t)
+	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
 }
 
 // movesVersions: the policy says what to change in the XRD, and continues when its author did.
