@@ -85,11 +85,11 @@ func controllerOf(of metav1.Object) (owner *metav1.OwnerReference, group string)
 
 func byCrossplane(crd *apiextensionsv1.CustomResourceDefinition) *Writer {
 	owner, group := controllerOf(crd)
-	switch {
-	case group == CompositeGroup:
+	switch group {
+	case CompositeGroup:
 		source := object(owner.Kind, group, owner.Name)
 		return &Writer{Tool: Crossplane, Source: source, Change: source}
-	case group == crossplanePackages:
+	case crossplanePackages:
 		source := object(owner.Kind, group, owner.Name)
 		return &Writer{Tool: Crossplane, Source: source, Change: "the package of " + source}
 	}

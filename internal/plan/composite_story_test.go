@@ -51,7 +51,7 @@ func generatedByCrossplane(w *world) {
 	w.say("No injector, and another client wrote a webhook to it.")
 	w.writeXRD("kubectl", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter})
 	w.converge()
-	w.say("It has no webhook. Crossplane stands still.")
+	w.say("It has no webhook. Crossplane does not run.")
 	w.writeXRD("kubectl", nil)
 	w.converge()
 	w.say("Crossplane continues.")
@@ -95,7 +95,7 @@ func generatedByCrossplane(w *world) {
 	w.say("The previous version is retired.")
 	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementRemove, After: &metav1.Duration{}}}
 	w.converge()
-	w.say("Its author removes it, and deletes the policy. Crossplane stands still.")
+	w.say("Its author removes it, and deletes the policy. Crossplane does not run.")
 	generated(onlyNew)
 	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
 	w.converge()

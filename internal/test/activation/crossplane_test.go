@@ -8,7 +8,7 @@ package activation
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,8 @@ func TestCrossplane(t *testing.T) {
 	k.write(t, "v1beta1", "early", "hostPort: early.example.com:1")
 	k.createPolicy(t)
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonRightsNotGranted, []string{k.policy, "config/components/crossplane"})
+	// Admission recognizes the manager by its account.
+	expect.NoError(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "conversion-operator"}}))
 	for _, file := range []string{"components/crossplane/rights.yaml", "components/crossplane/confinement.yaml", "guard/conversion.yaml"} {
 		applyFile(t, file)
 	}
@@ -111,10 +114,12 @@ func (k *composite) isGuarded(t *testing.T) {
 		err := cluster.Patch(t.Context(), k.xrd(t), without, client.DryRunAll)
 		return apierrors.IsForbidden(err), fmt.Sprint(err)
 	})
+	before := getCRD(t, k.policy).Generation
 	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
 	expect.NoError(t, cluster.Patch(t.Context(), getCRD(t, k.policy), none))
 	expect.Eventually(t, "Crossplane reverts it", func() (bool, string) {
-		return crds.Strategy(getCRD(t, k.policy)) == apiextensionsv1.WebhookConverter, "strategy None"
+		crd := getCRD(t, k.policy)
+		return crds.Strategy(crd) == apiextensionsv1.WebhookConverter && crd.Generation >= before+2, fmt.Sprint(crd.Generation, crd.Spec.Conversion.Strategy)
 	})
 	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
 	k.checkConverts(t)
@@ -291,16 +296,14 @@ func startCrossplane(t *testing.T) {
 	writeCertificates(t, dir)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	expect.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	command := exec.CommandContext(ctx, binary, "core", "start", "--debug", "--enable-webhooks=false", "--tls-client-certs-dir="+dir,
+	command := exec.CommandContext(t.Context(), binary, "core", "start", "--debug", "--enable-webhooks=false", "--tls-client-certs-dir="+dir,
 		"--xpkg-cache-dir="+filepath.Join(dir, "cache"), "--metrics-port=0", "--health-probe-port=0")
 	command.Stdout, command.Stderr, command.WaitDelay = log, log, time.Minute
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Env = append(os.Environ(), "KUBECONFIG="+server.KubeconfigFile(t, envtest.User{Name: "crossplane", Groups: []string{"system:masters"}}))
 	expect.NoError(t, command.Start())
 	t.Cleanup(func() {
-		cancel()
-		_ = command.Wait()
+		_ = command.Wait() // the end of the test's context interrupts it
 		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
 			t.Logf("the end of Crossplane's log:\n%s", text[max(0, len(text)-20_000):])
 		}
@@ -328,7 +331,7 @@ func applyFile(t *testing.T, file string) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := documents.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		expect.NoError(t, err)
