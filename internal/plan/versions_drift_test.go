@@ -17,6 +17,7 @@ func TestTakenBackAtOnce(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.applyCRD(bothStoredOld)
+	w.observed.CRD.Labels = map[string]string{"kro.run/resource-graph-definition-name": "app"}
 	written := 0
 	var last plan.Plan
 	for range 60 {
@@ -36,6 +37,7 @@ func TestTakenBackAtOnce(t *testing.T) {
 		t.Errorf("spec.versions was written %d times, want once and two repairs", written)
 	}
 	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, `"their-operator"`)
+	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, "align resourcegraphdefinitions.kro.run/app with this policy")
 }
 
 // TestReportLeavesUnservedWhatItsAuthorDid: that the policy wrote spec.versions last,
