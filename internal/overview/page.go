@@ -81,6 +81,13 @@ func (w *writer) head(o *Overview) {
 			others = ", and may be stored at " + strings.Join(stored, ", ")
 		}
 		w.line("Storage:    objects are written at %s%s; conversion strategy %s", crd.StorageVersion, others, crd.Strategy)
+		if crd.Writer != nil {
+			from := ""
+			if crd.Writer.Source != "" {
+				from = ", from " + terminal.OneLine(crd.Writer.Source)
+			}
+			w.line("Written by: %s%s", crd.Writer.Tool, from)
+		}
 	}
 	switch {
 	case o.Converter != nil:
