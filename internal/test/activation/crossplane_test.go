@@ -48,7 +48,7 @@ func TestCrossplane(t *testing.T) {
 	startCrossplane(t)
 	k := &composite{noted{group: "platform.example.com", policy: "crontabs.platform.example.com"}}
 	k.defineXRD(t)
-	k.write(t, "v1beta1", "early", "hostPort: early.example.com:1")
+	k.write(t, "v1beta1", "early", "{hostPort: 'early.example.com:1', crossplane: {compositionRef: {name: missing}}}")
 	k.createPolicy(t)
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonRightsNotGranted, []string{k.policy, "config/components/crossplane"})
 	// Admission recognizes the manager by its account.
@@ -67,6 +67,9 @@ func TestCrossplane(t *testing.T) {
 	}
 	if k.read(t, "v1", "early", "host") != "early.example.com" {
 		t.Error("an object of v1beta1 is not converted")
+	}
+	if k.read(t, "v1", "early", "crossplane", "compositionRef", "name") != "missing" {
+		t.Error("a field that Crossplane adds to each version is not copied")
 	}
 	k.write(t, "v1", "late", "{host: late.example.com, port: '2'}")
 	if k.read(t, "v1beta1", "late", "hostPort") != "late.example.com:2" {
@@ -269,11 +272,11 @@ func (k *composite) write(t *testing.T, version, name, spec string) {
 }
 
 // read reads a field of the spec of an object at a version.
-func (k *composite) read(t *testing.T, version, name, field string) string {
+func (k *composite) read(t *testing.T, version, name string, fields ...string) string {
 	t.Helper()
 	object := k.object(version, name)
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-	text, _, err := unstructured.NestedString(object.Object, "spec", field)
+	text, _, err := unstructured.NestedString(object.Object, slices.Concat([]string{"spec"}, fields)...)
 	expect.NoError(t, err)
 	return text
 }
