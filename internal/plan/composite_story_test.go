@@ -5,7 +5,10 @@ package plan_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
+	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // generatedByCrossplane: Crossplane writes the CustomResourceDefinition from an XRD.
@@ -41,8 +45,9 @@ func generatedByCrossplane(w *world) {
 	w.observed.Composite.Spec = claims
 	w.converge()
 	w.say("This is the CustomResourceDefinition of the claims.")
-	read(w.t, "{claimNames: {plural: crontabs}}", &claims)
+	w.observed.CRD.OwnerReferences[0].Name = "xcrontabs.example.com"
 	w.converge()
+	w.observed.CRD.OwnerReferences[0].Name = crontabs
 	w.say("It has no claims, and an injector is to write caBundle.")
 	w.observed.Composite.Spec.ClaimNames = nil
 	w.observed.Policy.Spec.Certificates.Injected = &v1alpha1.InjectedCertificates{SecretName: "theirs"}
@@ -104,6 +109,37 @@ func generatedByCrossplane(w *world) {
 	w.converge()
 	w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
 	w.converge()
+}
+
+// TestClaimsAreLeftAlone: a policy for claims neither changes nor removes the conversion, which belongs to
+// the policy of the composite resources, although its pods are in a fleet that both may use.
+func TestClaimsAreLeftAlone(t *testing.T) {
+	w := active(t)
+	w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
+		Kind: "CompositeResourceDefinition", Name: "xcrontabs.example.com", UID: "uid-of-the-xrd", Controller: new(true)}}
+	w.observed.Composite = &crds.Composite{ObjectMeta: metav1.ObjectMeta{Name: "xcrontabs.example.com"}}
+	w.writeXRD(names.ManagedBy, w.observed.CRD.Spec.Conversion)
+	w.observed.Policy.Status.ActivatedCRD, w.observed.Policy.Status.ActiveRevisions = "", nil
+	writes := func() (found []string) {
+		for _, s := range w.plan().Steps {
+			switch s.(type) {
+			case step.SwitchCRD, step.RestoreCRD, step.RecordDrift:
+				found = append(found, fmt.Sprintf("%T", s))
+			}
+		}
+		return found
+	}
+	if found := writes(); len(found) > 0 {
+		t.Errorf("steps: %v", found)
+	}
+	expectCondition(t, w.plan().Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonClaimsNotSupported, "delete this policy")
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	if found := writes(); len(found) > 0 {
+		t.Errorf("steps of the deletion: %v", found)
+	}
+	if decided := w.plan(); !slices.Contains(decided.Steps, step.Step(step.RemoveFinalizer{})) {
+		t.Errorf("the deletion is blocked: %+v", decided.Status.Conditions)
+	}
 }
 
 // writeXRD lets a field manager write spec.conversion of the XRD.

@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
@@ -20,14 +21,14 @@ func (a *Activation) generated() gate.Outcome {
 	switch {
 	case a.None() && a.Unconverted():
 		return gate.Outcome{} // there is nothing to write
+	case a.OfClaims():
+		return gate.Stalled(v1alpha1.ReasonClaimsNotSupported, fmt.Sprintf(
+			"it defines the claims of %s, which has one spec.conversion for composite resources and claims: delete this policy", crds.WriterOf(a.CRD).Source))
 	case a.CompositeProblem.Message != "":
 		a.work.Recheck(converter.CompositePause)
 		return gate.Waiting(a.CompositeProblem.Reason, a.CompositeProblem.Message)
 	case xrd == nil:
 		return gate.Outcome{}
-	case a.CRD.Name == xrd.Claims():
-		return gate.Stalled(v1alpha1.ReasonClaimsNotSupported, fmt.Sprintf(
-			"it defines the claims of %s, which has one spec.conversion for composite resources and claims: delete this policy", xrd))
 	case xrd.Claims() != "" && a.Rulesets():
 		return gate.Stalled(v1alpha1.ReasonClaimsNotSupported, fmt.Sprintf(
 			"%s has claimNames, and Crossplane copies its spec.conversion to %s, whose objects the rules do not convert: use an XRD without claims, or a converter of your own that converts both kinds", xrd, xrd.Claims()))

@@ -24,10 +24,12 @@ import (
 // watched, because clusters without Crossplane lack the kind.
 const CompositePause = 30 * time.Second
 
-// Switch writes spec.conversion. It writes nothing if Crossplane has to copy the same conversion.
+// Switch writes spec.conversion. It writes nothing if Crossplane has to copy the same conversion, and
+// nothing for claims, whose conversion belongs to the policy of the composite resources.
 func (c *Converter) Switch(conversion *apiextensionsv1.CustomResourceConversion, mayWait bool) gate.Work {
 	var work gate.Work
 	switch {
+	case c.OfClaims():
 	case c.CompositeProblem.Message != "":
 		work.Recheck(CompositePause)
 	case c.Composite != nil && c.ConversionIsOurs() && crds.SameConversion(c.Composite.Spec.Conversion, conversion):
@@ -38,10 +40,12 @@ func (c *Converter) Switch(conversion *apiextensionsv1.CustomResourceConversion,
 	return work
 }
 
-// RemoveConversion sets the strategy None. It leaves a conversion of the XRD that another client wrote.
+// RemoveConversion sets the strategy None. It leaves a conversion of the XRD that another client wrote, or
+// that belongs to the policy of the composite resources.
 func (c *Converter) RemoveConversion() gate.Work {
 	var work gate.Work
 	switch {
+	case c.OfClaims():
 	case c.CompositeProblem.Message != "":
 		work.Recheck(CompositePause)
 	case c.Composite != nil && (c.Composite.Spec.Conversion == nil || !c.ConversionIsOurs() && !c.Copied()):
