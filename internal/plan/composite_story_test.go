@@ -148,11 +148,11 @@ func (w *world) writeXRD(manager string, conversion *apiextensionsv1.CustomResou
 	owned := map[string]any{}
 	for path := range w.fields(conversion) {
 		fields := owned
-		for step := range strings.SplitSeq(path, "/") {
-			if fields["f:"+step] == nil {
-				fields["f:"+step] = map[string]any{}
+		for name := range strings.SplitSeq(path, "/") {
+			if fields["f:"+name] == nil {
+				fields["f:"+name] = map[string]any{}
 			}
-			fields = fields["f:"+step].(map[string]any)
+			fields = fields["f:"+name].(map[string]any)
 		}
 	}
 	text, err := json.Marshal(map[string]any{"f:spec": map[string]any{"f:conversion": owned}})
