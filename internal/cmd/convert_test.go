@@ -73,6 +73,10 @@ func TestConvert(t *testing.T) {
 		"a list of the kind is of its version": {
 			[]string{"--to=v1"}, `{"kind":"CronTabList","items":[],"apiVersion":"example.com/v1beta1"}`, `{"kind":"CronTabList","items":[],"apiVersion":"example.com/v1"}` + "\n",
 		},
+		"other kinds stay": {
+			[]string{"--to=v1"}, `{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1"},{"kind":"CronTab","apiVersion":"example.org/v1beta1"},{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"h:1"}]}`,
+			`{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1"},{"kind":"CronTab","apiVersion":"example.org/v1beta1"},{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"h","port":"1"}]}` + "\n",
+		},
 		"a policy by its name": {
 			[]string{"crontabs.example.com", "--to=v1beta1"}, jsonObject, jsonObject + "\n",
 		},
@@ -108,7 +112,7 @@ func TestConvertFailures(t *testing.T) {
 	none := write(t, "none.yaml", "apiVersion: v1\nkind: ConfigMap\n")
 	oldCRD := write(t, "crd.yaml", "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: crontabs.example.com}\n")
 	emptyCRD := write(t, "crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: crontabs.example.com}\nspec: {group: example.com}\n")
-	twoBad := `{"kind":"List","apiVersion":"v1","items":[{"apiVersion":"example.com/v2","kind":"CronTab","metadata":{"namespace":"n","name":"a"}},{"apiVersion":"v1","kind":"Pod","metadata":{}}]}`
+	twoBad := `{"kind":"List","apiVersion":"v1","items":[{"apiVersion":"example.com/v2","kind":"CronTab","metadata":{"namespace":"n","name":"a"}},{"apiVersion":"v1","kind":"Pod","metadata":{}},{"apiVersion":"example.com/v1alpha1","kind":"CronTab","metadata":{}}]}`
 	for name, test := range map[string]struct {
 		args  []string
 		stdin string
@@ -116,7 +120,7 @@ func TestConvertFailures(t *testing.T) {
 		want  string
 	}{
 		"no policy":           {[]string{"--crd", crd, "--to=v1"}, "", 2, "--policy is required: the file of the ConversionPolicy"},
-		"no CRD":              {[]string{"--policy", policy, "--to=v1"}, "", 2, "--crd is required: the file of the CustomResourceDefinition"},
+		"no CRD":              {[]string{"--policy", policy, "--to=v1"}, "", 2, "--crd is required, the file of the CustomResourceDefinition: " + policy + " has no CustomResourceDefinition, of the group apiextensions.k8s.io"},
 		"no version":          {[]string{"--policy", policy, "--crd", crd}, "", 2, "--to is required: the version to convert to, for example v1"},
 		"a wrong version":     {[]string{"--policy", policy, "--crd", crd, "--to=v3"}, "", 2, `--to must be one of v1, v1beta1, is "v3"`},
 		"a wrong form":        {[]string{"--policy", policy, "--crd", crd, "--to=v1", "-o=xml"}, "", 2, `--output must be yaml or json, is "xml"`},
@@ -136,13 +140,15 @@ func TestConvertFailures(t *testing.T) {
 		"a rule's field": {[]string{"--policy", wrongField, "--crd", crd, "--to=v1"}, "", 2, wrongField + ", document 1 (crontabs.example.com): the ConversionPolicy is not valid:\n" +
 			"  spec.converter.declarative.spokes[0].rules[0].format.tmpl: a ConversionPolicy has no such field: correct the name, or remove it\n" +
 			"  spec.converter.declarative.spokes[0].rules[0].format.template: Required value"},
-		"nothing":    {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "# nothing", 2, "there are no objects in stdin"},
-		"no YAML":    {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "a: [", 2, "stdin, document 1: yaml: line 1: did not find expected node content"},
-		"no objects": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: expected an object, with apiVersion and kind"},
+		"nothing":          {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "# nothing", 2, "stdin has no objects of the kind CronTab of example.com"},
+		"other kinds only": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "apiVersion: v1\nkind: Pod\n", 2, "stdin has no objects of the kind CronTab of example.com"},
+		"another ruleset":  {[]string{"--policy", policy, "--crd", crd, "--to=v1", "--ruleset=0123456789abcdef"}, "", 2, "--ruleset is 0123456789abcdef, and the rules of " + policy + " compile to …"},
+		"no YAML":          {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "a: [", 2, "stdin, document 1: yaml: line 1: did not find expected node content"},
+		"no objects":       {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: expected an object, with apiVersion and kind"},
 		"all that fail": {
 			[]string{"--policy", both, "--crd", crd, "--to=v1"}, twoBad, 1,
 			"stdin, document 1, items[0] (n/a): version \"v2\" is not in the ruleset of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its ruleset is rolled out\n" +
-				"stdin, document 1, items[1]: the object is \"Pod\" of \"v1\", and the ruleset is for CronTab of example.com",
+				"stdin, document 1, items[2]: version \"v1alpha1\" is not in the ruleset of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its ruleset is rolled out",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

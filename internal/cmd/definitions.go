@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
@@ -44,8 +45,12 @@ func (d *definitions) read(ctx context.Context, name string, live cluster) (*v1a
 	}
 	var known []manifest.Object
 	var err error
-	if d.crd != "" {
-		if known, err = definedIn(d.crd, apiextensionsv1.GroupName, "CustomResourceDefinition"); err != nil {
+	file := d.definitionFile(live)
+	if file != "" {
+		if known, err = definedIn(file, apiextensionsv1.GroupName, "CustomResourceDefinition"); err != nil {
+			if d.crd == "" {
+				err = fmt.Errorf("--crd is required, the file of the CustomResourceDefinition: %w", err)
+			}
 			return nil, nil, err
 		}
 	}
@@ -53,20 +58,39 @@ func (d *definitions) read(ctx context.Context, name string, live cluster) (*v1a
 	if err != nil {
 		return nil, nil, err
 	}
-	if d.crd == "" {
+	if file == "" {
 		crd, err := live.Definition(ctx, policy.Name)
 		return policy, crd, err
 	}
-	crd, err := definitionOf(d.crd, known, policy.Name)
+	crd, err := definitionOf(file, known, policy.Name)
 	return policy, crd, err
+}
+
+// clusterFor returns the cluster of definitions that are not in files, nil if both are in files.
+func (d *definitions) clusterFor(config *genericclioptions.ConfigFlags) (cluster, error) {
+	if d.policy != "" && d.crd != "" {
+		return nil, nil
+	}
+	connected, err := connectToRead(config)
+	if err != nil {
+		return nil, err
+	}
+	return connected, nil
+}
+
+// definitionFile returns the file of the CustomResourceDefinition, empty for that of the cluster. An
+// archive of a policy has both.
+func (d *definitions) definitionFile(live cluster) string {
+	if d.crd == "" && live == nil {
+		return d.policy
+	}
+	return d.crd
 }
 
 func (d *definitions) validate(name string, live bool) error {
 	switch {
 	case !live && d.policy == "":
 		return errors.New("--policy is required: the file of the ConversionPolicy")
-	case !live && d.crd == "":
-		return errors.New("--crd is required: the file of the CustomResourceDefinition")
 	case d.policy == "" && name == "":
 		return errors.New("which policy? Name it as the argument, for example crontabs.example.com, or pass a file with --policy")
 	}

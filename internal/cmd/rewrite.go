@@ -138,13 +138,9 @@ func (o *rewriteOptions) run(command *cobra.Command, name string) error {
 
 // rewriter compiles the policy.
 func (o *rewriteOptions) rewriter(ctx context.Context, name string) (*rewrite.Rewriter, string, error) {
-	var from cluster
-	if o.definitions.policy == "" || o.definitions.crd == "" {
-		connected, err := connectToRead(o.config)
-		if err != nil {
-			return nil, "", err
-		}
-		from = connected
+	from, err := o.definitions.clusterFor(o.config)
+	if err != nil {
+		return nil, "", err
 	}
 	policy, crd, err := o.definitions.read(ctx, name, from)
 	if err != nil {

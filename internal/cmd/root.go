@@ -56,7 +56,7 @@ others are for users and their pipelines, and are also a plugin of kubectl.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
-		newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
+		newArchiveCommand(), newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
 		newResumeCommand(), newRewriteCommand(), newStatusCommand(), newSuspendCommand(), newTriggerCommand(),
 		newUninstallCheckCommand(), newVerifyCommand(), newVersionCommand())
 	return command

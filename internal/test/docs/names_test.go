@@ -39,7 +39,7 @@ func init() {
 		False Cg AllNamespaces Applications Create CreateReplace OutOfSync Skip Unknown Synced Healthy Progressing Degraded Missing Suspended
 		ContentDeletionFailed Established InvalidCABundle InternalError Terminating CustomResourceDefinition ConversionReview ConversionWebhook
 		ClusterIssuer Issuer Certificate StorageVersionMigrator StorageError IfNotPresent Merge Current InProgress Failed
-		Backup Ignore Metadata OwnerReferencesPermissionEnforcement
+		Backup Ignore Metadata OwnerReferencesPermissionEnforcement EnableAPIGroupVersions
 	`) {
 		others[name] = true
 	}

@@ -6,7 +6,11 @@
 package docs
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,6 +102,7 @@ func newStage(t *testing.T) *stage {
 	for name, text := range files {
 		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "backup.tar.gz"), savedBackup(t), 0o600))
 	s.run("cp config/samples/crontab-hostport/*.yaml .",
 		"cp 2-policy.yaml policy.yaml", "cp 3-crd-both.yaml crd.yaml", "cp crd.yaml new-crd.yaml",
 		"sed 's/mode: Automatic/&\\n    suspend: false/' policy.yaml > policy-suspended.yaml",
@@ -106,6 +111,35 @@ func newStage(t *testing.T) *stage {
 		"git init --quiet --initial-branch=main && git add policy.yaml report.html && git commit --quiet --message=first",
 		"kubectl apply --server-side -f config/crd/bases && "+Established("-f config/crd/bases"))
 	return s
+}
+
+// savedBackup returns a backup of Velero, with the policy and the definition of the sample, an object,
+// and one of another kind.
+func savedBackup(t *testing.T) []byte {
+	t.Helper()
+	sample := func(file string) string {
+		text, err := yaml.YAMLToJSON([]byte(read(t, filepath.Join(root, "config/samples/crontab-hostport", file))))
+		expect.NoError(t, err)
+		return string(text)
+	}
+	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"nightly","namespace":"default"},"hostPort":"batch.example.com:8080","replicas":2}`
+	var text bytes.Buffer
+	compressed := gzip.NewWriter(&text)
+	archive := tar.NewWriter(compressed)
+	for _, file := range [][2]string{
+		{"metadata/version", "1.1.0\n"},
+		{"resources/configmaps/namespaces/default/settings.json", "{}"},
+		{"resources/customresourcedefinitions.apiextensions.k8s.io/cluster/crontabs.example.com.json", sample("3-crd-both.yaml")},
+		{"resources/conversionpolicies.conversion-operator.io/cluster/crontabs.example.com.json", sample("2-policy.yaml")},
+		{"resources/crontabs.example.com/namespaces/default/nightly.json", object},
+		{"resources/crontabs.example.com/v1beta1-preferredversion/namespaces/default/nightly.json", object},
+	} {
+		expect.NoError(t, archive.WriteHeader(&tar.Header{Name: file[0], Size: int64(len(file[1])), Typeflag: tar.TypeReg, Mode: 0o755}))
+		_, err := archive.Write([]byte(file[1]))
+		expect.NoError(t, err)
+	}
+	expect.NoError(t, errors.Join(archive.Close(), compressed.Close()))
+	return text.Bytes()
 }
 
 // files have what the pages on audits and dependents show, besides published CRDs.
