@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/audit/live"
+	"github.com/conversion-operator/conversion-operator/internal/findings"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -64,6 +65,7 @@ Exit codes:
 		Example: `  conversion-operator audit
   conversion-operator audit certificates.cert-manager.io --severity note -o wide
   conversion-operator audit --upgrade new-crds.yaml
+  conversion-operator audit --context staging,production -o junit > audit.xml
   conversion-operator audit -f config/crd -o json`,
 	}
 	options.addFlags(command)
@@ -77,6 +79,7 @@ Exit codes:
 
 func (o *auditOptions) addFlags(command *cobra.Command) {
 	o.config = clusterFlags(command)
+	acceptContexts(command)
 	o.output.add(command, formTable, formWide, formJSON, formYAML, formSARIF, formJUnit)
 	command.ValidArgsFunction = namesIn(o.config, definitionKind)
 	flags := command.Flags()
@@ -100,6 +103,8 @@ func (o *auditOptions) validate(names []string) error {
 		return fmt.Errorf("--at-once must be at least 1, is %d", o.atOnce)
 	case o.soon < 0:
 		return fmt.Errorf("--expires-within must not be negative, is %s", o.soon)
+	case len(o.files) > 0 && strings.Contains(*o.config.Context, ","):
+		return errors.New("-f examines files: leave out --context")
 	case len(o.files) > 0 && len(o.upgrade) > 0:
 		return errors.New("-f and --upgrade exclude each other: --upgrade compares files with the cluster")
 	case len(names) > 0 && len(o.files)+len(o.upgrade) > 0:
@@ -114,26 +119,38 @@ func (o *auditOptions) threshold() audit.Severity {
 }
 
 func (o *auditOptions) run(command *cobra.Command, names []string) error {
-	report, err := o.report(command, names)
+	find, err := o.finder(command, names)
 	if err != nil {
 		return err
 	}
-	if err := o.write(command, report); err != nil {
-		return err
+	reporting := reporting[audit.Report]{
+		config: o.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(), find: find,
+		writeText: func(w, summary io.Writer, report *audit.Report) error {
+			table := audit.Table{Wide: o.output.form == formWide, Color: bool(colorsOf(command.OutOrStdout()))}
+			return errors.Join(report.WriteTable(w, table), report.WriteSummary(summary))
+		},
+		findings: func(report *audit.Report) *findings.Report {
+			return foundByAudit(report, slices.Concat(o.files, o.upgrade))
+		},
+		judge: func(report *audit.Report) error {
+			if len(report.Findings) > 0 {
+				return &exitError{exitFound, errors.New("problems found; see the report")}
+			}
+			return nil
+		},
 	}
-	if len(report.Findings) > 0 {
-		return &exitError{exitFound, errors.New("problems found; see the report")}
-	}
-	return nil
+	return reporting.run(command.Context())
 }
 
-func (o *auditOptions) report(command *cobra.Command, names []string) (*audit.Report, error) {
+// finder returns a function that audits files, or the cluster of a context. It has read all files.
+func (o *auditOptions) finder(command *cobra.Command, names []string) (func(context.Context) (*audit.Report, error), error) {
+	stdin := command.InOrStdin()
 	if len(o.files) > 0 {
-		return o.auditFiles(command.InOrStdin())
+		return func(context.Context) (*audit.Report, error) { return o.auditFiles(stdin) }, nil
 	}
 	next := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	if len(o.upgrade) > 0 {
-		crds, err := definitionsIn(o.upgrade, command.InOrStdin())
+		crds, err := definitionsIn(o.upgrade, stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +158,9 @@ func (o *auditOptions) report(command *cobra.Command, names []string) (*audit.Re
 			next[crd.Name], names = crd, append(names, crd.Name)
 		}
 	}
-	return o.auditCluster(command.Context(), names, next, command.ErrOrStderr())
+	return func(ctx context.Context) (*audit.Report, error) {
+		return o.auditCluster(ctx, names, next, command.ErrOrStderr())
+	}, nil
 }
 
 func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
@@ -200,19 +219,4 @@ func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomRe
 		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(files))
 	}
 	return found, nil
-}
-
-func (o *auditOptions) write(command *cobra.Command, report *audit.Report) error {
-	stdout := command.OutOrStdout()
-	if o.output.forPipelines() {
-		return o.output.writeFindings(stdout, foundByAudit(report, slices.Concat(o.files, o.upgrade)))
-	}
-	if o.output.isMachineReadable() {
-		return o.output.write(stdout, report, nil)
-	}
-	table := audit.Table{Wide: o.output.form == formWide, Color: bool(colorsOf(stdout))}
-	if err := report.WriteTable(stdout, table); err != nil {
-		return err
-	}
-	return report.WriteSummary(command.ErrOrStderr())
 }

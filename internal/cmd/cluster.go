@@ -18,7 +18,7 @@ import (
 // clusterFlags are kubectl's flags for how to reach a cluster, for a command that
 // reads objects without a namespace.
 func clusterFlags(command *cobra.Command) *genericclioptions.ConfigFlags {
-	config := genericclioptions.NewConfigFlags(true)
+	config := newConfigFlags()
 	config.Namespace = nil
 	addClusterFlags(command, config)
 	return config
@@ -26,12 +26,15 @@ func clusterFlags(command *cobra.Command) *genericclioptions.ConfigFlags {
 
 // namespacedFlags are clusterFlags with a namespace, whose meaning the usage says.
 func namespacedFlags(command *cobra.Command, usage string) *genericclioptions.ConfigFlags {
-	config := genericclioptions.NewConfigFlags(true)
+	config := newConfigFlags()
 	addClusterFlags(command, config)
 	command.Flags().Lookup("namespace").Usage = usage
 	_ = command.RegisterFlagCompletionFunc("namespace", namesIn(config, namespaceKind)) // the flag is there
 	return config
 }
+
+// newConfigFlags returns flags that are read at each use: a command may read several contexts.
+func newConfigFlags() *genericclioptions.ConfigFlags { return genericclioptions.NewConfigFlags(false) }
 
 func addClusterFlags(command *cobra.Command, config *genericclioptions.ConfigFlags) {
 	// Discovery is small, and happens once: nothing is cached.

@@ -88,14 +88,18 @@ func listNames(ctx context.Context, config *genericclioptions.ConfigFlags, kind 
 
 // contextsOf returns the contexts of the kubeconfig.
 func contextsOf(config *genericclioptions.ConfigFlags) completion {
-	return func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		raw, err := config.ToRawKubeConfigLoader().RawConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		// Some commands accept several contexts: the last one is completed.
+		earlier := typed[:strings.LastIndexByte(typed, ',')+1]
 		var names []string
 		for name := range raw.Contexts {
-			names = append(names, name)
+			if !slices.Contains(strings.Split(earlier, ","), name) {
+				names = append(names, earlier+name)
+			}
 		}
 		slices.Sort(names)
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +85,8 @@ Exit codes:
 
 func (o *dependentsOptions) addFlags(command *cobra.Command) {
 	o.config = clusterFlags(command)
-	o.output.add(command, formTable, formWide, formJSON, formYAML)
+	acceptContexts(command)
+	o.output.add(command, formTable, formWide, formJSON, formYAML, formSARIF, formJUnit)
 	command.ValidArgsFunction = firstArgument(namesIn(o.config, definitionKind))
 	flags := command.Flags()
 	flags.StringArrayVar(&o.versions, "version", nil, "version that goes, also one that the definition no longer has; can be given several times; default all except the storage version")
@@ -105,7 +107,12 @@ func (o *dependentsOptions) validate() error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
+	several := strings.Contains(*o.config.Context, ",")
 	switch {
+	case several && o.repair:
+		return errors.New("--repair changes one cluster: name one --context")
+	case several && len(o.auditLogs) > 0:
+		return errors.New("--audit-log is of one cluster: name one --context")
 	case o.dryRun && !o.repair:
 		return errors.New("--dry-run needs --repair: without it the command writes nothing")
 	case o.record != "" && !o.repair:
@@ -127,19 +134,20 @@ func (o *dependentsOptions) validate() error {
 }
 
 func (o *dependentsOptions) run(command *cobra.Command, name string) error {
-	report, err := o.find(command, name)
-	if report == nil {
-		return err
+	reporting := reporting[dependents.Report]{
+		config: o.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(),
+		find: func(context.Context) (*dependents.Report, error) { return o.find(command, name) },
+		writeText: func(w, summary io.Writer, report *dependents.Report) error {
+			return errors.Join(report.WriteTable(w, o.output.form == formWide), report.WriteSummary(summary))
+		},
+		findings: foundByDependents,
+		judge:    judgeDependents,
 	}
-	// A report with an error still has the repairs that were made.
-	if o.output.isMachineReadable() {
-		err = errors.Join(err, o.output.write(command.OutOrStdout(), report, nil))
-	} else {
-		err = errors.Join(err, report.WriteTable(command.OutOrStdout(), o.output.form == formWide), report.WriteSummary(command.ErrOrStderr()))
-	}
+	return reporting.run(command.Context())
+}
+
+func judgeDependents(report *dependents.Report) error {
 	switch _, failed := report.Repaired(); {
-	case err != nil:
-		return err
 	case failed > 0:
 		return &exitError{exitFound, fmt.Errorf("%d repairs failed; see the report", failed)}
 	case len(report.Dependents)+report.More > 0:

@@ -11,7 +11,7 @@ func TestDependentsFlags(t *testing.T) {
 		want string
 	}{
 		"no definition":    {nil, "accepts 1 arg(s), received 0"},
-		"a wrong form":     {[]string{"x", "-o=text"}, `--output must be table, wide, json or yaml, is "text"`},
+		"a wrong form":     {[]string{"x", "-o=text"}, `--output must be table, wide, json, yaml, sarif or junit, is "text"`},
 		"a dry run":        {[]string{"x", "--dry-run"}, "--dry-run needs --repair: without it the command writes nothing"},
 		"a record":         {[]string{"x", "--record=f"}, "--record needs --repair: without it the command writes nothing"},
 		"a map":            {[]string{"x", "--helm-map=f"}, "--helm-map needs --version"},

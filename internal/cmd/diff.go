@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/diff"
+	"github.com/conversion-operator/conversion-operator/internal/findings"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
@@ -70,6 +72,7 @@ Exit codes:
   git show main:policy.yaml | conversion-operator diff --before - -f policy.yaml -f crd.yaml`,
 	}
 	options.config = clusterFlags(command)
+	acceptContexts(command)
 	options.output.add(command, formTable, formWide, formJSON, formYAML, formSARIF, formJUnit)
 	flags := command.Flags()
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of policies and CustomResourceDefinitions after the change, - for stdin; can be given several times")
@@ -92,37 +95,39 @@ func (o *diffOptions) validate() error {
 	if slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.before, manifest.Stdin) {
 		return errors.New("only one of -f and --before can read stdin")
 	}
+	if len(o.before) > 0 && strings.Contains(*o.config.Context, ",") {
+		return errors.New("--before compares with files: leave out --context")
+	}
 	return nil
 }
 
 func (o *diffOptions) run(command *cobra.Command) error {
-	ctx, stdin := command.Context(), command.InOrStdin()
-	after, err := readRevision(ctx, o.files, stdin)
+	stdin, stdout := command.InOrStdin(), command.OutOrStdout()
+	after, err := readRevision(command.Context(), o.files, stdin)
 	if err != nil {
 		return err
 	}
-	before, err := o.readBefore(ctx, after, stdin)
-	if err != nil {
-		return err
+	reporting := reporting[diff.Report]{
+		config: o.config, output: &o.output, stdout: stdout, stderr: command.ErrOrStderr(),
+		find: func(ctx context.Context) (*diff.Report, error) {
+			before, err := o.readBefore(ctx, after, stdin)
+			if err != nil {
+				return nil, err
+			}
+			return compare(before, after, len(o.before) > 0, command.ErrOrStderr())
+		},
+		writeText: func(w, _ io.Writer, report *diff.Report) error {
+			return report.WriteTables(w, diff.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
+		},
+		findings: func(report *diff.Report) *findings.Report { return foundByDiff(report, o.files) },
+		judge: func(report *diff.Report) error {
+			if report.Worse() {
+				return &exitError{exitFound, errors.New("something gets worse; see the report")}
+			}
+			return nil
+		},
 	}
-	report, err := compare(before, after, len(o.before) > 0, command.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	err = o.write(command.OutOrStdout(), report)
-	if err == nil && report.Worse() {
-		return &exitError{exitFound, errors.New("something gets worse; see the report")}
-	}
-	return err
-}
-
-func (o *diffOptions) write(stdout io.Writer, report *diff.Report) error {
-	if o.output.forPipelines() {
-		return o.output.writeFindings(stdout, foundByDiff(report, o.files))
-	}
-	return o.output.write(stdout, report, func(w io.Writer) error {
-		return report.WriteTables(w, diff.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
-	})
+	return reporting.run(command.Context())
 }
 
 // revision has policies and CustomResourceDefinitions, by name, and objects.

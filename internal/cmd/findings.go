@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/dependents"
 	"github.com/conversion-operator/conversion-operator/internal/diff"
 	"github.com/conversion-operator/conversion-operator/internal/findings"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
@@ -173,6 +174,40 @@ func foundByAudit(report *audit.Report, files []string) *findings.Report {
 		}
 		found.Findings = append(found.Findings, places.definition(each.CRD).found(
 			string(each.ID), levels[string(each.Severity)], "spec.versions", fmt.Sprintf("%s: %s; %s", subject, each.Evidence, each.Cure)))
+	}
+	return found
+}
+
+// foundByDependents lists the dependents in a cluster, and what could not be read.
+func foundByDependents(report *dependents.Report) *findings.Report {
+	const more, notChecked, repairFailed = "MoreDependents", "NotChecked", "RepairFailed"
+	found := &findings.Report{Command: "dependents", Subject: report.CRD}
+	for _, kind := range dependents.Kinds {
+		found.Rules = append(found.Rules, findings.Rule{ID: string(kind.Dependency), Description: kind.Means})
+	}
+	found.Rules = append(found.Rules, findings.Rule{ID: more, Description: "there are more dependents than the report has"},
+		findings.Rule{ID: notChecked, Description: "the command could not read something"}, findings.Rule{ID: repairFailed, Description: "a dependent was not repaired"})
+	add := func(rule string, level findings.Level, message string) {
+		found.Findings = append(found.Findings, findings.Finding{Rule: rule, Level: level, Message: report.CRD + ": " + message})
+	}
+	impacts := map[dependents.Impact]findings.Level{dependents.Breaks: findings.Error, dependents.Harmless: findings.Note}
+	for _, each := range report.Dependents {
+		place := each.Place()
+		if each.Field != "" {
+			place += ", " + each.Field
+		}
+		add(string(each.Dependency), impacts[each.Impact], fmt.Sprintf("%s names %s; %s; %s", place, each.Version, each.Effect, each.Cure))
+	}
+	if report.More > 0 {
+		add(more, findings.Error, fmt.Sprintf("%d more dependents: raise --most to list them", report.More))
+	}
+	for _, each := range report.NotChecked {
+		add(notChecked, findings.Warning, each.What+" was not checked: "+each.Why)
+	}
+	for _, repair := range report.Repairs {
+		if repair.Failure != "" {
+			add(repairFailed, findings.Error, fmt.Sprintf("%s, %s: %s", repair.Object, repair.Field, repair.Failure))
+		}
 	}
 	return found
 }

@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/findings"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -53,7 +54,8 @@ Exit codes:
      read, or the policy is not valid`,
 		Example: `  conversion-operator verify --policy policy.yaml --crd crd.yaml -f objects.yaml
   conversion-operator verify --policy policy.yaml --crd crd.yaml --live
-  conversion-operator verify crontabs.example.com --live --namespace team-a -o json`,
+  conversion-operator verify crontabs.example.com --live --namespace team-a -o json
+  conversion-operator verify --policy policy.yaml --crd crd.yaml --live --context staging,production`,
 	}
 	flags := command.Flags()
 	options.definitions.addFlags(flags)
@@ -61,6 +63,7 @@ Exit codes:
 	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
 	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
 	options.liveOptions.addFlags(command)
+	acceptContexts(command)
 	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(); err != nil {
@@ -84,36 +87,38 @@ func (o *verifyOptions) validate() error {
 }
 
 func (o *verifyOptions) run(command *cobra.Command, name string) error {
-	ctx := command.Context()
+	reporting := reporting[verify.Report]{
+		config: o.liveOptions.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(),
+		find:      func(ctx context.Context) (*verify.Report, error) { return o.find(ctx, command, name) },
+		writeText: func(w, _ io.Writer, report *verify.Report) error { return report.WriteText(w) },
+		findings: func(report *verify.Report) *findings.Report {
+			return foundByVerify(report, placesIn([]string{o.definitions.policy}, policyManifest).policy(report.Policy))
+		},
+		judge: judgeVerify,
+	}
+	return reporting.run(command.Context())
+}
+
+func (o *verifyOptions) find(ctx context.Context, command *cobra.Command, name string) (*verify.Report, error) {
 	source, err := o.source(command)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policy, crd, err := o.definitions.read(ctx, name, source.cluster())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	report, err := try(ctx, policy, crd, source)
-	if err != nil {
-		return err
-	}
-	if err := o.write(command.OutOrStdout(), report); err != nil {
-		return err
-	}
+	return try(ctx, policy, crd, source)
+}
+
+func judgeVerify(report *verify.Report) error {
 	switch report.Outcome {
 	case verify.Failed:
 		return &exitError{exitFound, errors.New("problems found; see the report")}
 	case verify.Invalid:
-		return errors.New("the policy is not valid; see the report")
+		return unable(errors.New("the policy is not valid; see the report"))
 	}
 	return nil
-}
-
-func (o *verifyOptions) write(w io.Writer, report *verify.Report) error {
-	if o.output.forPipelines() {
-		return o.output.writeFindings(w, foundByVerify(report, placesIn([]string{o.definitions.policy}, policyManifest).policy(report.Policy)))
-	}
-	return o.output.write(w, report, report.WriteText)
 }
 
 // try compiles the rules against the CustomResourceDefinition, and tests them on

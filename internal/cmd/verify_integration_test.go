@@ -116,6 +116,7 @@ func TestLive(t *testing.T) {
 		}
 	})
 	t.Run("reports", func(t *testing.T) { reportLive(t, writer, kubeconfig) })
+	t.Run("several contexts", func(t *testing.T) { contextsLive(t, kubeconfig) })
 	t.Run("an audit", func(t *testing.T) { auditLive(t, kubeconfig) })
 	t.Run("an audit by its role", func(t *testing.T) { auditAsItsRole(t, writer, kubeconfig) })
 	t.Run("dependents", func(t *testing.T) { dependentsLive(t, writer, kubeconfig) })

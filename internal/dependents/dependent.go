@@ -37,6 +37,27 @@ const (
 	HelmRelease Dependency = "HelmRelease"
 )
 
+// Kind is a dependency, and what its dependents have in common.
+type Kind struct {
+	Dependency Dependency
+	// Means describes it in a few words.
+	Means string
+}
+
+// Kinds are all dependencies.
+var Kinds = []Kind{
+	{OwnerReference, "an owner in metadata.ownerReferences is named at a version that goes"},
+	{FieldManager, "a client has written objects at a version that goes"},
+	{Reader, "a client has requested a version that goes"},
+	{AdmissionWebhook, "an admission webhook is only called for a version that goes"},
+	{AdmissionPolicy, "an admission policy names a version that goes"},
+	{Autoscaler, "an autoscaler names its target at a version that goes"},
+	{GitOps, "a GitOps tool names objects at a version that goes"},
+	{Composition, "an object of Crossplane names objects at a version that goes"},
+	{Reference, "another object names objects at a version that goes"},
+	{HelmRelease, "the record of a Helm release has objects at a version that goes"},
+}
+
 // Impact says what the end of the version does to a dependent.
 type Impact string
 
