@@ -6,7 +6,7 @@ package audit
 // checks run in this order, independent of each other.
 var checks = []func(*Observed) []Finding{
 	storedVersions, upgrade, noneBetween, caBundle, handshake, service, reviewVersions, bootstrap, reads,
-	pruned, deprecated, established, structural, terminating, policy,
+	pruned, managers, deprecated, established, structural, terminating, policy,
 }
 
 // Check returns the findings of a definition.

@@ -14,6 +14,7 @@
 //	bootstrap.go   objects that nodes or pods need in order to start
 //	reads.go       objects that the audit read at each served version
 //	pruned.go      status.storedVersions that may not be true
+//	managers.go    field managers that wrote objects at old versions
 //	deprecated.go  deprecated versions that are served
 //	conditions.go  conditions of the definition that report an error
 //	policies.go    ConversionPolicies that are not ready

@@ -74,6 +74,7 @@ const (
 	PrunedAfterFailure        ID = "PrunedAfterFailure"
 	StoredVersionsDoubtful    ID = "StoredVersionsDoubtful"
 	MigrationFailed           ID = "MigrationFailed"
+	ManagedFieldsOld          ID = "ManagedFieldsOld"
 	DeprecatedVersionServed   ID = "DeprecatedVersionServed"
 	NotEstablished            ID = "NotEstablished"
 	NamesNotAccepted          ID = "NamesNotAccepted"
@@ -120,6 +121,7 @@ var Kinds = []Kind{
 	{PrunedAfterFailure, SeverityWarning, "status.storedVersions lists only the storage version, although a StorageVersionMigration has failed"},
 	{StoredVersionsDoubtful, SeverityNote, "status.storedVersions lists only the storage version, although some objects were last written at other versions, before spec.versions changed"},
 	{MigrationFailed, SeverityWarning, "a StorageVersionMigration has failed"},
+	{ManagedFieldsOld, SeverityNote, "field managers have written objects at an older version than the storage version: server-side apply fails once that version is removed"},
 	{DeprecatedVersionServed, SeverityNote, "a deprecated version is served"},
 	{NotEstablished, SeverityError, "the API server does not serve the definition"},
 	{NamesNotAccepted, SeverityError, "the API server does not accept the names of the definition"},

@@ -99,6 +99,15 @@ type Object struct {
 	Written time.Time
 	// Versions of the recorded writes.
 	Versions []string
+	// Writers are the field managers of these writes.
+	Writers []Writer
+}
+
+// Writer is a field manager that wrote an object at a version.
+type Writer struct {
+	Version string
+	// Manager is its name and the operation, and the subresource if it is one.
+	Manager string
 }
 
 func (o *Observed) name() string {

@@ -42,14 +42,14 @@ func TestPruned(t *testing.T) {
 		"failed, with evidence":                    {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v1") }},
 		"failed, with evidence of another version": {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v2") }, want: []string{likely}},
 
-		"written before at another version":     {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2"}}), want: []string{possible}},
-		"written since":                         {crd: changed, observe: objects(Object{"n/o", day(31), []string{"v2"}})},
-		"written at the storage version":        {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2", "v1"}})},
-		"written at an unknown version":         {crd: changed, observe: objects(Object{"n/o", day(29), nil})},
-		"definition changed at an unknown time": {crd: one + "metadata: {generation: 2}", observe: objects(Object{"n/o", day(29), []string{"v2"}})},
-		"never changed":                         {crd: one, observe: objects(Object{"n/o", day(29), []string{"v2"}})},
+		"written before at another version":     {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2"}, nil}), want: []string{possible}},
+		"written since":                         {crd: changed, observe: objects(Object{"n/o", day(31), []string{"v2"}, nil})},
+		"written at the storage version":        {crd: changed, observe: objects(Object{"n/o", day(29), []string{"v2", "v1"}, nil})},
+		"written at an unknown version":         {crd: changed, observe: objects(Object{"n/o", day(29), nil, nil})},
+		"definition changed at an unknown time": {crd: one + "metadata: {generation: 2}", observe: objects(Object{"n/o", day(29), []string{"v2"}, nil})},
+		"never changed":                         {crd: one, observe: objects(Object{"n/o", day(29), []string{"v2"}, nil})},
 		"migrated since": {crd: changed, observe: func(o *Observed) {
-			objects(Object{"n/o", day(29), []string{"v2"}})(o)
+			objects(Object{"n/o", day(29), []string{"v2"}, nil})(o)
 			migrated(Migration{Name: "m", Succeeded: true, Ended: day(31)})(o)
 		}},
 	})

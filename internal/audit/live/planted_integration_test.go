@@ -62,7 +62,7 @@ var plants = map[string]struct {
 	"clean equal versions": {planted(at("v1", "served storage", "a"), at("v1beta1", "served", "a")), []string{}},
 	"clean with objects": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		planted(at("v1", "served storage", "a"), at("v1beta1", "served", "a"))(t, c, crd)
-		c.object(t, crd, "v1beta1")
+		c.object(t, crd, "v1")
 		return nil
 	}, []string{}},
 	"clean webhook": {converted(newRenaming, true), []string{}},
@@ -180,7 +180,12 @@ var plants = map[string]struct {
 		promotedWithObject(t, c, crd)
 		prune(t, c, crd)
 		return nil
-	}, []string{"Note Possible StoredVersionsDoubtful"}},
+	}, []string{"Note Certain ManagedFieldsOld v1beta1", "Note Possible StoredVersionsDoubtful"}},
+	"written at an old version": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
+		planted(at("v1", "served storage", "a"), at("v1beta1", "served", "a"))(t, c, crd)
+		c.object(t, crd, "v1beta1")
+		return nil
+	}, []string{"Note Certain ManagedFieldsOld v1beta1"}},
 	"pruned and removed": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		promotedWithObject(t, c, crd)
 		prune(t, c, crd)

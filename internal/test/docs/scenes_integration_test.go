@@ -109,6 +109,7 @@ func newStage(t *testing.T) *stage {
 		"mkdir old new manifests && cp policy.yaml crd.yaml old && cp policy.yaml crd.yaml new && sed '/note:/d; /No colon/,$d' objects.yaml > manifests/objects.yaml",
 		"conversion-operator report --policy policy.yaml --crd crd.yaml -f objects.yaml --timeless > report.html",
 		"git init --quiet --initial-branch=main && git add policy.yaml report.html && git commit --quiet --message=first",
+		`for name in staging production; do kubectl config set-context $name --cluster="$(kubectl config view -o 'jsonpath={.contexts[0].context.cluster}')" --user="$(kubectl config view -o 'jsonpath={.contexts[0].context.user}')"; done`,
 		"kubectl apply --server-side -f config/crd/bases && "+Established("-f config/crd/bases"))
 	return s
 }
