@@ -150,6 +150,7 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/realworld/opentelemetry && ../../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
 	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
 	@cd internal/test/standards && ../../../bin/tools/golangci-lint run
 	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
@@ -191,7 +192,7 @@ test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browse
 	@internal/tools/test.sh test
 
 .PHONY: test-release
-test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, crossplane, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, e2e-release, e2e@oldest, soak-short, fuzz
+test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, crossplane, velero, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, e2e-release, e2e@oldest, soak-short, fuzz
 	@internal/tools/test.sh release
 
 .PHONY: unit
@@ -260,6 +261,11 @@ crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core g
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -count=1 -timeout=10m -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
+
+.PHONY: velero
+velero: bin/localcluster ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
+	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+		go test -C internal/test/velero -count=1 -timeout=10m $(TESTFLAGS) ./...
 
 .PHONY: helm
 helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninstall the chart with Helm, on a real kube-apiserver

@@ -38,7 +38,7 @@ no_node() {
 
 # The stages for every change, and the additional ones for a release.
 test=(lint verify compatibility unit fuzz-short browser integration helm e2e)
-release=(promtool sbom reproducible realworld certmanager crossplane integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest helm@1.36 helm@1.35 helm@1.34 helm@1.33 helm@oldest e2e-release e2e@oldest soak-short fuzz)
+release=(promtool sbom reproducible realworld certmanager crossplane velero integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest helm@1.36 helm@1.35 helm@1.34 helm@1.33 helm@oldest e2e-release e2e@oldest soak-short fuzz)
 # With RELEASE=true, these stages include the slow tests, so that release need not run them again.
 [[ ${RELEASE:-} != true ]] || test=("${test[@]/#integration/integration-release}") test=("${test[@]/#e2e/e2e-release}")
 case $* in
