@@ -116,7 +116,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("result %+v", result)
 	}
 
-	// Converted objects stay as they are.
+	// A second run changes nothing.
 	var again bytes.Buffer
 	result, err = toV2().Run(&again, bytes.NewReader(out.Bytes()))
 	expect.NoError(t, err)

@@ -168,11 +168,11 @@ func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	var findings []audit.Finding
+	var found []audit.Finding
 	for _, crd := range crds {
-		findings = append(findings, audit.Check(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
+		found = append(found, audit.Check(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
 	}
-	return audit.NewReport(len(crds), findings, nil, o.threshold()), nil
+	return audit.NewReport(len(crds), found, nil, o.threshold()), nil
 }
 
 func (o *auditOptions) auditCluster(

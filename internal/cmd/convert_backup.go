@@ -77,10 +77,10 @@ func (o *convertOptions) convertBackup(command *cobra.Command, converter *conver
 	defer func() {
 		err = errors.Join(err, complete.Close(), os.Remove(complete.Name()))
 	}()
-	conversion := backup.Conversion{Resource: ruleset.CRD, To: o.to, Convert: func(object []byte) ([]byte, error) {
+	converting := backup.Conversion{Resource: ruleset.CRD, To: o.to, Convert: func(object []byte) ([]byte, error) {
 		return converter.Convert(nil, object, o.to)
 	}}
-	result, err := conversion.Run(complete, bufio.NewReader(until{command.Context(), stdin}))
+	result, err := converting.Run(complete, bufio.NewReader(until{command.Context(), stdin}))
 	if err != nil {
 		return fmt.Errorf("%s: %w", sourcesOf(o.files), err)
 	}

@@ -5,6 +5,7 @@ package velero
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/backup"
 	veleroclient "github.com/vmware-tanzu/velero/pkg/client"
 	"github.com/vmware-tanzu/velero/pkg/discovery"
 	"github.com/vmware-tanzu/velero/pkg/features"
+	"github.com/vmware-tanzu/velero/pkg/podvolume"
 	"github.com/vmware-tanzu/velero/pkg/restore"
 	"github.com/vmware-tanzu/velero/pkg/types"
 	"github.com/vmware-tanzu/velero/pkg/util/kube"
@@ -31,6 +34,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -49,13 +53,13 @@ func TestConvertedBackup(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "archive.yaml")
 	write(t, archive, command(t, nil, program, "archive", "--policy", samples+"2-policy.yaml", "--crd", samples+"3-crd-both.yaml"))
 
-	old := start(t, definition(t, func(crd *apiextensionsv1.CustomResourceDefinition) {}))
+	old := start(t, definition(t, "1-crd-v1beta1.yaml"))
 	createSamples(t, old)
 	for name, feature := range map[string]bool{"by default": false, "with versions of groups": true} {
 		t.Run(name, func(t *testing.T) {
 			enable(t, feature)
 			saved := backUp(t, old)
-			recent := start(t, definition(t, onlyV1))
+			recent := start(t, onlyV1(t))
 			if errs := restoreInto(t, recent, saved); len(errs) == 0 {
 				t.Error("objects at v1beta1 were restored without a conversion")
 			}
@@ -98,12 +102,14 @@ func enable(t *testing.T, feature bool) {
 
 // cluster is an API server.
 type cluster struct {
-	config *rest.Config
-	client client.Client
+	config     *rest.Config
+	kubeconfig []byte
+	client     client.Client
 }
 
 func start(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *cluster {
 	t.Helper()
+	ctrl.SetLogger(logr.Discard())
 	environment := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, ControlPlaneStopTimeout: 2 * time.Minute}
 	config, err := environment.Start()
 	noError(t, err)
@@ -113,23 +119,26 @@ func start(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *cluster
 	noError(t, velerov1.AddToScheme(scheme))
 	api, err := client.New(config, client.Options{Scheme: scheme})
 	noError(t, err)
-	return &cluster{config, api}
+	return &cluster{config, environment.KubeConfig, api}
 }
 
-// definition returns the definition of the sample, with a change.
-func definition(t *testing.T, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
+// definition returns a definition of the sample.
+func definition(t *testing.T, file string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	text, err := os.ReadFile(samples + "3-crd-both.yaml")
+	text, err := os.ReadFile(samples + file)
 	noError(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	noError(t, yaml.UnmarshalStrict(text, crd))
-	change(crd)
 	return crd
 }
 
-func onlyV1(crd *apiextensionsv1.CustomResourceDefinition) {
+// onlyV1 returns the definition without the old version.
+func onlyV1(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := definition(t, "3-crd-both.yaml")
 	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != "v1" })
 	crd.Spec.Versions[0].Storage = true
+	return crd
 }
 
 func createSamples(t *testing.T, c *cluster) {
@@ -175,7 +184,7 @@ func velero(t *testing.T, c *cluster) (logrus.FieldLogger, discovery.Helper, vel
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	log.SetLevel(logrus.WarnLevel)
+	log.SetLevel(logrus.ErrorLevel)
 	kubernetes, err := kubernetes.NewForConfig(c.config)
 	noError(t, err)
 	helper, err := discovery.NewHelper(kubernetes.DiscoveryClient, log)
@@ -196,7 +205,7 @@ func veleroBackup() *velerov1.Backup {
 func backUp(t *testing.T, c *cluster) []byte {
 	t.Helper()
 	log, helper, resources, _ := velero(t, c)
-	backupper, err := backup.NewKubernetesBackupper(c.client, helper, resources, nil, nil, time.Minute, false, 100, "", nil, nil)
+	backupper, err := backup.NewKubernetesBackupper(c.client, helper, resources, nil, noVolumes{}, time.Minute, false, 100, "", nil, nil)
 	noError(t, err)
 	pool := backup.StartItemBlockWorkerPool(t.Context(), 1, log)
 	defer pool.Stop()
@@ -208,9 +217,24 @@ func backUp(t *testing.T, c *cluster) []byte {
 	return saved.Bytes()
 }
 
+// noVolumes backs up no volumes of pods.
+type noVolumes struct{ podvolume.Backupper }
+
+func (n noVolumes) NewBackupper(context.Context, logrus.FieldLogger, *velerov1.Backup, string) (podvolume.Backupper, error) {
+	return n, nil
+}
+
+func (noVolumes) WaitAllPodVolumesProcessed(logrus.FieldLogger) []*velerov1.PodVolumeBackup {
+	return nil
+}
+
 // restoreInto restores a backup, and returns the errors.
 func restoreInto(t *testing.T, c *cluster, saved []byte) []string {
 	t.Helper()
+	// Velero reads its own settings of versions with another client.
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, file, c.kubeconfig)
+	t.Setenv("KUBECONFIG", file)
 	log, helper, resources, kubernetes := velero(t, c)
 	restorer, err := restore.NewKubernetesRestorer(helper, resources, types.Priorities{}, kubernetes.CoreV1().Namespaces(), nil,
 		time.Minute, time.Minute, time.Minute, log, nil, kubernetes.CoreV1().RESTClient(), nil, c.client, nil)
