@@ -34,6 +34,7 @@ func TestBadFiles(t *testing.T) {
 	policy := []string{"--policy", samples + "2-policy.yaml", "--crd", samples + "3-crd-both.yaml"}
 	// The file is read instead of FILE.
 	commands := map[string][][]string{
+		"archive":    {{"--policy", "FILE", "--crd", policy[3]}, {"--policy", policy[1], "--crd", "FILE"}},
 		"audit":      {{"-f", "FILE"}, {"--upgrade", "FILE"}},
 		"convert":    {append(policy, "--to", "v2", "-f", "FILE"), {"--policy", "FILE", "--crd", policy[3], "--to", "v2", "-f", samples + "objects.yaml"}},
 		"diff":       {{"-f", "FILE", "--before", samples + "2-policy.yaml"}, {"-f", samples + "2-policy.yaml", "--before", "FILE"}},
@@ -95,6 +96,7 @@ func TestBadServers(t *testing.T) {
 	t.Parallel()
 	const samples = "../../config/samples/crontab-cronspec/"
 	commands := map[string][]string{
+		"archive":         {"crontabs.stable.example.com"},
 		"audit":           nil,
 		"dependents":      {"crontabs.stable.example.com"},
 		"diff":            {"-f", samples + "3-crd-both.yaml"},
