@@ -61,6 +61,26 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestOldObjectsAfterTheConverter restores objects of an old backup into a new cluster, in which another
+// version is the storage version: the one that is created before the converter loses what only its version
+// has, and the one that is created after it is complete.
+func TestOldObjectsAfterTheConverter(t *testing.T) {
+	t.Parallel()
+	const group = "from-a-backup.example.com"
+	define(t, group, "v1", "v1beta1")
+	awaitServed(t, group)
+	createCronTab(t, group, "v1beta1", "too-early", "a.example.com:1")
+	createPolicy(t, group, nil)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	createCronTab(t, group, "v1beta1", "in-time", "a.example.com:1")
+	checkReads(t, group, "in-time", "a.example.com", "1")
+	early, err := read(t, group, "v1", "too-early")
+	expect.NoError(t, err)
+	if early["host"] != nil || early["replicas"] == nil {
+		t.Errorf("the object that was created before the converter is %v", early)
+	}
+}
+
 // TestObjectsOlderThanTheDefinition removes a CRD without its objects, and creates it again: it has
 // never changed, and yet objects may be stored in any version.
 func TestObjectsOlderThanTheDefinition(t *testing.T) {

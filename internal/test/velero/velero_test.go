@@ -185,13 +185,13 @@ func velero(t *testing.T, c *cluster) (logrus.FieldLogger, discovery.Helper, vel
 	log := logrus.New()
 	log.SetOutput(t.Output())
 	log.SetLevel(logrus.ErrorLevel)
-	kubernetes, err := kubernetes.NewForConfig(c.config)
+	builtIn, err := kubernetes.NewForConfig(c.config)
 	noError(t, err)
-	helper, err := discovery.NewHelper(kubernetes.DiscoveryClient, log)
+	helper, err := discovery.NewHelper(builtIn.DiscoveryClient, log)
 	noError(t, err)
 	resources, err := dynamic.NewForConfig(c.config)
 	noError(t, err)
-	return log, helper, veleroclient.NewDynamicFactory(resources), kubernetes
+	return log, helper, veleroclient.NewDynamicFactory(resources), builtIn
 }
 
 func veleroBackup() *velerov1.Backup {
@@ -235,9 +235,9 @@ func restoreInto(t *testing.T, c *cluster, saved []byte) []string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, file, c.kubeconfig)
 	t.Setenv("KUBECONFIG", file)
-	log, helper, resources, kubernetes := velero(t, c)
-	restorer, err := restore.NewKubernetesRestorer(helper, resources, types.Priorities{}, kubernetes.CoreV1().Namespaces(), nil,
-		time.Minute, time.Minute, time.Minute, log, nil, kubernetes.CoreV1().RESTClient(), nil, c.client, nil)
+	log, helper, resources, builtIn := velero(t, c)
+	restorer, err := restore.NewKubernetesRestorer(helper, resources, types.Priorities{}, builtIn.CoreV1().Namespaces(), nil,
+		time.Minute, time.Minute, time.Minute, log, nil, builtIn.CoreV1().RESTClient(), nil, c.client, nil)
 	noError(t, err)
 	request := &restore.Request{
 		Log: log, Backup: veleroBackup(), BackupReader: bytes.NewReader(saved), DisableInformerCache: true,
