@@ -150,7 +150,6 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/realworld/opentelemetry && ../../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
-	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
 	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
 	@cd internal/test/standards && ../../../bin/tools/golangci-lint run
 	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
@@ -263,7 +262,8 @@ crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core g
 		go test -count=1 -timeout=10m -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
 
 .PHONY: velero
-velero: bin/localcluster ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
+velero: bin/localcluster bin/tools/golangci-lint ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
+	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/velero -count=1 -timeout=10m $(TESTFLAGS) ./...
 
