@@ -60,14 +60,15 @@ func TestEtcdRestored(t *testing.T) {
 	// Pods of the snapshot's rules and certificates run, as kubelets mount them.
 	pods[0].roll(t)
 	pods[1].roll(t)
-	// The manager tests its pods several times meanwhile.
-	for end := time.Now().Add(5 * proofLifetime); time.Now().Before(end); time.Sleep(proofLifetime / 10) {
+	end := time.Now().Add(5 * proofLifetime)
+	expect.Eventually(t, "the manager has tested its pods several times", func() (bool, string) {
 		for group, then := range before {
 			if now := getCRD(t, "crontabs."+group); conversionPath(now) != conversionPath(then) {
 				t.Errorf("the manager changed %s by what it remembered: %+v", now.Name, now.Spec.Conversion)
 			}
 		}
-	}
+		return time.Now().After(end), "not yet"
+	})
 	waitReadyThrough(t, pods[0])
 	waitReadyThrough(t, pods[1])
 	for group, then := range before {
