@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/release"
 )
 
 // TestEtcdRestored: etcd goes back to a snapshot without a new revision, while the manager runs, whose caches are then
@@ -23,6 +24,7 @@ import (
 // rules of then, without a policy that was created afterwards, and with one that was deleted with its CRD. The test
 // stops the API server, so it is not parallel.
 func TestEtcdRestored(t *testing.T) {
+	release.Only(t, "TestRestored")
 	const changed, created, deleted = "changed.restored.example.com", "created.restored.example.com", "deleted.restored.example.com"
 	begin := func(groups ...string) (pods []*testConverter) {
 		for _, group := range groups {
