@@ -47,20 +47,15 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.Switc
 // the block, Crossplane writes none to the CustomResourceDefinition.
 func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.RestoreCRD) error {
 	operation := map[string]any{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}}
-	var object client.Object = pinned(s.Pin)
 	if !s.Pin.Composite.Empty() {
 		operation = map[string]any{"op": "remove", "path": "/spec/conversion"}
-		xrd := &unstructured.Unstructured{}
-		xrd.SetGroupVersionKind(s.Pin.Composite)
-		xrd.SetName(s.Pin.Name)
-		object = xrd
 	}
 	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion, operation))
 	if err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Restoring the CustomResourceDefinition's conversion strategy to None")
-	return r.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
 // pruneStoredVersions sets status.storedVersions to the storage version alone. A change of the
@@ -87,8 +82,15 @@ func pinnedPatch(uid types.UID, resourceVersion string, operations ...map[string
 	}, operations...)
 }
 
-func pinned(pin step.Pin) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: pin.Name}}
+// pinned names the object that is written.
+func pinned(pin step.Pin) client.Object {
+	if pin.Composite.Empty() {
+		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: pin.Name}}
+	}
+	xrd := &unstructured.Unstructured{}
+	xrd.SetGroupVersionKind(pin.Composite)
+	xrd.SetName(pin.Name)
+	return xrd
 }
 
 // editVersions changes single fields of the list spec.versions. The patch tests the name of each

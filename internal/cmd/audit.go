@@ -103,7 +103,7 @@ func (o *auditOptions) validate(names []string) error {
 		return fmt.Errorf("--at-once must be at least 1, is %d", o.atOnce)
 	case o.soon < 0:
 		return fmt.Errorf("--expires-within must not be negative, is %s", o.soon)
-	case len(o.files) > 0 && strings.Contains(*o.config.Context, ","):
+	case len(o.files) > 0 && hasComma(o.config):
 		return errors.New("-f examines files: leave out --context")
 	case len(o.files) > 0 && len(o.upgrade) > 0:
 		return errors.New("-f and --upgrade exclude each other: --upgrade compares files with the cluster")

@@ -26,10 +26,15 @@ func acceptContexts(command *cobra.Command) {
 	command.Flags().Lookup("context").Usage = "name of the kubeconfig context to use, or several, separated by commas: the command reads one cluster after the other, and writes one report"
 }
 
+// hasComma reports whether --context may name several contexts.
+func hasComma(config *genericclioptions.ConfigFlags) bool {
+	return strings.Contains(*config.Context, ",")
+}
+
 // contextNames returns the contexts that --context names; a single one may have a comma in its name.
 func contextNames(config *genericclioptions.ConfigFlags) ([]string, error) {
 	text := *config.Context
-	if !strings.Contains(text, ",") {
+	if !hasComma(config) {
 		return []string{text}, nil
 	}
 	if raw, err := config.ToRawKubeConfigLoader().RawConfig(); err == nil && raw.Contexts[text] != nil {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,7 +106,7 @@ func (o *dependentsOptions) validate() error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
-	several := strings.Contains(*o.config.Context, ",")
+	several := hasComma(o.config)
 	switch {
 	case several && o.repair:
 		return errors.New("--repair changes one cluster: name one --context")

@@ -11,7 +11,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -95,7 +94,7 @@ func (o *diffOptions) validate() error {
 	if slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.before, manifest.Stdin) {
 		return errors.New("only one of -f and --before can read stdin")
 	}
-	if len(o.before) > 0 && strings.Contains(*o.config.Context, ",") {
+	if len(o.before) > 0 && hasComma(o.config) {
 		return errors.New("--before compares with files: leave out --context")
 	}
 	return nil

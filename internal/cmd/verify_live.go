@@ -39,7 +39,7 @@ func (o *liveOptions) addFlags(command *cobra.Command) {
 
 // checkUnused returns an error for a flag that requires --live.
 func (o *liveOptions) checkUnused() error {
-	for flag, used := range map[string]bool{"namespace": *o.config.Namespace != "", "selector": o.selector != "", "sample": o.sample != 0, "context": strings.Contains(*o.config.Context, ",")} {
+	for flag, used := range map[string]bool{"namespace": *o.config.Namespace != "", "selector": o.selector != "", "sample": o.sample != 0, "context": hasComma(o.config)} {
 		if used {
 			return fmt.Errorf("--%s selects objects of a cluster: add --live", flag)
 		}

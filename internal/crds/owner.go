@@ -6,6 +6,7 @@ package crds
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -63,6 +64,14 @@ func conversionWriter(entries []metav1.ManagedFieldsEntry, conversion *apiextens
 		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
 		return !applied && slices.ContainsFunc(present, ownedBy(entry).Has)
 	})
+}
+
+// FieldManager describes a field manager in metadata.managedFields, as messages name it.
+func FieldManager(name string, operation metav1.ManagedFieldsOperationType, subresource string) string {
+	if subresource != "" {
+		return fmt.Sprintf("%s (%s of %s)", name, operation, subresource)
+	}
+	return fmt.Sprintf("%s (%s)", name, operation)
 }
 
 // lastManager returns the field manager of the latest entry for which counts is true, or an empty

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // mostManagers bounds the memory for names of field managers, which clients choose.
@@ -69,10 +71,7 @@ func (m *Managers) Add(object Object, entries []metav1.ManagedFieldsEntry) {
 func (m *Managers) Dependents() []Dependent {
 	var all []Dependent
 	for key, found := range m.found {
-		client := fmt.Sprintf("%s (%s)", key.name, key.operation)
-		if key.subresource != "" {
-			client = fmt.Sprintf("%s (%s of %s)", key.name, key.operation, key.subresource)
-		}
+		client := crds.FieldManager(key.name, key.operation, key.subresource)
 		dependent := Dependent{
 			Dependency: FieldManager, Impact: Breaks, Object: found.first, Client: client, Version: key.version, Count: found.objects,
 			Field:  ".metadata.managedFields[*].apiVersion",

@@ -84,6 +84,3 @@ func sameEntries(a, b entries) bool {
 func isStructure(f *field) bool {
 	return slices.Contains([]string{"object", "array", kindMap, kindAnything}, f.kind)
 }
-
-// isDocument reports whether a relation is between a text and the value in it.
-func isDocument(as string) bool { return slices.Contains(document.Formats, as) }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
@@ -333,7 +334,7 @@ func (e *evidence) relate(spoke, hub formAt, ofSpoke, ofHub entries) {
 			text, other = hub.field, spoke.field
 		}
 		fits := castKind(other) == cmp.Or(castKinds[v1alpha1.CastType(kind)], "integer")
-		if isDocument(kind) {
+		if document.Known(kind) {
 			fits = isStructure(other)
 		}
 		if text.kind != "string" || !fits {

@@ -143,17 +143,9 @@ func observed(crd *apiextensionsv1.CustomResourceDefinition, object *metav1.Part
 		if !slices.Contains(found.Versions, version.Version) {
 			found.Versions = append(found.Versions, version.Version)
 		}
-		found.Writers = append(found.Writers, audit.Writer{Version: version.Version, Manager: managerOf(&entry)})
+		found.Writers = append(found.Writers, audit.Writer{Version: version.Version, Manager: crds.FieldManager(entry.Manager, entry.Operation, entry.Subresource)})
 	}
 	return found
-}
-
-// managerOf describes a field manager like the command dependents.
-func managerOf(entry *metav1.ManagedFieldsEntry) string {
-	if entry.Subresource != "" {
-		return fmt.Sprintf("%s (%s of %s)", entry.Manager, entry.Operation, entry.Subresource)
-	}
-	return fmt.Sprintf("%s (%s)", entry.Manager, entry.Operation)
 }
 
 func fullName(object *metav1.PartialObjectMetadata) string {

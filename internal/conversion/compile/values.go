@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/document"
 )
 
 func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath place) {
@@ -132,7 +133,7 @@ func castTypeOf(s *schema.Structural, as v1alpha1.CastType) string {
 	return typeName(s)
 }
 
-func isDocument(as v1alpha1.CastType) bool { return as == v1alpha1.CastJSON || as == v1alpha1.CastYAML }
+func isDocument(as v1alpha1.CastType) bool { return document.Known(string(as)) }
 
 var castTypes = []v1alpha1.CastType{
 	v1alpha1.CastInteger, v1alpha1.CastNumber, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity,

@@ -83,26 +83,40 @@ func FuzzFitsText(f *testing.F) {
 	})
 }
 
+// randomSchema generates a schema, its stripped form, and what reads it. The oracle is nil if the API server refuses the schema.
+func randomSchema(t *testing.T, c *generate.Choices) (s *props, text []byte, o *oracle, read *shape.Schema) {
+	t.Helper()
+	s = field(c)
+	o, err := newOracle(s)
+	if err != nil {
+		return s, nil, nil, nil
+	}
+	if text, err = strip.Of(s); err != nil {
+		t.Fatal(err)
+	}
+	if read, err = shape.Read(text); err != nil {
+		t.Fatal(err)
+	}
+	return s, text, o, read
+}
+
+// valuesOf returns a function that generates values of a schema, and some others, as JSON.
+func valuesOf(c *generate.Choices, o *oracle) func() string {
+	structural := o.structural.Properties["v"]
+	objects := &generate.Objects{Choices: c, MisfitEvery: generate.One(c, 0, 0, 5, 30)}
+	return func() string { return generate.Plain(objects.Value(&structural)) }
+}
+
 // compare generates a schema, values of it, and other values.
 func compare(t *testing.T, c *generate.Choices) (result one) {
 	t.Helper()
-	s := field(c)
-	o, err := newOracle(s)
-	if err != nil {
+	s, text, o, read := randomSchema(t, c)
+	if o == nil {
 		return one{refused: 1}
 	}
-	text, err := strip.Of(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := shape.Read(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	structural := o.structural.Properties["v"]
-	objects := &generate.Objects{Choices: c, MisfitEvery: generate.One(c, 0, 0, 5, 30)}
+	next := valuesOf(c, o)
 	for range 12 {
-		value := []byte(generate.Plain(objects.Value(&structural)))
+		value := []byte(next())
 		got, want := read.Fits(value), o.fits(value)
 		switch {
 		case got != nil && want == nil && strings.Contains(got.Error(), "must be a string, not a list"):

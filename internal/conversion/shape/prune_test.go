@@ -14,8 +14,6 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
 )
 
 func decoded(t testing.TB, text string) any {
@@ -33,23 +31,13 @@ func TestPruneAsTheAPIServer(t *testing.T) {
 	pruned, refused := 0, 0
 	for seed := range *rounds {
 		c := generate.Choose(uint64(seed), nil)
-		s := field(c)
-		o, err := newOracle(s)
-		if err != nil {
+		s, _, o, read := randomSchema(t, c)
+		if o == nil {
 			continue
 		}
-		text, err := strip.Of(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read, err := shape.Read(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		structural := o.structural.Properties["v"]
-		objects := &generate.Objects{Choices: c, MisfitEvery: generate.One(c, 0, 0, 5, 30)}
+		next := valuesOf(c, o)
 		for range 12 {
-			plain := generate.Plain(objects.Value(&structural))
+			plain := next()
 			var value any
 			if err := json.Unmarshal([]byte(plain), &value); err != nil || value == nil {
 				continue // a number that is too large, or a null
