@@ -8,6 +8,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,6 +135,9 @@ func TestConfinementOfStoredVersions(t *testing.T) {
 	stored := create(t, manifest("stored.confined.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	expect.Success(t, "both versions are stored", func(ctx context.Context) error {
 		object := getCRD(t, stored.Name)
+		if len(object.Status.Conditions) == 0 {
+			return errors.New("the API server has not written a condition yet")
+		}
 		object.Status.StoredVersions = []string{"v1beta1", "v1"}
 		return cluster.Status().Update(ctx, object)
 	})
