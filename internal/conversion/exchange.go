@@ -61,7 +61,7 @@ func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
 		s.noteAbsent(e, images)
 	case !anyValue(images) && s.fillsBack(e, from[0], pc, values):
 		for i := range e.from {
-			s.filledBack = append(s.filledBack, e.from[i].path)
+			s.filledBack = append(s.filledBack, e.from[i].anchor)
 		}
 	case !anyValue(images), !e.comesBack(s, images, values):
 		s.preserveValues(e, values, images, pc)

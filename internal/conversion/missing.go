@@ -85,9 +85,15 @@ func (s *step) noteAbsent(e *exchange, images []*node) {
 		// again, or they convert to source values that did not exist, which then keep their parent
 		// objects.
 		back := e.backward(s, images)
-		if comeBack = anyValue(back); comeBack && !s.isFilled(e, images) {
+		comeBack = anyValue(back)
+		switch {
+		case s.isFilled(e, images):
+			for i := range e.to {
+				s.withoutImage = append(s.withoutImage, e.to[i].anchor) // it is enough to compute them again
+			}
+		case comeBack:
 			s.noteWithoutImage(e.from, back)
-		} else {
+		default:
 			s.noteWithoutImage(e.to, images)
 		}
 	}

@@ -95,6 +95,27 @@ func TestWhenMissingInAnEmptiedObject(t *testing.T) {
 	}
 }
 
+// TestWhenMissingOnAnAnnotation computes an annotation from nothing: back, the object has annotations only if it
+// had some.
+func TestWhenMissingOnAnAnnotation(t *testing.T) {
+	c := converterOf(t, between(t, `g: {type: string}`, `g: {type: string}, extra: {type: boolean}`,
+		`{cel: {from: {style: '.metadata.annotations["style"]'}, to: {extra: .extra}, whenMissing: Evaluate,
+			forward: {extra: "self.?style.orValue('on') == 'on'"}, backward: {style: "self.?extra.orValue(false) ? 'on' : 'off'"}}}`))
+	const absent = `"conversion-operator.io/v2.widgets.example.com":"{\"format\":2,\"absent\":[\"/extra\"]`
+	for name, test := range map[string]struct{ annotations, there string }{
+		"none":    {``, `,"annotations":{"style":"off",` + absent + `}"}`},
+		"empty":   {`,"annotations":{}`, `,"annotations":{"style":"off",` + strings.Replace(absent, `2,`, `2,\"fields\":{\"/metadata/annotations\":{}},`, 1) + `}"}`},
+		"another": {`,"annotations":{"a":"b"}`, `,"annotations":{"a":"b","style":"off",` + absent + `}"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := func(version, annotations string) string {
+				return strings.Replace(named(version, "", `"g":"1"`), `"name":"w"`, `"name":"w"`+annotations, 1)
+			}
+			wantRoundTrip(t, c, "v2", object("v2", test.annotations), object("v1", test.there), object("v2", test.annotations))
+		})
+	}
+}
+
 // TestMetadataInExpressions fills in the namespace of the object for a reference, if there is one.
 func TestMetadataInExpressions(t *testing.T) {
 	c := converterOf(t, between(t, `ref: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, id: {type: string}`, `target: {type: string}, title: {type: string}`,
