@@ -53,10 +53,12 @@ func (k *sized) object(version, name, team, blob string) *unstructured.Unstructu
 		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": spec}}
 }
 
+// create creates an object. An API server that does not know the fields yet refuses it, instead of pruning
+// them.
 func (k *sized) create(t *testing.T, version, name, blob string) {
 	t.Helper()
 	expect.Eventually(t, name+" is created", func() (bool, string) {
-		err := cluster.Create(t.Context(), k.object(version, name, "a", blob))
+		err := cluster.Create(t.Context(), k.object(version, name, "a", blob), client.FieldValidation("Strict"))
 		return err == nil, fmt.Sprint(err)
 	})
 }
