@@ -148,7 +148,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and that imports point one way
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
-	@cd internal/test/realworld/opentelemetry && ../../../../bin/tools/golangci-lint run
+	@cd internal/test/realworld/older && ../../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
 	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
 	@cd internal/test/standards && ../../../bin/tools/golangci-lint run

@@ -42,6 +42,11 @@ func (d difference) covers(at string) bool {
 // absent stands for a missing value.
 var absent any = struct{}{}
 
+// onlyTheirs and onlyOurs are differences in which one side has no value.
+func onlyTheirs(_, ours any) bool { return ours == absent }
+
+func onlyOurs(theirs, _ any) bool { return theirs == absent }
+
 // found is a place where two objects differ.
 type found struct {
 	at          string

@@ -13,8 +13,8 @@
 // table of config/samples/catalogue/README.md, which the tests compare, and rewrite with -update
 // (table_test.go). With -rounds they convert more objects, and print the numbers.
 //
-// The functions of one project need older libraries than this package: they are a process of a module of
-// its own (opentelemetry), which the test builds and asks.
+// The functions of some projects need older libraries than this package: they are in a process of a module of
+// its own (older), which the tests build and ask.
 //
 // The CustomResourceDefinitions come from the projects' own modules in the module cache. This
 // package is a Go module of its own, so that the other projects are no dependencies of

@@ -33,6 +33,11 @@ var drafts = map[string]struct {
 		`{"move":{"from":".spec.targetAllocator.prometheusCR.podMonitorSelector","to":".spec.targetAllocator.prometheusCR.podMonitorSelector.matchLabels"}}`,
 		`{"move":{"from":".spec.targetAllocator.prometheusCR.serviceMonitorSelector","to":".spec.targetAllocator.prometheusCR.serviceMonitorSelector.matchLabels"}}`,
 	}},
+	"emissary-tracingservices": {more: []string{`{"move":{"from":".spec.v3CustomTags","to":".spec.custom_tags"}}`}},
+	// The functions forget the conversionStrategy.
+	"external-secrets-externalsecrets": {fewer: 1},
+	// Without the annotation, the rollout gets the value.
+	"openkruise-rollouts":  {fewer: 1, more: []string{`{"default":{"to":".spec.strategy.canary.enableExtraWorkloadForCanary","value":true}}`}},
 	"karpenter-nodeclaims": {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},
 	"cluster-api-machines": {more: []string{
 		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,

@@ -7,8 +7,13 @@ replace github.com/conversion-operator/conversion-operator => ../../..
 require (
 	github.com/aws/karpenter-provider-aws v1.0.8
 	github.com/conversion-operator/conversion-operator v0.0.0-00010101000000-000000000000
+	github.com/dapr/dapr v1.14.0
+	github.com/datawire/dlib v1.3.1
+	github.com/emissary-ingress/emissary/v3 v3.9.1
+	github.com/openkruise/rollouts v0.6.0
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.85.0
+	github.com/sirupsen/logrus v1.9.4
 	github.com/tektoncd/pipeline v1.6.0
 	go.universe.tf/metallb v0.15.2
 	k8s.io/apiextensions-apiserver v0.37.2
@@ -16,6 +21,7 @@ require (
 	knative.dev/eventing v0.46.0
 	knative.dev/pkg v0.0.0-20250716115900-19d3cc2da0b9
 	sigs.k8s.io/cluster-api v1.11.3
+	sigs.k8s.io/cluster-api-ipam-provider-in-cluster v1.0.3
 	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/gateway-api v1.6.0
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
@@ -43,6 +49,7 @@ require (
 	github.com/cloudevents/sdk-go/v2 v2.16.1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
+	github.com/evanphx/json-patch v5.9.11+incompatible // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.3 // indirect
@@ -105,6 +112,7 @@ require (
 	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go4.org/netipx v0.0.0-20231129151722-fdeea329fbba // indirect
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
 	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect

@@ -36,6 +36,8 @@ func (o *objects) object(apiVersion, kind string, schema *apiextensionsv1.JSONSc
 	if o.IntN(2) == 0 {
 		metadata["annotations"] = map[string]any{"example.com/note": o.word()}
 		metadata["labels"] = map[string]any{"app": "some-app"}
+	} else if annotations := o.examples[".metadata.annotations"]; annotations != nil {
+		metadata["annotations"] = pick(o, annotations)
 	}
 	made["metadata"] = metadata
 	return made

@@ -4,6 +4,7 @@
 package realworld
 
 import (
+	"bytes"
 	"cmp"
 	"flag"
 	"fmt"
@@ -47,7 +48,8 @@ type project struct {
 	module, crd string
 	// at is the folder of the module that requires the project's, if that is not the one of this package.
 	at string
-	// adapt changes the CustomResourceDefinition, if the validation of this package cannot use it.
+	// adapt changes the CustomResourceDefinition, if the validation of this package or the project's own functions
+	// cannot use it.
 	adapt func(crd *apiextensionsv1.CustomResourceDefinition)
 	// spoke and hub are the versions that are compared.
 	spoke, hub version
@@ -240,12 +242,33 @@ func (p *project) definition(t *testing.T) (*apiextensionsv1.CustomResourceDefin
 		t.Fatalf("where is the module %s: %v", p.module, err)
 	}
 	dir, version, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	readYAML(t, filepath.Join(dir, p.crd), crd)
+	crd := p.document(t, filepath.Join(dir, p.crd))
 	if p.adapt != nil {
 		p.adapt(crd)
 	}
 	return crd, p.module + " " + version
+}
+
+// document reads the definition that the sample's policy names from a file with one or several.
+func (p *project) document(t *testing.T, file string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := &v1alpha1.ConversionPolicy{}
+	readYAML(t, filepath.Join(catalogue, p.sample, "policy.yaml"), policy)
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(document, crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if crd.Name == policy.Name {
+			return crd
+		}
+	}
+	t.Fatalf("%s has no CustomResourceDefinition %s, which the policy is for", file, policy.Name)
+	return nil
 }
 
 // compile compiles the sample's policy.

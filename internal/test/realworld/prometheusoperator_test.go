@@ -19,7 +19,6 @@ func TestAlertmanagerConfig(t *testing.T) {
 		routes = "theirs converts the matchers of the routes in a route; they have no schema, so ours copies them"
 	)
 	emptied := func(theirs, ours any) bool { return theirs == nil && show(ours) == "[]" }
-	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
 	p := project{
 		sample: "prometheus-operator-alertmanagerconfigs",
 		module: "github.com/prometheus-operator/prometheus-operator",
@@ -35,10 +34,10 @@ func TestAlertmanagerConfig(t *testing.T) {
 		differences: []difference{
 			{"v1beta1", ".spec.receivers", emptied, none},
 			{"v1alpha1", ".spec.receivers", emptied, none},
-			{"v1beta1", ".spec.receivers[*].pushoverConfigs[*].ttl", forgotten, ttl},
-			{"v1alpha1", ".spec.receivers[*].pushoverConfigs[*].ttl", forgotten, ttl},
+			{"v1beta1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
+			{"v1alpha1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
 			{"v1beta1", ".spec.route.routes[*].matchers[*].matchType", func(theirs, ours any) bool { return theirs == "=~" && ours == absent }, routes},
-			{"v1beta1", ".spec.route.routes[*].matchers[*].regex", forgotten, routes},
+			{"v1beta1", ".spec.route.routes[*].matchers[*].regex", onlyOurs, routes},
 		},
 		examples: map[string][]any{
 			".spec.route.routes": {

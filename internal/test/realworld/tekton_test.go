@@ -21,7 +21,6 @@ func TestTask(t *testing.T) {
 	const (
 		restartPolicy = "theirs forgets the field, in both directions, and it is lost; ours copies it"
 	)
-	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
 	p := project{
 		sample:  "tekton-tasks",
 		module:  "github.com/tektoncd/pipeline",
@@ -31,8 +30,8 @@ func TestTask(t *testing.T) {
 		toHub:   func(from, to any) error { return from.(*v1beta1.Task).ConvertTo(t.Context(), to.(*v1.Task)) },
 		fromHub: func(from, to any) error { return to.(*v1beta1.Task).ConvertFrom(t.Context(), from.(*v1.Task)) },
 		differences: []difference{
-			{"v1", ".spec.sidecars[*].restartPolicy", forgotten, restartPolicy},
-			{"v1beta1", ".spec.sidecars[*].restartPolicy", forgotten, restartPolicy},
+			{"v1", ".spec.sidecars[*].restartPolicy", onlyOurs, restartPolicy},
+			{"v1beta1", ".spec.sidecars[*].restartPolicy", onlyOurs, restartPolicy},
 		},
 		keeps: []string{v1beta1.TaskDeprecationsAnnotationKey, "tekton.dev/v1beta1Resources"},
 		examples: map[string][]any{
@@ -130,15 +129,14 @@ func TestPipelineRun(t *testing.T) {
 		labels  = "theirs writes the labels into the annotations, which are lost; ours copies both"
 		timeout = "theirs drops the other timeouts of an object with .spec.timeout; ours copies them"
 	)
-	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
 	for _, to := range []string{"v1beta1", "v1"} {
 		p.differences = append(p.differences,
-			difference{to, ".spec.managedBy", forgotten, forgot}, difference{to, ".status.spanContext", forgotten, forgot})
+			difference{to, ".spec.managedBy", onlyOurs, forgot}, difference{to, ".status.spanContext", onlyOurs, forgot})
 	}
 	p.differences = append(p.differences,
 		difference{"v1beta1", ".spec.taskRunSpecs[*].metadata.annotations**", func(any, any) bool { return true }, labels},
-		difference{"v1", ".spec.timeouts.tasks", forgotten, timeout},
-		difference{"v1", ".spec.timeouts.finally", forgotten, timeout})
+		difference{"v1", ".spec.timeouts.tasks", onlyOurs, timeout},
+		difference{"v1", ".spec.timeouts.finally", onlyOurs, timeout})
 	p.check(t)
 }
 
@@ -159,10 +157,9 @@ func TestTaskRun(t *testing.T) {
 	p.examples[".status.retriesStatus"] = []any{[]any{}}
 	maps.Copy(p.examples, knativeStatus)
 	const forgot = "theirs forgets the field, in both directions, and it is lost; ours copies it"
-	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
 	for _, to := range []string{"v1beta1", "v1"} {
 		for _, at := range []string{".spec.managedBy", ".status.spanContext", "**.buildOutput"} {
-			p.differences = append(p.differences, difference{to, at, forgotten, forgot})
+			p.differences = append(p.differences, difference{to, at, onlyOurs, forgot})
 		}
 	}
 	p.check(t)
@@ -179,10 +176,9 @@ func TestResolutionRequest(t *testing.T) {
 		lost    = "theirs forgets these fields of the status, in both directions, and they are lost; ours copies them"
 		untyped = "the schema of v1beta1 does not say what the value of a parameter is, and an expression cannot read it; ours preserves the list"
 	)
-	forgotten := func(theirs, ours any) bool { return theirs == absent && ours != absent }
 	for _, to := range []string{"v1alpha1", "v1beta1"} {
 		for _, field := range []string{"annotations", "conditions", "observedGeneration"} {
-			p.differences = append(p.differences, difference{to, ".status." + field, forgotten, lost})
+			p.differences = append(p.differences, difference{to, ".status." + field, onlyOurs, lost})
 		}
 	}
 	unread := func(theirs, ours any) bool { return theirs != absent && ours == absent }

@@ -1,8 +1,12 @@
-module github.com/conversion-operator/conversion-operator/internal/test/realworld/opentelemetry
+module github.com/conversion-operator/conversion-operator/internal/test/realworld/older
 
 go 1.26.0
 
-require github.com/open-telemetry/opentelemetry-operator v0.137.0
+require (
+	github.com/external-secrets/external-secrets v0.9.20
+	github.com/open-telemetry/opentelemetry-operator v0.137.0
+	sigs.k8s.io/controller-runtime v0.20.4
+)
 
 require (
 	dario.cat/mergo v1.0.2 // indirect
@@ -96,7 +100,6 @@ require (
 	k8s.io/klog/v2 v2.130.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20241212222426-2c72e554b1e7 // indirect
 	k8s.io/utils v0.0.0-20241210054802-24370beab758 // indirect
-	sigs.k8s.io/controller-runtime v0.20.4 // indirect
 	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
 	sigs.k8s.io/structured-merge-diff/v4 v4.6.0 // indirect
 	sigs.k8s.io/yaml v1.5.0 // indirect

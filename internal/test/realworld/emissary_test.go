@@ -1,0 +1,50 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realworld
+
+import (
+	"io"
+	"testing"
+
+	"github.com/datawire/dlib/dlog"
+	v2 "github.com/emissary-ingress/emissary/v3/pkg/api/getambassador.io/v2"
+	"github.com/emissary-ingress/emissary/v3/pkg/api/getambassador.io/v3alpha1"
+	"github.com/sirupsen/logrus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// mark is before each ambassador_id of v3alpha1 in v2.
+const mark = "--apiVersion-v3alpha1-only--"
+
+// TestTracingService: Emissary-ingress' v3alpha1.
+func TestTracingService(t *testing.T) {
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	dlog.SetFallbackLogger(dlog.WrapLogrus(silent))
+	p := project{
+		sample:  "emissary-tracingservices",
+		module:  "github.com/emissary-ingress/emissary/v3",
+		crd:     "manifests/emissary/emissary-crds.yaml.in",
+		spoke:   version{"v2", func() any { return &v2.TracingService{} }},
+		hub:     version{"v3alpha1", func() any { return &v3alpha1.TracingService{} }},
+		toHub:   func(from, to any) error { return from.(*v2.TracingService).ConvertTo(to.(*v3alpha1.TracingService)) },
+		fromHub: func(from, to any) error { return to.(*v2.TracingService).ConvertFrom(from.(*v3alpha1.TracingService)) },
+	}
+	// ambassador_id is a text or a list in v2, which its schema leaves open.
+	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
+		spec := func(version int) apiextensionsv1.JSONSchemaProps {
+			return crd.Spec.Versions[version].Schema.OpenAPIV3Schema.Properties["spec"]
+		}
+		open := spec(1)
+		open.XPreserveUnknownFields = nil
+		open.Properties["ambassador_id"] = spec(2).Properties["ambassador_id"]
+		crd.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = open
+	}
+	const marked = "theirs marks each ambassador_id of v3alpha1 in v2, and adds the default; ours copies it"
+	p.differences = []difference{
+		{"v2", ".spec.ambassador_id", func(_, ours any) bool { return ours == absent }, marked},
+		{"v2", ".spec.ambassador_id[*]", func(theirs, ours any) bool { return theirs == mark+ours.(string) }, marked},
+	}
+	p.check(t)
+}
