@@ -21,8 +21,13 @@ import (
 )
 
 // compiledRules caches compiled rules: they are compiled once for each generation of a policy and
-// of its CustomResourceDefinition. Callers share the results and must not change them.
+// of its CustomResourceDefinition. Callers share the results and must not change them. The results have no
+// Leaves: they take more memory than all else, and nothing decides by them.
 type compiledRules struct {
+	// compiling is held while rules are compiled. That takes the memory of several copies of the schemas, and
+	// a manager that starts compiles the rules of all policies.
+	compiling sync.Mutex
+
 	mu sync.Mutex
 	// byPolicy holds one result for each policy, by name.
 	byPolicy map[string]compiled
@@ -51,13 +56,21 @@ func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextens
 	if found && known.generations == current {
 		return known.result
 	}
-	result := compile.Compile(crd, declarative)
+	result := c.compile(crd, declarative)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byPolicy == nil {
 		c.byPolicy = map[string]compiled{}
 	}
 	c.byPolicy[policy.Name] = compiled{current, result}
+	return result
+}
+
+func (c *compiledRules) compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) compile.Result {
+	c.compiling.Lock()
+	defer c.compiling.Unlock()
+	result := compile.Compile(crd, rules)
+	result.Leaves = nil
 	return result
 }
 

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
@@ -50,6 +52,31 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	policy.Spec.Converter.Declarative = nil
 	if result := rules.result(policy, crd); result.Ruleset != nil {
 		t.Error("a policy without rules still has compiled rules")
+	}
+}
+
+// TestLeavesAreNotKept: what the manager keeps of the rules has all that decisions need, and no verdict on
+// each field.
+func TestLeavesAreNotKept(t *testing.T) {
+	var rules compiledRules
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
+	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v2"}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
+	crd.Spec.Group, crd.Spec.Names.Kind = "example.com", "Widget"
+	for version, field := range map[string]string{"v1": "old", "v2": "new"} {
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: version, Served: true, Storage: version == "v2",
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{field: {Type: "string"}}}},
+		})
+	}
+	want := compile.Compile(crd, policy.Spec.Converter.Declarative)
+	if len(want.Leaves) == 0 {
+		t.Fatal("there are no verdicts on fields")
+	}
+	want.Leaves = nil
+	if kept := rules.result(policy, crd); !reflect.DeepEqual(kept, want) {
+		t.Errorf("kept %+v, want %+v", kept, want)
 	}
 }
 

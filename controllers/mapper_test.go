@@ -4,48 +4,129 @@
 package controllers
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
-// asked counts questions for mappings.
-type asked struct {
-	meta.RESTMapper
-	count int
+// served are the discovery documents of an API server, by path. It records the paths of requests.
+type served struct {
+	documents map[string]any
+	asked     []string
 }
 
-func (a *asked) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	a.count++
-	return a.RESTMapper.RESTMapping(gk, versions...)
-}
-
-// TestStableMapper: what can change is asked for each time.
-func TestStableMapper(t *testing.T) {
-	kinds := map[schema.GroupVersionKind]int{
-		{Version: "v1", Kind: "Pod"}:                                                            1,
-		{Group: "apps", Version: "v1", Kind: "Deployment"}:                                      1,
-		{Group: "storagemigration.k8s.io", Version: "v1beta1", Kind: "StorageVersionMigration"}: 3,
-		{Group: "example.com", Version: "v1", Kind: "CronTab"}:                                  3,
+func (s *served) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	s.asked = append(s.asked, request.URL.Path)
+	document, found := s.documents[request.URL.Path]
+	if !found {
+		http.NotFound(w, request)
+		return
 	}
-	for kind, want := range kinds {
-		known := meta.NewDefaultRESTMapper(nil)
-		wrapped := &asked{RESTMapper: known}
-		mapper := &stableMapper{RESTMapper: wrapped}
-		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); !meta.IsNoMatchError(err) {
-			t.Errorf("%s is unknown, and the answer is %v", kind, err)
-		}
-		known.Add(kind, meta.RESTScopeNamespace)
-		wrapped.count = 0
-		for range 3 {
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil || mapping.GroupVersionKind != kind {
-				t.Errorf("%s has the mapping %v, %v", kind, mapping, err)
+	if status, is := document.(int); is {
+		w.WriteHeader(status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(document) // the client reports it
+}
+
+// group is the document of a group. The first version is preferred.
+func group(name string, versions ...string) metav1.APIGroup {
+	made := metav1.APIGroup{Name: name}
+	for _, version := range versions {
+		made.Versions = append(made.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + version, Version: version})
+	}
+	made.PreferredVersion = made.Versions[0]
+	return made
+}
+
+func resources(groupVersion string, made ...metav1.APIResource) metav1.APIResourceList {
+	return metav1.APIResourceList{GroupVersion: groupVersion, APIResources: made}
+}
+
+func newServedMapper(t *testing.T, documents map[string]any) (meta.RESTMapper, *served) {
+	t.Helper()
+	api := &served{documents: documents}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	mapper, err := NewMapper(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mapper, api
+}
+
+// TestMapperReadsOneGroup: only the groups of the kinds that are asked for are read, once.
+func TestMapperReadsOneGroup(t *testing.T) {
+	mapper, api := newServedMapper(t, map[string]any{
+		"/api/v1":           resources("v1", metav1.APIResource{Name: "pods", Kind: "Pod", Namespaced: true}, metav1.APIResource{Name: "nodes", Kind: "Node"}),
+		"/apis/apps":        group("apps", "v1"),
+		"/apis/apps/v1":     resources("apps/v1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true}),
+		"/apis/example.com": group("example.com", "v2", "v1"),
+		// v2 is being removed.
+		"/apis/example.com/v1": resources("example.com/v1", metav1.APIResource{Name: "crontabs", Kind: "CronTab"}),
+	})
+	for range 2 {
+		for _, want := range []struct {
+			kind     schema.GroupVersionKind
+			versions []string
+			resource string
+			scope    meta.RESTScopeName
+		}{
+			{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, []string{"v1"}, "pods", meta.RESTScopeNameNamespace},
+			{schema.GroupVersionKind{Version: "v1", Kind: "Node"}, []string{"v1"}, "nodes", meta.RESTScopeNameRoot},
+			{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, []string{"v1"}, "deployments", meta.RESTScopeNameNamespace},
+			{schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "CronTab"}, nil, "crontabs", meta.RESTScopeNameRoot},
+		} {
+			mapping, err := mapper.RESTMapping(want.kind.GroupKind(), want.versions...)
+			if err != nil {
+				t.Fatalf("%s: %v", want.kind, err)
+			}
+			if mapping.GroupVersionKind != want.kind || mapping.Resource != want.kind.GroupVersion().WithResource(want.resource) || mapping.Scope.Name() != want.scope {
+				t.Errorf("%s has the mapping %+v", want.kind, mapping)
 			}
 		}
-		if wrapped.count != want {
-			t.Errorf("%s: %d questions, want %d", kind, wrapped.count, want)
+	}
+	want := []string{"/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/example.com", "/apis/example.com/v2", "/apis/example.com/v1"}
+	if !slices.Equal(api.asked, want) {
+		t.Errorf("asked for %q, want %q", api.asked, want)
+	}
+}
+
+// TestMapperFindsNewKinds: a kind that did not exist is looked for again, in its group only.
+func TestMapperFindsNewKinds(t *testing.T) {
+	documents := map[string]any{}
+	mapper, api := newServedMapper(t, documents)
+	kind := schema.GroupKind{Group: "example.com", Kind: "CronTab"}
+	missing := func(when string) {
+		t.Helper()
+		if _, err := mapper.RESTMapping(kind); !meta.IsNoMatchError(err) {
+			t.Errorf("%s: the answer is %v", when, err)
 		}
+	}
+	missing("no group")
+	documents["/apis/example.com"] = group("example.com", "v1")
+	documents["/apis/example.com/v1"] = resources("example.com/v1", metav1.APIResource{Name: "others", Kind: "Other"})
+	missing("another kind in the group")
+	documents["/apis/example.com/v1"] = http.StatusForbidden
+	if _, err := mapper.RESTMapping(kind); err == nil || meta.IsNoMatchError(err) {
+		t.Errorf("a request that failed is no answer: %v", err)
+	}
+	documents["/apis/example.com/v1"] = resources("example.com/v1", metav1.APIResource{Name: "crontabs", Kind: "CronTab"})
+	if mapping, err := mapper.RESTMapping(kind); err != nil || mapping.Resource.Resource != "crontabs" {
+		t.Errorf("%s has the mapping %v, %v", kind, mapping, err)
+	}
+	if _, err := mapper.RESTMapping(kind, "v2"); !meta.IsNoMatchError(err) {
+		t.Errorf("a version that does not exist: the answer is %v", err)
+	}
+	if slices.Contains(api.asked, "/apis") {
+		t.Error("all groups were read")
 	}
 }

@@ -166,8 +166,7 @@ func (r *ConversionPolicyReconciler) runningMigration(ctx context.Context, kind 
 	return others.Running(list, resource), nil
 }
 
-// absentFor is how long a kind that the API server does not know is not looked for again. The mapper
-// looks at all groups of the cluster each time.
+// absentFor is how long a kind that the API server does not know is not looked for again.
 const absentFor = 10 * time.Second
 
 // absentKinds are kinds that the API server did not know a moment ago.
