@@ -64,17 +64,13 @@ func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.Cus
 	}); err != nil {
 		return err
 	}
-	return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
-		list := &apiextensionsv1.CustomResourceDefinitionList{}
-		if err := c.client.List(ctx, list); err != nil {
-			return false, err
-		}
-		for i := range list.Items {
-			if !crds.Condition(&list.Items[i], apiextensionsv1.Established) {
-				return false, nil
-			}
-		}
-		return true, nil
+	// A list of all would take an API server longer than it may take for a request.
+	return each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+		return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
+			current := &apiextensionsv1.CustomResourceDefinition{}
+			err := c.client.Get(ctx, client.ObjectKeyFromObject(crd), current)
+			return crds.Condition(current, apiextensionsv1.Established), err
+		})
 	})
 }
 
