@@ -8,13 +8,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,11 +23,8 @@ import (
 // system is the operator's namespace.
 const system = "conversion-system"
 
-const (
-	// writesAtOnce is a bound for an API server on few processors.
-	writesAtOnce = 8
-	pollPeriod   = 200 * time.Millisecond
-)
+// writesAtOnce is a bound for an API server on few processors.
+const writesAtOnce = 8
 
 // cluster is a kube-apiserver with etcd, without controllers.
 type cluster struct {
@@ -57,21 +52,33 @@ func start(ctx context.Context, dir string) (*cluster, error) {
 	return c, nil
 }
 
-// define creates CRDs, and waits until all of them are served.
+// define creates CRDs, and waits until all of them are served. A list of all with their schemas would take an
+// API server on a busy machine longer than it may take for a request.
 func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
-	if err := each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-		return c.client.Create(ctx, crd.DeepCopy())
-	}); err != nil {
+	watching, err := c.client.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{})
+	if err != nil {
 		return err
 	}
-	// A list of all would take an API server longer than it may take for a request.
-	return each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-		return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
-			current := &apiextensionsv1.CustomResourceDefinition{}
-			err := c.client.Get(ctx, client.ObjectKeyFromObject(crd), current)
-			return crds.Condition(current, apiextensionsv1.Established), err
+	defer watching.Stop()
+	missing := map[string]bool{}
+	for _, crd := range definitions {
+		missing[crd.Name] = true
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+			return c.client.Create(ctx, crd.DeepCopy())
 		})
 	})
+	group.Go(func() error {
+		return until(ctx, watching, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+			if crds.Condition(crd, apiextensionsv1.Established) {
+				delete(missing, crd.Name)
+			}
+			return len(missing) == 0
+		})
+	})
+	return group.Wait()
 }
 
 // versions returns the resourceVersion of each CRD by name, to detect writes.
