@@ -26,7 +26,7 @@ import (
 type groupMapper struct {
 	// RESTMapper is that of controller-runtime, for the questions that the manager does not ask.
 	meta.RESTMapper
-	client *discovery.DiscoveryClient
+	discovery *discovery.DiscoveryClient
 	// groups has a meta.RESTMapper by the name of its group.
 	groups sync.Map
 }
@@ -37,8 +37,8 @@ func NewMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, e
 	if err != nil {
 		return nil, err
 	}
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
-	return &groupMapper{RESTMapper: all, client: client}, err
+	single, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	return &groupMapper{RESTMapper: all, discovery: single}, err
 }
 
 // RESTMapping implements meta.RESTMapper.
@@ -67,13 +67,13 @@ func (m *groupMapper) read(name string) (meta.RESTMapper, error) {
 	group := metav1.APIGroup{Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "v1", Version: "v1"}}}
 	if name != corev1.GroupName {
 		group = metav1.APIGroup{}
-		if err := m.client.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Into(&group); client.IgnoreNotFound(err) != nil {
+		if err := m.discovery.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Into(&group); client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 	}
 	resources := map[string][]metav1.APIResource{}
 	for _, version := range group.Versions {
-		list, err := m.client.ServerResourcesForGroupVersionWithContext(ctx, version.GroupVersion)
+		list, err := m.discovery.ServerResourcesForGroupVersionWithContext(ctx, version.GroupVersion)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
