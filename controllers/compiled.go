@@ -6,6 +6,7 @@ package controllers
 import (
 	"bytes"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -24,10 +25,6 @@ import (
 // of its CustomResourceDefinition. Callers share the results and must not change them. The results have no
 // Leaves: they take more memory than all else, and nothing decides by them.
 type compiledRules struct {
-	// compiling is held while rules are compiled. That takes the memory of several copies of the schemas, and
-	// a manager that starts compiles the rules of all policies.
-	compiling sync.Mutex
-
 	mu sync.Mutex
 	// byPolicy holds one result for each policy, by name.
 	byPolicy map[string]compiled
@@ -56,7 +53,7 @@ func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextens
 	if found && known.generations == current {
 		return known.result
 	}
-	result := c.compile(crd, declarative)
+	result := compileRules(crd, declarative)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byPolicy == nil {
@@ -66,9 +63,13 @@ func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextens
 	return result
 }
 
-func (c *compiledRules) compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) compile.Result {
-	c.compiling.Lock()
-	defer c.compiling.Unlock()
+// compilations bounds how many rules are compiled at once. A compilation takes the memory of several copies
+// of the schemas, and a manager that starts compiles the rules of all policies.
+var compilations = make(slots, runtime.GOMAXPROCS(0))
+
+func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) compile.Result {
+	compilations <- struct{}{}
+	defer compilations.release()
 	result := compile.Compile(crd, rules)
 	result.Leaves = nil
 	return result
