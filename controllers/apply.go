@@ -88,7 +88,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.editVersions(ctx, s)
 	case step.SuspendRun:
 		return r.suspendRun(ctx, s)
-	case step.TakeSamples, step.ProbeAPIServer, step.CountWrites, step.ReadRequests, step.ClearManagedFields:
+	case step.TakeSamples, step.ProbeAPIServer, step.CountWrites, step.ReadRequests, step.FindDependents, step.ClearManagedFields:
 		r.Checks.do(policy.Name, s)
 		return nil
 	case step.Warn:

@@ -17,15 +17,16 @@ import (
 
 // BackgroundChecks take too long for a reconciliation: whether live objects survive a round trip
 // (samples.go), whether an API server reaches the converter (probe_apiserver.go), which objects
-// were written during the unconverted window (writes.go), and which versions clients request
-// (request_metrics.go). They also remove a version from managedFields of objects
+// were written during the unconverted window (writes.go), which versions clients request
+// (request_metrics.go), and what else names a version (dependents.go). They also remove a version from managedFields of objects
 // (managed_fields.go).
 type BackgroundChecks struct {
-	// TakeSamples, ProbeAPIServer, CountWrites and ReadRequests run one check.
+	// TakeSamples, ProbeAPIServer, CountWrites, ReadRequests and FindDependents run one check.
 	TakeSamples    func(context.Context, step.TakeSamples) observed.BackgroundCheck
 	ProbeAPIServer func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck
 	CountWrites    func(context.Context, step.CountWrites) observed.BackgroundCheck
 	ReadRequests   func(context.Context, step.ReadRequests) observed.BackgroundCheck
+	FindDependents func(context.Context, step.FindDependents) observed.BackgroundCheck
 	// ClearManagedFields changes objects, as the user of the step.
 	ClearManagedFields func(context.Context, step.ClearManagedFields) observed.BackgroundCheck
 	// Tidy undoes what a manager left that died during an API server probe; may be nil.
@@ -33,8 +34,8 @@ type BackgroundChecks struct {
 	// Now returns the current time.
 	Now func() time.Time
 
-	background                                                 *background
-	samples, apiServer, writes, requests, cleanings, resamples *checks
+	background                                                           *background
+	samples, apiServer, writes, requests, searches, cleanings, resamples *checks
 }
 
 // NewBackgroundChecks returns checks that read and write objects as the user of each step, and
@@ -45,14 +46,15 @@ func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct clien
 	metrics := newRequestMetricsReader(config, now)
 	return &BackgroundChecks{
 		TakeSamples: read.takeSamples, ProbeAPIServer: prober.probe, CountWrites: read.countWrites,
-		ReadRequests: metrics.requests, ClearManagedFields: read.cleanManagedFields, Tidy: prober.tidy, Now: now,
+		ReadRequests: metrics.requests, FindDependents: read.findDependents, ClearManagedFields: read.cleanManagedFields,
+		Tidy: prober.tidy, Now: now,
 	}
 }
 
 // start initialises the checks.
 func (c *BackgroundChecks) start(b *background) {
 	c.background = b
-	for _, kind := range []**checks{&c.samples, &c.apiServer, &c.writes, &c.requests, &c.cleanings, &c.resamples} {
+	for _, kind := range []**checks{&c.samples, &c.apiServer, &c.writes, &c.requests, &c.searches, &c.cleanings, &c.resamples} {
 		*kind = newChecks(b, c.Now)
 	}
 }
@@ -61,7 +63,7 @@ func (c *BackgroundChecks) start(b *background) {
 func (c *BackgroundChecks) observe(state *observed.Cluster) {
 	policy := state.Policy.Name
 	state.Samples, state.APIServer, state.Written = c.samples.latest(policy), c.apiServer.latest(policy), c.writes.latest(policy)
-	state.Requested, state.Cleared = c.requests.latest(policy), c.cleanings.latest(policy)
+	state.Requested, state.Searched, state.Cleared = c.requests.latest(policy), c.searches.latest(policy), c.cleanings.latest(policy)
 	state.Resampled, state.ResamplersBusy = c.resamples.latest(policy), c.resamples.running() >= resamplesAtOnce
 }
 
@@ -80,6 +82,8 @@ func (c *BackgroundChecks) do(policy string, s step.Step) {
 		c.writes.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.CountWrites(ctx, s) })
 	case step.ReadRequests:
 		c.requests.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ReadRequests(ctx, s) })
+	case step.FindDependents:
+		c.searches.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.FindDependents(ctx, s) })
 	case step.ClearManagedFields:
 		c.cleanings.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ClearManagedFields(ctx, s) })
 	}
@@ -87,7 +91,7 @@ func (c *BackgroundChecks) do(policy string, s step.Step) {
 
 // forget drops the checks of a deleted policy.
 func (c *BackgroundChecks) forget(policy string) {
-	for _, kind := range []*checks{c.samples, c.apiServer, c.writes, c.requests, c.cleanings, c.resamples} {
+	for _, kind := range []*checks{c.samples, c.apiServer, c.writes, c.requests, c.searches, c.cleanings, c.resamples} {
 		kind.forget(policy)
 	}
 }
@@ -104,6 +108,8 @@ const (
 	countsAtOnce = 4
 	// cleaningsAtOnce: each writes all objects of a kind that name a version.
 	cleaningsAtOnce = 2
+	// searchesAtOnce: each reads the metadata of all objects of the cluster.
+	searchesAtOnce = 1
 )
 
 // slots is a counting semaphore.
@@ -123,13 +129,13 @@ func (s slots) release() { <-s }
 
 // reader reads the objects of users.
 type reader struct {
-	config                                *rest.Config
-	samples, resamples, counts, cleanings slots
+	config                                          *rest.Config
+	samples, resamples, counts, searches, cleanings slots
 }
 
 func newReader(config *rest.Config) *reader {
 	return &reader{config: config, samples: make(slots, samplesAtOnce), resamples: make(slots, resamplesAtOnce),
-		counts: make(slots, countsAtOnce), cleanings: make(slots, cleaningsAtOnce)}
+		counts: make(slots, countsAtOnce), searches: make(slots, searchesAtOnce), cleanings: make(slots, cleaningsAtOnce)}
 }
 
 // connect impersonates the user that may read the objects of one kind. The manager itself may not.

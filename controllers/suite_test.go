@@ -146,7 +146,7 @@ func fakeChecks() *BackgroundChecks {
 		TakeSamples:    func(context.Context, step.TakeSamples) observed.BackgroundCheck { return observed.BackgroundCheck{} },
 		ProbeAPIServer: func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck { return observed.BackgroundCheck{} },
 		CountWrites:    func(context.Context, step.CountWrites) observed.BackgroundCheck { return observed.BackgroundCheck{} },
-		ReadRequests:   does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
+		ReadRequests:   does.ReadRequests, FindDependents: does.FindDependents, ClearManagedFields: does.ClearManagedFields,
 		Now: time.Now,
 	}
 }

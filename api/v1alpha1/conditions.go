@@ -291,6 +291,10 @@ const (
 	ReasonCleaningManagedFields = "CleaningManagedFields"
 	// ReasonCleaningFailed: it could not be removed from all of them; it is tried again.
 	ReasonCleaningFailed = "CleaningFailed"
+	// ReasonSearchingDependents: the operator searches for other objects that name the version.
+	ReasonSearchingDependents = "SearchingDependents"
+	// ReasonDependentsUnknown: the search failed, or could not read everything; it is tried again.
+	ReasonDependentsUnknown = "DependentsUnknown"
 	// ReasonSoaking: the next step waits until its time has come.
 	ReasonSoaking = "Soaking"
 	// ReasonRequested: the next step waits until clients stop requesting the version.

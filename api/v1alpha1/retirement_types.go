@@ -24,6 +24,17 @@ const (
 	RetirementRemove RetirementAction = "Remove"
 )
 
+// RetirementDependents tells whether other objects that name a version prevent its removal.
+// +kubebuilder:validation:Enum=Ignore;Check
+type RetirementDependents string
+
+const (
+	// DependentsIgnore removes the version whatever names it.
+	DependentsIgnore RetirementDependents = "Ignore"
+	// DependentsCheck removes it only if a search has just found nothing that names it.
+	DependentsCheck RetirementDependents = "Check"
+)
+
 // Retirement names a version to retire.
 type Retirement struct {
 	// version is the name of the version in the CustomResourceDefinition.
@@ -62,6 +73,15 @@ type Retirement struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:items:Pattern=`^\..+$`
 	AcceptedLosses []string `json:"acceptedLosses,omitempty"`
+
+	// dependents tells whether other objects that name the version prevent its removal,
+	// such as ownerReferences and rules of webhooks: Ignore or Check. With Check and the
+	// action Remove, the operator searches for them right before it removes the version,
+	// and does not remove it while it finds any or cannot read something. This needs the
+	// component config/components/dependents, which has the rights to search. Defaults to
+	// Ignore.
+	// +optional
+	Dependents RetirementDependents `json:"dependents,omitempty"`
 }
 
 // Requested tells whether clients use a version.
@@ -148,6 +168,10 @@ const (
 	BlockedSoaking VersionBlockReason = "Soaking"
 	// BlockedManagedFields means that metadata.managedFields of objects may name it.
 	BlockedManagedFields VersionBlockReason = "ManagedFields"
+	// BlockedDependents means that other objects name it.
+	BlockedDependents VersionBlockReason = "Dependents"
+	// BlockedDependentsUnknown means that it is unknown whether other objects name it.
+	BlockedDependentsUnknown VersionBlockReason = "DependentsUnknown"
 )
 
 // VersionBlock is something that prevents the removal of a version.

@@ -39,6 +39,7 @@ type managerOptions struct {
 	namespace        string
 	image            string
 	account          string
+	searcher         string
 	level            string
 	leaderElect      bool
 	probeAddress     string
@@ -68,6 +69,9 @@ func newManagerCommand() *cobra.Command {
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
 	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), workload.DefaultConverterAccount),
 		"ServiceAccount of converter pods, which has no rights; default $CONVERTER_SERVICE_ACCOUNT")
+	flags.StringVar(&options.searcher, "dependents-service-account", os.Getenv("DEPENDENTS_SERVICE_ACCOUNT"),
+		"ServiceAccount that may list all objects, as which the manager searches for dependents of a version before it removes it; "+
+			"empty if config/components/dependents is not installed; default $DEPENDENTS_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), migration.DefaultPriorityLevel),
 		"PriorityLevelConfiguration in which requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
 	flags.StringVar(&options.pod, "pod", os.Getenv("POD_NAME"),
@@ -172,7 +176,7 @@ func checkConfinement(manager ctrl.Manager) error {
 }
 
 func (o managerOptions) settings() observed.Settings {
-	return observed.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
+	return observed.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, DependentsAccount: o.searcher, PriorityLevel: o.level,
 		PropagationDelay: o.propagationDelay, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
 }
 

@@ -217,6 +217,10 @@ func CleanRights(policy string) string { return Child(policy) + "-clear" }
 // Cleaner is the user that may patch the objects of a policy's kind.
 func Cleaner(policy, namespace string) string { return serviceAccount(namespace, CleanRights(policy)) }
 
+// Searcher is the user that may search for dependents, with the ServiceAccount that is installed
+// for that.
+func Searcher(account, namespace string) string { return serviceAccount(namespace, account) }
+
 func serviceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

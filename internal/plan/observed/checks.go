@@ -22,8 +22,8 @@ type BackgroundCheck struct {
 	Reason string
 	// Message names the cause.
 	Message string
-	// Lost tells that an object changed in a round trip. Another check cannot pass until the
-	// rules or the object change.
+	// Lost tells that an object changed in a round trip, or that something cannot be read. Another
+	// check cannot pass until something changes.
 	Lost bool
 	// Objects is the number of objects that survived the round trip, or that were counted.
 	// Names has the first ten of the latter.
@@ -40,9 +40,18 @@ type BackgroundCheck struct {
 	Oversized, Whole []v1alpha1.OversizedObject
 	// Requests are the counts of API servers; nil if they were not read.
 	Requests *Requests
+	// Dependents are the objects that name a version, by version, as far as they were found.
+	Dependents map[string]Dependents
 	// Attempts is the number of checks of the same subject, and Ended the end of the last one.
 	Attempts int
 	Ended    time.Time
+}
+
+// Dependents are the objects that name a version.
+type Dependents struct {
+	// Count is their number, and Names describes the first ones.
+	Count int
+	Names []string
 }
 
 // Requests are the counts of API servers.
@@ -83,7 +92,7 @@ func (c *BackgroundCheck) ProvenOf(subject string) bool {
 func (c *BackgroundCheck) InProgress() bool { return c != nil && c.Running }
 
 // A failed check is repeated after firstRetry, and then after twice the previous time, up to
-// maxRetry. If an object was lost, something has to change first: maxRetry applies at once.
+// maxRetry. If Lost, something has to change first: maxRetry applies at once.
 const (
 	firstRetry = 5 * time.Second
 	maxRetry   = 5 * time.Minute

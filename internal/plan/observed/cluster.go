@@ -54,6 +54,9 @@ type Settings struct {
 	// PriorityLevel is the PriorityLevelConfiguration of migrations. Empty for
 	// DefaultPriorityLevel.
 	PriorityLevel string
+	// DependentsAccount is the ServiceAccount that may search for dependents. Empty if it is not
+	// installed.
+	DependentsAccount string
 	// ManagerAccount is the ServiceAccount of the manager. Empty if it runs outside of the cluster.
 	ManagerAccount string
 	// Inherited is what converter and migration pods take from the manager's pod.
@@ -151,13 +154,14 @@ type Cluster struct {
 	// Admission is the policy's webhook configuration; nil if there is none.
 	Admission *admissionregistrationv1.ValidatingWebhookConfiguration
 
-	// Samples, APIServer, Written, Requested, Cleared and Resampled are the results of
+	// Samples, APIServer, Written, Requested, Cleared, Searched and Resampled are the results of
 	// background checks; nil if none was started.
 	Samples   *BackgroundCheck
 	APIServer *BackgroundCheck
 	Written   *BackgroundCheck
 	Requested *BackgroundCheck
 	Cleared   *BackgroundCheck
+	Searched  *BackgroundCheck
 	Resampled *BackgroundCheck
 	// ResamplersBusy tells that the maximum number of policies take samples again now.
 	ResamplersBusy bool

@@ -56,10 +56,11 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 }
 
 // toDiscard are the fields whose preserved values may be lost with the version. There are none
-// before a count, made after the version was unserved, shows that nothing else blocks it.
+// before a count, made after the version was unserved, and a search for dependents if the policy asks
+// for one, show that nothing else blocks it.
 func (r *Retirement) toDiscard(record *v1alpha1.RetirementStatus) []string {
 	entry, known := r.retirement(record.Version), r.migration.Status.PreservedData
-	if entry == nil || !reaches(entry.Action, v1alpha1.RetirementRemove) || len(r.strands(record.Version)) > 0 || known == nil {
+	if entry == nil || !reaches(entry.Action, v1alpha1.RetirementRemove) || len(r.strands(record.Version)) > 0 || known == nil || len(r.named(record.Version)) > 0 {
 		return nil
 	}
 	return entry.AcceptedLosses

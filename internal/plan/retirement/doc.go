@@ -7,7 +7,7 @@
 //
 // versions.go computes what prevents each of these steps: clients that still request the
 // version (requests.go), preserved data that only this version can express
-// (preserved.go), and managedFields of objects that name it (clear.go). The status
-// remembers the steps that are done (remembered.go). drift.go counts how often other
-// clients revert them.
+// (preserved.go), managedFields of objects that name it (clear.go), and on request
+// anything else that names it (dependents.go). The status remembers the steps that are
+// done (remembered.go). drift.go counts how often other clients revert them.
 package retirement

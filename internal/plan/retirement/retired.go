@@ -158,7 +158,9 @@ func (r *Retirement) unknownRequests() string {
 }
 
 // remove removes a version from the CustomResourceDefinition after it was unserved for long
-// enough. Right before that, the operator checks that no managedFields name it.
+// enough. Right before that, the operator checks that no managedFields name it, and on request that
+// nothing else does. The check of managedFields is repeated after that: a search may take days to
+// find nothing.
 func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, soak := record.Version, r.soak(record.Version)
 	if left := r.Left(record.UnservedTime, soak); left > 0 {
@@ -168,11 +170,21 @@ func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.Retirem
 	if reaches(entry.Action, v1alpha1.RetirementRemove) && r.isHub(name) {
 		return gate.Pending(v1alpha1.ReasonBlocked, name+" cannot be removed, because it is the hub of spec.converter.declarative: write the rules with another hub")
 	}
-	if cleared := r.clear(record); cleared.Reason != "" {
-		return cleared
+	if record.CleanedTime == nil {
+		if cleared := r.clear(record); cleared.Reason != "" {
+			return cleared
+		}
 	}
 	if !reaches(entry.Action, v1alpha1.RetirementRemove) {
 		return gate.Passed(v1alpha1.ReasonRetired, name+" is not served; "+r.answer(name))
+	}
+	if len(r.strands(name)) == 0 {
+		if found := r.search(entry); found.Reason != "" {
+			return found
+		}
+	}
+	if cleared := r.clear(record); cleared.Reason != "" {
+		return cleared
 	}
 	if blocks := r.strands(name); len(blocks) > 0 {
 		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+blocks[0].Message)

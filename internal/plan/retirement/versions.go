@@ -142,7 +142,7 @@ func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 		add(v1alpha1.BlockedManagedFields, "objects may have it in metadata.managedFields, and server-side apply would fail without it: "+
 			"set its action in spec.retirement to Unserve or Remove, and the operator cleans managedFields")
 	}
-	return blocks
+	return append(blocks, r.named(name)...)
 }
 
 // holdsObjects blocks a version in which objects are stored, or may be.

@@ -290,6 +290,17 @@ type ReadRequests struct {
 	Since time.Time
 }
 
+// FindDependents searches the cluster for objects that name versions of a CustomResourceDefinition,
+// in the background.
+type FindDependents struct {
+	Subject string
+	// CRD is its name.
+	CRD      string
+	Versions []string
+	// User is the user that may list all objects.
+	User string
+}
+
 // EditVersions changes fields of single versions in spec.versions, in one patch, unless the
 // CustomResourceDefinition changed since it was observed.
 type EditVersions struct {
@@ -342,4 +353,5 @@ func (TakeSamples) step()         {}
 func (ProbeAPIServer) step()      {}
 func (ClearManagedFields) step()  {}
 func (ReadRequests) step()        {}
+func (FindDependents) step()      {}
 func (EditVersions) step()        {}

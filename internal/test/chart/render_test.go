@@ -143,6 +143,7 @@ var componentValues = map[string]values{
 	"cert-manager":        {"certManager": values{"enabled": true}},
 	"critical":            {"critical": values{"enabled": true}},
 	"crossplane":          {"crossplane": values{"enabled": true}},
+	"dependents":          {"dependents": values{"enabled": true}},
 	"grafana":             {"grafana": values{"enabled": true}},
 	"granted-rights":      {"rights": "granted"},
 	"keep-conversion":     {"keepConversion": values{"enabled": true}},
