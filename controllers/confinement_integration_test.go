@@ -7,6 +7,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,19 +42,22 @@ import (
 // confine installs the policies that confine the manager, and its ServiceAccount, which they
 // match, so that all tests of this package run under them.
 func confine(ctx context.Context) error {
-	for _, file := range []string{"service_account.yaml", "confinement.yaml"} {
-		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
-		if err != nil {
+	return errors.Join(install(ctx, "rbac/service_account.yaml"), install(ctx, "rbac/confinement.yaml"))
+}
+
+// install creates the objects of a file in config.
+func install(ctx context.Context, file string) error {
+	text, err := os.ReadFile(filepath.Join("..", "config", filepath.FromSlash(file)))
+	if err != nil {
+		return err
+	}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
 			return err
 		}
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
-			object := &unstructured.Unstructured{}
-			if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
-				return err
-			}
-			if err := cluster.Create(ctx, object); err != nil {
-				return err
-			}
+		if err := cluster.Create(ctx, object); err != nil {
+			return err
 		}
 	}
 	return nil

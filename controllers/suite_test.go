@@ -113,7 +113,8 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	pods = &kubelet{client: cluster}
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
-	settings = observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second}
+	settings = observed.Settings{Namespace: system, Username: username, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second,
+		DependentsAccount: names.DependentsAccount}
 	if err := errors.Join(createManagerPod(ctx), ReadManagerPod(ctx, cluster, managerPod, &settings)); err != nil {
 		return nil, err
 	}

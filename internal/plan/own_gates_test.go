@@ -169,6 +169,8 @@ func TestOperatorAccounts(t *testing.T) {
 		names.MigrationRights("others.example"):  true,
 		names.ReadRights(crontabs):               true,
 		names.CleanRights(crontabs):              true,
+		"platform-dependents":                    true,
+		names.DependentsAccount:                  true,
 		"conversion-operator":                    false,
 		"theirs":                                 false,
 		"theirs-migrate":                         false,
@@ -177,6 +179,7 @@ func TestOperatorAccounts(t *testing.T) {
 		t.Run(account, func(t *testing.T) {
 			w := activeBy(t, imageYAML)
 			w.observed.Settings.ManagerAccount, w.observed.Settings.ConverterAccount = "platform-conversion-operator", "platform-conversion-operator-converter"
+			w.observed.Settings.DependentsAccount = "platform-dependents"
 			w.observed.Policy.Spec.Converter.Image.ServiceAccountName = account
 			decided := w.plan()
 			deployment := applied[appsv1apply.DeploymentApplyConfiguration](t, decided.Steps)

@@ -47,8 +47,8 @@ type world struct {
 	misbehave string
 	// lies keeps pods as they are where their Deployment does not change.
 	lies bool
-	// samples, apiServer, written, requested and cleared are what is found out in the background.
-	samples, apiServer, written, requested, cleared observed.BackgroundCheck
+	// samples, apiServer, written, requested, searched and cleared are what is found out in the background.
+	samples, apiServer, written, requested, searched, cleared observed.BackgroundCheck
 	// resampled is what is found when samples are taken again.
 	resampled observed.BackgroundCheck
 	// held is what objects hold in annotations.
@@ -325,6 +325,8 @@ func (w *world) name(s step.Step) string {
 			s.Since.Format(time.TimeOnly), s.Until.Format(time.TimeOnly), s.Storage)
 	case step.EditVersions:
 		return kind + ": " + s.Note
+	case step.FindDependents:
+		return fmt.Sprintf("%s of %s as %s", kind, strings.Join(s.Versions, ", "), s.User)
 	case step.ClearManagedFields:
 		if len(s.Discard) > 0 {
 			return fmt.Sprintf("%s, and discard %s", kind, strings.Join(s.Discard, ", "))
@@ -416,6 +418,8 @@ func (w *world) do(s step.Step) {
 		w.editVersions(s)
 	case step.ReadRequests:
 		state.Requested, w.countsSince = w.inquire(state.Requested, s.Subject, w.requested), s.Since
+	case step.FindDependents:
+		state.Searched = w.inquire(state.Searched, s.Subject, w.searched)
 	case step.ClearManagedFields:
 		state.Cleared = w.inquire(state.Cleared, s.Subject, w.clear(s))
 	case step.Warn:

@@ -86,12 +86,14 @@ func (i image) choose() {
 // errOperatorAccount is the error for a ServiceAccount of the operator.
 var errOperatorAccount = errors.New("belongs to the operator, and its rights are not for a converter: create another ServiceAccount")
 
-// checkAccount refuses the token of the manager, of a migration, and of the pods of all converters:
-// an author of policies must not get their rights. Only the manager knows its own account, whose name
-// differs between installations.
+// checkAccount refuses the token of the manager, of a migration, of a search for dependents, and of the
+// pods of all converters: an author of policies must not get their rights. Only the manager knows these
+// accounts, whose names differ between installations. The rights to search may be left from an earlier
+// installation.
 func (i image) checkAccount() error {
 	name := i.spec.ServiceAccountName
-	if name != "" && (name == i.Settings.ManagerAccount || name == i.workload().Account() || names.HasRights(name)) {
+	ours := []string{i.Settings.ManagerAccount, i.workload().Account(), i.Settings.DependentsAccount, names.DependentsAccount}
+	if name != "" && (slices.Contains(ours, name) || names.HasRights(name)) {
 		return fmt.Errorf("spec.converter.image.serviceAccountName: %s %w", name, errOperatorAccount)
 	}
 	return nil

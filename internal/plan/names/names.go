@@ -217,8 +217,11 @@ func CleanRights(policy string) string { return Child(policy) + "-clear" }
 // Cleaner is the user that may patch the objects of a policy's kind.
 func Cleaner(policy, namespace string) string { return serviceAccount(namespace, CleanRights(policy)) }
 
-// Searcher is the user that may search for dependents, with the ServiceAccount that is installed
-// for that.
+// DependentsAccount is the name, in config/components/dependents, of the ServiceAccount that may
+// search for dependents. A kustomization may change it.
+const DependentsAccount = "conversion-operator-dependents"
+
+// Searcher is the user of that ServiceAccount.
 func Searcher(account, namespace string) string { return serviceAccount(namespace, account) }
 
 func serviceAccount(namespace, name string) string {

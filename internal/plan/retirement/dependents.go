@@ -6,6 +6,7 @@ package retirement
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +26,12 @@ import (
 // dependents block a removal.
 const searchLifetime = 10 * time.Minute
 
-// notSearched is the message before the first search.
-const notSearched = "the operator searches for objects that name it before it removes it"
+const (
+	// notSearched is the message before the first search.
+	notSearched = "the operator searches for objects that name it before it removes it"
+	// notKnown begins the message after a search that failed.
+	notKnown = "it is unknown whether other objects name it: "
+)
 
 // search has the dependents of a version searched for. It returns no outcome once a recent search
 // has found none, or if the policy does not ask for it.
@@ -81,8 +86,9 @@ func (r *Retirement) toSearch() (versions []string) {
 	return versions
 }
 
+// searchSubject includes the generation of the policy, so that its author can have a search at once.
 func (r *Retirement) searchSubject() string {
-	return names.Hash(append([]string{string(r.CRD.UID)}, r.toSearch()...)...)
+	return names.Hash(append([]string{string(r.CRD.UID), strconv.FormatInt(r.Policy.Generation, 10)}, r.toSearch()...)...)
 }
 
 // named blocks a version that other objects name, or for which that is unknown, if the policy asks
@@ -109,18 +115,18 @@ func (r *Retirement) named(name string) []v1alpha1.VersionBlock {
 	case found.Count > 0:
 		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedDependents, Message: r.whatNames(name, found, check.Reason == "")}}
 	case check.Reason != "":
-		return unknown("it is unknown whether other objects name it: " + gate.Cut(check.Message) + "; " + r.orIgnore(name))
+		return unknown(notKnown + gate.Cut(check.Message) + "; " + r.orIgnore(name))
 	case !slices.Contains(r.toSearch(), name):
 		return unknown(notSearched)
 	}
 	return nil
 }
 
-// namedBefore is the block of the previous reconciliation, which remains while a search is running.
+// namedBefore is the result of the previous search, which remains in the status during the next one.
 func (r *Retirement) namedBefore(name string) []v1alpha1.VersionBlock {
 	for _, version := range r.Policy.Status.Versions {
 		for _, block := range version.BlockedBy {
-			if version.Name == name && block.Reason == v1alpha1.BlockedDependents {
+			if version.Name == name && (block.Reason == v1alpha1.BlockedDependents || strings.HasPrefix(block.Message, notKnown)) {
 				return []v1alpha1.VersionBlock{block}
 			}
 		}
@@ -137,7 +143,7 @@ func (r *Retirement) whatNames(name string, found observed.Dependents, complete 
 	if more := found.Count - len(found.Names); more > 0 {
 		others = fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s dependents name it: %s%s: correct or delete them; %s",
+	return fmt.Sprintf("other objects name it (%s): %s%s: correct or delete them; %s",
 		count, strings.Join(found.Names, ", "), others, r.orIgnore(name))
 }
 

@@ -1,0 +1,158 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestDependentsBlockRemoval: a version stays while the account that searches has no rights, or not
+// all of them, and while objects name the version. It is removed when none does.
+func TestDependentsBlockRemoval(t *testing.T) {
+	k := newKind(t, "named.retired.example.com")
+	expect.NoError(t, k.apply(t, "v1", "one", "tool", map[string]any{"host": "a"}))
+	planted := k.plant(t)
+	k.follow(t, "storageVersion: v1, migration: {mode: Automatic}, retirement: [{version: v1beta1, action: Remove, after: 0s, dependents: Check}]")
+	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
+	k.migrate(t, "v1")
+	k.blocked(t, v1alpha1.ReasonDependentsUnknown, v1alpha1.BlockedDependentsUnknown, "is forbidden: User \"system:serviceaccount:conversion-system:conversion-operator-dependents\" cannot get")
+
+	// An account with some of the rights finds some dependents, and does not say that there are no more.
+	expect.NoError(t, install(t.Context(), "components/dependents/rights.yaml"))
+	role := &rbacv1.ClusterRole{}
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: names.DependentsAccount}, role))
+	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), role)) })
+	checkProtected(t)
+	all := slices.Clone(role.Rules)
+	role.Rules = append(role.Rules[1:], rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}})
+	expect.NoError(t, cluster.Update(t.Context(), role))
+	mayList(t, "*", false)
+	mayList(t, "configmaps", true)
+	k.search(t)
+	k.blocked(t, v1alpha1.ReasonBlocked, v1alpha1.BlockedDependents, "other objects name it (at least 1): ConfigMap default/owned (OwnerReference): ")
+
+	role.Rules = all
+	expect.NoError(t, cluster.Update(t.Context(), role))
+	mayList(t, "*", true)
+	k.search(t)
+	k.blocked(t, v1alpha1.ReasonBlocked, v1alpha1.BlockedDependents, "other objects name it (2): ValidatingWebhookConfiguration named.example.com (AdmissionWebhook), ConfigMap default/owned (OwnerReference): ")
+	if k.version(t, "v1beta1") == nil {
+		t.Fatal("v1beta1 is removed")
+	}
+
+	// The autoscaler stays: Kubernetes ignores the version there.
+	expect.NoError(t, cluster.Delete(t.Context(), planted[0]))
+	expect.NoError(t, cluster.Delete(t.Context(), planted[1]))
+	k.search(t)
+	expect.Eventually(t, "v1beta1 is removed", func() (bool, string) {
+		return k.version(t, "v1beta1") == nil, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
+	})
+	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionTrue, v1alpha1.ReasonRetired)
+}
+
+// plant creates objects that name v1beta1. The last one is harmless.
+func (k *kind) plant(t *testing.T) []client.Object {
+	t.Helper()
+	one, err := k.at("v1").Get(t.Context(), "one", metav1.GetOptions{})
+	expect.NoError(t, err)
+	webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "named.example.com"}}
+	webhooks.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+		Name: "named.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+		FailurePolicy: ptr.To(admissionregistrationv1.Ignore), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://localhost:1/validate")},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.group}, APIVersions: []string{"v1beta1"}, Resources: []string{"crontabs"}},
+		}},
+	}}
+	planted := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: k.group + "/v1beta1", Kind: "CronTab", Name: "one", UID: types.UID(one.GetUID())}}}},
+		webhooks,
+		&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "named"},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 2,
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: k.group + "/v1beta1", Kind: "CronTab", Name: "one"}}},
+	}
+	for _, object := range planted {
+		expect.NoError(t, cluster.Create(t.Context(), object))
+		t.Cleanup(func() {
+			expect.NoError(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), object)))
+		})
+	}
+	return planted
+}
+
+// checkProtected: the manager can neither change nor delete the account, its rights and their binding.
+func checkProtected(t *testing.T) {
+	t.Helper()
+	of := metav1.ObjectMeta{Name: names.DependentsAccount}
+	account := &corev1.ServiceAccount{ObjectMeta: of}
+	account.Namespace = system
+	for _, object := range []client.Object{account, &rbacv1.ClusterRole{ObjectMeta: of}, &rbacv1.ClusterRoleBinding{ObjectMeta: of}} {
+		patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"conversion-operator"}}}`))
+		for verb, err := range map[string]error{
+			"delete": asManager(t).Delete(t.Context(), object), "patch": asManager(t).Patch(t.Context(), object, patch),
+		} {
+			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+				t.Errorf("%s of %T as the manager: %v", verb, object, err)
+			}
+		}
+	}
+}
+
+// mayList waits until the API server knows whether the account that searches may list resources.
+func mayList(t *testing.T, resource string, may bool) {
+	t.Helper()
+	expect.Eventually(t, fmt.Sprintf("the account may list %s: %t", resource, may), func() (bool, string) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               names.Searcher(names.DependentsAccount, system),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: resource},
+		}}
+		expect.NoError(t, cluster.Create(t.Context(), review))
+		return review.Status.Allowed == may, review.Status.Reason
+	})
+}
+
+// search has the manager search at once, as a change of the policy does.
+func (k *kind) search(t *testing.T) {
+	t.Helper()
+	patchPolicy(t, k.name, `{"spec":{"retirement":[{"version":"v1beta1","action":"Unserve","after":"0s","dependents":"Check"}]}}`)
+	patchPolicy(t, k.name, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","dependents":"Check"}]}}`)
+}
+
+// blocked waits until the condition and the obstacle of v1beta1 have these reasons and this message.
+func (k *kind) blocked(t *testing.T, reason string, by v1alpha1.VersionBlockReason, message string) {
+	t.Helper()
+	expect.Eventually(t, "v1beta1 is blocked by "+string(by), func() (bool, string) {
+		is := k.status(t, "v1beta1")
+		return !is.SafeToRemove && slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool {
+			return block.Reason == by && strings.Contains(block.Message, message)
+		}), fmt.Sprintf("%+v", is)
+	})
+	condition := waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, reason)
+	if !strings.Contains(condition.Message, message) {
+		t.Errorf("the message is %q, want %q in it", condition.Message, message)
+	}
+}

@@ -1,0 +1,181 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// TestDependentsStories plays removals of versions that other objects name.
+func TestDependentsStories(t *testing.T) {
+	for name, play := range map[string]func(*world){
+		"dependents":         dependentsBlock,
+		"dependents-unknown": dependentsUnknown,
+		"dependents-losses":  dependentsBeforeLosses,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			play(w)
+			checkStory(t, name, w)
+		})
+	}
+}
+
+// checked brings the world to where the removal of v1beta1 is due, if nothing else names it.
+func checked(w *world) {
+	w.t.Helper()
+	w.observed.Settings.DependentsAccount = "searcher"
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsCheck
+	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
+	promoted(w)
+	w.log.Reset()
+}
+
+// webhook is what names v1beta1.
+func webhook(count int) observed.BackgroundCheck {
+	names := []string{"ValidatingWebhookConfiguration a (AdmissionWebhook)", "ConfigMap default/b (OwnerReference)", "ConfigMap default/c (OwnerReference)"}
+	return observed.BackgroundCheck{Dependents: map[string]observed.Dependents{"v1beta1": {Count: count, Names: names[:min(count, len(names))]}}}
+}
+
+func unread(found observed.BackgroundCheck) observed.BackgroundCheck {
+	found.Reason, found.Lost = v1alpha1.ReasonDependentsUnknown, true
+	found.Message = "2 resources or objects could not be read, for example secrets: forbidden"
+	return found
+}
+
+func dependentsBlock(w *world) {
+	checked(w)
+	w.say("No object of the kind names v1beta1 any more. Others do.")
+	w.searched = webhook(5)
+	w.later(w.observed.Settings.PropagationDelay)
+	w.tellBlocks("v1beta1")
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.say("Nothing is searched before ten minutes are over. Then one is left, and what was found stays in the status meanwhile.")
+	w.later(9 * time.Minute)
+	w.searched = observed.BackgroundCheck{Running: true}
+	w.later(time.Minute)
+	w.tellBlocks("v1beta1")
+	w.observed.Searched = nil
+	w.searched = unread(webhook(1))
+	w.converge()
+	w.tellBlocks("v1beta1")
+	w.say("Nothing names it.")
+	w.searched = observed.BackgroundCheck{}
+	w.later(time.Hour)
+	w.tellVersions()
+}
+
+func dependentsUnknown(w *world) {
+	w.searched = observed.BackgroundCheck{Running: true}
+	checked(w)
+	w.say("The search takes long.")
+	w.later(w.observed.Settings.PropagationDelay)
+	w.tellBlocks("v1beta1")
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.say("The manager is replaced by one that has no account to search.")
+	w.observed.Searched, w.observed.Settings.DependentsAccount = nil, ""
+	w.converge()
+	w.tellBlocks("v1beta1")
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.say("The account may not read everything.")
+	w.searched = unread(observed.BackgroundCheck{})
+	w.observed.Settings.DependentsAccount = "searcher"
+	w.converge()
+	w.tellBlocks("v1beta1")
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.say("Another search takes long, and changes no condition meanwhile.")
+	w.searched = observed.BackgroundCheck{Running: true}
+	w.later(5 * time.Minute)
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.observed.Searched = nil
+	w.say("The author wants to keep v1beta1 for now: nothing is searched.")
+	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
+	w.later(time.Hour)
+	w.tellBlocks("v1beta1")
+	w.say("The author accepts whatever names it.")
+	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementRemove
+	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsIgnore
+	w.converge()
+	w.tellVersions()
+}
+
+// dependentsBeforeLosses: preserved values are deleted only after a search has found nothing.
+func dependentsBeforeLosses(w *world) {
+	w.holdingNotes()
+	w.log.Reset()
+	w.observed.Settings.DependentsAccount = "searcher"
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsCheck
+	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = []string{".note"}
+	w.searched = webhook(1)
+	w.say("Notes may be lost, but a webhook names v1beta1: they stay.")
+	w.converge()
+	w.later(week)
+	w.later(week)
+	w.tellBlocks("v1beta1")
+	if w.held.Objects == 0 {
+		w.t.Error("notes are gone")
+	}
+	w.say("The webhook is corrected.")
+	w.searched = observed.BackgroundCheck{}
+	w.later(time.Hour)
+	w.tellVersions()
+}
+
+// TestSearchAgain: while something blocks a version, the search is repeated after ten minutes. What
+// names another version does not block it.
+func TestSearchAgain(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	checked(w)
+	w.searched = webhook(1)
+	w.later(w.observed.Settings.PropagationDelay)
+	searches := func() (versions []string) {
+		for _, one := range plan.Make(w.observed).Steps {
+			if search, is := one.(step.FindDependents); is {
+				versions = append(versions, search.Versions...)
+			}
+		}
+		return versions
+	}
+	if got := searches(); got != nil {
+		t.Fatalf("%v are searched again at once", got)
+	}
+	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
+	if got := searches(); !slices.Equal(got, []string{"v1beta1"}) {
+		t.Errorf("%v are searched, want v1beta1", got)
+	}
+	w.observed.Searched.Dependents = map[string]observed.Dependents{"v1alpha1": {Count: 1, Names: []string{"ConfigMap a/a (OwnerReference)"}}}
+	w.observed.Searched.Ended = w.observed.Now
+	w.converge()
+	if left, _ := crds.Version(w.observed.CRD, "v1beta1"); left != nil {
+		t.Errorf("v1beta1 stays, which nothing names: %+v", w.observed.Policy.Status.Versions)
+	}
+}
+
+// TestOldSearch: a search that found nothing does not count later.
+func TestOldSearch(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	checked(w)
+	w.searched = webhook(1)
+	w.later(w.observed.Settings.PropagationDelay)
+	w.observed.Searched.Dependents = nil
+	for age, removes := range map[time.Duration]bool{10*time.Minute - 1: true, 10 * time.Minute: false} {
+		w.observed.Now = w.observed.Searched.Ended.Add(age)
+		decided := plan.Make(w.observed)
+		if got := decided.Status.VersionsEdit != nil; got != removes {
+			t.Errorf("a result of %s: removed %t, want %t", age, got, removes)
+		}
+	}
+}
