@@ -63,6 +63,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonRoundTripFailed:         {{"find the objects that change in a round trip, and fix the rules or the objects", verifyRules}},
 	v1alpha1.ReasonObjectUnreadable:        {{"find out why objects cannot be read: their conversion fails", describePods}},
 	v1alpha1.ReasonReadTruncated:           {{"truncate the fields that the message names, at the version that has them, or store their content elsewhere", ""}},
+	v1alpha1.ReasonDependentsUnknown:       {{"find what names the version with your own rights; then correct it, or set dependents: Ignore in spec.retirement", "PROGRAM dependents NAME"}},
 	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: check what keeps each version, or set spec.deletionPolicy", editPolicy}},
 }
 
