@@ -19,7 +19,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,8 +58,8 @@ func TestDependentsBlockRemoval(t *testing.T) {
 	mayList(t, "*", true)
 	k.search(t)
 	k.blocked(t, v1alpha1.ReasonBlocked, v1alpha1.BlockedDependents, "other objects name it (2): ValidatingWebhookConfiguration named.example.com (AdmissionWebhook), ConfigMap default/owned (OwnerReference): ")
-	if k.version(t, "v1beta1") == nil {
-		t.Fatal("v1beta1 is removed")
+	if got := crds.ServedVersions(getCRD(t, k.name)); !slices.Equal(got, []string{"v1"}) {
+		t.Errorf("served are %v", got)
 	}
 
 	// The autoscaler stays: Kubernetes ignores the version there.
@@ -68,7 +67,7 @@ func TestDependentsBlockRemoval(t *testing.T) {
 	expect.NoError(t, cluster.Delete(t.Context(), planted[1]))
 	k.search(t)
 	expect.Eventually(t, "v1beta1 is removed", func() (bool, string) {
-		return k.version(t, "v1beta1") == nil, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
+		return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
 	})
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionTrue, v1alpha1.ReasonRetired)
 }
@@ -81,7 +80,7 @@ func (k *kind) plant(t *testing.T) []client.Object {
 	webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "named.example.com"}}
 	webhooks.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
 		Name: "named.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-		FailurePolicy: ptr.To(admissionregistrationv1.Ignore), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://localhost:1/validate")},
+		FailurePolicy: ptr.To(admissionregistrationv1.Ignore), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://localhost:1/validate")},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.group}, APIVersions: []string{"v1beta1"}, Resources: []string{"crontabs"}},
@@ -89,7 +88,7 @@ func (k *kind) plant(t *testing.T) []client.Object {
 	}}
 	planted := []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: k.group + "/v1beta1", Kind: "CronTab", Name: "one", UID: types.UID(one.GetUID())}}}},
+			{APIVersion: k.group + "/v1beta1", Kind: "CronTab", Name: "one", UID: one.GetUID()}}}},
 		webhooks,
 		&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "named"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 2,

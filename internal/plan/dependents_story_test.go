@@ -60,17 +60,17 @@ func dependentsBlock(w *world) {
 	w.say("No object of the kind names v1beta1 any more. Others do.")
 	w.searched = webhook(5)
 	w.later(w.observed.Settings.PropagationDelay)
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.say("Nothing is searched before ten minutes are over. Then one is left, and what was found stays in the status meanwhile.")
 	w.later(9 * time.Minute)
 	w.searched = observed.BackgroundCheck{Running: true}
 	w.later(time.Minute)
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.observed.Searched = nil
 	w.searched = unread(webhook(1))
 	w.converge()
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.say("Nothing names it.")
 	w.searched = observed.BackgroundCheck{}
 	w.later(time.Hour)
@@ -82,18 +82,18 @@ func dependentsUnknown(w *world) {
 	checked(w)
 	w.say("The search takes long.")
 	w.later(w.observed.Settings.PropagationDelay)
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.say("The manager is replaced by one that has no account to search.")
 	w.observed.Searched, w.observed.Settings.DependentsAccount = nil, ""
 	w.converge()
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.say("The account may not read everything.")
 	w.searched = unread(observed.BackgroundCheck{})
 	w.observed.Settings.DependentsAccount = "searcher"
 	w.converge()
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.say("Another search takes long, and changes no condition meanwhile.")
 	w.searched = observed.BackgroundCheck{Running: true}
@@ -103,7 +103,7 @@ func dependentsUnknown(w *world) {
 	w.say("The author wants to keep v1beta1 for now: nothing is searched.")
 	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
 	w.later(time.Hour)
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.say("The author accepts whatever names it.")
 	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementRemove
 	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsIgnore
@@ -124,7 +124,7 @@ func dependentsBeforeLosses(w *world) {
 	w.converge()
 	w.later(week)
 	w.later(week)
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	if w.held.Objects == 0 {
 		w.t.Error("notes are gone")
 	}

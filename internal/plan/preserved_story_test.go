@@ -98,7 +98,7 @@ func preservedData(w *world) {
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 39, Current: 961}, Placed: 39, Unplaced: 1, Refused: refused})
 	w.converge()
 	w.tellPreserved()
-	w.tellBlocks("v1beta1")
+	w.tellBlocks()
 	w.say("The manager starts again: nothing is done a second time.")
 	w.observed.Samples = nil
 	w.converge()
@@ -211,7 +211,9 @@ func (w *world) accept(action v1alpha1.RetirementAction, fields ...string) {
 }
 
 // tellBlocks tells what keeps a version, in full.
-func (w *world) tellBlocks(version string) {
+// tellBlocks tells what blocks the removal of v1beta1.
+func (w *world) tellBlocks() {
+	const version = "v1beta1"
 	for _, is := range w.observed.Policy.Status.Versions {
 		for _, block := range is.BlockedBy {
 			if is.Name == version {
