@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,6 +63,8 @@ func TestDependentsBlockRemoval(t *testing.T) {
 		t.Errorf("served are %v", got)
 	}
 
+	checkReleases(t)
+
 	// The autoscaler stays: Kubernetes ignores the version there.
 	expect.NoError(t, cluster.Delete(t.Context(), planted[0]))
 	expect.NoError(t, cluster.Delete(t.Context(), planted[1]))
@@ -101,6 +104,26 @@ func (k *kind) plant(t *testing.T) []client.Object {
 		})
 	}
 	return planted
+}
+
+// checkReleases: records of Helm are read only if the account has that right, too.
+func checkReleases(t *testing.T) {
+	t.Helper()
+	config := rest.CopyConfig(direct)
+	config.Impersonate = rest.ImpersonationConfig{UserName: names.Searcher(names.DependentsAccount, system)}
+	if may, err := mayReadReleases(t.Context(), config); may || err != nil {
+		t.Errorf("records of Helm are read: %t, %v", may, err)
+	}
+	named := metav1.ObjectMeta{Name: "dependents-helm"}
+	role := &rbacv1.ClusterRole{ObjectMeta: named, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"get"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: names.DependentsAccount}}}
+	expect.NoError(t, cluster.Create(t.Context(), role))
+	expect.NoError(t, cluster.Create(t.Context(), binding))
+	expect.Eventually(t, "records of Helm are read", func() (bool, string) {
+		may, err := mayReadReleases(t.Context(), config)
+		return may, fmt.Sprint(err)
+	})
 }
 
 // checkProtected: the manager can neither change nor delete the account, its rights and their binding.

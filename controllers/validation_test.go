@@ -113,6 +113,8 @@ func TestAdmission(t *testing.T) {
 		"the storage is reported":       {name, "{converter: {declarative: " + good + "}, storageVersion: v1, retirement: [{version: v1, action: Report}]}", ""},
 		"a version to go twice":         {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1}, {version: v1}]}", "Duplicate value"},
 		"a version to burn":             {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, action: Burn}]}", "Unsupported value"},
+		"dependents are to be checked":  {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, dependents: Check}]}", ""},
+		"dependents are to be removed":  {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, dependents: Remove}]}", "Unsupported value"},
 		"after a long while":            {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, after: 87601h}]}", "after must be 87600h"},
 		"an unknown mode":               {name, "{converter: {declarative: " + good + "}, migration: {mode: Sometimes}}", "Unsupported value"},
 		"a paced migration":             {name, "{converter: {declarative: " + good + "}, migration: {suspend: true, maxWritesPerSecond: 1, concurrency: 256, verify: Full, fallback: [OldVersion, Status]}}", ""},

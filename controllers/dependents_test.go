@@ -1,0 +1,60 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/dependents"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// TestFoundDependents: what breaks is counted by version, and a search that is not complete does not
+// pass, whatever it found.
+func TestFoundDependents(t *testing.T) {
+	breaks := func(name, version string) dependents.Dependent {
+		return dependents.Dependent{Dependency: dependents.OwnerReference, Impact: dependents.Breaks, Version: version,
+			Object: dependents.Object{Kind: "ConfigMap", Namespace: "a", Name: name}}
+	}
+	harmless := breaks("harmless", "v1beta1")
+	harmless.Impact = dependents.Harmless
+	cleaned := breaks("cleaned", "v1beta1")
+	cleaned.Dependency = dependents.FieldManager
+	unread := []dependents.NotChecked{{What: "secrets", Why: "no"}, {What: "widgets.example.com", Why: "no"}}
+
+	cases := map[string]struct {
+		report dependents.Report
+		want   observed.BackgroundCheck
+	}{
+		"nothing":                {},
+		"what does not count":    {report: dependents.Report{Dependents: []dependents.Dependent{harmless, cleaned}}},
+		"what was skipped":       {report: dependents.Report{Skipped: []string{"records of Helm"}}},
+		"something was not read": {dependents.Report{NotChecked: unread}, observed.BackgroundCheck{Message: "2 resources or objects could not be read, for example secrets: no"}},
+		"of two versions": {
+			dependents.Report{Dependents: []dependents.Dependent{breaks("1", "v1beta1"), breaks("2", "v1beta1"), harmless, breaks("3", "v1beta1"), breaks("4", "v1beta1"), breaks("5", "v1alpha1")}},
+			observed.BackgroundCheck{Dependents: map[string]observed.Dependents{
+				"v1beta1":  {Count: 4, Names: []string{"ConfigMap a/1 (OwnerReference)", "ConfigMap a/2 (OwnerReference)", "ConfigMap a/3 (OwnerReference)"}},
+				"v1alpha1": {Count: 1, Names: []string{"ConfigMap a/5 (OwnerReference)"}},
+			}}},
+		"more than are read": {
+			dependents.Report{Dependents: []dependents.Dependent{breaks("1", "v1beta1")}, More: 7},
+			observed.BackgroundCheck{Message: "there are more than 10000 dependents",
+				Dependents: map[string]observed.Dependents{"v1beta1": {Count: 1, Names: []string{"ConfigMap a/1 (OwnerReference)"}}}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if c.want.Message != "" {
+				c.want.Reason, c.want.Lost = "DependentsUnknown", true
+			}
+			if c.want.Dependents == nil {
+				c.want.Dependents = map[string]observed.Dependents{}
+			}
+			if diff := cmp.Diff(c.want, foundDependents(&c.report)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
