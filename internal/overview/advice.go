@@ -108,7 +108,8 @@ func (o *Overview) adviseReady() []Advice {
 		}
 	}
 	if o.Removable != "" && o.Removable != "none" {
-		all = append(all, Advice{"no object needs " + o.Removable + " any longer: remove it from spec.versions of the CustomResourceDefinition, or let spec.retirement do that", editPolicy})
+		all = append(all, Advice{"no object of the kind needs " + o.Removable + " any longer: find what else names old versions", "PROGRAM dependents NAME"},
+			Advice{"remove " + o.Removable + " from spec.versions of the CustomResourceDefinition, or let spec.retirement do that", editPolicy})
 	}
 	return all
 }
