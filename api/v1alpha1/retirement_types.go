@@ -170,7 +170,9 @@ const (
 	BlockedManagedFields VersionBlockReason = "ManagedFields"
 	// BlockedDependents means that other objects name it.
 	BlockedDependents VersionBlockReason = "Dependents"
-	// BlockedDependentsUnknown means that it is unknown whether other objects name it.
+	// BlockedDependentsNotSearched means that objects that name it were not searched for yet.
+	BlockedDependentsNotSearched VersionBlockReason = "DependentsNotSearched"
+	// BlockedDependentsUnknown means that a search could not tell whether other objects name it.
 	BlockedDependentsUnknown VersionBlockReason = "DependentsUnknown"
 )
 

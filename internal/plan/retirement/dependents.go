@@ -26,12 +26,8 @@ import (
 // dependents block a removal.
 const searchLifetime = 10 * time.Minute
 
-const (
-	// notSearched is the message before the first search.
-	notSearched = "the operator searches for objects that name it before it removes it"
-	// notKnown begins the message after a search that failed.
-	notKnown = "it is unknown whether other objects name it: "
-)
+// notSearched is the message before the first search.
+const notSearched = "the operator searches for objects that name it before it removes it"
 
 // search has the dependents of a version searched for. It returns no outcome once a recent search
 // has found none, or if the policy does not ask for it.
@@ -45,14 +41,14 @@ func (r *Retirement) search(entry *v1alpha1.Retirement) gate.Outcome {
 	switch {
 	case len(blocks) == 0 && !searches:
 		return gate.Outcome{}
-	case len(blocks) == 0 || blocks[0].Message == notSearched:
+	case len(blocks) == 0 || blocks[0].Reason == v1alpha1.BlockedDependentsNotSearched && r.Settings.DependentsAccount != "":
 		return gate.Pending(v1alpha1.ReasonSearchingDependents, "searching for objects that name "+name)
 	}
 	reason := v1alpha1.ReasonDependentsUnknown
-	switch {
-	case r.Settings.DependentsAccount == "":
+	switch blocks[0].Reason {
+	case v1alpha1.BlockedDependentsNotSearched:
 		reason = v1alpha1.ReasonRightsNotGranted
-	case blocks[0].Reason == v1alpha1.BlockedDependents:
+	case v1alpha1.BlockedDependents:
 		reason = v1alpha1.ReasonBlocked
 	}
 	return gate.Pending(reason, name+" stays: "+blocks[0].Message)
@@ -98,8 +94,8 @@ func (r *Retirement) named(name string) []v1alpha1.VersionBlock {
 	if entry == nil || entry.Dependents != v1alpha1.DependentsCheck {
 		return nil
 	}
-	unknown := func(message string) []v1alpha1.VersionBlock {
-		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedDependentsUnknown, Message: message}}
+	blocked := func(reason v1alpha1.VersionBlockReason, message string) []v1alpha1.VersionBlock {
+		return []v1alpha1.VersionBlock{{Reason: reason, Message: message}}
 	}
 	check, found := r.Searched, observed.Dependents{}
 	if check != nil {
@@ -107,31 +103,34 @@ func (r *Retirement) named(name string) []v1alpha1.VersionBlock {
 	}
 	switch {
 	case r.Settings.DependentsAccount == "":
-		return unknown("the operator has no account to search for objects that name it: install config/components/dependents; or " + r.orIgnore(name))
+		return blocked(v1alpha1.BlockedDependentsNotSearched, "the operator has no account to search for objects that name it: install config/components/dependents; or "+r.orIgnore(name))
 	case !reaches(entry.Action, v1alpha1.RetirementRemove):
-		return unknown(notSearched + ": set its action in spec.retirement to Remove, or run: " + r.dependentsCommand(name))
+		return blocked(v1alpha1.BlockedDependentsNotSearched, notSearched+": set its action in spec.retirement to Remove, or run: "+r.dependentsCommand(name))
 	case check == nil || check.Running || check.Subject != r.searchSubject():
 		return r.namedBefore(name)
 	case found.Count > 0:
-		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedDependents, Message: r.whatNames(name, found, check.Reason == "")}}
+		return blocked(v1alpha1.BlockedDependents, r.whatNames(name, found, check.Reason == ""))
 	case check.Reason != "":
-		return unknown(notKnown + gate.Cut(check.Message) + "; " + r.orIgnore(name))
+		return blocked(v1alpha1.BlockedDependentsUnknown, "it is unknown whether other objects name it: "+gate.Cut(check.Message)+"; "+r.orIgnore(name))
 	case !slices.Contains(r.toSearch(), name):
-		return unknown(notSearched)
+		return blocked(v1alpha1.BlockedDependentsNotSearched, notSearched)
 	}
 	return nil
 }
+
+// searched are the reasons that a search has.
+var searched = []v1alpha1.VersionBlockReason{v1alpha1.BlockedDependents, v1alpha1.BlockedDependentsUnknown}
 
 // namedBefore is the result of the previous search, which remains in the status during the next one.
 func (r *Retirement) namedBefore(name string) []v1alpha1.VersionBlock {
 	for _, version := range r.Policy.Status.Versions {
 		for _, block := range version.BlockedBy {
-			if version.Name == name && (block.Reason == v1alpha1.BlockedDependents || strings.HasPrefix(block.Message, notKnown)) {
+			if version.Name == name && slices.Contains(searched, block.Reason) {
 				return []v1alpha1.VersionBlock{block}
 			}
 		}
 	}
-	return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedDependentsUnknown, Message: notSearched}}
+	return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedDependentsNotSearched, Message: notSearched}}
 }
 
 // whatNames names the first dependents. If the search was not complete, there may be more.
