@@ -26,7 +26,7 @@ func (t *transfer) convert(x any, y map[string]any, s *preserved, at string) (al
 		return keep, newPreserved() // direction.preserveMissing compares with the way back
 	case !anyPresent(image) && t.returns(values, x, s, at):
 		for _, f := range t.from {
-			keep.returning = append(keep.returning, at+f.Path.pointer())
+			keep.returning = append(keep.returning, at+f.Path[:f.Anchor].pointer())
 		}
 		return keep, newPreserved()
 	case anyPresent(image) && Equal(t.backward(image), values):
@@ -347,7 +347,7 @@ func single(f func(any) any) func([]any) []any {
 func (o *sharedObject) removeEmptied(x any, y map[string]any, s, keep *preserved, at string) {
 	pointer := at + o.path.pointer()
 	now := find(y, o.path)
-	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesValueBelow(pointer) || keep.returnsBelow(pointer) || s.othersPreserveBelow(pointer) {
+	if !isObject(now) || !hasNoMembers(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.preservesValueBelow(pointer) || keep.returnsIn(pointer) || s.othersPreserveBelow(pointer) {
 		return
 	}
 	remove(y, o.path)

@@ -32,8 +32,8 @@ type preserved struct {
 	// partial marks a fragment, which may lack required fields.
 	partial bool
 	taken   []taken
-	// returning are the pointers of values that have no entry because the way back converts nothing to
-	// them.
+	// returning are the pointers of the objects that must exist so that the way back converts nothing to values,
+	// which need no entry therefore.
 	returning []string
 	// names are those of the version, if they are not those of the hub.
 	names names
@@ -185,9 +185,9 @@ func (p *preserved) preservesValueBelow(pointer string) bool {
 	return false
 }
 
-// returnsBelow reports whether the way back converts nothing to a value below a pointer.
-func (p *preserved) returnsBelow(pointer string) bool {
-	return slices.ContainsFunc(p.returning, func(value string) bool { return strings.HasPrefix(value, pointer+"/") })
+// returnsIn reports whether the way back converts nothing to a value in an object that must exist for that.
+func (p *preserved) returnsIn(pointer string) bool {
+	return slices.ContainsFunc(p.returning, func(anchor string) bool { return strings.HasPrefix(anchor+"/", pointer+"/") })
 }
 
 // preserves reports whether a value, or a parent of it, is preserved.
