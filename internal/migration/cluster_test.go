@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -187,7 +188,7 @@ func (r *resource) spec(run string) *contract.Spec {
 	}
 }
 
-// grant creates the checkpoint and the rights of the Job, unless they exist.
+// grant creates the checkpoint and the rights of the Job, unless they exist, and waits until they apply.
 func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Namespace: checkpoint.Namespace, Name: checkpoint.Name}
@@ -223,6 +224,19 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 		if err := r.client.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
+	}
+	for _, may := range []authorizationv1.ResourceAttributes{
+		{Verb: "patch", Resource: "configmaps", Namespace: checkpoint.Namespace, Name: checkpoint.Name},
+		{Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices", Namespace: servers.Namespace},
+		{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: leases.Namespace},
+		{Verb: "get", Group: definitions.Group, Resource: definitions.Resource, Name: r.pin.Name},
+	} {
+		waitFor(t, checkpoint.Name+" may "+may.Verb+" "+may.Resource, func(ctx context.Context) (bool, error) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:" + checkpoint.Namespace + ":" + checkpoint.Name, ResourceAttributes: &may}}
+			err := r.client.Create(ctx, review)
+			return review.Status.Allowed, err
+		})
 	}
 }
 
