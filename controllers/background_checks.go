@@ -18,8 +18,8 @@ import (
 // BackgroundChecks take too long for a reconciliation: whether live objects survive a round trip
 // (samples.go), whether an API server reaches the converter (probe_apiserver.go), which objects
 // were written during the unconverted window (writes.go), which versions clients request
-// (request_metrics.go), and what else names a version (dependents.go). They also remove a version from managedFields of objects
-// (managed_fields.go).
+// (request_metrics.go), and what else names a version (dependents.go). They also remove a version
+// from managedFields of objects (managed_fields.go).
 type BackgroundChecks struct {
 	// TakeSamples, ProbeAPIServer, CountWrites, ReadRequests and FindDependents run one check.
 	TakeSamples    func(context.Context, step.TakeSamples) observed.BackgroundCheck

@@ -210,8 +210,7 @@ func (w *world) accept(action v1alpha1.RetirementAction, fields ...string) {
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 }
 
-// tellBlocks tells what keeps a version, in full.
-// tellBlocks tells what blocks the removal of v1beta1.
+// tellBlocks tells what blocks the removal of v1beta1, in full.
 func (w *world) tellBlocks() {
 	const version = "v1beta1"
 	for _, is := range w.observed.Policy.Status.Versions {

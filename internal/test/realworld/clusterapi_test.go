@@ -149,12 +149,11 @@ func TestKubeadmConfig(t *testing.T) {
 // differencesOfJoining are those of the timeouts in a configuration of kubeadm.
 func differencesOfJoining(config string) []difference {
 	const join = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
-	joined := func(theirs, ours any) bool { return theirs != absent && ours == absent }
 	config += ".joinConfiguration"
 	return []difference{
 		{"v1beta2", config, func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, join},
-		{"v1beta2", config + ".timeouts", joined, join},
-		{"v1beta2", config + ".timeouts.controlPlaneComponentHealthCheckSeconds", joined, join},
+		{"v1beta2", config + ".timeouts", onlyTheirs, join},
+		{"v1beta2", config + ".timeouts.controlPlaneComponentHealthCheckSeconds", onlyTheirs, join},
 	}
 }
 

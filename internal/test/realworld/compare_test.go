@@ -47,6 +47,9 @@ func onlyTheirs(_, ours any) bool { return ours == absent }
 
 func onlyOurs(theirs, _ any) bool { return theirs == absent }
 
+// emptied is the difference of an empty list that theirs loses.
+func emptied(theirs, ours any) bool { return theirs == nil && show(ours) == "[]" }
+
 // found is a place where two objects differ.
 type found struct {
 	at          string

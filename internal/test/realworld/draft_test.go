@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 )
@@ -89,10 +87,8 @@ func (p *project) checkDraft(t *testing.T, crd *apiextensionsv1.CustomResourceDe
 	if slices.Contains(notProbed, p.sample) {
 		return
 	}
-	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join(catalogue, p.sample, "policy.yaml"), policy)
 	want := map[string]bool{}
-	rules := policy.Spec.Converter.Declarative
+	rules := p.policy(t).Spec.Converter.Declarative
 	for i, spoke := range rules.Spokes {
 		for _, rule := range compile.Rules(rules, i) {
 			if string(spoke.Version) == p.spoke.name && rule.CEL == nil {

@@ -43,7 +43,7 @@ func TestTracingService(t *testing.T) {
 	}
 	const marked = "theirs marks each ambassador_id of v3alpha1 in v2, and adds the default; ours copies it"
 	p.differences = []difference{
-		{"v2", ".spec.ambassador_id", func(_, ours any) bool { return ours == absent }, marked},
+		{"v2", ".spec.ambassador_id", onlyTheirs, marked},
 		{"v2", ".spec.ambassador_id[*]", func(theirs, ours any) bool { return theirs == mark+ours.(string) }, marked},
 	}
 	p.check(t)

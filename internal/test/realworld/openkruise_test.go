@@ -31,10 +31,18 @@ func TestBatchRelease(t *testing.T) {
 		".spec.releasePlan.rollingStyle": {"Canary", "Partition", "BlueGreen"},
 		"v1alpha1:.metadata.annotations": {style("partition"), style("Canary"), style("bluegreen"), style("other")},
 	}
-	p.differences = append(emptyValues(".spec.releasePlan.batches"), keptAnnotation,
-		difference{"v1alpha1", ".spec.targetReference.workloadRef", onlyTheirs, "theirs writes a reference without a name where there is none; ours writes nothing"},
-		difference{"v1beta1", ".spec.releasePlan.rollingStyle", onlyOurs, "theirs ignores the field of v1alpha1, and reads only the annotation; ours reads both"},
-	)
+	const none = "theirs loses an empty list; ours writes it"
+	unstyled := func(theirs, ours any) bool {
+		return isZero(ours) && (theirs == "" || show(theirs) == `{"rollouts.kruise.io/rolling-style":""}`)
+	}
+	p.differences = []difference{
+		keptAnnotation,
+		{"v1alpha1", ".spec.releasePlan.batches", emptied, none},
+		{"v1beta1", ".spec.releasePlan.batches", emptied, none},
+		{"v1alpha1", ".metadata.annotations**", unstyled, "theirs writes an empty annotation for an empty style; ours writes nothing"},
+		{"v1alpha1", ".spec.targetReference.workloadRef", onlyTheirs, "theirs writes a reference without a name where there is none; ours writes nothing"},
+		{"v1beta1", ".spec.releasePlan.rollingStyle", onlyOurs, "theirs ignores the field of v1alpha1, and reads only the annotation; ours reads both"},
+	}
 	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
 		require(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "targetReference", "workloadRef")
 	}
@@ -75,19 +83,6 @@ func TestRollout(t *testing.T) {
 }
 
 func style(name string) any { return map[string]any{"rollouts.kruise.io/rolling-style": name} }
-
-// emptyValues are the differences of empty lists, and of the annotation for an empty style.
-func emptyValues(lists ...string) (all []difference) {
-	for _, list := range lists {
-		for _, to := range []string{"v1alpha1", "v1beta1"} {
-			all = append(all, difference{to, list, func(theirs, ours any) bool { return theirs == nil && show(ours) == "[]" },
-				"theirs loses an empty list; ours writes it"})
-		}
-	}
-	return append(all, difference{"v1alpha1", ".metadata.annotations**", func(theirs, ours any) bool {
-		return isZero(ours) && (theirs == "" || show(theirs) == `{"rollouts.kruise.io/rolling-style":""}`)
-	}, "theirs writes an empty annotation for an empty style; ours writes nothing"})
-}
 
 // require makes a field required, with all objects around it. The functions of OpenKruise Rollouts end with a
 // panic where it is missing.

@@ -56,7 +56,7 @@ func TestOpenTelemetryCollector(t *testing.T) {
 			{"v1beta1", ".spec.config.receivers", isEmpty, invalid},
 			{"v1beta1", ".spec.config.exporters", isEmpty, filled},
 			{"v1beta1", ".spec.config.service.pipelines", isEmpty, filled},
-			{"v1alpha1", ".spec.config", func(_, ours any) bool { return ours == absent }, "theirs writes an empty configuration for an object without a spec; ours adds nothing"},
+			{"v1alpha1", ".spec.config", onlyTheirs, "theirs writes an empty configuration for an object without a spec; ours adds nothing"},
 			{"v1beta1", ".spec.serviceName", onlyOurs, forgot},
 			{"v1alpha1", ".spec.serviceName", onlyOurs, forgot},
 			{"v1beta1", ".spec.targetAllocator.filterStrategy", onlyOurs, strategy},

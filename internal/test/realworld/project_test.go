@@ -249,6 +249,16 @@ func (p *project) definition(t *testing.T) (*apiextensionsv1.CustomResourceDefin
 	return crd, p.module + " " + version
 }
 
+// file is that of the sample's policy.
+func (p *project) file() string { return filepath.Join(catalogue, p.sample, "policy.yaml") }
+
+func (p *project) policy(t *testing.T) *v1alpha1.ConversionPolicy {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	readYAML(t, p.file(), policy)
+	return policy
+}
+
 // document reads the definition that the sample's policy names from a file with one or several.
 func (p *project) document(t *testing.T, file string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
@@ -256,8 +266,7 @@ func (p *project) document(t *testing.T, file string) *apiextensionsv1.CustomRes
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join(catalogue, p.sample, "policy.yaml"), policy)
+	policy := p.policy(t)
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal(document, crd); err != nil {
@@ -274,15 +283,11 @@ func (p *project) document(t *testing.T, file string) *apiextensionsv1.CustomRes
 // compile compiles the sample's policy.
 func (r *run) compile(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	policy, file := &v1alpha1.ConversionPolicy{}, filepath.Join(catalogue, r.sample, "policy.yaml")
-	readYAML(t, file, policy)
+	policy, file := r.policy(t), r.file()
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), r.moduleVersion) {
 		t.Errorf("the comment of %s must say that it is for %s (%v)", file, r.moduleVersion, err)
 	}
 	r.checkPolicy(t, policy)
-	if policy.Name != crd.Name {
-		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
-	}
 	rules := policy.Spec.Converter.Declarative
 	result := compile.Compile(crd, rules)
 	if len(result.Errors) > 0 || len(result.Missing) > 0 {

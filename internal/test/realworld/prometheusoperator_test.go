@@ -18,7 +18,6 @@ func TestAlertmanagerConfig(t *testing.T) {
 		ttl    = "theirs forgets the field, in both directions, and it is lost; ours copies it"
 		routes = "theirs converts the matchers of the routes in a route; they have no schema, so ours copies them"
 	)
-	emptied := func(theirs, ours any) bool { return theirs == nil && show(ours) == "[]" }
 	p := project{
 		sample: "prometheus-operator-alertmanagerconfigs",
 		module: "github.com/prometheus-operator/prometheus-operator",

@@ -181,8 +181,7 @@ func TestResolutionRequest(t *testing.T) {
 			p.differences = append(p.differences, difference{to, ".status." + field, onlyOurs, lost})
 		}
 	}
-	unread := func(theirs, ours any) bool { return theirs != absent && ours == absent }
-	p.differences = append(p.differences, difference{"v1alpha1", ".spec.params", unread, untyped})
+	p.differences = append(p.differences, difference{"v1alpha1", ".spec.params", onlyTheirs, untyped})
 	source := []any{map[string]any{"uri": "https://example.com", "digest": map[string]any{"sha256": "abc"}, "entryPoint": "one"}}
 	p.examples[".status.refSource"], p.examples[".status.source"] = source, source
 	maps.Copy(p.examples, knativeStatus)
