@@ -120,8 +120,12 @@ func (r *ConversionPolicyReconciler) doFor(ctx context.Context, of owner, s step
 // decision. It reads live, because the cache may lag behind this manager's own writes: a policy
 // whose activation is missing in a stale status would have a foreign write reverted as if this
 // were the first activation, without a report. A manager that lost its lease while it was paused
-// lags behind its successor.
+// lags behind its successor. The policy alone does not show that etcd was restored: what it is
+// decided on, such as the record of a migration, may be newer than etcd.
 func (r *ConversionPolicyReconciler) checkUnchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
+	if err := r.storage.check(ctx); err != nil {
+		return err
+	}
 	live := &v1alpha1.ConversionPolicy{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live)
 	if err == nil && (live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion) {

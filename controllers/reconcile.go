@@ -60,6 +60,7 @@ type ConversionPolicyReconciler struct {
 	loads        loads
 	absentKinds  absentKinds
 	nodes        nodeLooks
+	storage      *storageRevision
 	// fleetBackground runs work for fleets.
 	fleetBackground *background
 	// pods sends requests that controller-runtime's client has no options for.

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ func (r *ConversionPolicyReconciler) report(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, before v1alpha1.ConversionPolicyStatus, decided plan.Plan, done []step.Step, applyErr error,
 ) error {
 	status := decided.Status
+	if errors.As(applyErr, new(storageRestoredError)) {
+		return nil // the next manager decides again
+	}
 	return tracing.Span(ctx, "report", func(ctx context.Context) error {
 		for _, s := range done {
 			r.emitStepEvent(policy, s)
@@ -60,10 +64,15 @@ func (r *ConversionPolicyReconciler) report(
 }
 
 // writeStatus writes the status if it differs from the one that was read. After an error, the policy
-// has the status that was read.
+// has the status that was read. Evidence from a record in the cache may be newer than etcd.
 func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus) error {
 	if equality.Semantic.DeepEqual(policy.Status, status) {
 		return nil
+	}
+	if !equality.Semantic.DeepEqual(policy.Status.MigrationEvidence, status.MigrationEvidence) {
+		if err := r.storage.check(ctx); err != nil {
+			return err
+		}
 	}
 	base := policy.DeepCopy()
 	policy.Status = status

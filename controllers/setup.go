@@ -144,6 +144,10 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 			return err
 		}
 	}
+	r.storage = &storageRevision{live: r.Live}
+	if err := mgr.Add(r.storage); err != nil {
+		return err
+	}
 	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).

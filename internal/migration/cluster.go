@@ -6,6 +6,7 @@ package migration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,6 +56,8 @@ type Cluster struct {
 	discovery  *discovery.DiscoveryClient
 	configMaps corev1.ConfigMapInterface
 	checkpoint string
+	// saved is the record that was read or written last, and savedAt the resourceVersion with it.
+	saved, savedAt string
 }
 
 // Connect returns a Cluster for the resource, the CustomResourceDefinition and the ConfigMap of a
@@ -204,16 +207,46 @@ func (c *Cluster) Load(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.saved, c.savedAt = configMap.Data[contract.RecordKey], configMap.ResourceVersion
 	return configMap.Data, nil
 }
 
-// Save implements Checkpoints.
+// errSuperseded says that another pod continued the run, or that etcd was restored from a snapshot.
+var errSuperseded = errors.New("it has another record than this pod wrote last: another pod continued the run, or etcd was restored; " +
+	"the next pod continues from that record")
+
+// Save implements Checkpoints. It overwrites no record that it does not know, and returns
+// errSuperseded: another pod may run beside this one after a node was lost; and after etcd was
+// restored from a snapshot, objects that this pod has migrated since are in their old version again.
 func (c *Cluster) Save(ctx context.Context, data map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"data": data})
+	err := c.patchCheckpoint(ctx, data)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	current, err := c.configMaps.Get(ctx, c.checkpoint, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	_, err = c.configMaps.Patch(ctx, c.checkpoint, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: userAgent})
+	switch current.Data[contract.RecordKey] {
+	case data[contract.RecordKey]: // an earlier attempt was written, and its answer was lost
+		c.saved, c.savedAt = data[contract.RecordKey], current.ResourceVersion
+		return nil
+	case c.saved: // something else has changed, such as a label
+		c.savedAt = current.ResourceVersion
+		return c.patchCheckpoint(ctx, data)
+	}
+	return fmt.Errorf("ConfigMap %s: %w", c.checkpoint, errSuperseded)
+}
+
+func (c *Cluster) patchCheckpoint(ctx context.Context, data map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": c.savedAt}, "data": data})
+	if err != nil {
+		return err
+	}
+	configMap, err := c.configMaps.Patch(ctx, c.checkpoint, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: userAgent})
+	if err == nil {
+		c.saved, c.savedAt = data[contract.RecordKey], configMap.ResourceVersion
+	}
 	return err
 }
 

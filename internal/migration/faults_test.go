@@ -26,6 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -256,5 +257,51 @@ func testChaos(t *testing.T, r *resource) {
 	expect.NoError(t, r.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: r.plural + "-chaos"}, checkpoint))
 	if _, err := contract.ParseRecord([]byte(checkpoint.Data[contract.RecordKey])); err != nil {
 		t.Error(err)
+	}
+}
+
+// Objects and the checkpoint go back to an earlier state while a pod runs, as if etcd was restored
+// from a snapshot. The pod ends instead of recording what it remembers, and the next one continues
+// from the checkpoint.
+func testRestoredEtcd(t *testing.T, r *resource) {
+	var snapshot []etcd.Entry
+	engine := r.engine(t, "restored")
+	engine.PageSize, engine.Verify = 100, v1alpha1.MigrationVerifySample
+	engine.Patcher = atPatch(engine.Patcher, 250, func() {
+		checkpoint, _, err := r.etcd.List(t.Context(), "/registry/configmaps/default/"+r.plural+"-restored")
+		if err != nil || len(checkpoint) != 1 {
+			t.Errorf("%d checkpoints, error %v", len(checkpoint), err)
+		}
+		snapshot = append(r.raw(t), checkpoint...)
+	})
+	engine.Patcher = atPatch(engine.Patcher, 450, func() {
+		for _, entry := range snapshot {
+			if err := r.etcd.Put(t.Context(), string(entry.Key), string(entry.Value)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	_, err := engine.Run(logTo(t))
+	wantError(t, err, "etcd was restored; the next pod continues")
+
+	record := r.mustRun(t, "continued", r.engine(t, "restored"))
+	r.wantStored(t, map[string]int{"v1": r.objects})
+	if !record.Complete() || record.Repeats != 0 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+// Another client labels the checkpoint while a pod runs: it saves its record nevertheless.
+func testLabelledCheckpoint(t *testing.T, r *resource) {
+	engine := r.engine(t, "labelled")
+	engine.PageSize = 20
+	engine.Patcher = atPatch(engine.Patcher, 30, func() {
+		checkpoint := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: r.plural + "-labelled"}}
+		if err := r.client.Patch(t.Context(), checkpoint, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"seen": "yes"}}}`))); err != nil {
+			t.Error(err)
+		}
+	})
+	if record := r.mustRun(t, "rewritten", engine); !record.Complete() {
+		t.Errorf("record is %+v", record)
 	}
 }

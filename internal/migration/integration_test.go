@@ -32,6 +32,8 @@ func TestIntegration(t *testing.T) {
 	t.Run("a refused object is accepted at its old version", func(t *testing.T) { testOldVersion(t, c.newResource(t, "oldies", 30)) })
 	t.Run("other clients write, delete and create concurrently", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
 	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
+	t.Run("etcd is restored beside a pod", func(t *testing.T) { testRestoredEtcd(t, c.newResource(t, "rewounds", 600)) })
+	t.Run("another client labels the checkpoint", func(t *testing.T) { testLabelledCheckpoint(t, c.newResource(t, "labelleds", 60)) })
 	t.Run("preserved data is restored", func(t *testing.T) { testRestore(t, c.newResource(t, "holders", 20)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
 	t.Run("objects that the watch cache lacks", func(t *testing.T) { testWatchCache(t, c.newResource(t, "uncacheds", 1)) })

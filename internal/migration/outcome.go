@@ -186,7 +186,7 @@ func isObjectNotFound(err error, status *metav1.Status, name string) bool {
 func transient(err error) bool {
 	status := statusOf(err)
 	if status == nil {
-		return true
+		return !errors.Is(err, errSuperseded)
 	}
 	r := remedies[status.Code]
 	return r == awaitServer || r == tryAgain

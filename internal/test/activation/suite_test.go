@@ -178,6 +178,29 @@ func restart(t *testing.T) {
 	t.Helper()
 	manager.stop()
 	expect.NoError(t, <-manager.ended)
+	startNext(t)
+}
+
+// awaitRestart waits until the manager exits with an error, and replaces it, as a kubelet does.
+func awaitRestart(t *testing.T, cause string) {
+	t.Helper()
+	expect.Eventually(t, "the manager exits: "+cause, func() (bool, string) {
+		select {
+		case err := <-manager.ended:
+			if err == nil || !strings.Contains(err.Error(), cause) {
+				t.Fatalf("the manager ended with %v", err)
+			}
+			return true, ""
+		default:
+			return false, "it runs"
+		}
+	})
+	manager.stop()
+	startNext(t)
+}
+
+func startNext(t *testing.T) {
+	t.Helper()
 	next, err := startManager(manager.config)
 	expect.NoError(t, err)
 	manager = next
