@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // admission is what webhook configurations, admission policies and their bindings have in common,
@@ -50,6 +52,9 @@ func (t *Target) Admission(content []byte) ([]Dependent, error) {
 	if err := json.Unmarshal(content, &a); err != nil {
 		return nil, err
 	}
+	if t.ownedByOperator(&a.Metadata) {
+		return nil, nil
+	}
 	object := Object{APIVersion: a.APIVersion, Kind: a.Kind, Name: a.Metadata.Name}
 	var found []Dependent
 	for i, webhook := range a.Webhooks {
@@ -78,6 +83,12 @@ func (t *Target) Admission(content []byte) ([]Dependent, error) {
 		}
 	}
 	return found, nil
+}
+
+// ownedByOperator reports that the operator wrote a configuration for the policy of the kind, by
+// which API servers refuse objects that are too large. It changes that with the versions.
+func (t *Target) ownedByOperator(configuration *metav1.ObjectMeta) bool {
+	return configuration.Labels[names.ManagedByLabel] == names.ManagedBy && configuration.Annotations[names.PolicyAnnotation] == t.CRD
 }
 
 func (t *Target) matched(object Object, path string, match *matchResources) []Dependent {
