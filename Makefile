@@ -47,6 +47,7 @@ OBJECTS   ?= 400
 # The duration of `make soak`, and its seed; empty for a new seed.
 SOAKTIME  ?= 1h
 SOAKSEED  ?=
+SOAKPOLICIES ?=
 
 # The folder of PATH into which install-plugin installs the kubectl plugin.
 PLUGIN_DIR ?= $(HOME)/.local/bin
@@ -289,12 +290,12 @@ e2e-release: deps image sample-image previous-image bin/localcluster ## Test in 
 
 # Killing processes needs a cluster on this machine.
 .PHONY: soak
-soak: ## Perform random actions and failures for SOAKTIME=1h, and check the operator's invariants; SOAKSEED= repeats a sequence
+soak: ## Perform random actions and failures for SOAKTIME=1h, and check the operator's invariants; SOAKSEED= repeats a sequence, SOAKPOLICIES=200 does so beside that many policies
 	@internal/tools/deps.sh $(deps.local)
 	@$(MAKE) image bin/localcluster
 	@go build -o bin/soak ./internal/test/soak
 	@export CLUSTER=local RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
-		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED))'
+		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED)) $(if $(SOAKPOLICIES),-neighbors=$(SOAKPOLICIES))'
 
 # Its steps include a promotion, a prune, a removal with accepted losses, a foreign
 # spec.conversion, a move into a fleet, and a fleet that loses pods, rulesets, or its policies.

@@ -109,6 +109,11 @@ func (p *player) replaceFleet(ctx context.Context, s step) error {
 			}
 		}
 	}
+	if p.neighbors != nil {
+		if err := p.neighbors.move(ctx, s.Detail); err != nil {
+			return err
+		}
+	}
 	if err := p.deleteFleet(ctx, s.Detail); err != nil {
 		return err
 	}

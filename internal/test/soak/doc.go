@@ -35,6 +35,9 @@
 // operator must not claim what it did not verify, and a migration must leave every object at the
 // storage version.
 //
+// Any number of other policies, the neighbors, use the same fleets (neighbors.go). No step is about
+// them, and the model does not know them.
+//
 // # Simulated failures
 //
 // A killed process gets SIGKILL. The local cluster restarts components of Kubernetes. A hanging

@@ -28,9 +28,10 @@ func main() {
 	lasts := flag.Duration("time", time.Hour, "duration of the run; the last step is completed")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the sequence; the same seed gives the same steps") //nolint:gosec // any number will do
 	list := flag.Int("list", 0, "print that many steps of the sequence without performing them")
+	count := flag.Int("neighbors", 0, "number of other policies in the same fleets, whose objects clients read and write all the time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *seed, *lasts, *list)
+	err := run(ctx, os.Stdout, *seed, *lasts, *list, *count)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,7 +39,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, list int) error {
+func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, list, neighbors int) error {
 	steps := newSequence(seed)
 	for range list {
 		fmt.Fprintln(out, steps.next())
@@ -60,7 +61,7 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 	}
 	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
 	start := time.Now()
-	if err := p.play(ctx, steps, start.Add(lasts)); err != nil {
+	if err := p.playBeside(ctx, neighbors, seed, steps, lasts); err != nil {
 		return p.explain(seed, err)
 	}
 	fmt.Fprintf(out, "seed %d: %d steps in %s, %d reads meanwhile, and every invariant held\n",
@@ -74,8 +75,12 @@ func (p *player) explain(seed uint64, violated error) error {
 	for _, s := range p.played {
 		fmt.Fprintln(&sequence, s)
 	}
-	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
-		&sequence, seed, len(p.played), seed, violated)
+	again := fmt.Sprintf("make soak SOAKSEED=%d", seed)
+	if p.neighbors != nil {
+		again += fmt.Sprintf(" SOAKPOLICIES=%d", len(p.neighbors.subjects))
+	}
+	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (%s plays it again):\n%w",
+		&sequence, seed, len(p.played), again, violated)
 }
 
 // requestTimeout bounds requests to an API server that hangs.

@@ -6,6 +6,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +30,7 @@ func TestViolationHasSteps(t *testing.T) {
 
 func TestListSteps(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, 7, time.Hour, 3); err != nil {
+	if err := run(t.Context(), &out, 7, time.Hour, 3, 0); err != nil {
 		t.Fatal(err)
 	}
 	var want strings.Builder
@@ -56,5 +58,22 @@ func TestReadersIgnoreWrittenObjects(t *testing.T) {
 	s.Kind = "overwrite conversion"
 	if got := p.readings(s, before); len(got) != 0 {
 		t.Errorf("%v is read while another client's conversion is in force", got)
+	}
+}
+
+// TestNeighborRecords: every version can express the address that clients write to neighbors, so that
+// nothing depends on which version was written last.
+func TestNeighborRecords(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 100 {
+		for _, version := range versions {
+			r := neighborRecord(random, version)
+			if r.hostOnly() != "" {
+				t.Errorf("at %s: %+v", version, r)
+			}
+			if other := (record{}).overwritten(version, r); !reflect.DeepEqual(other.spec(version), r.spec(version)) {
+				t.Errorf("at %s, %v is read as %v", version, r.spec(version), other.spec(version))
+			}
+		}
 	}
 }

@@ -44,15 +44,12 @@ type player struct {
 	played []step
 	// reads counts the successful reads during steps.
 	reads int64
+	// neighbors use the same fleets, and no step is about them; nil if there are none.
+	neighbors *neighbors
 }
 
 // play performs steps until the time is over, and then those that remove every subject.
 func (p *player) play(ctx context.Context, steps *sequence, until time.Time) error {
-	for _, name := range fleetNames {
-		if err := p.createFleet(ctx, name); err != nil {
-			return err
-		}
-	}
 	for time.Now().Before(until) {
 		if err := p.playStep(ctx, steps.next()); err != nil {
 			return err
@@ -60,6 +57,29 @@ func (p *player) play(ctx context.Context, steps *sequence, until time.Time) err
 	}
 	for _, s := range steps.finish() {
 		if err := p.playStep(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// playBeside plays steps beside neighbors, in fleets that exist for the time of the run.
+func (p *player) playBeside(ctx context.Context, count int, seed uint64, steps *sequence, lasts time.Duration) error {
+	for _, name := range fleetNames {
+		if err := p.createFleet(ctx, name); err != nil {
+			return err
+		}
+	}
+	if count > 0 {
+		if err := p.startNeighbors(ctx, count, seed); err != nil {
+			return err
+		}
+	}
+	if err := p.play(ctx, steps, time.Now().Add(lasts)); err != nil {
+		return err
+	}
+	if p.neighbors != nil {
+		if err := p.neighbors.end(ctx); err != nil {
 			return err
 		}
 	}
@@ -146,7 +166,10 @@ func (p *player) checkInvariants(ctx context.Context, waits bool) error {
 		}
 		return nil
 	})
-	return errors.Join(violated, err)
+	if err = errors.Join(violated, err); err != nil || !waits || p.neighbors == nil {
+		return err
+	}
+	return p.neighbors.rest(ctx)
 }
 
 // eventually calls try until it returns no error. On a timeout it returns the last error that the

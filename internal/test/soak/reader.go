@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // readPause makes a reader an ordinary client instead of a load test.
@@ -84,14 +85,19 @@ func (p *player) readAll(ctx context.Context, all []reading, r *reader) error {
 				continue
 			}
 			p.reads++
-			now := observation{
-				Objects: map[string]entry{each.name: each.want},
-				Reads:   map[string]map[string]read{each.version: {each.name: asRead(object, nil)}},
-			}
-			for _, wrong := range readsDiffer(now, observation{}) {
+			now := readOf(each.name, each.version, each.want, object)
+			for _, wrong := range readsDiffer(now, now) {
 				return fmt.Errorf("a client that read while the step went on: %s: %s", each.subject, wrong)
 			}
 		}
 	}
 	return nil
+}
+
+// readOf is an observation of one object that was read at a version.
+func readOf(name, version string, want entry, object *unstructured.Unstructured) observation {
+	return observation{
+		Objects: map[string]entry{name: want},
+		Reads:   map[string]map[string]read{version: {name: asRead(object, nil)}},
+	}
 }
