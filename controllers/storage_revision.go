@@ -51,17 +51,14 @@ func (*storageRevision) NeedLeaderElection() bool { return false }
 
 // Start checks the revision again and again, until the context ends. After an error the manager exits.
 func (s *storageRevision) Start(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, storageRevisionInterval, true, func(ctx context.Context) (bool, error) {
-		err := s.check(ctx)
-		if errors.As(err, new(storageRestoredError)) {
-			return false, err
+	var restored error
+	_ = wait.PollUntilContextCancel(ctx, storageRevisionInterval, true, func(ctx context.Context) (bool, error) {
+		if err := s.check(ctx); errors.As(err, new(storageRestoredError)) {
+			restored = err
 		}
-		return false, nil // the API server is not available
-	})
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+		return restored != nil, nil // with any other error, the API server is not available
+	}) // otherwise only the end of the context ends it
+	return restored
 }
 
 // check reads the revision, and returns a storageRestoredError if it went back. A nil storageRevision

@@ -10,8 +10,12 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+// The label and the annotation of what the operator creates for a policy.
+const (
+	managedByLabel, managedBy = "app.kubernetes.io/managed-by", "conversion-operator"
+	policyAnnotation          = "conversion-operator.io/policy"
 )
 
 // admission is what webhook configurations, admission policies and their bindings have in common,
@@ -88,7 +92,7 @@ func (t *Target) Admission(content []byte) ([]Dependent, error) {
 // ownedByOperator reports that the operator wrote a configuration for the policy of the kind, by
 // which API servers refuse objects that are too large. It changes that with the versions.
 func (t *Target) ownedByOperator(configuration *metav1.ObjectMeta) bool {
-	return configuration.Labels[names.ManagedByLabel] == names.ManagedBy && configuration.Annotations[names.PolicyAnnotation] == t.CRD
+	return configuration.Labels[managedByLabel] == managedBy && configuration.Annotations[policyAnnotation] == t.CRD
 }
 
 func (t *Target) matched(object Object, path string, match *matchResources) []Dependent {

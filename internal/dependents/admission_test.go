@@ -92,19 +92,3 @@ func TestAdmissionEffects(t *testing.T) {
 		t.Error("a list is accepted")
 	}
 }
-
-// TestOperatorsWebhooks: the operator changes its webhooks for the policy of the kind with the versions, so
-// they are no dependents.
-func TestOperatorsWebhooks(t *testing.T) {
-	for policy, want := range map[string]int{"crontabs.example.com": 0, "others.example.com": 1} {
-		text, err := yaml.YAMLToJSON([]byte("metadata: {name: w, labels: {app.kubernetes.io/managed-by: conversion-operator}, annotations: {conversion-operator.io/policy: " + policy + "}}\n" +
-			"webhooks: [{name: a.b.c, rules: [{apiGroups: [example.com], apiVersions: [v1beta1], resources: [crontabs], operations: [CREATE]}]}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := target(t).Admission(text)
-		if err != nil || len(found) != want {
-			t.Errorf("of policy %s, with error %v: %+v, want %d", policy, err, found, want)
-		}
-	}
-}
