@@ -138,12 +138,13 @@ func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
 
 // restoreExchange returns the preserved values of an exchange if they still convert to the source
 // values, and the given images otherwise. alone is true if there are no source values: then the
-// anchors of the fields must exist. A preserved absence is restored in the same way.
+// anchors of the fields must exist. A preserved absence is restored in the same way. If the schema refuses
+// some of the values, and the others do not convert to the source values without them, all stay preserved.
 func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, images []*node, alone bool) []*node {
 	if e.index != nil && e.toHub == e.index.Hub {
 		images[0] = s.restoreOrder(e, pc, images[0])
 	}
-	restored, imaged := s.lists.take(len(e.to)), false
+	restored, imaged, misfit := s.lists.take(len(e.to)), false, false
 	absent := s.takeAbsence(e, n, pc, alone)
 	for i := range e.to {
 		entry := s.preserved(pc, e.to[i].pointer, valueEntry)
@@ -154,7 +155,7 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 			continue
 		}
 		if !s.fits(&e.to[i], entry.value) {
-			entry.state = refused
+			entry.state, misfit = refused, true
 			absent = absent || alone // a computed value would replace it
 			continue
 		}
@@ -171,6 +172,8 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 	case anyValue(restored) && (alone && !imaged || isImaged(restored)):
 		// They had no image when they were preserved, so a missing image does not mean deletion.
 		return restored
+	case misfit && !alone && anyValue(restored) && isImaged(s.preservedValues(e, pc)):
+		s.deferValues(e, pc)
 	case absent:
 		if none := s.lists.take(len(e.to)); alone || isImaged(none) {
 			return none
@@ -179,6 +182,25 @@ func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, im
 		images[0] = e.patch(s, images[0], s.bytes(restored[0]))
 	}
 	return images
+}
+
+// preservedValues returns all preserved values of the target fields, also those that do not fit.
+func (s *step) preservedValues(e *exchange, pc *pathContext) []*node {
+	values := s.lists.take(len(e.to))
+	for i := range e.to {
+		if entry := s.preserved(pc, e.to[i].pointer, valueEntry); entry != nil {
+			values[i] = s.raw(entry.value)
+		}
+	}
+	return values
+}
+
+func (s *step) deferValues(e *exchange, pc *pathContext) {
+	for i := range e.to {
+		if entry := s.preserved(pc, e.to[i].pointer, valueEntry); entry != nil {
+			entry.state = deferred
+		}
+	}
 }
 
 // patch returns a document, or a list or map of objects, with what the preserved one has beyond the

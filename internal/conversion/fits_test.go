@@ -157,6 +157,31 @@ func TestMoveWider(t *testing.T) {
 	})
 }
 
+// TestOneOfTwoDoesNotFit has two values that a rule converts together, and a schema that no longer allows one
+// of them: a later schema may allow both again, unless a client edits what they convert to.
+func TestOneOfTwoDoesNotFit(t *testing.T) {
+	between := func(a string) *conversion.Converter {
+		return converterOf(t, between(t, "a: {type: "+a+"}, b: {type: integer}", "c: {type: integer}",
+			`{cel: {from: {a: .a, b: .b}, to: {c: .c}, forward: {c: "has(self.a) ? 0 : 80"}, backward: {a: optional.none(), b: "self.c == 0 ? 1 : 2"}}}`))
+	}
+	former, current := between("string"), between("integer")
+	const object, both = `"a":"x","b":90`, `v1 {"/a":"x","@/a":["/c"],"/b":90,"@/b":["/c"]}`
+	there := convert(t, former, named("v1", "", object), "v2")
+	if want := named("v2", both, `"c":0`); !sameJSON(t, want, there) {
+		t.Fatalf("at v2: %s, want %s", there, want)
+	}
+	if got := convert(t, current, there, "v1"); !strings.Contains(got, `"b":1}`) || !strings.Contains(got, strings.Trim(conversion.Quoted(`"fields":{"/a":"x","/b":90}`), `"`)) {
+		t.Errorf("by the current schema: %s", got)
+	}
+	if got, want := convert(t, former, there, "v1"), named("v1", "", object); !sameJSON(t, want, got) {
+		t.Errorf("by the former schema: %s, want %s", got, want)
+	}
+	edited := strings.Replace(there, `"c":0`, `"c":7`, 1)
+	if got := convert(t, current, edited, "v1"); strings.Contains(got, "90") || !strings.Contains(got, `"b":2`) {
+		t.Errorf("edited: %s", got)
+	}
+}
+
 func TestMoveWiderIsPartlyPreserved(t *testing.T) {
 	for rule, want := range map[string][2]bool{
 		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}": {false, true},

@@ -49,7 +49,8 @@ const (
 	consumed
 	// refused: the field does not allow the value.
 	refused
-	// deferred: the counterpart is preserved itself, so it was not deleted.
+	// deferred: the counterpart is preserved itself, so it was not deleted, or the field of another value
+	// of the same rule does not allow that value.
 	deferred
 	// unmatched: no element converts to this element of format 1, because it was edited or rules
 	// have changed.

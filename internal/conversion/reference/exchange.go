@@ -120,20 +120,23 @@ func pointers(fields []field) any {
 
 // restored returns the preserved values if they convert to the current values of x, and image
 // otherwise. If x has no values, the anchors must exist, and the preserved values must not have had
-// images that are gone now.
+// images that are gone now. If some do not fit, and the others do not convert to the values of x without
+// them, all stay preserved.
 func (t *transfer) restored(image, values []any, x any, s *preserved, at string) []any {
 	image = t.arranged(image, s, at)
-	old := nothing(t.to)
-	there, imaged := anyPresent(values), false
+	old, whole := nothing(t.to), nothing(t.to)
+	var entries []*entry
+	there, imaged, misfits := anyPresent(values), false, false
 	absent := t.wasAbsent(there, x, s, at)
 	for i := range t.to {
 		f := &t.to[i]
 		e := s.find(at+f.Path.pointer(), aValue)
-		switch {
-		case e == nil, t.arrange != nil && legacyOrder(e.value) != nil, !there && !isObject(find(x, f.Path[:f.Anchor])):
+		if e == nil || t.arrange != nil && legacyOrder(e.value) != nil || !there && !isObject(find(x, f.Path[:f.Anchor])) {
 			continue
-		case !f.accepts(e.value, s):
-			e.state = refused
+		}
+		whole[i], entries = e.value, append(entries, e)
+		if !f.accepts(e.value, s) {
+			e.state, misfits = refused, true
 			absent = absent || !there
 			continue
 		}
@@ -147,6 +150,12 @@ func (t *transfer) restored(image, values []any, x any, s *preserved, at string)
 	}
 	if anyPresent(old) && (!there && !imaged || Equal(t.backward(old), values)) {
 		return old
+	}
+	if misfits && there && anyPresent(old) && Equal(t.backward(whole), values) {
+		for _, e := range entries {
+			e.state = deferred
+		}
+		return image
 	}
 	if absent && (!there || Equal(t.backward(nothing(t.to)), values)) {
 		return nothing(t.to)

@@ -76,7 +76,8 @@ const (
 	done
 	// refused is a value that its field does not allow.
 	refused
-	// deferred is an entry whose image is itself preserved.
+	// deferred is an entry whose image is itself preserved, or one of several values of which another one is
+	// refused.
 	deferred
 	// unmatched is an element of format 1 to which no element converts.
 	unmatched
