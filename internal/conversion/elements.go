@@ -215,15 +215,20 @@ func (l *preservedElements) match(s *step, list *node, pc *pathContext) [][]byte
 }
 
 // takeUnchanged takes the preserved elements whose result under the previous rules is still at
-// their index. For each element it returns the number of the preserved one, or -1.
+// their index. For each element it returns the number of the preserved one, or -1. A preserved one that does
+// not fit stays preserved: it was not edited.
 func (l *preservedElements) takeUnchanged(s *step, names *naming, matched [][]byte, texts []string) []int {
 	found := slices.Repeat([]int{-1}, len(texts))
 	for i := range l.all {
 		element := &l.all[i]
-		if element.taken || element.index >= len(texts) || matched[element.index] != nil {
+		misfit := element.state == refused
+		if element.taken && !misfit || element.index >= len(texts) || matched[element.index] != nil {
 			continue
 		}
-		if bytes.Equal(element.images, s.digestOfText(texts[element.index], names)) {
+		switch unchanged := bytes.Equal(element.images, s.digestOfText(texts[element.index], names)); {
+		case unchanged && misfit:
+			element.state = deferred
+		case unchanged:
 			found[element.index], element.taken = i, true
 		}
 	}

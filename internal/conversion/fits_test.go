@@ -182,6 +182,21 @@ func TestOneOfTwoDoesNotFit(t *testing.T) {
 	}
 }
 
+// TestElementThatDoesNotFit has a preserved element from which a rule dropped what the schema requires: it stays
+// preserved, unless a client edits what became of it.
+func TestElementThatDoesNotFit(t *testing.T) {
+	const list = "l: {type: array, items: {type: object, properties: {b: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, x: {type: integer}"
+	c := converterOf(t, between(t, list+"}}}}}}", list+", own: {type: string}}}}}}}", `{drop: {to: ".l[*].b[*].name"}}`))
+	there := convert(t, c, named("v2", "", `"l":[{"b":[{"name":"n","x":1,"own":"o"}]}]`), "v1")
+	const preserved = `\"own\":\"o\"`
+	if back := convert(t, c, there, "v2"); !strings.Contains(back, preserved) || !strings.Contains(back, `"l":[{"b":[{"x":1}]}]`) {
+		t.Errorf("got %s", back)
+	}
+	if back := convert(t, c, strings.Replace(there, `"x":1}]}]`, `"x":2}]}]`, 1), "v2"); strings.Contains(back, "own") {
+		t.Errorf("edited: got %s", back)
+	}
+}
+
 func TestMoveWiderIsPartlyPreserved(t *testing.T) {
 	for rule, want := range map[string][2]bool{
 		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}": {false, true},

@@ -96,14 +96,14 @@ func (e *elements) convertWithoutKeys(list []any, s *preserved, at string) *pres
 
 // matched returns the preserved element that each element is restored from, or nil. An element at
 // its own index takes precedence; the others take the first matching index in the order of
-// preservation.
+// preservation. One that does not fit stays preserved if its own element was not edited.
 func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 	matched := make([]*entry, len(list))
-	var waiting, left []waitingElement
+	var waiting, left, misfits []waitingElement
 	for _, index := range s.indexes(at) {
 		old := s.find(at+"/"+strconv.Itoa(index), aValue)
 		if !e.accepts(old.value, s) {
-			old.state = refused
+			old.state, misfits = refused, append(misfits, waitingElement{old, index})
 			continue
 		}
 		old.state = done
@@ -114,6 +114,9 @@ func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 		}
 	}
 	became := e.unchanged(waiting, list, matched)
+	for _, old := range e.unchanged(misfits, list, matched) {
+		old.state = deferred
+	}
 	for _, old := range waiting {
 		if became[old.index] == old.entry {
 			continue
