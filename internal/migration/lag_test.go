@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,7 +139,7 @@ func (c *cluster) startLateServer(t *testing.T) *lateServer {
 	t.Helper()
 	held := &hold{}
 	held.release()
-	server := &envtest.APIServer{Path: c.server.Path, EtcdURL: lateEtcd(t, c.etcdURL, held), StartTimeout: time.Minute, StopTimeout: time.Minute}
+	server := &envtest.APIServer{Path: c.server.Path, EtcdURL: lateEtcd(t, c.etcdURL, held)}
 	return &lateServer{config: testenv.Beside(t, server), held: held}
 }
 

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +66,7 @@ func (r *recorder) recordStorage(t *testing.T) {
 func (r *recorder) startBehind(t *testing.T, gate *gate) *rest.Config {
 	t.Helper()
 	etcd := &url.URL{Scheme: "http", Host: gate.listener.Addr().String()}
-	server := &envtest.APIServer{Path: r.ControlPlane.GetAPIServer().Path, EtcdURL: etcd, StartTimeout: 3 * time.Minute, StopTimeout: time.Minute}
+	server := &envtest.APIServer{Path: r.ControlPlane.GetAPIServer().Path, EtcdURL: etcd}
 	server.Configure().Set("watch-cache", "false").Set("request-timeout", "5s")
 	user := testenv.Beside(t, server)
 	expect.NoError(t, retried(t.Context(), func() error {

@@ -50,8 +50,12 @@ type Options struct {
 // OperatorCRDs is the folder with the CustomResourceDefinition of ConversionPolicy.
 const OperatorCRDs = "config/crd/bases"
 
-// stopTimeout bounds how long etcd and the API server may take to stop on a busy machine.
-const stopTimeout = 2 * time.Minute
+// startTimeout bounds how long another API server may take to start on a busy machine, and stopTimeout
+// how long etcd and an API server may take to stop.
+const (
+	startTimeout = 4 * time.Minute
+	stopTimeout  = 2 * time.Minute
+)
 
 // Server is a running API server.
 type Server struct {
@@ -111,6 +115,7 @@ func (o Options) environment() (*envtest.Environment, error) {
 		}
 		environment.CRDDirectoryPaths = append(environment.CRDDirectoryPaths, path)
 	}
+	endWatches(environment.ControlPlane.GetAPIServer())
 	arguments := environment.ControlPlane.GetAPIServer().Configure()
 	if o.NoWatchCache {
 		arguments.Set("watch-cache", "false")
@@ -138,6 +143,11 @@ func (o Options) environment() (*envtest.Environment, error) {
 		environment.ControlPlane.Etcd.Configure().Set(name, value)
 	}
 	return environment, nil
+}
+
+// endWatches makes an API server end watches when it stops. By default it waits a minute for them.
+func endWatches(server *envtest.APIServer) {
+	server.Configure().Set("shutdown-watch-termination-grace-period", "1s")
 }
 
 // migrationVersion returns the version of StorageVersionMigration that every release has which the
@@ -220,7 +230,9 @@ func NeedMutatingPolicies(tb testing.TB, config *rest.Config) {
 // of API servers, and stops it when the test ends. It returns the configuration of an administrator.
 func Beside(tb testing.TB, server *envtest.APIServer) *rest.Config {
 	tb.Helper()
+	endWatches(server)
 	server.Configure().Set("endpoint-reconciler-type", "none")
+	server.StartTimeout, server.StopTimeout = startTimeout, stopTimeout
 	expect.NoError(tb, server.Start())
 	tb.Cleanup(func() {
 		if err := server.Stop(); err != nil {
