@@ -51,11 +51,13 @@ func StartPod(ctx context.Context, writer client.Client, deployment *appsv1.Depl
 	if err != nil {
 		return err
 	}
+	// The operator may write annotations of the pod in between, so this is a patch.
+	base := pod.DeepCopy()
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: as.IP, PodIPs: []corev1.PodIP{{IP: as.IP}},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 	}
-	return writer.Status().Update(ctx, pod)
+	return writer.Status().Patch(ctx, pod, client.MergeFrom(base))
 }
 
 // RolledOut sets the status of a Deployment to replicas pods, all up to date.
