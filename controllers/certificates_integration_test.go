@@ -259,11 +259,10 @@ func TestInjected(t *testing.T) {
 	ready(t, name)
 	other := theirs(t, "other", names.ServerName(name, system), nil)
 	inject := func(bundle []byte) int64 {
-		crd := getCRD(t, name)
-		crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": system + "/injected"}
-		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = bundle
-		expect.NoError(t, cluster.Update(t.Context(), crd))
-		return crd.Generation
+		return changeCRD(t, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": system + "/injected"}
+			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = bundle
+		}).Generation
 	}
 	generation := inject(other.Data[observed.CAKey])
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.CAMismatch))

@@ -169,13 +169,13 @@ func TestSizeAdmission(t *testing.T) {
 		}
 		state := observed.Cluster{Policy: policy}
 		// The manager of other tests may take it for the rest of a policy, and delete it.
-		for tries := 0; state.Admission == nil && tries < 100; tries++ {
-			expect.NoError(t, r.do(t.Context(), policy, step.Apply{Object: activation.AdmissionApply(wanted)}))
-			expect.NoError(t, r.observeAdmission(t.Context(), &state))
-		}
-		if state.Admission == nil {
-			t.Fatal("it is gone whenever it was applied")
-		}
+		expect.Eventually(t, "it is applied and read", func() (bool, string) {
+			err := r.do(t.Context(), policy, step.Apply{Object: activation.AdmissionApply(wanted)})
+			if err == nil {
+				err = r.observeAdmission(t.Context(), &state)
+			}
+			return err == nil && state.Admission != nil, fmt.Sprint(err)
+		})
 		if diff := cmp.Diff(wanted.Webhooks, state.Admission.Webhooks, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("(-wanted +got):\n%s", diff)
 		}

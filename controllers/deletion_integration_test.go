@@ -45,9 +45,7 @@ func TestRetain(t *testing.T) {
 	}
 	checkDescription(t, "blocked-deletion", active.Name)
 	checkIdle(t, active.Name)
-	crd := getCRD(t, active.Name)
-	crd.Spec.Versions = crd.Spec.Versions[1:]
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, active.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] })
 	waitForRelease(t, active.Name)
 	waitUntilNothingIsLeft(t, active.Name)
 }

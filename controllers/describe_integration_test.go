@@ -66,10 +66,13 @@ var normal = regexp.MustCompile(`(?m)^  Normal  .*\n`)
 func checkDescription(t *testing.T, name, policy string) {
 	t.Run("kubectl describe: "+name, func(t *testing.T) {
 		got := ""
-		expect.Eventually(t, "the event is there", func() (bool, string) {
+		expect.Eventually(t, "the events are there", func() (bool, string) {
 			got = described(t, policy)
-			ready := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, v1alpha1.ReadyCondition)
-			return strings.Contains(got, "  "+ready.Reason+"  AGE"), got
+			status := getPolicy(t, policy).Status
+			ready := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
+			// Each event is sent by a goroutine of its own, and the warning about a window last.
+			warned := strings.Contains(got, "  "+v1alpha1.ReasonServedUnconverted+"  AGE")
+			return strings.Contains(got, "  "+ready.Reason+"  AGE") && warned == (status.UnconvertedWindow != nil), got
 		})
 		golden.Check(t, normal.ReplaceAllString(got, ""), "describe", name+".txt")
 	})

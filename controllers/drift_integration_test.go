@@ -54,7 +54,7 @@ func TestDrift(t *testing.T) {
 	for name, c := range foreign {
 		t.Run(name, func(t *testing.T) {
 			active := activate(t, strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))+".drift.example.com", unchanged)
-			expect.NoError(t, c.write(t, active.DeepCopy()))
+			expect.NoError(t, writeCRD(t, active.Name, c.write))
 			written := time.Now()
 			waitForConversion(t, active)
 			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
@@ -76,7 +76,7 @@ func TestDrift(t *testing.T) {
 func TestNoDrift(t *testing.T) {
 	active := activate(t, "none.drift.example.com", unchanged)
 	for _, write := range harmless {
-		expect.NoError(t, write(t, getCRD(t, active.Name)))
+		expect.NoError(t, writeCRD(t, active.Name, write))
 	}
 	for name, write := range impossible {
 		if err := write(t, getCRD(t, active.Name)); !apierrors.IsInvalid(err) {

@@ -211,9 +211,7 @@ func idleHour(t *testing.T, policies []string) {
 	}
 	checkTrace(ctx, t, starts, policies[0])
 	// The recorder works: a change of one policy causes an event.
-	base := getPolicy(t, policies[0])
-	base.Finalizers = nil
-	expect.NoError(t, cluster.Update(t.Context(), base))
+	patchPolicy(t, policies[0], `{"metadata":{"finalizers":null}}`)
 	_, err = reconcileNow(ctx, starts, policies[0])
 	expect.NoError(t, client.IgnoreNotFound(err))
 	if len(wrote.about(policies, 0))+len(sent.about(policies, seen)) == 0 {

@@ -18,6 +18,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -70,6 +71,25 @@ func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
 	return crd
+}
+
+// changeCRD changes the latest CustomResourceDefinition. The operator, and controllers of the API server, may
+// write it at any time.
+func changeCRD(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) (changed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	expect.NoError(t, writeCRD(t, name, func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
+		t.Helper()
+		changed = crd
+		change(crd)
+		return cluster.Update(t.Context(), crd)
+	}))
+	return changed
+}
+
+// writeCRD calls write with the latest CustomResourceDefinition, and again after a conflict.
+func writeCRD(t *testing.T, name string, write func(*testing.T, *apiextensionsv1.CustomResourceDefinition) error) error {
+	t.Helper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return write(t, getCRD(t, name)) })
 }
 
 func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
@@ -235,9 +255,9 @@ func touch(t *testing.T, policy string, i int) {
 // checkRepair: the operator reverts a write that drops spec.conversion, as kubectl replace does.
 func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	dropped := getCRD(t, crd.Name)
-	dropped.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	expect.NoError(t, cluster.Update(t.Context(), dropped))
+	changeCRD(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	})
 	expect.Eventually(t, "the conversion is repaired", func() (bool, string) {
 		strategy := getCRD(t, crd.Name).Spec.Conversion.Strategy
 		return strategy == apiextensionsv1.WebhookConverter, string(strategy)
@@ -250,11 +270,9 @@ func checkNewVersion(t *testing.T, group string) {
 	t.Helper()
 	name := "crontabs." + group
 	before := getPolicy(t, name).Status.Converter.Revision
-	crd := getCRD(t, name)
 	next := &apiextensionsv1.CustomResourceDefinition{}
 	unmarshal(t, manifest(group, "v1", "v1beta1"), next)
-	crd.Spec.Versions = next.Spec.Versions
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = next.Spec.Versions })
 
 	waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionTrue, v1alpha1.ReasonCompiled)
 	after := getPolicy(t, name).Status.Converter.Revision

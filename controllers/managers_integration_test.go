@@ -7,12 +7,14 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -33,8 +35,11 @@ func TestPreviousManager(t *testing.T) {
 	deployment, crd := deploymentOf(t, name), getCRD(t, name)
 
 	before := anotherManager(t, "conversion-operator:before")
-	_, err := reconcileNow(t.Context(), before, name)
-	expect.NoError(t, client.IgnoreNotFound(err))
+	// It decides once: after a conflict with the leader it would change the Deployment again.
+	expect.Eventually(t, "the other manager changes the Deployment", func() (bool, string) {
+		_, err := before.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+		return deploymentOf(t, name).Generation > deployment.Generation, fmt.Sprint(err)
+	})
 	expect.Eventually(t, "the Deployment is as the leader wants it", func() (bool, string) {
 		now := deploymentOf(t, name)
 		return now.Generation > deployment.Generation && imageOf(now) == imageOf(deployment), imageOf(now)

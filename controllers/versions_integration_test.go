@@ -55,17 +55,18 @@ func (k *kind) nameRemovedVersion(t *testing.T) {
 	if !testenv.AtLeast(t, direct, "v1.37") {
 		return
 	}
-	with := getCRD(t, k.name)
 	also := *k.version(t, "v1beta1")
 	also.Name, also.Storage = "v1alpha1", false
-	with.Spec.Versions = append(with.Spec.Versions, also)
-	expect.NoError(t, cluster.Update(t.Context(), with))
+	changeCRD(t, k.name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = append(crd.Spec.Versions, also)
+	})
 	expect.Eventually(t, "an object is applied at v1alpha1", func() (bool, string) {
 		err := k.apply(t, "v1alpha1", "old-0", "oldest-tool", map[string]any{"host": "a"})
 		return err == nil, fmt.Sprint(err)
 	})
-	with.Spec.Versions = with.Spec.Versions[:len(with.Spec.Versions)-1]
-	expect.NoError(t, cluster.Update(t.Context(), with))
+	changeCRD(t, k.name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = crd.Spec.Versions[:len(crd.Spec.Versions)-1]
+	})
 	expect.Eventually(t, "v1alpha1 is gone", func() (bool, string) {
 		_, err := k.at("v1alpha1").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
@@ -274,6 +275,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	expect.NoError(t, err)
 	expect.Eventually(t, "the request is counted", func() (bool, string) {
 		after := look()
+		if after.Requests == nil || len(after.Requests.Servers) != 1 {
+			return false, fmt.Sprintf("%+v", after)
+		}
 		server := after.Requests.Servers[0]
 		return server.Started == before.Requests.Servers[0].Started && server.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
 	})
