@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -76,6 +77,17 @@ func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
 	return crd
+}
+
+// changeCRD changes the latest definition. The operator, and controllers of the API server, may write it at
+// any time.
+func changeCRD(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
+	t.Helper()
+	expect.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		crd := getCRD(t, name)
+		change(crd)
+		return cluster.Update(t.Context(), crd)
+	}))
 }
 
 func createCronTab(t *testing.T, group, version, name, hostPort string) {

@@ -29,12 +29,13 @@ import (
 func TestLiveObjectFails(t *testing.T) {
 	t.Parallel()
 	const group, policy = "failing.example.com", "crontabs.failing.example.com"
-	crd := define(t, group, "v1beta1", "v1")
+	define(t, group, "v1beta1", "v1")
 	big := writeTooMuch(t, group, "big")
-	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
-	crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
-		Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}}
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
+		crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+			Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}}
+	})
 	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
 		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		policy.Spec.Verification.Samples = new(int32)
@@ -59,9 +60,9 @@ func TestLiveObjectFails(t *testing.T) {
 	}
 	waitEvent(t, policy, v1alpha1.ReasonConversionFailed)
 
-	crd = getCRD(t, policy)
-	crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
+	})
 	waitReadyThrough(t, pod)
 	patch(t, big, `{"hostPort":"a:1"}`)
 	expect.Eventually(t, "it is over", func() (bool, string) {
@@ -91,15 +92,16 @@ func writeTooMuch(t *testing.T, group, name string) *unstructured.Unstructured {
 func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	t.Parallel()
 	const group, policy = "resampled.example.com", "crontabs.resampled.example.com"
-	crd := define(t, group, "v1beta1", "v1")
+	define(t, group, "v1beta1", "v1")
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
 	createCronTab(t, group, "v1beta1", "odd", "odd.example.com:2")
 	// The stored version of this object is unknown, so it is read at v1, and converted.
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
 		"metadata": map[string]any{"name": "odd", "namespace": "default"}}}
 	patch(t, odd, `{"metadata":{"managedFields":[{}]}}`)
-	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
+	})
 	createPolicy(t, group, nil)
 	pod := startConverter(t, policy, behaviour{}, behaviour{})
 	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)

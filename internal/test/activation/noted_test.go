@@ -49,13 +49,14 @@ var ownFields = map[string]string{"v1beta1": "note: {type: string}, mode: {type:
 func newNoted(t *testing.T, group string, versions ...string) *noted {
 	t.Helper()
 	k := &noted{group: group, policy: "crontabs." + group}
-	crd := define(t, group, versions...)
-	for i := range crd.Spec.Versions {
-		var own map[string]apiextensionsv1.JSONSchemaProps
-		expect.NoError(t, yaml.Unmarshal([]byte("{"+ownFields[crd.Spec.Versions[i].Name]+"}"), &own))
-		maps.Copy(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, own)
-	}
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	define(t, group, versions...)
+	changeCRD(t, k.policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		for i := range crd.Spec.Versions {
+			var own map[string]apiextensionsv1.JSONSchemaProps
+			expect.NoError(t, yaml.Unmarshal([]byte("{"+ownFields[crd.Spec.Versions[i].Name]+"}"), &own))
+			maps.Copy(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, own)
+		}
+	})
 	return k
 }
 
@@ -156,11 +157,11 @@ func (k *noted) accept(t *testing.T, fields string) {
 // allowNotes adds the field note to v1, with at most ten characters in both versions.
 func (k *noted) allowNotes(t *testing.T) {
 	t.Helper()
-	crd := getCRD(t, k.policy)
-	for i := range crd.Spec.Versions {
-		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(10))}
-	}
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, k.policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		for i := range crd.Spec.Versions {
+			crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(10))}
+		}
+	})
 }
 
 func (k *noted) object(version, name string) *unstructured.Unstructured {
@@ -277,7 +278,12 @@ func (k *noted) waitCounted(t *testing.T, want string) {
 // waitBlocked waits until v1beta1 is blocked for a reason, with a message that has all parts.
 func (k *noted) waitBlocked(t *testing.T, reason v1alpha1.VersionBlockReason, parts ...string) {
 	t.Helper()
-	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by %s, which says %q", reason, parts), func(is v1alpha1.VersionStatus) bool {
+	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by %s, which says %q", reason, parts), blockedBy(reason, parts...))
+}
+
+// blockedBy reports that a version is blocked for a reason, with a message that has all parts.
+func blockedBy(reason v1alpha1.VersionBlockReason, parts ...string) func(v1alpha1.VersionStatus) bool {
+	return func(is v1alpha1.VersionStatus) bool {
 		return slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool {
 			says := block.Reason == reason && !is.SafeToRemove
 			for _, part := range parts {
@@ -285,7 +291,31 @@ func (k *noted) waitBlocked(t *testing.T, reason v1alpha1.VersionBlockReason, pa
 			}
 			return says
 		})
-	})
+	}
+}
+
+// recordStatuses records every status of v1beta1 from now on, also those that last for a moment. The
+// function that it returns ends that, and reports whether one of them was so.
+func (k *noted) recordStatuses(t *testing.T) (ever func(so func(v1alpha1.VersionStatus) bool) bool) {
+	t.Helper()
+	changes, err := cluster.Watch(t.Context(), &v1alpha1.ConversionPolicyList{}, client.MatchingFields{"metadata.name": k.policy})
+	expect.NoError(t, err)
+	t.Cleanup(changes.Stop)
+	var recorded []v1alpha1.VersionStatus
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for change := range changes.ResultChan() {
+			if policy, is := change.Object.(*v1alpha1.ConversionPolicy); is {
+				recorded = append(recorded, policy.Status.Versions...)
+			}
+		}
+	}()
+	return func(so func(v1alpha1.VersionStatus) bool) bool {
+		changes.Stop()
+		<-ended
+		return slices.ContainsFunc(recorded, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" && so(is) })
+	}
 }
 
 func (k *noted) waitUnblocked(t *testing.T, reason v1alpha1.VersionBlockReason) {

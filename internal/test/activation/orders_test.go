@@ -123,9 +123,9 @@ func replaced(t *testing.T, group string) {
 	patch(t, getPolicy(t, name), `{"spec":{"suspend":true}}`)
 	waitFor(t, name, v1alpha1.ReadyCondition, "Unknown", v1alpha1.ReasonSuspended, nil)
 	nextSecond(t, group)
-	crd := getCRD(t, name)
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+	changeCRD(t, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	})
 	createCronTab(t, group, "v1", "late", "c.example.com:3")
 	patch(t, getPolicy(t, name), `{"spec":{"suspend":false}}`)
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
@@ -134,12 +134,7 @@ func replaced(t *testing.T, group string) {
 // serve changes the versions like kubectl apply, which keeps spec.conversion.
 func serve(t *testing.T, group string, versions ...string) {
 	t.Helper()
-	expect.Eventually(t, "the versions are changed", func() (bool, string) {
-		crd := getCRD(t, "crontabs."+group)
-		crd.Spec.Versions = versionsOf(t, versions...)
-		err := cluster.Update(t.Context(), crd)
-		return err == nil, fmt.Sprint(err)
-	})
+	changeCRD(t, "crontabs."+group, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = versionsOf(t, versions...) })
 }
 
 // waitForServed waits until the operator has seen the versions that are served.

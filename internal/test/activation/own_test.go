@@ -141,8 +141,7 @@ func (c *ownConverter) load(t *testing.T) error {
 // so that each verifies the certificate.
 func (c *ownConverter) listen(t *testing.T, address string) int32 {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	expect.NoError(t, err)
+	listener := listen(t, address)
 	server := &http.Server{
 		Handler: http.HandlerFunc(convertByHand), ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -115,12 +115,7 @@ func (c *testConverter) load(t *testing.T) {
 // listen serves with the behaviour to one side, and returns the port.
 func (c *testConverter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
 	t.Helper()
-	var listener net.Listener
-	expect.Eventually(t, "no other client listens at "+address, func() (bool, string) {
-		var err error
-		listener, err = net.Listen("tcp", address)
-		return err == nil, fmt.Sprint(err)
-	})
+	listener := listen(t, address)
 	server := &http.Server{
 		ErrorLog: log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -141,6 +136,16 @@ func (c *testConverter) listen(t *testing.T, address string, behaves *atomic.Poi
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = server.Close() })
 	return int32(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func listen(t *testing.T, address string) (listener net.Listener) {
+	t.Helper()
+	expect.Eventually(t, "no other client listens at "+address, func() (bool, string) {
+		var err error
+		listener, err = net.Listen("tcp", address)
+		return err == nil, fmt.Sprint(err)
+	})
+	return listener
 }
 
 func (c *testConverter) startPod(t *testing.T, deployment *appsv1.Deployment) {

@@ -153,9 +153,12 @@ func TestUnacceptedLoss(t *testing.T) {
 		k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: precious")
 	}
 	conflicts := k.writeLate(t, "noted-3", `{"format":2,"fields":{"/mode":"late","/note":"late"}}`)
+	ever := k.recordStatuses(t)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
-	k.waitBlocked(t, v1alpha1.BlockedPreservedDataUnknown, "clients could write this version after the last count", "unserved for long enough")
 	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".mode", "serve v1beta1 again", "acceptedLosses")
+	if !ever(blockedBy(v1alpha1.BlockedPreservedDataUnknown, "clients could write this version after the last count", "unserved for long enough")) {
+		t.Error("the status did not say that values of v1beta1 are counted again")
+	}
 	k.waitCounted(t, ".mode: 1, has a place false")
 	if conflicts.Load() != 1 {
 		t.Errorf("%d late writers met the cleanup", conflicts.Load())

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,18 +143,23 @@ func save(t *testing.T, policy string) backup {
 // its pods, as the garbage collector does.
 func lose(t *testing.T, policy string) {
 	t.Helper()
-	patch(t, getPolicy(t, policy), `{"metadata":{"finalizers":null}}`)
+	// In the other order, the manager might add its finalizer again in between.
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
+	patch(t, getPolicy(t, policy), `{"metadata":{"finalizers":null}}`)
 	expect.NoError(t, cluster.Delete(t.Context(), getCRD(t, policy)))
 	for _, object := range []client.Object{
 		&v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}},
 		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.CertificateSecret(policy)}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Rulesets(policy)}},
 	} {
 		expect.Eventually(t, fmt.Sprintf("%T of %s is gone", object, policy), func() (bool, string) {
 			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
+		})
+	}
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
+		expect.Eventually(t, fmt.Sprintf("the %T of %s is empty", list, policy), func() (bool, string) {
+			err := cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)})
+			return err == nil && apimeta.LenList(list) == 0, fmt.Sprint(apimeta.LenList(list), err)
 		})
 	}
 	expect.NoError(t, cluster.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(system),

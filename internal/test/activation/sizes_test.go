@@ -15,6 +15,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,13 +35,13 @@ type sized struct{ group, policy string }
 func defineSized(t *testing.T, group string) *sized {
 	t.Helper()
 	k := &sized{group, "crontabs." + group}
-	crd := define(t, group, "v1")
-	crd.Spec.Versions = nil
+	define(t, group, "v1")
+	var versions []apiextensionsv1.CustomResourceDefinitionVersion
 	expect.NoError(t, yaml.Unmarshal([]byte(`
 - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {team: {type: string}, blob: {type: string}}}}}}}
 - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {team: {type: string}}}}}}}
-`), &crd.Spec.Versions))
-	expect.NoError(t, cluster.Update(t.Context(), crd))
+`), &versions))
+	changeCRD(t, k.policy, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = versions })
 	return k
 }
 
