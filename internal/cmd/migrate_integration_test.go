@@ -256,7 +256,7 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		stdout, stderr, err = e.migrateIn(ctx, append(args, "--max-writes-per-second=100")...)
+		stdout, stderr, err = e.migrateIn(ctx, append(args, "--max-writes-per-second=50")...)
 	}()
 	expect.Eventually(t, "some objects are rewritten", func() (bool, string) {
 		versions := e.versions(t, plural)

@@ -6,6 +6,7 @@
 package cmd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -212,4 +214,9 @@ func extend(t *testing.T, writer client.Client) {
 	expect.NoError(t, writer.Get(t.Context(), client.ObjectKeyFromObject(wanted), there))
 	there.Spec.Versions = wanted.Spec.Versions
 	expect.NoError(t, writer.Update(t.Context(), there))
+	expect.Success(t, "v1 is served", func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: wanted.Spec.Group, Version: "v1", Kind: wanted.Spec.Names.Kind + "List"})
+		return writer.List(ctx, list)
+	})
 }

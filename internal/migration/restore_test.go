@@ -124,6 +124,12 @@ func testRestore(t *testing.T, r *resource) {
 	}
 
 	r.note(t, "1")
+	waitFor(t, "v1 has the field", func(ctx context.Context) (bool, error) {
+		object := r.object("v1", 9999)
+		object.Object["spec"] = map[string]any{"note": "precious"}
+		err := r.client.Create(ctx, object, client.DryRunAll, client.FieldValidation("Strict"))
+		return err == nil, nil
+	})
 	ruleset := r.ruleset(t)
 	server.use(t, ruleset)
 	r.repin(t)

@@ -6,6 +6,7 @@
 package install
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -125,7 +126,8 @@ func (w world) activate(t *testing.T, group, clientConfig string) *apiextensions
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(`
 metadata: {name: `+name+`}
 spec: {converter: {url: https://converter.example.com/convert}}`), policy))
-	expect.NoError(t, w.admin.Create(t.Context(), policy))
+	// An established kind may not be among those that the API server names yet.
+	expect.Success(t, "the policy is created", func(ctx context.Context) error { return w.admin.Create(ctx, policy) })
 	w.setConversion(t, name, `{"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1", "v1beta1"], "clientConfig": `+clientConfig+`}}`)
 	active := w.read(t, name)
 	w.setStatus(t, name, active.UID, operator)
