@@ -8,9 +8,12 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,32 +84,29 @@ func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 func checkMigrationMetrics(ctx context.Context, t *testing.T, crontab scenarios.CronTab, manager func() string) {
 	t.Helper()
 	label := `="` + crontab.CRD() + `"`
-	waitMetrics(t, manager,
-		`conversion_operator_policy_migration_state{policy`+label+`,state="Running"} 1`,
-		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Propagating"} 1`,
-		`conversion_operator_policy_migration_start_timestamp_seconds{policy`+label+`} `)
-	waitMetrics(t, func() string {
+	migration := func() string {
 		running := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.MigrationComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 		if len(running) == 0 || running[0].Status.PodIP == "" {
 			return ""
 		}
 		return fetch(ctx, t, "http://"+net.JoinHostPort(running[0].Status.PodIP, "8080")+"/metrics")
-	},
-		`conversion_operator_migration_state{crd`+label+`,state="Propagating"} 1`,
-		`conversion_operator_migration_start_timestamp_seconds{crd`+label+`} `)
+	}
+	waitMetrics(t, map[string]func() string{
+		`conversion_operator_policy_migration_state{policy` + label + `,state="Running"} 1`:        manager,
+		`conversion_operator_policy_migration_step_info{policy` + label + `,step="Propagating"} 1`: manager,
+		`conversion_operator_policy_migration_start_timestamp_seconds{policy` + label + `} `:       manager,
+		`conversion_operator_migration_state{crd` + label + `,state="Propagating"} 1`:              migration,
+		`conversion_operator_migration_start_timestamp_seconds{crd` + label + `} `:                 migration,
+	})
 }
 
-// waitMetrics waits until the metrics have all of wants at the same time.
-func waitMetrics(t *testing.T, metrics func() string, wants ...string) {
+// waitMetrics waits until each metric was seen once, where its function reads it. The metrics of a step are
+// only there during the step.
+func waitMetrics(t *testing.T, wants map[string]func() string) {
 	t.Helper()
-	expect.Eventually(t, wants[0], func() (bool, string) {
-		told := metrics()
-		for _, want := range wants {
-			if !strings.Contains(told, "\n"+want) {
-				return false, "there is no " + want
-			}
-		}
-		return true, ""
+	expect.Eventually(t, "every metric was seen", func() (bool, string) {
+		maps.DeleteFunc(wants, func(want string, metrics func() string) bool { return strings.Contains(metrics(), "\n"+want) })
+		return len(wants) == 0, fmt.Sprint("missing: ", slices.Sorted(maps.Keys(wants)))
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -80,9 +81,11 @@ func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 // operator reverts the write.
 func dropConversion(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	drop := func() error {
-		crd := getCRD(ctx, t, crontab.CRD())
-		crd.Spec.Conversion = nil
-		return cluster.Update(ctx, crd)
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			crd := getCRD(ctx, t, crontab.CRD())
+			crd.Spec.Conversion = nil
+			return cluster.Update(ctx, crd)
+		})
 	}
 	if err := drop(); !apierrors.IsForbidden(err) {
 		t.Errorf("the guard does not refuse the write: %v", err)

@@ -159,7 +159,7 @@ func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.Cr
 // which would take minutes, so that another version is installed during it.
 func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file, storage string) contract.Record {
 	t.Helper()
-	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":10}}}`)
+	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":5}}}`)
 	applySample(ctx, t, crontab, file)
 	var record contract.Record
 	expect.Eventually(t, "a migration to "+storage+" has begun", func() (bool, string) {
