@@ -73,7 +73,19 @@ func getSecret(t *testing.T, name string) *corev1.Secret {
 // caBundle trusts what they serve.
 func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationState {
 	t.Helper()
+	changes, err := cluster.Watch(t.Context(), &v1alpha1.ConversionPolicyList{}, client.MatchingFields{"metadata.name": name})
+	expect.NoError(t, err)
+	t.Cleanup(changes.Stop)
 	var states []v1alpha1.RotationState
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for change := range changes.ResultChan() {
+			if policy, is := change.Object.(*v1alpha1.ConversionPolicy); is && policy.Status.Rotation != nil {
+				states = append(states, policy.Status.Rotation.State)
+			}
+		}
+	}()
 	serverName := names.ServerName(name, system)
 	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
 		leaf, _ := pods.serves.Load(serverName)
@@ -84,16 +96,15 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 			t.Fatalf("an API server would refuse what pods serve: %v", err)
 		}
 		state := getPolicy(t, name).Status.Rotation.State
-		if len(states) == 0 || states[len(states)-1] != state {
-			states = append(states, state)
-		}
 		if state == v1alpha1.RotationVerifying {
 			pods.mount(t, name)
 		}
 		current := getSecret(t, names.AuthoritySecret(name)).Data[corev1.TLSCertKey]
-		return state == v1alpha1.RotationIdle && string(current) != string(authority) && string(bundle) == string(current), fmt.Sprint(states)
+		return state == v1alpha1.RotationIdle && string(current) != string(authority) && string(bundle) == string(current), string(state)
 	})
-	return states
+	changes.Stop()
+	<-ended
+	return slices.Compact(states)
 }
 
 // TestLostAuthority: the Secret of the active authority is deleted, and the manager is killed

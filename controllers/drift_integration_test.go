@@ -18,6 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -102,7 +103,10 @@ func TestDriftWhileAPodHangs(t *testing.T) {
 	pods.hang.Store(new(names.ServerName(active.Name, system)))
 	defer pods.hang.Store(nil)
 	pods.run(t, active.Name) // others, that have proven nothing
-	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing)
+	expect.Eventually(t, "pods are probed, or did not answer in time", func() (bool, string) {
+		verified := apimeta.FindStatusCondition(getPolicy(t, active.Name).Status.Conditions, v1alpha1.ConversionVerifiedCondition)
+		return verified.Reason == v1alpha1.ReasonProbing || verified.Reason == string(probe.ReasonTimeout), verified.String()
+	})
 	drop(t, active.Name)
 	written := time.Now()
 	waitForConversion(t, active)

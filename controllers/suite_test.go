@@ -45,7 +45,7 @@ const system = "conversion-system"
 
 var (
 	// cluster is the client of the tests, without a cache.
-	cluster client.Client
+	cluster client.WithWatch
 	// writes counts the writes of the manager.
 	writes atomic.Int64
 	// killed makes every write of the manager return an error after it succeeded, as if the
