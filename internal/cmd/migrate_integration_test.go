@@ -54,11 +54,10 @@ type migrateEnv struct {
 func TestMigrate(t *testing.T) {
 	encryption := filepath.Join(t.TempDir(), "encryption.yaml")
 	writeEncryption(t, encryption, "identity: {}")
-	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true, Arguments: map[string]string{
+	server := testenv.For(t, testenv.Options{Durable: true, CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true, Arguments: map[string]string{
 		// The API server must answer at the address that it advertises.
-		"bind-address":                                "0.0.0.0",
-		"encryption-provider-config":                  encryption,
-		"encryption-provider-config-automatic-reload": "true",
+		"bind-address":               "0.0.0.0",
+		"encryption-provider-config": encryption,
 	}})
 	e := &migrateEnv{server, server.KubeconfigFile(t), encryption}
 	t.Run("a dry run and a migration", e.testWhole)
@@ -81,9 +80,7 @@ func writeEncryption(t *testing.T, file string, providers ...string) {
 	for _, provider := range providers {
 		text += "  - " + provider + "\n"
 	}
-	// The API server must never read half a file.
-	expect.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
-	expect.NoError(t, os.Rename(file+".new", file))
+	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // migrate runs the command, with a short delay.
@@ -621,28 +618,25 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 	const secrets = 30
 	create := func(name string) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: map[string]string{"password": "open-" + name}}
-		if err := e.Client.Create(t.Context(), secret); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
+		expect.NoError(t, e.Client.Create(t.Context(), secret))
+	}
+	// An API server that does not restart reads the file once a minute.
+	useKey := func(prefix string, providers ...string) {
+		t.Helper()
+		writeEncryption(t, e.encryption, providers...)
+		e.RestartAPIServer(t)
+		create("after-the-restart")
+		if stored := e.secret(t, "after-the-restart"); !strings.HasPrefix(stored, prefix) {
+			t.Fatalf("the API server does not use the key: %.30q", stored)
 		}
+		expect.NoError(t, e.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "after-the-restart"}}))
 	}
 	for i := range secrets {
 		create(fmt.Sprintf("s-%d", i))
 	}
 	create("for-all")
-	writeEncryption(t, e.encryption, `aescbc: {keys: [{name: key1, secret: "MDEyMzQ1Njc4OWFiY2RlZg=="}]}`, "identity: {}")
 	const encrypted = "k8s:enc:aescbc:v1:key1:"
-	// The API server reads the file once a minute.
-	probes := 0
-	awaitKey := func(prefix string) {
-		expect.Eventually(t, "the API server uses the key "+prefix, func() (bool, string) {
-			probes++
-			name := fmt.Sprintf("probe-%d", probes)
-			create(name)
-			stored := e.secret(t, name)
-			return strings.HasPrefix(stored, prefix), fmt.Sprintf("%.30q", stored)
-		})
-	}
-	awaitKey(encrypted)
+	useKey(encrypted, `aescbc: {keys: [{name: key1, secret: "MDEyMzQ1Njc4OWFiY2RlZg=="}]}`, "identity: {}")
 	if plain := e.secret(t, "s-7"); !strings.Contains(plain, "open-s-7") {
 		t.Fatalf("the secret is already encrypted: %q", plain)
 	}
@@ -656,9 +650,8 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 		}
 	}
 
-	writeEncryption(t, e.encryption, `aescbc: {keys: [{name: key2, secret: "ZmVkY2JhOTg3NjU0MzIxMA=="}, {name: key1, secret: "MDEyMzQ1Njc4OWFiY2RlZg=="}]}`)
 	const rotated = "k8s:enc:aescbc:v1:key2:"
-	awaitKey(rotated)
+	useKey(rotated, `aescbc: {keys: [{name: key2, secret: "ZmVkY2JhOTg3NjU0MzIxMA=="}, {name: key1, secret: "MDEyMzQ1Njc4OWFiY2RlZg=="}]}`)
 	report := e.results(t, 0, "--all")
 	left := map[string]bool{}
 	for _, each := range report.LeftOut {

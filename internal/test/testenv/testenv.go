@@ -41,7 +41,8 @@ type Options struct {
 	// StorageMigrations enables StorageVersionMigration, which Kubernetes before 1.37 disables by
 	// default.
 	StorageMigrations bool
-	// Durable keeps the data of etcd and the certificates of the API server until the end, for Checkpoint.
+	// Durable keeps the data of etcd and the certificates of the API server until the end, for Checkpoint and
+	// RestartAPIServer.
 	Durable bool
 	// Arguments are additional flags of kube-apiserver, and EtcdArguments those of etcd.
 	Arguments, EtcdArguments map[string]string
@@ -287,6 +288,13 @@ func (s *Server) Checkpoint(tb testing.TB) (restore func()) {
 		tb.Helper()
 		s.whileStopped(tb, func() error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(saved))) })
 	}
+}
+
+// RestartAPIServer stops the API server and starts it again, so that it reads its files. It must be Durable.
+func (s *Server) RestartAPIServer(tb testing.TB) {
+	tb.Helper()
+	expect.NoError(tb, s.ControlPlane.APIServer.Stop())
+	expect.NoError(tb, s.ControlPlane.APIServer.Start())
 }
 
 func (s *Server) whileStopped(tb testing.TB, do func() error) {
