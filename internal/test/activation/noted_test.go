@@ -275,10 +275,10 @@ func (k *noted) waitCounted(t *testing.T, want string) {
 	})
 }
 
-// waitBlocked waits until v1beta1 is blocked for a reason, with a message that has all parts.
-func (k *noted) waitBlocked(t *testing.T, reason v1alpha1.VersionBlockReason, parts ...string) {
+// waitBlocked waits until v1beta1 is blocked by preserved data, with a message that has all parts.
+func (k *noted) waitBlocked(t *testing.T, parts ...string) {
 	t.Helper()
-	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by %s, which says %q", reason, parts), blockedBy(reason, parts...))
+	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by preserved data, and says %q", parts), blockedBy(v1alpha1.BlockedPreservedData, parts...))
 }
 
 // blockedBy reports that a version is blocked for a reason, with a message that has all parts.

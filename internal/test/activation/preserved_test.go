@@ -39,14 +39,14 @@ func TestPreservedDataBecomesFields(t *testing.T) {
 	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
 	k.migrate(t)
 	k.waitCounted(t, ".note: 13, has a place false")
-	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "add the fields to v1", "acceptedLosses")
+	k.waitBlocked(t, "13 objects", ".note", "add the fields to v1", "acceptedLosses")
 
 	k.allowNotes(t)
 	k.migrate(t)
 	k.waitCounted(t, ".note: 1, has a place true")
 	k.checkStored(t, "after the run", 1, held)
 	k.checkPlaced(t)
-	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".note", "default/long", "too long", "status.migration.refused")
+	k.waitBlocked(t, "1 object", ".note", "default/long", "too long", "status.migration.refused")
 
 	revision := k.revision(t)
 	patch(t, k.object("v1beta1", "long"), `{"note":"short"}`)
@@ -102,12 +102,12 @@ func TestAcceptedLosses(t *testing.T) {
 	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"},"retirement":[{"version":"v1beta1","action":"Remove","after":"0s"}]}}`)
 	k.migrate(t)
 	k.waitCounted(t, ".legacy: 12, has a place false; .note: 13, has a place false; .mode: 12, has a place false; .color: 1, has a place false")
-	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note, .mode, .color", "acceptedLosses")
+	k.waitBlocked(t, "13 objects", ".note, .mode, .color", "acceptedLosses")
 	waitFor(t, k.policy, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, []string{"v1beta1 stays: 13 objects"})
 
 	revision := k.revision(t)
 	k.accept(t, `".note",".color"`)
-	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ": .mode:")
+	k.waitBlocked(t, "13 objects", ": .mode:")
 	if crd := getCRD(t, k.policy); !crds.Serves(crd, "v1beta1") || len(k.writtenSince(t, revision)) > 0 {
 		t.Errorf("something was done while a field is not accepted: %v", k.writtenSince(t, revision))
 	}
@@ -155,7 +155,7 @@ func TestUnacceptedLoss(t *testing.T) {
 	conflicts := k.writeLate(t, "noted-3", `{"format":2,"fields":{"/mode":"late","/note":"late"}}`)
 	ever := k.recordStatuses(t)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
-	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".mode", "serve v1beta1 again", "acceptedLosses")
+	k.waitBlocked(t, "1 object", ".mode", "serve v1beta1 again", "acceptedLosses")
 	if !ever(blockedBy(v1alpha1.BlockedPreservedDataUnknown, "clients could write this version after the last count", "unserved for long enough")) {
 		t.Error("the status did not say that values of v1beta1 are counted again")
 	}
