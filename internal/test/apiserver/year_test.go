@@ -56,14 +56,14 @@ type written struct {
 	note, tier   string
 }
 
-// testYear: a kind changes five times while clients write a thousand objects at both versions.
+// testYear: a kind changes five times while clients write many objects at both versions.
 // After each change all objects are rewritten, as by migrations. Nothing is lost.
 func testYear(t *testing.T, s *apiServer) {
 	if !s.cached {
 		t.Log("it is played with a watch cache: it takes long, and what conversions do does not depend on that")
 		return
 	}
-	const objects = 1000
+	const objects = 400
 	k := s.install(t, "year", year[0].kind.versions(year[0].storage), year[0].kind.rules)
 	all := make([]*written, objects)
 	each(objects, func(i int) {
