@@ -35,9 +35,11 @@ func cursorAt(text string) cursor {
 	all := strings.Split(text, "\n")
 	var frames []frame
 	for i, line := range all {
-		line = strings.TrimSuffix(line, "\r")
-		content := strings.TrimLeft(line, " ")
 		isLast := i == len(all)-1
+		if !isLast { // the last one ends at the cursor
+			line = strings.TrimSuffix(line, "\r")
+		}
+		content := strings.TrimLeft(line, " ")
 		switch {
 		case strings.HasPrefix(line, "---"):
 			frames = nil

@@ -21,8 +21,12 @@ fuzzers=$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' internal |
 
 cache=$PWD/bin/fuzz/cache failed=() flags=()
 if [[ $time == short ]]; then
+  # Looking for new inputs is for the long run: one worker with the same seed tries about the same
+  # inputs each time.
+  export GODEBUG=fuzzseed=1
+  flags=(-test.parallel=1)
   # Minimising an input is bounded by count, too; the default is up to a minute.
-  flags=(-test.fuzzminimizetime=100x)
+  flags+=(-test.fuzzminimizetime=100x)
   # Start without the inputs of earlier runs, which would take longer.
   cache=$(mktemp -d) && trap 'rm -rf "$cache"' EXIT
   # A fuzzer needs hundreds of inputs to change a world. The laws choose new worlds themselves, and

@@ -37,7 +37,13 @@ func TestDependents(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()
 	kustomize(t, folder, "config/default", cmp.Or(os.Getenv("E2E_IMAGE"), "localhost/conversion-operator:dev"), "dependents")
-	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		reinstall(ctx, t)
+		const account = "conversion-operator-dependents"
+		run(ctx, t, "kubectl", "delete", "clusterrole/"+account, "clusterrolebinding/"+account)
+		run(ctx, t, "kubectl", "-n", system, "delete", "serviceaccount/"+account)
+	})
 	run(ctx, t, "kubectl", "apply", "--server-side", "--force-conflicts", "-k", folder)
 	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
 	crontab := convertedInGroup(ctx, t, "named.example.com")
