@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +42,8 @@ type neighbors struct {
 	author sync.Mutex
 	// reads and writes succeeded, failed are failed reads, and changes those of rules.
 	reads, writes, failed, changes atomic.Int64
+	// refused has the requests that failed since the last look at it, the first ones only.
+	refused refusals
 }
 
 func neighborName(i int) string { return fmt.Sprintf("neighbor-%04d", i) }
@@ -116,7 +119,12 @@ func (n *neighbors) use(ctx context.Context, random *rand.Rand, client int) erro
 		want, exists := n.ledger.get(s, name)
 		if !exists || random.IntN(5) == 0 {
 			put := write{Client: client, Subject: s, Name: name, Version: version, Do: putObject, Record: neighborRecord(random, version)}
-			if err := n.write(context.WithoutCancel(ctx), []write{put}); err != nil {
+			err := n.eventually(context.WithoutCancel(ctx), "neighbor "+s+" is written", func(ctx context.Context) error {
+				err := n.writeOnce(ctx, put)
+				n.refused.note(s, err)
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			n.writes.Add(1)
@@ -124,7 +132,7 @@ func (n *neighbors) use(ctx context.Context, random *rand.Rand, client int) erro
 		}
 		// A request that is cancelled is a failed conversion for the API server.
 		object, err := n.objects(s, version).Get(context.WithoutCancel(ctx), name, metav1.GetOptions{})
-		if err != nil {
+		if n.refused.note(s, err); err != nil {
 			n.failed.Add(1)
 			continue
 		}
@@ -211,4 +219,31 @@ func (n *neighbors) end(ctx context.Context) error {
 		}
 		return n.player.end(ctx, neighborStep(s))
 	})
+}
+
+// refusals has the messages of requests that failed.
+type refusals struct {
+	mu    sync.Mutex
+	first []string
+}
+
+// mostRefusals bounds how many messages are kept.
+const mostRefusals = 5
+
+// note adds the message of a request for an object of a subject, if it failed.
+func (f *refusals) note(subject string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && len(f.first) < mostRefusals {
+		f.first = append(f.first, fmt.Sprintf("%s at %s: %v", subject, time.Now().Format(time.TimeOnly), err))
+	}
+}
+
+// take returns the messages, and forgets them.
+func (f *refusals) take() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	taken := f.first
+	f.first = nil
+	return taken
 }

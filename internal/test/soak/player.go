@@ -123,6 +123,9 @@ func (p *player) performGently(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
+	if p.neighbors != nil {
+		p.neighbors.refused.take()
+	}
 	reader := p.startReader(ctx, s, p.subjects)
 	if err := p.do(ctx, s); err != nil {
 		return errors.Join(err, reader.finish())
@@ -133,6 +136,9 @@ func (p *player) performGently(ctx context.Context, s step) error {
 	after, err := p.failedConversions(ctx)
 	if wrong := failures(before, after); wrong != nil {
 		err = fmt.Errorf("%w\nthe first read that failed: %s", wrong, reader.failed)
+		if p.neighbors != nil {
+			err = fmt.Errorf("%w\nof neighbors: %s", err, strings.Join(p.neighbors.refused.take(), "\n"))
+		}
 	}
 	return err
 }
