@@ -30,6 +30,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // activateWith activates a policy with a source of certificates. Its pods serve the certificates that
@@ -73,19 +74,7 @@ func getSecret(t *testing.T, name string) *corev1.Secret {
 // caBundle trusts what they serve.
 func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationState {
 	t.Helper()
-	changes, err := cluster.Watch(t.Context(), &v1alpha1.ConversionPolicyList{}, client.MatchingFields{"metadata.name": name})
-	expect.NoError(t, err)
-	t.Cleanup(changes.Stop)
-	var states []v1alpha1.RotationState
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for change := range changes.ResultChan() {
-			if policy, is := change.Object.(*v1alpha1.ConversionPolicy); is && policy.Status.Rotation != nil {
-				states = append(states, policy.Status.Rotation.State)
-			}
-		}
-	}()
+	statuses := testenv.RecordStatuses(t, cluster, name)
 	serverName := names.ServerName(name, system)
 	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
 		leaf, _ := pods.serves.Load(serverName)
@@ -102,8 +91,12 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 		current := getSecret(t, names.AuthoritySecret(name)).Data[corev1.TLSCertKey]
 		return state == v1alpha1.RotationIdle && string(current) != string(authority) && string(bundle) == string(current), string(state)
 	})
-	changes.Stop()
-	<-ended
+	var states []v1alpha1.RotationState
+	for _, status := range statuses() {
+		if status.Rotation != nil {
+			states = append(states, status.Rotation.State)
+		}
+	}
 	return slices.Compact(states)
 }
 

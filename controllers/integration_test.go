@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -73,17 +74,10 @@ func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition
 	return crd
 }
 
-// changeCRD changes the latest CustomResourceDefinition. The operator, and controllers of the API server, may
-// write it at any time.
-func changeCRD(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) (changed *apiextensionsv1.CustomResourceDefinition) {
+// changeCRD changes the latest CustomResourceDefinition.
+func changeCRD(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	expect.NoError(t, writeCRD(t, name, func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
-		t.Helper()
-		changed = crd
-		change(crd)
-		return cluster.Update(t.Context(), crd)
-	}))
-	return changed
+	return testenv.ChangeCRD(t, cluster, name, change)
 }
 
 // writeCRD calls write with the latest CustomResourceDefinition, and again after a conflict.

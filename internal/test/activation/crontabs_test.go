@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -28,6 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -79,15 +79,10 @@ func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition
 	return crd
 }
 
-// changeCRD changes the latest definition. The operator, and controllers of the API server, may write it at
-// any time.
+// changeCRD changes the latest definition.
 func changeCRD(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
 	t.Helper()
-	expect.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		crd := getCRD(t, name)
-		change(crd)
-		return cluster.Update(t.Context(), crd)
-	}))
+	testenv.ChangeCRD(t, cluster, name, change)
 }
 
 func createCronTab(t *testing.T, group, version, name, hostPort string) {

@@ -33,6 +33,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where both have
@@ -298,23 +299,11 @@ func blockedBy(reason v1alpha1.VersionBlockReason, parts ...string) func(v1alpha
 // function that it returns ends that, and reports whether one of them was so.
 func (k *noted) recordStatuses(t *testing.T) (ever func(so func(v1alpha1.VersionStatus) bool) bool) {
 	t.Helper()
-	changes, err := cluster.Watch(t.Context(), &v1alpha1.ConversionPolicyList{}, client.MatchingFields{"metadata.name": k.policy})
-	expect.NoError(t, err)
-	t.Cleanup(changes.Stop)
-	var recorded []v1alpha1.VersionStatus
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for change := range changes.ResultChan() {
-			if policy, is := change.Object.(*v1alpha1.ConversionPolicy); is {
-				recorded = append(recorded, policy.Status.Versions...)
-			}
-		}
-	}()
+	statuses := testenv.RecordStatuses(t, cluster, k.policy)
 	return func(so func(v1alpha1.VersionStatus) bool) bool {
-		changes.Stop()
-		<-ended
-		return slices.ContainsFunc(recorded, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" && so(is) })
+		return slices.ContainsFunc(statuses(), func(status v1alpha1.ConversionPolicyStatus) bool {
+			return slices.ContainsFunc(status.Versions, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" && so(is) })
+		})
 	}
 }
 
