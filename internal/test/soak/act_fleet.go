@@ -109,10 +109,8 @@ func (p *player) replaceFleet(ctx context.Context, s step) error {
 			}
 		}
 	}
-	if p.neighbors != nil {
-		if err := p.neighbors.move(ctx, s.Detail); err != nil {
-			return err
-		}
+	if err := p.neighbors.move(ctx, s.Detail); err != nil {
+		return err
 	}
 	if err := p.deleteFleet(ctx, s.Detail); err != nil {
 		return err

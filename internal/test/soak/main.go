@@ -76,8 +76,8 @@ func (p *player) explain(seed uint64, violated error) error {
 		fmt.Fprintln(&sequence, s)
 	}
 	again := fmt.Sprintf("make soak SOAKSEED=%d", seed)
-	if p.neighbors != nil {
-		again += fmt.Sprintf(" SOAKPOLICIES=%d", len(p.neighbors.subjects))
+	if count := len(p.neighbors.subjects); count > 0 {
+		again += fmt.Sprintf(" SOAKPOLICIES=%d", count)
 	}
 	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (%s plays it again):\n%w",
 		&sequence, seed, len(p.played), again, violated)

@@ -67,7 +67,7 @@ func TestNeighborRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 100 {
 		for _, version := range versions {
-			r := neighborRecord(random, version)
+			r := randomRecord(random, false)
 			if r.hostOnly() != "" {
 				t.Errorf("at %s: %+v", version, r)
 			}

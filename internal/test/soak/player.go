@@ -44,8 +44,8 @@ type player struct {
 	played []step
 	// reads counts the successful reads during steps.
 	reads int64
-	// neighbors use the same fleets, and no step is about them; nil if there are none.
-	neighbors *neighbors
+	// neighbors use the same fleets, and no step is about them.
+	neighbors neighbors
 }
 
 // play performs steps until the time is over, and then those that remove every subject.
@@ -70,18 +70,14 @@ func (p *player) playBeside(ctx context.Context, count int, seed uint64, steps *
 			return err
 		}
 	}
-	if count > 0 {
-		if err := p.startNeighbors(ctx, count, seed); err != nil {
-			return err
-		}
+	if err := p.startNeighbors(ctx, count, seed); err != nil {
+		return err
 	}
 	if err := p.play(ctx, steps, time.Now().Add(lasts)); err != nil {
 		return err
 	}
-	if p.neighbors != nil {
-		if err := p.neighbors.end(ctx); err != nil {
-			return err
-		}
+	if err := p.neighbors.end(ctx); err != nil {
+		return err
 	}
 	for _, name := range fleetNames {
 		if err := p.deleteFleet(ctx, name); err != nil {
@@ -123,9 +119,7 @@ func (p *player) performGently(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	if p.neighbors != nil {
-		p.neighbors.refused.take()
-	}
+	p.neighbors.refused.take()
 	reader := p.startReader(ctx, s, p.subjects)
 	if err := p.do(ctx, s); err != nil {
 		return errors.Join(err, reader.finish())
@@ -136,8 +130,8 @@ func (p *player) performGently(ctx context.Context, s step) error {
 	after, err := p.failedConversions(ctx)
 	if wrong := failures(before, after); wrong != nil {
 		err = fmt.Errorf("%w\nthe first read that failed: %s", wrong, reader.failed)
-		if p.neighbors != nil {
-			err = fmt.Errorf("%w\nof neighbors: %s", err, strings.Join(p.neighbors.refused.take(), "\n"))
+		if refused := p.neighbors.refused.take(); len(refused) > 0 {
+			err = fmt.Errorf("%w\nof neighbors: %s", err, strings.Join(refused, "\n"))
 		}
 	}
 	return err
@@ -172,7 +166,7 @@ func (p *player) checkInvariants(ctx context.Context, waits bool) error {
 		}
 		return nil
 	})
-	if err = errors.Join(violated, err); err != nil || !waits || p.neighbors == nil {
+	if err = errors.Join(violated, err); err != nil || !waits {
 		return err
 	}
 	return p.neighbors.rest(ctx)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // readPause makes a reader an ordinary client instead of a load test.
@@ -76,8 +75,7 @@ func (p *player) readAll(ctx context.Context, all []reading, r *reader) error {
 				return nil
 			case <-time.After(readPause):
 			}
-			// A request that is cancelled is a failed conversion for the API server.
-			object, err := p.objects(each.subject, each.version).Get(context.WithoutCancel(ctx), each.name, metav1.GetOptions{})
+			wrong, err := p.read(ctx, each)
 			if err != nil {
 				if r.failed == "" {
 					r.failed = fmt.Sprintf("%s at %s: %v", each.name, time.Now().Format(time.TimeOnly), err)
@@ -85,19 +83,25 @@ func (p *player) readAll(ctx context.Context, all []reading, r *reader) error {
 				continue
 			}
 			p.reads++
-			now := readOf(each.name, each.version, each.want, object)
-			for _, wrong := range readsDiffer(now, now) {
-				return fmt.Errorf("a client that read while the step went on: %s: %s", each.subject, wrong)
+			if len(wrong) > 0 {
+				return fmt.Errorf("a client that read while the step went on: %s: %s", each.subject, wrong[0])
 			}
 		}
 	}
 	return nil
 }
 
-// readOf is an observation of one object that was read at a version.
-func readOf(name, version string, want entry, object *unstructured.Unstructured) observation {
-	return observation{
-		Objects: map[string]entry{name: want},
-		Reads:   map[string]map[string]read{version: {name: asRead(object, nil)}},
+// read reads an object, and returns how it differs from the expected content. An error means that the
+// read failed.
+func (p *player) read(ctx context.Context, r reading) (wrong []string, err error) {
+	// A request that is cancelled is a failed conversion for the API server.
+	object, err := p.objects(r.subject, r.version).Get(context.WithoutCancel(ctx), r.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
 	}
+	now := observation{
+		Objects: map[string]entry{r.name: r.want},
+		Reads:   map[string]map[string]read{r.version: {r.name: asRead(object, nil)}},
+	}
+	return readsDiffer(now, now), nil
 }

@@ -198,21 +198,24 @@ func (q *sequence) write(client int, before map[string]*subject) (write, bool) {
 // doings are the operations of clients, by frequency.
 var doings = []writeKind{putObject, putObject, putObject, putObject, labelObject, labelObject, labelObject, deleteObject}
 
-// record returns a random record.
-func (q *sequence) record(version string) record {
-	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", q.random.IntN(100), 1+q.random.IntN(65535))}
-	if version == joined && q.random.IntN(5) == 0 {
-		r.HostPort = fmt.Sprintf("host-%d.example.com", q.random.IntN(100))
+// record returns a random record that a client writes at a version.
+func (q *sequence) record(version string) record { return randomRecord(q.random, version == joined) }
+
+// randomRecord returns a random record. If some may have a host alone, only v1 can express them.
+func randomRecord(random *rand.Rand, hostAlone bool) record {
+	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535))}
+	if hostAlone && random.IntN(5) == 0 {
+		r.HostPort = fmt.Sprintf("host-%d.example.com", random.IntN(100))
 	}
-	r.Replicas = q.random.Int64N(4)
-	if q.random.IntN(2) == 0 {
-		r.Note = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", q.random.IntN(1000))
+	r.Replicas = random.Int64N(4)
+	if random.IntN(2) == 0 {
+		r.Note = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
 	}
-	for range q.random.IntN(3) {
-		r.Tags = append(r.Tags, fmt.Sprintf("tag-%d", q.random.IntN(10)))
+	for range random.IntN(3) {
+		r.Tags = append(r.Tags, fmt.Sprintf("tag-%d", random.IntN(10)))
 	}
-	if q.random.IntN(2) == 0 {
-		r.Timeout = 1<<53 + 1 + q.random.Int64N(1000) // more than a float64 can tell apart
+	if random.IntN(2) == 0 {
+		r.Timeout = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
 	}
 	return r
 }
