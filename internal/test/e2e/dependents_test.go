@@ -10,8 +10,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,15 +42,14 @@ func TestDependents(t *testing.T) {
 		run(ctx, t, "kubectl", "-n", system, "delete", "serviceaccount/"+account)
 	})
 	run(ctx, t, "kubectl", "apply", "--server-side", "--force-conflicts", "-k", folder)
-	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
+	waitRolledOut(ctx, t)
 	crontab := convertedInGroup(ctx, t, "named.example.com")
 	owned, webhooks := plantDependents(ctx, t, crontab)
 
 	retire(ctx, t, crontab, "0s")
 	waitBlocked(ctx, t, crontab, "ConfigMap "+scenarios.Namespace+"/owned (OwnerReference)", "ValidatingWebhookConfiguration "+webhooks.Name+" (AdmissionWebhook)")
 	expect.NoError(t, cluster.Delete(ctx, webhooks))
-	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator") // make image builds it
-	run(ctx, t, program, "dependents", crontab.CRD(), "--version", crontab.Old, "--repair")
+	run(ctx, t, operatorProgram(), "dependents", crontab.CRD(), "--version", crontab.Old, "--repair")
 	retire(ctx, t, crontab, "1s") // a change of spec starts the next search at once
 	expect.Eventually(t, crontab.Old+" is removed", func() (bool, string) {
 		return len(getCRD(ctx, t, crontab.CRD()).Spec.Versions) == 1, fmt.Sprint(getPolicy(ctx, t, crontab.CRD()).Status.Conditions)
@@ -95,8 +91,7 @@ func plantDependents(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 // retire asks for the removal of the old version, which no client may have requested for a time.
 func retire(ctx context.Context, t *testing.T, crontab scenarios.CronTab, after string) {
 	t.Helper()
-	patch := fmt.Sprintf(`{"spec":{"storageVersion":%q,"migration":{"mode":"Automatic"},"retirement":[{"version":%q,"action":"Remove","after":%q,"dependents":"Check"}]}}`, crontab.New, crontab.Old, after)
-	expect.NoError(t, cluster.Patch(ctx, getPolicy(ctx, t, crontab.CRD()), client.RawPatch(types.MergePatchType, []byte(patch))))
+	change(ctx, t, crontab, fmt.Sprintf(`{"spec":{"storageVersion":%q,"migration":{"mode":"Automatic"},"retirement":[{"version":%q,"action":"Remove","after":%q,"dependents":"Check"}]}}`, crontab.New, crontab.Old, after))
 }
 
 // waitBlocked waits until these dependents block the removal of the old version.

@@ -124,8 +124,14 @@ func reinstall(ctx context.Context, t *testing.T) {
 func restartManagers(ctx context.Context, t *testing.T) {
 	t.Helper()
 	run(ctx, t, "kubectl", "-n", system, "rollout", "restart", "deployment/conversion-operator")
-	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
+	waitRolledOut(ctx, t)
 	waitTwoManagers(ctx, t)
+}
+
+// waitRolledOut waits until all managers are of the current Deployment.
+func waitRolledOut(ctx context.Context, t *testing.T) {
+	t.Helper()
+	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
 }
 
 func waitTwoManagers(ctx context.Context, t *testing.T) {

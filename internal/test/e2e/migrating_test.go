@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -96,8 +95,7 @@ func operatorsFolder(t *testing.T, crontab scenarios.CronTab) string {
 	write(crontab.Policy, crontab.Policy, "mode: Automatic", "mode: OnTrigger\n    maxWritesPerSecond: 15")
 	write("policy.yaml", crontab.Policy, "        - format:", "        - drop: {from: .note}\n        - format:")
 	write("crd.yaml", crontab.CRDStorage, "          note: {type: string}\n", "")
-	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator") // make image builds it
-	expect.NoError(t, os.Symlink(program, filepath.Join(folder, "conversion-operator")))
+	expect.NoError(t, os.Symlink(operatorProgram(), filepath.Join(folder, "conversion-operator")))
 	return folder
 }
 

@@ -68,11 +68,15 @@ const auditLog = `{"objectRef":{"resource":"crontabs","apiGroup":"batch.example.
 {"objectRef":{"resource":"pods","apiVersion":"v1"},"userAgent":"kubelet/v1.37.0","user":{"username":"system:node:one"}}
 `
 
+// operatorProgram is the operator's program, which make image builds.
+func operatorProgram() string {
+	return filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator")
+}
+
 // newPlayer returns a player with the operator's program in PATH.
 func newPlayer(t *testing.T, folder string, environment ...string) *docs.Player {
 	t.Helper()
-	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH) // make image builds it
-	return &docs.Player{Folder: folder, Environment: append(environment, "PATH="+program+":"+os.Getenv("PATH")), Out: t.Output()}
+	return &docs.Player{Folder: folder, Environment: append(environment, "PATH="+filepath.Dir(operatorProgram())+":"+os.Getenv("PATH")), Out: t.Output()}
 }
 
 // play plays a scene.

@@ -92,6 +92,6 @@ func changeManagers(ctx context.Context, t *testing.T, arguments ...string) []st
 		container.Args = append(slices.Clone(before), arguments...)
 	}
 	expect.NoError(t, cluster.Patch(ctx, managers, client.MergeFrom(base)))
-	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
+	waitRolledOut(ctx, t)
 	return before
 }

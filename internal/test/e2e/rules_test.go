@@ -9,8 +9,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -76,8 +74,7 @@ func TestChangingRules(t *testing.T) {
 // draftFromWebhook drafts the rules by asking a converter pod, by a port-forward through the API server.
 func draftFromWebhook(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator") // make image builds it
-	answer, err := teller.Run(ctx, program, "draft", crontab.CRD(), "--probe-webhook", "--timeout-per-request", "1m")
+	answer, err := teller.Run(ctx, operatorProgram(), "draft", crontab.CRD(), "--probe-webhook", "--timeout-per-request", "1m")
 	const want = "- format: {from: .hostPort, template: '{host}:{port}', to: {host: .host, port: .port}}"
 	if err != nil || !strings.Contains(answer, want) || !strings.Contains(answer, "# Confirmed by ") {
 		t.Errorf("draft lacks a confirmed rule %s: %v\n%s", want, err, answer)
