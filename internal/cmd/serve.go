@@ -49,8 +49,8 @@ With --shared, the pod serves rulesets of several CustomResourceDefinitions. Whi
 does, each of them may use half of the memory and of the processors, and waiting
 requests of different CustomResourceDefinitions take turns.
 
-On a stop signal, the command reports that it is not ready, continues to answer for
-the drain period, finishes the calls in flight, and ends.`,
+On a stop signal, the command reports that it is not ready, continues to answer until
+API servers have closed their connections, finishes the calls in flight, and ends.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.validate(); err != nil {
@@ -66,7 +66,7 @@ the drain period, finishes the calls in flight, and ends.`,
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
-		"how long to continue to answer after a stop signal, so that API servers can use other pods")
+		"how long to wait at most, after a stop signal, until API servers have closed their connections; they close one without calls after 90s")
 	flags.StringVar(&options.metrics, "metrics-bind-address", defaultMetricsAddress,
 		"address of /metrics for Prometheus, without TLS; 0 for none")
 	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "maximum size of a ConversionReview")

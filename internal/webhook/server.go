@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,9 +27,10 @@ import (
 const (
 	// DefaultPort is the port that the server listens on.
 	DefaultPort = 9443
-	// DefaultDrainPeriod is how long the server continues after it was told to stop, so that
-	// EndpointSlices, kube-proxies and API servers turn to other pods.
-	DefaultDrainPeriod = 10 * time.Second
+	// DefaultDrainPeriod is how long the server waits at most, after it was told to stop, until API
+	// servers have closed their connections. They close one without calls after 90 s: IdleConnTimeout
+	// of http.DefaultTransport, which k8s.io/apimachinery/pkg/util/net sets for all clients.
+	DefaultDrainPeriod = 100 * time.Second
 	// ShutdownTimeout bounds the wait for calls in flight after the drain period. API servers
 	// abandon a conversion after this time. The terminationGracePeriodSeconds of the pod must
 	// exceed the sum of the two.
@@ -36,15 +38,20 @@ const (
 )
 
 const (
-	// idleTimeout is well above the 90 s after which API servers close an idle connection. If the
-	// server closed it first, a call could be lost.
+	// endpointsPeriod is the part of the drain period in which new connections may arrive, until
+	// EndpointSlices and kube-proxies lead to other pods.
+	endpointsPeriod = 10 * time.Second
+	// pollPeriod is how often the server counts its connections while it drains.
+	pollPeriod = 100 * time.Millisecond
+	// idleTimeout is well above the 90 s after which API servers close a connection without calls,
+	// also one that they opened and never used: another connection was free before its handshake
+	// ended. If the server closed it first, a call could be lost.
 	idleTimeout = 5 * time.Minute
 	// readTimeout and writeTimeout free the resources of a stuck client. API servers have abandoned
 	// the call by then.
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second
-	readHeaderTimeout = 10 * time.Second
-	maxHeaderBytes    = 64 << 10
+	readTimeout    = 30 * time.Second
+	writeTimeout   = 60 * time.Second
+	maxHeaderBytes = 64 << 10
 )
 
 // ServerOptions configures a Server.
@@ -58,7 +65,8 @@ type ServerOptions struct {
 	// MetricsAddress is the address that serves Prometheus, without TLS, such as ":8080". "0" or an
 	// empty string disables metrics. The TLS port serves none.
 	MetricsAddress string
-	// DrainPeriod is how long the server accepts calls after the context of Run ended.
+	// DrainPeriod is how long the server waits at most for API servers to close their connections,
+	// after the context of Run ended. It answers calls all that time.
 	DrainPeriod time.Duration
 	// Log receives errors of connections and the steps of the shutdown.
 	Log logr.Logger
@@ -70,6 +78,10 @@ type Server struct {
 	options      ServerOptions
 	certificates *certwatcher.CertWatcher
 	http         *http.Server
+	// connections is the number of open connections of http.
+	connections atomic.Int64
+	// readTimeout is the constant, except in tests.
+	readTimeout time.Duration
 	// metrics is nil if metrics are disabled.
 	metrics *http.Server
 	// after is time.After, except in tests.
@@ -85,8 +97,9 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the serving certificate from %s: %w", options.CertificateDirectory, err)
 	}
-	s := &Server{handler: handler, options: options, certificates: certificates, after: time.After}
-	s.http = s.newHTTPServer(handler)
+	s := &Server{handler: handler, options: options, certificates: certificates, readTimeout: readTimeout, after: time.After}
+	s.http = s.newHTTPServer(http.HandlerFunc(s.receive))
+	s.http.ConnState = s.count
 	// net/http and crypto/tls resume sessions by tickets without configuration.
 	s.http.TLSConfig = &tls.Config{GetCertificate: certificates.GetCertificate}
 	pki.RequireModernTLS(s.http.TLSConfig)
@@ -106,15 +119,35 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           handler,
-		Protocols:         protocols,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
+		Handler:   handler,
+		Protocols: protocols,
+		// Also the time until the first request of a connection, which ReadTimeout would shorten.
+		ReadHeaderTimeout: idleTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		// Mostly failed handshakes of port scanners, and clients that disconnected.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.options.Log.V(1)), slog.LevelInfo),
+	}
+}
+
+// receive limits the time for the body of a request.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
+	if connection, ok := w.(interface {
+		SetReadDeadline(deadline time.Time) error
+	}); ok {
+		_ = connection.SetReadDeadline(time.Now().Add(s.readTimeout))
+	}
+	s.handler.ServeHTTP(w, r)
+}
+
+// count is called when the state of a connection changes.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.connections.Add(1)
+	case http.StateClosed:
+		s.connections.Add(-1)
 	}
 }
 
@@ -128,7 +161,8 @@ func (s *Server) certificateExpiry() float64 {
 }
 
 // Run serves until ctx ends and then drains: readiness fails immediately, the server answers calls
-// for the drain period, and then finishes those in flight.
+// until API servers have closed their connections, at most for the drain period, and then finishes
+// those in flight.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.options.Port)))
 	if err != nil {
@@ -212,11 +246,29 @@ func (s *Server) shutDown(ctx, running context.Context) error {
 	return nil
 }
 
+// drain waits until new connections lead to other pods, and then for the end of the others. The
+// handler ends each of them with its next call, and API servers end those without calls. The server
+// closes none before: an API server could have sent a call on it, which it would not send again.
 func (s *Server) drain(running context.Context) {
 	s.handler.Drain()
 	s.options.Log.Info("Draining", "period", s.options.DrainPeriod.String())
+	end := s.after(s.options.DrainPeriod)
 	select {
-	case <-s.after(s.options.DrainPeriod):
+	case <-s.after(endpointsPeriod):
+	case <-end:
+		return
 	case <-running.Done():
+		return
+	}
+	poll := time.NewTicker(pollPeriod)
+	defer poll.Stop()
+	for s.connections.Load() > 0 {
+		select {
+		case <-poll.C:
+		case <-end:
+			return
+		case <-running.Done():
+			return
+		}
 	}
 }

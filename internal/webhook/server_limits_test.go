@@ -8,10 +8,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
@@ -57,7 +61,7 @@ func TestSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// The time must also suffice for the handshake on a busy machine.
-			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.http.ReadTimeout = 3*time.Second, 3*time.Second })
+			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.readTimeout = 3*time.Second, 3*time.Second })
 			connection := server.connect(t, &tls.Config{})
 			if _, err := io.WriteString(connection, tc.sent); err != nil {
 				t.Fatal(err)
@@ -70,6 +74,62 @@ func TestSlowClients(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionsWithoutCalls: the server closes no connection that an API server may still use. API
+// servers also keep connections that they have never used.
+func TestConnectionsWithoutCalls(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	// The certificate is valid now, and synctest has another time.
+	now := time.Now()
+	trust := &tls.Config{RootCAs: authority.Pool(), ServerName: serviceName, Time: func() time.Time { return now }}
+	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		client, served := net.Pipe()
+		listener := &pipe{served: make(chan net.Conn, 1)}
+		listener.served <- served
+		go func() { _ = server.accept(listener) }()
+		connection := tls.Client(client, trust)
+		defer connection.Close()
+		if err := connection.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		reader := bufio.NewReader(connection)
+		for _, use := range []string{"first", "second"} {
+			time.Sleep(90 * time.Second)
+			if _, err := io.WriteString(connection, "GET "+HealthPath+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+				t.Errorf("the %s call: %v", use, err)
+			}
+			wantEqual(t, "the "+use+" call", "200 OK", statusLine(reader))
+		}
+		if err := server.http.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pipe is a listener for one connection.
+type pipe struct {
+	net.Listener
+	served chan net.Conn
+}
+
+func (l *pipe) Accept() (net.Conn, error) {
+	if connection, open := <-l.served; open {
+		return connection, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *pipe) Close() error {
+	close(l.served)
+	return nil
+}
+
+func (l *pipe) Addr() net.Addr { return &net.TCPAddr{} }
 
 // statusLine returns the status of an answer, or an empty string if there is none.
 func statusLine(reader *bufio.Reader) string {

@@ -29,8 +29,9 @@ type running struct {
 	address   string
 	authority *testca.Authority
 	stop      context.CancelFunc
-	// draining is closed when the drain period starts. The test ends the period by closing drained.
-	draining, drained chan struct{}
+	// draining is closed when the drain period starts. The test ends the period by closing drained, and
+	// the time for new connections by closing endpoints.
+	draining, drained, endpoints chan struct{}
 	// closing is closed when the listener is closed.
 	closing chan struct{}
 	// result receives the error of serve.
@@ -51,15 +52,21 @@ func start(t *testing.T, handler *Handler, directory string, authority *testca.A
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{
 		Server: server, address: listener.Addr().String(), authority: authority, stop: stop,
-		draining: make(chan struct{}), drained: make(chan struct{}), closing: make(chan struct{}), result: make(chan error, 1),
+		draining: make(chan struct{}), drained: make(chan struct{}), endpoints: make(chan struct{}),
+		closing: make(chan struct{}), result: make(chan error, 1),
 	}
 	server.after = func(period time.Duration) <-chan time.Time {
-		if period != time.Minute {
-			t.Errorf("the drain period is %v", period)
+		end := r.endpoints
+		switch period {
+		case time.Minute:
+			close(r.draining)
+			end = r.drained
+		case endpointsPeriod:
+		default:
+			t.Errorf("the server waits for %v", period)
 		}
-		close(r.draining)
 		ended := make(chan time.Time)
-		go func() { <-r.drained; close(ended) }()
+		go func() { <-end; close(ended) }()
 		return ended
 	}
 	server.http.RegisterOnShutdown(func() { close(r.closing) })
@@ -167,10 +174,12 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	body := func(name string) string {
 		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + name + `"}]}`)
 	}
-	kept, other := server.client(t, &tls.Config{}), server.client(t, &tls.Config{})
+	kept, idle, other := server.client(t, &tls.Config{}), server.client(t, &tls.Config{}), server.client(t, &tls.Config{})
 
-	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+	for _, client := range []*http.Client{kept, idle} {
+		got := server.call(t, client, http.MethodGet, ReadyPath, "")
+		wantEqual(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+	}
 	inFlight := make(chan answer)
 	go func() {
 		inFlight <- server.call(t, other, http.MethodPost, testPath, body("slow"))
@@ -179,15 +188,17 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 
 	server.stop()
 	<-server.draining
-	got = server.call(t, kept, http.MethodPost, testPath, body("kept"))
+	got := server.call(t, kept, http.MethodPost, testPath, body("kept"))
 	wantEqual(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
 	wantEqual(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
 
-	close(server.drained)
-	<-server.closing
+	close(server.endpoints)
+	got = server.call(t, idle, http.MethodPost, testPath, body("idle"))
+	wantEqual(t, "a call on an idle connection after the last new one", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
 	close(leave)
-	wantEqual(t, "the call in flight", answer{200, "HTTP/1.1", true, false, leaf.NotAfter}, <-inFlight)
+	wantEqual(t, "the call in flight", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, <-inFlight)
+	other.CloseIdleConnections()
 	if err := <-server.result; err != nil {
 		t.Errorf("serve: %v", err)
 	}

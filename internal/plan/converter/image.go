@@ -276,7 +276,7 @@ func (i image) container() *corev1apply.ContainerApplyConfiguration {
 			WithTCPSocket(corev1apply.TCPSocketAction().WithPort(intstr.FromInt32(i.spec.Port))).
 			WithPeriodSeconds(2).WithFailureThreshold(2)).
 		WithLifecycle(corev1apply.Lifecycle().WithPreStop(
-			corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(workload.DrainSeconds)))).
+			corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(workload.EndpointsSeconds)))).
 		WithVolumeMounts(corev1apply.VolumeMount().WithName(workload.CertificateVolume).WithMountPath(i.spec.CertificateMountPath).WithReadOnly(true))
 	for at := range i.spec.Env {
 		container.WithEnv(podspec.ConfigOf[corev1apply.EnvVarApplyConfiguration](&i.spec.Env[at]))

@@ -42,9 +42,13 @@ const (
 	// DefaultConverterAccount is the ServiceAccount of converter pods. It has no rights.
 	DefaultConverterAccount = "conversion-operator-converter"
 
-	// DrainSeconds is the time for endpoints and keep-alive connections to end before a pod does.
-	DrainSeconds       = 10
-	terminationSeconds = 45
+	// EndpointsSeconds is the time until new connections lead to other pods than one that ends.
+	EndpointsSeconds = 10
+	// drainSeconds is the time for API servers to close the connections that they have, which they
+	// keep for 90 s without calls.
+	drainSeconds = 100
+	// callSeconds is longer than the calls that a pod finishes after that.
+	callSeconds = 45
 
 	// lostNodeSeconds is how long pods stay on a node that the control plane has lost. By default,
 	// API servers let pods stay for 300 s: plugin/pkg/admission/defaulttolerationseconds of
@@ -106,6 +110,7 @@ func (w Workload) Deployment(template *corev1apply.PodSpecApplyConfiguration) *a
 // RulesPod serves the rulesets of a volume.
 func (w Workload) RulesPod(rulesets *corev1apply.VolumeApplyConfiguration, args ...string) *corev1apply.PodSpecApplyConfiguration {
 	return w.Pod().
+		WithTerminationGracePeriodSeconds(int64(w.drainSeconds()+callSeconds)).
 		WithServiceAccountName(w.Account()).
 		WithAutomountServiceAccountToken(false).
 		WithContainers(w.container(args)).
@@ -117,7 +122,7 @@ func (w Workload) RulesPod(rulesets *corev1apply.VolumeApplyConfiguration, args 
 func (w Workload) Pod() *corev1apply.PodSpecApplyConfiguration {
 	return w.shape(corev1apply.PodSpec()).
 		WithEnableServiceLinks(false).
-		WithTerminationGracePeriodSeconds(terminationSeconds).
+		WithTerminationGracePeriodSeconds(callSeconds).
 		WithSecurityContext(podspec.Restricted())
 }
 
@@ -137,7 +142,7 @@ func (w Workload) container(args []string) *corev1apply.ContainerApplyConfigurat
 			"--certificates=" + certificateMount,
 			"--port=" + strconv.Itoa(int(port)),
 			"--metrics-bind-address=" + w.metricsAddress(),
-			"--drain=" + strconv.Itoa(DrainSeconds) + "s"}, args...)...).
+			"--drain=" + strconv.Itoa(w.drainSeconds()) + "s"}, args...)...).
 		WithPorts(corev1apply.ContainerPort().WithName(PortName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(podspec.Resources(w.Spec.Resources)).
 		WithSecurityContext(podspec.RestrictedContainer()).
@@ -167,6 +172,15 @@ func (w Workload) port() int32 {
 		return port
 	}
 	return ContainerPort
+}
+
+// drainSeconds is short if the next pod cannot start before this one ends: it needs the port of its
+// node, and there is no other pod.
+func (w Workload) drainSeconds() int {
+	if w.Spec.HostNetwork && w.Replicas() == 1 {
+		return EndpointsSeconds
+	}
+	return drainSeconds
 }
 
 func httpsProbe(path string, port int32) *corev1apply.ProbeApplyConfiguration {
