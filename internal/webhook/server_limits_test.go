@@ -99,7 +99,7 @@ func TestConnectionsWithoutCalls(t *testing.T) {
 		}
 		reader := bufio.NewReader(connection)
 		for _, use := range []string{"first", "second"} {
-			time.Sleep(90 * time.Second)
+			time.Sleep(90 * time.Second) //nolint:forbidigo // the clock of synctest
 			if _, err := io.WriteString(connection, "GET "+HealthPath+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 				t.Errorf("the %s call: %v", use, err)
 			}
