@@ -14,6 +14,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -55,7 +57,7 @@ func start(ctx context.Context, dir string) (*cluster, error) {
 // define creates CRDs, and waits until all of them are served. A list of all with their schemas would take an
 // API server on a busy machine longer than it may take for a request.
 func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
-	watching, err := c.client.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{})
+	watching, err := c.follow(ctx, &apiextensionsv1.CustomResourceDefinitionList{})
 	if err != nil {
 		return err
 	}
@@ -79,6 +81,19 @@ func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.Cus
 		})
 	})
 	return group.Wait()
+}
+
+// follow watches the objects that change from now on. If the API server ends the watch, as it does if its
+// client is late on a busy machine, it is continued.
+func (c *cluster) follow(ctx context.Context, objects client.ObjectList) (watch.Interface, error) {
+	if err := c.client.List(ctx, objects, client.Limit(1)); err != nil {
+		return nil, err
+	}
+	return watchtools.NewRetryWatcherWithContext(ctx, objects.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.client.Watch(ctx, objects, &client.ListOptions{Raw: &options})
+		},
+	})
 }
 
 // versions returns the resourceVersion of each CRD by name, to detect writes.

@@ -43,7 +43,7 @@ func (s *suite) policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.
 func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string][]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(converting))*patienceEach)
 	defer cancel()
-	watching, err := s.cluster.client.Watch(ctx, &v1alpha1.ConversionPolicyList{})
+	watching, err := s.cluster.follow(ctx, &v1alpha1.ConversionPolicyList{})
 	if err != nil {
 		return nil, err
 	}
