@@ -166,7 +166,7 @@ func Workload(settings observed.Settings, fleet *v1alpha1.ConverterFleet, scaled
 		spec.Replicas = new(min(max(*spec.Replicas, scaled), max(*spec.Replicas, *most)))
 	}
 	_, serving, _ := names.FleetSecrets(fleet.Name)
-	return workload.Workload{Settings: settings, Name: names.Fleet(fleet.Name), Spec: spec,
+	return workload.Workload{Settings: settings, Name: names.Fleet(fleet.Name), Spec: spec, MaxReplicas: ptr.Deref(fleet.Spec.MaxReplicas, 0),
 		Labels: names.FleetLabels(fleet.Name), Annotations: annotations(fleet.Name), Certificate: serving}
 }
 

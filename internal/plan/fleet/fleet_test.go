@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,6 +121,26 @@ func TestReplicas(t *testing.T) {
 		w.fleet.Spec = spec
 		if got := *deployment(t, fleet.Make(w.observe())).Spec.Replicas; got != want {
 			t.Errorf("%d replicas, want %d", got, want)
+		}
+	}
+}
+
+// TestScalingReplacesNoPod: an autoscaler that adds the second pod, or removes it, leaves the template
+// unchanged. With the network of nodes, a rollout of one pod begins with the end of that pod.
+func TestScalingReplacesNoPod(t *testing.T) {
+	for _, hostNetwork := range []bool{false, true} {
+		w := ready(t)
+		w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(3)), Workload: &v1alpha1.Workload{HostNetwork: hostNetwork}}
+		state := w.observe()
+		state.Scaled = 1
+		one := deployment(t, fleet.Make(state)).Spec
+		state.Scaled = 2
+		two := deployment(t, fleet.Make(state)).Spec
+		if *one.Replicas != 1 || *two.Replicas != 2 {
+			t.Errorf("it has %d and %d replicas", *one.Replicas, *two.Replicas)
+		}
+		if diff := cmp.Diff(one.Template, two.Template); diff != "" {
+			t.Errorf("with hostNetwork %t, scaling replaces all pods (-one +two):\n%s", hostNetwork, diff)
 		}
 	}
 }

@@ -65,6 +65,8 @@ type Workload struct {
 	Name                string
 	Labels, Annotations map[string]string
 	Spec                v1alpha1.Workload
+	// MaxReplicas is the number of pods up to which an autoscaler scales; zero without one.
+	MaxReplicas int32
 	// Certificate is the name of the Secret with the serving certificate.
 	Certificate string
 }
@@ -177,11 +179,14 @@ func (w Workload) port() int32 {
 // drainSeconds is short if the next pod cannot start before this one ends: it needs the port of its
 // node, and there is no other pod.
 func (w Workload) drainSeconds() int {
-	if w.Spec.HostNetwork && w.Replicas() == 1 {
+	if w.Spec.HostNetwork && w.alone() {
 		return EndpointsSeconds
 	}
 	return drainSeconds
 }
+
+// alone reports that there is never more than one pod, so that an autoscaler does not change the template.
+func (w Workload) alone() bool { return max(w.Replicas(), w.MaxReplicas) == 1 }
 
 func httpsProbe(path string, port int32) *corev1apply.ProbeApplyConfiguration {
 	return corev1apply.Probe().WithHTTPGet(corev1apply.HTTPGetAction().
