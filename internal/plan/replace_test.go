@@ -71,6 +71,11 @@ func TestReplacing(t *testing.T) {
 			w.lie(0)
 			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Minute)}}
 		}, "once all other pods are ready", nil},
+		// The node of such a pod is lost: the pod remains until the node is back, or is removed.
+		"another one should have ended": {policyYAML, func(w *world) {
+			w.lie(0)
+			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(-time.Second)}}
+		}, "and its Deployment replaces it", evicted},
 		"a young one": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
 			"the operator evicts it once it is 10m0s old", nil},
 		"the budget allows none": {policyYAML, func(w *world) { w.lie(0); w.observed.Evictable = 0 },

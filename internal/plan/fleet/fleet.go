@@ -261,7 +261,7 @@ func (p *planner) reportProblems() {
 // spread reports pods that are all on one node, and has one of them start on another node.
 func (p *planner) spread() {
 	w := Workload(p.Settings, p.Fleet, p.Scaled)
-	decided := workload.Redundancy{Pods: p.Pods, Ending: len(p.Ending), Workload: w, Evictable: p.Evictable, Others: p.Others,
+	decided := workload.Redundancy{Pods: p.Pods, Ending: len(observed.StillEnding(p.Ending, p.Now)), Workload: w, Evictable: p.Evictable, Others: p.Others,
 		Before: p.status.Conditions, Now: p.Now}.Decide()
 	p.Add(decided.Work)
 	if decided.Reason == "" {

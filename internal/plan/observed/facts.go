@@ -122,9 +122,15 @@ func (c Cluster) PodsOf(fleet string) []Pod {
 	return slices.DeleteFunc(slices.Clone(c.Pods), func(pod Pod) bool { return pod.Fleet != fleet })
 }
 
-// EndingOf are the pods of a fleet, or of the policy alone, that are being deleted.
+// EndingOf are the pods of a fleet, or of the policy alone, that are being deleted and may still answer.
 func (c Cluster) EndingOf(fleet string) []EndingPod {
-	return slices.DeleteFunc(slices.Clone(c.Ending), func(pod EndingPod) bool { return pod.Fleet != fleet })
+	return slices.DeleteFunc(StillEnding(c.Ending, c.Now), func(pod EndingPod) bool { return pod.Fleet != fleet })
+}
+
+// StillEnding are the pods whose grace period has not ended. A pod on a lost node remains after that, until
+// the node is back or is removed, and nothing may wait for it.
+func StillEnding(pods []EndingPod, now time.Time) []EndingPod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod EndingPod) bool { return !pod.Until.After(now) })
 }
 
 // WebhookService returns the Service that a CustomResourceDefinition converts through, or nil.

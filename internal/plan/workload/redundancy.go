@@ -31,7 +31,7 @@ var RedundancyRecovery = gate.Recovery{Condition: v1alpha1.NotRedundantCondition
 
 // Redundancy has what decides whether pods of one workload survive the loss of a node.
 type Redundancy struct {
-	// Pods are those that are not being deleted; Ending is the number of the others.
+	// Pods are those that are not being deleted; Ending is the number of others that may still answer.
 	Pods   []observed.Pod
 	Ending int
 	// Workload has the wanted number of pods.
