@@ -76,6 +76,10 @@ func TestPods(t *testing.T) {
 	if mounts := pod.AutomountServiceAccountToken; mounts == nil || *mounts {
 		t.Error("it mounts a token")
 	}
+	// A pod that hangs answers nothing while it drains.
+	if grace := pod.Containers[0].LivenessProbe.TerminationGracePeriodSeconds; grace == nil || *grace != 45 || *grace >= *pod.TerminationGracePeriodSeconds {
+		t.Errorf("the kubelet restarts a pod that hangs after %v seconds, as it ends others after %d", grace, *pod.TerminationGracePeriodSeconds)
+	}
 	if !slices.Contains(pod.Containers[0].Args, "--shared") {
 		t.Errorf("its arguments are %q", pod.Containers[0].Args)
 	}

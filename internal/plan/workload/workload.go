@@ -47,7 +47,8 @@ const (
 	// drainSeconds is the time for API servers to close the connections that they have, which they
 	// keep for 90 s without calls.
 	drainSeconds = 100
-	// callSeconds is longer than the calls that a pod finishes after that.
+	// callSeconds is longer than the calls that a pod finishes after that. A pod that hangs, and fails its
+	// liveness probe, gets no more time to end.
 	callSeconds = 45
 
 	// lostNodeSeconds is how long pods stay on a node that the control plane has lost. By default,
@@ -149,7 +150,8 @@ func (w Workload) container(args []string) *corev1apply.ContainerApplyConfigurat
 		WithResources(podspec.Resources(w.Spec.Resources)).
 		WithSecurityContext(podspec.RestrictedContainer()).
 		WithReadinessProbe(httpsProbe("/readyz", port).WithPeriodSeconds(2).WithFailureThreshold(2)).
-		WithLivenessProbe(httpsProbe("/healthz", port).WithPeriodSeconds(10).WithFailureThreshold(3)).
+		WithLivenessProbe(httpsProbe("/healthz", port).WithPeriodSeconds(10).WithFailureThreshold(3).
+			WithTerminationGracePeriodSeconds(callSeconds)).
 		WithVolumeMounts(
 			corev1apply.VolumeMount().WithName(rulesetsVolume).WithMountPath(rulesetsMount).WithReadOnly(true),
 			corev1apply.VolumeMount().WithName(CertificateVolume).WithMountPath(certificateMount).WithReadOnly(true))
