@@ -25,6 +25,7 @@ type serveOptions struct {
 	certificates string
 	port         int
 	drain        time.Duration
+	alone        bool
 	metrics      string
 	maxBody      int64
 	maxInFlight  int64
@@ -67,6 +68,8 @@ API servers have closed their connections, finishes the calls in flight, and end
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
 		"how long to wait at most, after a stop signal, until API servers have closed their connections; they close one without calls after 90s")
+	flags.BoolVar(&options.alone, "alone", false,
+		"no other pod converts until the next one has started: the command stays ready after a stop signal, for the whole time of --drain")
 	flags.StringVar(&options.metrics, "metrics-bind-address", defaultMetricsAddress,
 		"address of /metrics for Prometheus, without TLS; 0 for none")
 	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "maximum size of a ConversionReview")
@@ -105,6 +108,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		Rulesets:             rulesets,
 		MetricsAddress:       o.metrics,
 		DrainPeriod:          o.drain,
+		Alone:                o.alone,
 		Log:                  log,
 	})
 	if err != nil {

@@ -28,7 +28,8 @@ const (
 	RulesetsPath = "/ruleset"
 	// HealthPath answers a GET with 200 while the process runs.
 	HealthPath = "/healthz"
-	// ReadyPath answers a GET with 200 while the pod accepts calls, and with 503 while it drains.
+	// ReadyPath answers a GET with 200 while the pod accepts calls, and with 503 while it drains, if
+	// there are other pods.
 	ReadyPath = "/readyz"
 	// MetricsPath answers scrapes of Prometheus, on a separate port.
 	MetricsPath = "/metrics"
@@ -107,7 +108,8 @@ type Handler struct {
 	limiters *limiters
 	metrics  *metrics
 	mux      *http.ServeMux
-	draining atomic.Bool
+	// draining asks for the end of connections, and unready fails the readiness of the pod.
+	draining, unready atomic.Bool
 	// since is when the handler began to count.
 	since time.Time
 	// failures are those of all kinds.
@@ -217,9 +219,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// Drain fails the readiness of the pod. The handler still answers calls.
-func (h *Handler) Drain() {
+// Drain asks for the end of each connection with its next call, and fails the readiness of the pod if other
+// pods get the next connections. The handler still answers calls.
+func (h *Handler) Drain(others bool) {
 	h.draining.Store(true)
+	h.unready.Store(others)
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {
@@ -227,7 +231,7 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
-	if h.draining.Load() {
+	if h.unready.Load() {
 		write(w, http.StatusServiceUnavailable, textContent, []byte("stopping\n"))
 		return
 	}

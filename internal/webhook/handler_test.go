@@ -45,7 +45,7 @@ func TestRoutes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := newTestHandler()
 			if tc.drain {
-				handler.Drain()
+				handler.Drain(true)
 			}
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, httptest.NewRequest(tc.method, tc.path, nil))

@@ -68,6 +68,9 @@ type ServerOptions struct {
 	// DrainPeriod is how long the server waits at most for API servers to close their connections,
 	// after the context of Run ended. It answers calls all that time.
 	DrainPeriod time.Duration
+	// Alone tells that no other pod converts until the next one has started. The server is then ready
+	// while it drains, for the whole period.
+	Alone bool
 	// Log receives errors of connections and the steps of the shutdown.
 	Log logr.Logger
 }
@@ -160,9 +163,9 @@ func (s *Server) certificateExpiry() float64 {
 	return float64(certificate.Leaf.NotAfter.Unix())
 }
 
-// Run serves until ctx ends and then drains: readiness fails immediately, the server answers calls
-// until API servers have closed their connections, at most for the drain period, and then finishes
-// those in flight.
+// Run serves until ctx ends and then drains: readiness fails immediately unless the server is alone, the
+// server answers calls until API servers have closed their connections, at most for the drain period,
+// and then finishes those in flight.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.options.Port)))
 	if err != nil {
@@ -248,13 +251,18 @@ func (s *Server) shutDown(ctx, running context.Context) error {
 
 // drain waits until new connections lead to other pods, and then for the end of the others. The
 // handler ends each of them with its next call, and API servers end those without calls. The server
-// closes none before: an API server could have sent a call on it, which it would not send again.
+// closes none before: an API server could have sent a call on it, which it would not send again. A server
+// that is alone answers for the whole period.
 func (s *Server) drain(running context.Context) {
-	s.handler.Drain()
+	s.handler.Drain(!s.options.Alone)
 	s.options.Log.Info("Draining", "period", s.options.DrainPeriod.String())
 	end := s.after(s.options.DrainPeriod)
+	var others <-chan time.Time // alone, it waits for none
+	if !s.options.Alone {
+		others = s.after(endpointsPeriod)
+	}
 	select {
-	case <-s.after(endpointsPeriod):
+	case <-others:
 	case <-end:
 		return
 	case <-running.Done():

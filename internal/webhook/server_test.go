@@ -208,6 +208,26 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	}
 }
 
+// TestServerStaysReadyIfItIsAlone: kube-proxies lead new connections to a terminating pod that is ready, as
+// long as there is no other. The server takes the whole period, in which the next pod starts.
+func TestServerStaysReadyIfItIsAlone(t *testing.T) {
+	server := startDefault(t, func(s *Server) {
+		s.options.Alone = true
+		after := s.after
+		s.after = func(period time.Duration) <-chan time.Time {
+			if period == endpointsPeriod {
+				t.Error("the server may end before the next pod is ready")
+			}
+			return after(period)
+		}
+	})
+	server.stop()
+	<-server.draining
+	got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
+	got.LeafExpiry = time.Time{}
+	wantEqual(t, "readiness while draining", answer{Status: 200, Protocol: "HTTP/1.1", Close: true}, got)
+}
+
 func TestServerRotatesCertificates(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	first, second := authority.Issue(t, serviceName, hours(1)), authority.Issue(t, serviceName, hours(2))

@@ -149,6 +149,24 @@ func TestScalingReplacesNoPod(t *testing.T) {
 	}
 }
 
+// TestAlone: the only pod is told so, unless an autoscaler may start others.
+func TestAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec v1alpha1.ConverterFleetSpec
+		want bool
+	}{
+		"three":              {v1alpha1.ConverterFleetSpec{}, false},
+		"one":                {v1alpha1.ConverterFleetSpec{Replicas: new(int32(1))}, true},
+		"one, or more later": {v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(2))}, false},
+	} {
+		w := ready(t)
+		w.fleet.Spec = c.spec
+		if args := deployment(t, fleet.Make(w.observe())).Spec.Template.Spec.Containers[0].Args; slices.Contains(args, "--alone") != c.want {
+			t.Errorf("%s: the arguments are %q", name, args)
+		}
+	}
+}
+
 // TestConditions: what users read about a fleet.
 func TestConditions(t *testing.T) {
 	cases := map[string]struct {

@@ -136,6 +136,9 @@ func (w Workload) CertificateVolume() *corev1apply.VolumeApplyConfiguration {
 
 func (w Workload) container(args []string) *corev1apply.ContainerApplyConfiguration {
 	port := w.port()
+	if w.alone() {
+		args = append([]string{"--alone"}, args...)
+	}
 	container := corev1apply.Container().
 		WithName(Container).
 		WithImage(w.Settings.Image).
@@ -188,6 +191,7 @@ func (w Workload) drainSeconds() int {
 }
 
 // alone reports that there is never more than one pod, so that an autoscaler does not change the template.
+// Between the end of that pod and the start of the next one, there is no other to convert.
 func (w Workload) alone() bool { return max(w.Replicas(), w.MaxReplicas) == 1 }
 
 func httpsProbe(path string, port int32) *corev1apply.ProbeApplyConfiguration {
