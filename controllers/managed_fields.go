@@ -116,9 +116,14 @@ func (c *managedFieldsCleaner) run(ctx context.Context) error {
 	if err := c.waitForAccess(ctx); err != nil {
 		return err
 	}
+	var expired error
 	for range cleanPasses {
 		c.written, c.failed, c.firstErr = 0, 0, nil
-		if err := c.pass(ctx); err != nil {
+		switch err := c.pass(ctx); {
+		case apierrors.IsResourceExpired(err):
+			expired = err // start again: cleaned objects are skipped
+			continue
+		case err != nil:
 			return err
 		}
 		if c.failed > 0 {
@@ -127,6 +132,9 @@ func (c *managedFieldsCleaner) run(ctx context.Context) error {
 		if c.written == 0 {
 			return nil
 		}
+	}
+	if expired != nil {
+		return expired
 	}
 	return errors.New("another writer keeps re-adding the version to objects, or values of it")
 }
@@ -141,16 +149,17 @@ func (c *managedFieldsCleaner) waitForAccess(ctx context.Context) error {
 	})
 }
 
-// pass cleans all objects, page by page.
+// pass cleans all objects, page by page. The list of a large kind takes longer than etcd keeps its
+// state, which is some minutes. Then it continues in a newer state, which misses only objects that were
+// created during the pass: those are missing in the older state, too.
 func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: cleanPage}
 	_, storage, _ := strings.Cut(c.storage, "/")
 	c.count.begin(storage)
 	for {
 		page, err := c.objects.List(ctx, options)
-		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			options.Continue = "" // start again: cleaned objects are skipped
-			c.count.begin(storage)
+		if next := newerList(err); next != "" && next != options.Continue {
+			options.Continue = next
 			continue
 		}
 		if err != nil {
@@ -183,6 +192,15 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// newerList returns the token by which an expired list continues in a newer state, or an empty string.
+func newerList(err error) string {
+	var answer apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &answer) {
+		return ""
+	}
+	return answer.Status().Continue
 }
 
 func (c *managedFieldsCleaner) hasOldEntry(object *metav1.PartialObjectMetadata) bool {

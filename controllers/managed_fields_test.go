@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,4 +164,72 @@ func TestCleanManagedFields(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCleanLongLists: etcd forgets a list after some minutes. A kind whose list takes longer is cleaned
+// all the same, because the list goes on in a newer state.
+func TestCleanLongLists(t *testing.T) {
+	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
+	c := &managedFieldsCleaner{storage: "example.com/v1", others: []string{"example.com/v1"}}
+	var tokens []string
+	ctx, cancel := context.WithCancel(t.Context())
+	c.objects = pages{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
+		if tokens = append(tokens, token); len(tokens) > 10 {
+			cancel()
+			return nil, ctx.Err()
+		}
+		switch token {
+		case "":
+			return pageOf("a", "b"), nil
+		case "b":
+			expired := apierrors.NewResourceExpired("the continue token is too old")
+			expired.ErrStatus.Continue = "newer b"
+			return nil, expired
+		}
+		return pageOf("b", ""), nil
+	}}
+	if err := c.pass(ctx); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]string{"", "b", "newer b"}, tokens); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+}
+
+// TestCleanExpiredLists: an API server that offers no newer state has the next pass start again, but
+// not for ever.
+func TestCleanExpiredLists(t *testing.T) {
+	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
+	c := &managedFieldsCleaner{storage: "example.com/v1", others: []string{"example.com/v1"}}
+	tries := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	c.objects = pages{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
+		if tries++; tries > 100 {
+			cancel()
+			return nil, ctx.Err()
+		}
+		if token == "" {
+			return pageOf("a", "b"), nil
+		}
+		return nil, apierrors.NewResourceExpired("the continue token is too old")
+	}}
+	if err := c.run(ctx); !apierrors.IsResourceExpired(err) || tries != 1+2*cleanPasses {
+		t.Errorf("error %v after %d pages", err, tries)
+	}
+}
+
+// pages answers lists by their token.
+type pages struct {
+	metadata.ResourceInterface
+	page func(token string) (*metav1.PartialObjectMetadataList, error)
+}
+
+func (p pages) List(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return p.page(options.Continue)
+}
+
+func pageOf(name, token string) *metav1.PartialObjectMetadataList {
+	page := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*head(name, []string{"v1"})}}
+	page.Continue = token
+	return page
 }
