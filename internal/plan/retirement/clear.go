@@ -19,6 +19,11 @@ import (
 // does not exist any more, API servers refuse every server-side apply of the object, because
 // they cannot convert it to compare owners.
 
+// clearLifetime is how long a check counts for the removal of a version. A version may stay unserved for
+// months before that, and an update with old managedFields may bring entries back. It exceeds the time
+// of a search for dependents, which comes between the check and the removal.
+const clearLifetime = 24 * time.Hour
+
 // clear removes a version from the managedFields of all objects. It returns no outcome once no
 // object names the version. The result is kept in memory only, so that every manager checks it
 // itself before it removes the version.
@@ -26,8 +31,9 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	discard := r.toDiscard(record)
 	subject := names.Hash(string(r.CRD.UID), record.Version, record.UnservedTime.UTC().Format(time.RFC3339), r.converter.Ruleset(), strings.Join(discard, "\n"))
 	check := r.Cleared
+	outdated := check.ProvenOf(subject) && record.CleanedTime != nil && !r.Now.Before(check.Ended.Add(clearLifetime))
 	switch {
-	case check.ProvenOf(subject):
+	case check.ProvenOf(subject) && !outdated:
 		if record.CleanedTime == nil {
 			record.CleanedTime = r.Second()
 		}
@@ -36,7 +42,7 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	case rights.MissingToClear(r.Cluster) != "":
 		r.work.Recheck(rights.Pause)
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
-	case r.work.DueCheck(check, subject, r.Now):
+	case outdated || r.work.DueCheck(check, subject, r.Now):
 		r.work.Do(rights.ToClear(r.Cluster)...)
 		r.work.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Cleaner(r.Policy.Name, r.Settings.Namespace)})
