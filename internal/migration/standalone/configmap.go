@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 const (
@@ -50,8 +52,16 @@ type configMap struct {
 	observation time.Duration
 
 	mu sync.Mutex
-	// version is the resourceVersion of the last write.
-	version string
+	// version is the resourceVersion of the last write, and saved the record with it. sent is the record
+	// that was sent last: the answer may have been lost.
+	version, saved, sent string
+}
+
+// restoredError says that the ConfigMap has another record than this process wrote.
+type restoredError struct{ record string }
+
+func (r restoredError) Error() string {
+	return r.record + " has another record than this process wrote last, as if etcd was restored: run the command again, which continues from that record"
 }
 
 func (c *configMap) String() string { return "ConfigMap " + c.namespace + "/" + c.name }
@@ -134,15 +144,19 @@ func (c *configMap) write(ctx context.Context, version string, patch map[string]
 	if err != nil {
 		return err
 	}
-	c.version = written.ResourceVersion
+	c.version, c.saved = written.ResourceVersion, written.Data[contract.RecordKey]
 	return nil
 }
 
 // update writes the record of this process. After a conflict, it finds out who wrote: the answer to
-// an own write may have been lost.
+// an own write may have been lost. It overwrites no other record: after etcd was restored from a
+// snapshot, objects that were rewritten since are in their old version again.
 func (c *configMap) update(ctx context.Context, patch map[string]any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if data, is := patch["data"].(map[string]string); is {
+		c.sent = data[contract.RecordKey]
+	}
 	for {
 		err := c.write(ctx, c.version, patch)
 		if !apierrors.IsConflict(err) {
@@ -155,6 +169,9 @@ func (c *configMap) update(ctx context.Context, patch map[string]any) error {
 		if holder := found.Annotations[holderAnnotation]; holder != c.holder {
 			// The engine does not try again after the conflict.
 			return fmt.Errorf("%w: %w", takenError{c.String(), holder}, err)
+		}
+		if is := found.Data[contract.RecordKey]; is != c.saved && is != c.sent {
+			return fmt.Errorf("%w: %w", restoredError{c.String()}, err)
 		}
 		c.version = found.ResourceVersion
 	}

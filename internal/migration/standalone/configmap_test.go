@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -90,9 +91,39 @@ func TestConfigMapAfterALostAnswer(t *testing.T) {
 	r := recordIn(client, "first", time.Minute)
 	expect.NoError(t, r.acquire(t.Context()))
 	before := r.version
-	expect.NoError(t, r.Save(t.Context(), map[string]string{"a": "1"}))
-	r.version = before
-	expect.NoError(t, r.Save(t.Context(), map[string]string{"a": "2"}))
+	expect.NoError(t, r.Save(t.Context(), map[string]string{contract.RecordKey: "1"}))
+	r.version, r.saved = before, ""
+	expect.NoError(t, r.renew(t.Context()))
+	expect.NoError(t, r.Save(t.Context(), map[string]string{contract.RecordKey: "2"}))
+}
+
+// etcd may be restored from a snapshot that was made during the run: objects that were rewritten since
+// then are in their old version again, and the record of the snapshot has to be continued.
+func TestConfigMapAfterARestore(t *testing.T) {
+	for name, write := range map[string]func(*configMap) error{
+		"save":  func(r *configMap) error { return r.Save(t.Context(), map[string]string{contract.RecordKey: "3"}) },
+		"renew": func(r *configMap) error { return r.renew(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fenced(t)
+			r := recordIn(client, "first", time.Minute)
+			expect.NoError(t, r.acquire(t.Context()))
+			expect.NoError(t, r.Save(t.Context(), map[string]string{contract.RecordKey: "1"}))
+			snapshot, err := r.client.Get(t.Context(), r.name, metav1.GetOptions{})
+			expect.NoError(t, err)
+			expect.NoError(t, r.Save(t.Context(), map[string]string{contract.RecordKey: "2"}))
+			_, err = r.client.Update(t.Context(), snapshot, metav1.UpdateOptions{})
+			expect.NoError(t, err)
+
+			if err := write(r); !errors.As(err, new(restoredError)) {
+				t.Errorf("error is %v", err)
+			}
+			found, err := r.Load(t.Context())
+			if err != nil || found[contract.RecordKey] != "1" {
+				t.Errorf("record is %v, error %v", found, err)
+			}
+		})
+	}
 }
 
 func TestForeignConfigMap(t *testing.T) {

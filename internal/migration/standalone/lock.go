@@ -32,7 +32,7 @@ type record interface {
 	// another process holds it.
 	acquire(ctx context.Context) error
 	// renew shows that this process is alive. It returns a takenError if another process holds the
-	// record now.
+	// record now, and a restoredError if etcd was restored.
 	renew(ctx context.Context) error
 	// reset deletes all data.
 	reset(ctx context.Context) error
@@ -57,7 +57,7 @@ func (t takenError) Error() string {
 }
 
 // hold takes a record and renews it until release is called. The context that it returns ends when
-// another process takes the record over.
+// another process takes the record over, or etcd was restored.
 func hold(ctx context.Context, r record) (held context.Context, release func() error, err error) {
 	if err := r.acquire(ctx); err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func hold(ctx context.Context, r record) (held context.Context, release func() e
 			case <-ticks.C:
 			}
 			// Only a lost record ends the run. The next tick tries again after another error.
-			if err := r.renew(held); errors.As(err, new(takenError)) {
+			if err := r.renew(held); errors.As(err, new(takenError)) || errors.As(err, new(restoredError)) {
 				cancel(err)
 				return
 			}
