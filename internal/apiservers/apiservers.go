@@ -6,6 +6,7 @@ package apiservers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -26,7 +27,8 @@ const serverLeases = "apiserver.kubernetes.io/identity=kube-apiserver"
 
 // Find returns the addresses of the API servers behind the Service kubernetes, as host:port, and how
 // many API servers hold a lease. More leases than addresses mean that one address stands for several API
-// servers. It fails without the right to read one of them: each alone may miss API servers.
+// servers. It fails without leases, or without the right to read one of both: each alone may miss API
+// servers.
 func Find(ctx context.Context, client kubernetes.Interface, now time.Time) (addresses []string, leases int, err error) {
 	endpoints, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=kubernetes",
@@ -38,8 +40,16 @@ func Find(ctx context.Context, client kubernetes.Interface, now time.Time) (addr
 	if err != nil {
 		return nil, 0, err
 	}
-	return addressesOf(endpoints.Items), active(list.Items, now), nil
+	addresses, leases = addressesOf(endpoints.Items), active(list.Items, now)
+	if leases == 0 {
+		return addresses, 0, errNoLeases
+	}
+	return addresses, leases, nil
 }
+
+// errNoLeases says that the leases count nothing: the API servers hold none, or the clock of this
+// process is wrong.
+var errNoLeases = errors.New("no API server holds a lease that is still valid, so it is unknown how many there are")
 
 // active counts the leases that have not expired.
 func active(leases []coordinationv1.Lease, now time.Time) int {

@@ -67,14 +67,16 @@ func TestAddressesOfAPIServers(t *testing.T) {
 	tests := map[string]struct {
 		leases     int
 		slices     int
+		ahead      time.Duration
 		wantLeases int
 		wantError  string
 	}{
-		"all readable":             {http.StatusOK, http.StatusOK, 1, ""},
-		"leases may not be read":   {http.StatusForbidden, http.StatusOK, 0, "unknown"},
-		"addresses may not":        {http.StatusOK, http.StatusForbidden, 0, "unknown"},
-		"leases cannot be read":    {http.StatusTeapot, http.StatusOK, 0, "status code 418"},
-		"addresses cannot be read": {http.StatusOK, http.StatusTeapot, 0, "status code 418"},
+		"all readable":             {http.StatusOK, http.StatusOK, 0, 1, ""},
+		"leases may not be read":   {http.StatusForbidden, http.StatusOK, 0, 0, "unknown"},
+		"addresses may not":        {http.StatusOK, http.StatusForbidden, 0, 0, "unknown"},
+		"leases cannot be read":    {http.StatusTeapot, http.StatusOK, 0, 0, "status code 418"},
+		"addresses cannot be read": {http.StatusOK, http.StatusTeapot, 0, 0, "status code 418"},
+		"our clock is ahead":       {http.StatusOK, http.StatusOK, time.Hour, 0, "no API server holds a lease"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +96,7 @@ func TestAddressesOfAPIServers(t *testing.T) {
 			expect.NoError(t, err)
 			servers, err := cluster.APIServers()
 			expect.NoError(t, err)
-			servers.clock = clock
+			servers.clock = &fakeClock{now: clock.now.Add(tt.ahead)}
 			addresses, held, err := servers.Addresses(t.Context())
 			if tt.wantError != "" {
 				wantError(t, err, tt.wantError)
