@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -163,13 +164,16 @@ func (o *rewriteOptions) rewrite(file string, rewriter *rewrite.Rewriter, patche
 	if err != nil {
 		return problem(err)
 	}
-	if bytes.IndexByte(before, 0) >= 0 { // no text
+	switch {
+	case rewrite.IsUTF16(before):
+		return problem(errUTF16)
+	case bytes.IndexByte(before, 0) >= 0: // no text
 		return &rewrite.Result{}
 	}
 	result := &rewrite.Result{}
 	switch target := patches.of(file); {
 	case rewrite.IsKustomization(file):
-		result = rewriter.Kustomization(before)
+		result = rewriter.Kustomization(before, func(path string) bool { return patches.stays(filepath.Join(filepath.Dir(file), path), rewriter) })
 	case target != nil:
 		result = rewriter.Patch(before, target)
 	case rewriter.Mentions(before):
@@ -189,6 +193,8 @@ func (o *rewriteOptions) rewrite(file string, rewriter *rewrite.Rewriter, patche
 	return result
 }
 
+var errUTF16 = errors.New("the file is in UTF-16: write it in UTF-8, and run the command again")
+
 // problem is the result of a file that could not be read or written.
 func problem(err error) *rewrite.Result {
 	return &rewrite.Result{Problems: []rewrite.Problem{{Line: 1, Message: err.Error()}}}
@@ -201,6 +207,10 @@ func (o *rewriteOptions) runStdin(command *cobra.Command, rewriter *rewrite.Rewr
 		return fmt.Errorf("read stdin: %w", err)
 	}
 	result := rewriter.Text(before)
+	if rewrite.IsUTF16(before) {
+		result = problem(errUTF16)
+		result.Text = before
+	}
 	report.Add("stdin", result)
 	stdout := command.OutOrStdout()
 	switch {

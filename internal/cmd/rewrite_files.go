@@ -56,8 +56,12 @@ func matching(pattern string) ([]string, error) {
 
 // manifestsBelow returns the manifests in a directory and all below it, without those of Git.
 func manifestsBelow(root string) ([]string, error) {
+	followed, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil, err
+	}
 	var files []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(followed, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -65,7 +69,9 @@ func manifestsBelow(root string) ([]string, error) {
 			return filepath.SkipDir
 		case !entry.Type().IsRegular():
 		case slices.Contains([]string{".json", ".yaml", ".yml", ".tpl"}, filepath.Ext(path)) || rewrite.IsKustomization(path):
-			files = append(files, path)
+			below, err := filepath.Rel(followed, path)
+			files = append(files, filepath.Join(root, below))
+			return err
 		}
 		return nil
 	})
@@ -82,6 +88,16 @@ func (p patches) of(file string) *rewrite.Target {
 		return nil
 	}
 	return p[absolute]
+}
+
+// stays reports whether the patch in a file keeps its version.
+func (p patches) stays(file string, rewriter *rewrite.Rewriter) bool {
+	target := p.of(file)
+	text, err := os.ReadFile(file) //nolint:gosec // a kustomization names it
+	if target == nil || err != nil {
+		return false
+	}
+	return !rewriter.Patch(text, target).Complete()
 }
 
 // patchFiles finds the patches of all kustomizations in the directories of files, and around them up

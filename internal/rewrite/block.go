@@ -3,7 +3,11 @@
 
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // block collects the new text of a block collection. Comments and blank lines between entries
 // stay where they are.
@@ -70,7 +74,11 @@ func (e *editor) comments(each *entry, from path) []string {
 func (e *editor) commentsInside(each *entry, from path) []string {
 	n := each.value
 	if len(n.entries) == 0 {
-		return nil
+		found := commentsIn(e.text[each.after:max(each.after, n.start)])
+		if n.source.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			found = append(found, commentsIn(e.text[n.body:e.end(n.body)])...)
+		}
+		return found
 	}
 	found := commentsIn(e.text[each.after:n.entries[0].start])
 	at := n.entries[0].start

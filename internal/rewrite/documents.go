@@ -137,9 +137,11 @@ func (w *rewriting) document(i int, root *yaml.Node, limit int) {
 		}
 		all = all && ok
 	}
-	if changed && members["kind"] == w.kind+"List" && all {
-		w.setListVersion(root)
-		members["apiVersion"] = w.group + "/" + w.to
+	if version, _ := members["apiVersion"].(string); changed && all && members["kind"] == w.kind+"List" && strings.HasPrefix(version, w.group+"/") {
+		if value := member(root, "apiVersion"); value != nil && value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+			w.setListVersion(value)
+			members["apiVersion"] = w.group + "/" + w.to
+		}
 	}
 	if changed {
 		w.wanted[i] = whole
@@ -156,10 +158,41 @@ func member(of *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// textIn returns the text of a member, empty if there is none.
-func textIn(of *yaml.Node, name string) string {
-	if value := member(of, name); value != nil && value.Kind == yaml.ScalarNode {
-		return value.Value
+// unaliased returns the node that an alias stands for, or the node itself.
+func unaliased(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// textIn returns the text of a member, also of one that a merge provides, empty if there is none.
+func textIn(of *yaml.Node, name string) string { return textWithin(of, name, 10) }
+
+// textWithin follows merges to a depth: a mapping may merge itself in.
+func textWithin(of *yaml.Node, name string, depth int) string {
+	if of = unaliased(of); of == nil {
+		return ""
+	}
+	if value := unaliased(member(of, name)); value != nil {
+		if value.Kind == yaml.ScalarNode {
+			return value.Value
+		}
+		return ""
+	}
+	for i := 0; depth > 0 && of.Kind == yaml.MappingNode && i+1 < len(of.Content); i += 2 {
+		if of.Content[i].ShortTag() != "!!merge" {
+			continue
+		}
+		sources := []*yaml.Node{of.Content[i+1]}
+		if sources[0].Kind == yaml.SequenceNode {
+			sources = sources[0].Content
+		}
+		for _, source := range sources {
+			if text := textWithin(source, name, depth-1); text != "" {
+				return text
+			}
+		}
 	}
 	return ""
 }
@@ -174,11 +207,12 @@ func itemsOf(root *yaml.Node) (items []*yaml.Node, listed bool) {
 }
 
 // setListVersion replaces the version of a list of the kind.
-func (w *rewriting) setListVersion(root *yaml.Node) {
-	value := member(root, "apiVersion")
-	start := w.offset(value.Line, value.Column)
-	if at := strings.Index(w.text[start:], value.Value); at >= 0 {
-		w.edits = append(w.edits, replacement{start + at, start + at + len(value.Value), w.group + "/" + w.to})
+func (w *rewriting) setListVersion(value *yaml.Node) {
+	p := &placer{lines: w.lines}
+	n := p.node(value, p.offset(value.Line, value.Column), 0, -1)
+	if p.err == nil {
+		text := (&editor{lines: w.lines}).scalar(w.group+"/"+w.to, n)
+		w.edits = append(w.edits, replacement{n.body, n.end, text})
 	}
 }
 
@@ -200,7 +234,9 @@ func (w *rewriting) object(document int, root *yaml.Node, limit int) (after any,
 		found.State = Current
 		return nil, false
 	case err != nil:
-		found.leave(root.Line, "", err.Error())
+		found.Name = textIn(member(root, "metadata"), "name")
+		problem := problemOf(lineOfError(err))
+		found.leave(max(problem.Line, root.Line), "", problem.Message)
 	case !slices.Contains(w.versions, version):
 		found.leave(root.Line, ".apiVersion", fmt.Sprintf("the policy has no version %s: it converts %s", version, strings.Join(w.versions, ", ")))
 	case w.left[document]:

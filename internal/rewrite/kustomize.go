@@ -184,7 +184,8 @@ func (j *jsonPatch) isCurrent(pointer string) bool {
 }
 
 // Kustomization rewrites the patches that a kustomization has in itself, and the versions of targets.
-func (r *Rewriter) Kustomization(original []byte) *Result {
+// stays reports whether the patch in a file, relative to that of the kustomization, keeps its version.
+func (r *Rewriter) Kustomization(original []byte, stays func(path string) bool) *Result {
 	result := &Result{Text: original}
 	text := string(original)
 	if !strings.Contains(text, r.kind) && !strings.Contains(text, r.group) {
@@ -198,14 +199,16 @@ func (r *Rewriter) Kustomization(original []byte) *Result {
 		return result
 	}
 	root := documents[0].Content[0]
-	k := &kustomizing{Rewriter: r, lines: newLines(text), result: result, values: map[*yaml.Node]string{}}
+	k := &kustomizing{Rewriter: r, lines: newLines(text), result: result, values: map[*yaml.Node]string{}, stays: stays}
 	for _, name := range []string{"patches", "patchesJson6902"} {
 		for _, patch := range elementsOf(root, name) {
 			k.patch(patch)
 		}
 	}
 	for _, patch := range elementsOf(root, "patchesStrategicMerge") {
-		k.inline(patch, &Target{ours: true})
+		if text := strings.TrimSpace(patch.Value); strings.ContainsAny(text, "\n{[") { // not the path of a file
+			k.inline(patch, &Target{ours: true})
+		}
 	}
 	if len(k.edits) > 0 {
 		after := replaced(text, k.edits)
@@ -234,12 +237,13 @@ type kustomizing struct {
 	edits  []replacement
 	// values has the new text of scalars.
 	values map[*yaml.Node]string
+	stays  func(path string) bool
 }
 
 // patch rewrites an element of patches: the version of its target, and the patch.
 func (k *kustomizing) patch(patch *yaml.Node) {
 	target := k.target(nil)
-	selector := member(patch, "target")
+	selector := unaliased(member(patch, "target"))
 	if selector != nil {
 		read := &types.Selector{}
 		read.Group, read.Version, read.Kind = textIn(selector, "group"), textIn(selector, "version"), textIn(selector, "kind")
@@ -248,21 +252,43 @@ func (k *kustomizing) patch(patch *yaml.Node) {
 	if !target.ours {
 		return
 	}
+	targeted := len(k.result.Objects)
+	stays := false
+	if inline := unaliased(member(patch, "patch")); inline != nil {
+		stays = k.inline(inline, target)
+	} else if path := textIn(patch, "path"); path != "" && k.stays != nil {
+		stays = k.stays(path)
+	}
 	named := selector != nil && (textIn(selector, "kind") == k.kind || textIn(selector, "group") == k.group)
 	if named && target.version != k.to && slices.Contains(k.versions, target.version) {
-		version := member(selector, "version")
-		k.replace(version, k.to)
-		k.result.Objects = append(k.result.Objects, Object{Line: version.Line, Name: "the target of a patch", From: target.version, State: Rewritten})
-	}
-	if inline := member(patch, "patch"); inline != nil {
-		k.inline(inline, target)
+		found := k.selector(unaliased(member(selector, "version")), target.version, stays)
+		k.result.Objects = slices.Insert(k.result.Objects, targeted, found...)
 	}
 }
 
-// inline rewrites a patch in a scalar.
-func (k *kustomizing) inline(scalar *yaml.Node, target *Target) {
-	if scalar.Kind != yaml.ScalarNode || !strings.Contains(scalar.Value, "\n") && !strings.HasPrefix(strings.TrimSpace(scalar.Value), "[") {
-		return // the path of a file
+// selector rewrites the version of a target, unless its patch stays: at the other version, the
+// patch would be applied to fields that it does not mean.
+func (k *kustomizing) selector(version *yaml.Node, from string, stays bool) []Object {
+	if _, replaced := k.values[version]; version == nil || replaced {
+		return nil // an alias stands for it, too
+	}
+	found := Object{Line: version.Line, Name: "the target of a patch", From: from, State: Rewritten}
+	if stays {
+		found.State = Left
+		found.leave(version.Line, "", "its patch stays, too")
+	} else {
+		k.replace(version, k.to)
+	}
+	return []Object{found}
+}
+
+// inline rewrites a patch in a scalar, and reports whether it stays.
+func (k *kustomizing) inline(scalar *yaml.Node, target *Target) (stays bool) {
+	if scalar.Kind != yaml.ScalarNode {
+		return false
+	}
+	if _, replaced := k.values[scalar]; replaced {
+		return false // an alias stands for it, too
 	}
 	inner := k.Patch([]byte(scalar.Value), target)
 	shift := scalar.Line
@@ -277,21 +303,30 @@ func (k *kustomizing) inline(scalar *yaml.Node, target *Target) {
 			}
 		}
 		k.result.Objects = append(k.result.Objects, object)
+		stays = stays || object.State == Left
+	}
+	for _, problem := range inner.Problems {
+		problem.Line += shift
+		k.result.Problems = append(k.result.Problems, problem)
 	}
 	if inner.Changed() {
 		k.replace(scalar, string(inner.Text))
 	}
+	return stays || len(inner.Problems) > 0
 }
 
-// replace replaces a scalar. Lines of a block keep their indentation.
+// replace replaces a scalar. Lines of a block keep their indentation, and its end.
 func (k *kustomizing) replace(scalar *yaml.Node, text string) {
 	p := &placer{lines: k.lines}
 	start := p.offset(scalar.Line, scalar.Column)
-	e := &editor{lines: k.lines, style: style{newline: "\n", step: 2}}
+	e := &editor{lines: k.lines, style: style{newline: newlineOf(k.text), step: 2}}
+	if !strings.HasSuffix(scalar.Value, "\n") {
+		text = strings.TrimSuffix(text, "\n")
+	}
 	k.values[scalar] = text
-	if scalar.Style&yaml.LiteralStyle == 0 {
+	if scalar.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
 		n := p.node(scalar, start, start, p.indent(start))
-		k.edits = append(k.edits, replacement{n.body, n.end, e.scalar(text, n)})
+		k.edits = append(k.edits, replacement{n.body, n.end, e.line(text, n)})
 		return
 	}
 	content := p.end(start)
@@ -301,7 +336,21 @@ func (k *kustomizing) replace(scalar *yaml.Node, text string) {
 	}
 	margin := p.indent(first)
 	end := p.behindIndented(start, margin-1, strings.Contains(p.text[start:content], "+"))
-	k.edits = append(k.edits, replacement{content, end, e.shifted(strings.TrimSuffix(text, "\n"), margin) + p.text[end-1:end]})
+	if scalar.Style&yaml.FoldedStyle != 0 {
+		k.edits = append(k.edits, replacement{p.behindProperties(start), end, e.line(text, nil) + p.breakBefore(end)})
+		return
+	}
+	lines := strings.ReplaceAll(e.shifted(strings.TrimSuffix(text, "\n"), margin), "\n", e.newline)
+	k.edits = append(k.edits, replacement{content, end, lines + p.breakBefore(end)})
+}
+
+// line returns a text in one line, with the quotes of the scalar that it replaces.
+func (e *editor) line(text string, old *node) string {
+	written := e.scalar(text, old)
+	if strings.Contains(written, "\n") {
+		return string(preserved.Encode(text))
+	}
+	return written
 }
 
 // wanted returns the value of the kustomization with all new texts.

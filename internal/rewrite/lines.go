@@ -48,6 +48,16 @@ func breakAt(text string, at int) int {
 	return 0
 }
 
+// breakBefore returns the line break that ends at an offset, empty if there is none.
+func (l lines) breakBefore(at int) string {
+	for _, lineBreak := range []string{"\r\n", "\n", "\r"} {
+		if strings.HasSuffix(l.text[:at], lineBreak) {
+			return lineBreak
+		}
+	}
+	return ""
+}
+
 // offset returns the offset of a character.
 func (l lines) offset(line, column int) int {
 	if l.found.line != line || l.found.column > column {

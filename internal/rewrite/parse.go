@@ -39,11 +39,19 @@ func parse(text string) ([]*yaml.Node, error) {
 
 // parseError gives an error of the parser the line that its text names.
 func parseError(err error) error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
-	if _, scanErr := fmt.Sscanf(text, "line %d:", &line); scanErr != nil {
-		return errors.New("this is not YAML: " + text)
+	err = lineOfError(errors.New(strings.TrimPrefix(err.Error(), "yaml: ")))
+	if at, ok := errors.AsType[*lineError](err); ok {
+		return &lineError{at.line, fmt.Errorf("this is not YAML: %w", at.error)}
 	}
-	_, text, _ = strings.Cut(text, ": ")
-	return &lineError{line, errors.New("this is not YAML: " + text)}
+	return fmt.Errorf("this is not YAML: %w", err)
+}
+
+// lineOfError takes the line from the start of an error's text.
+func lineOfError(err error) error {
+	line := 0
+	if _, scanErr := fmt.Sscanf(err.Error(), "line %d:", &line); scanErr != nil {
+		return err
+	}
+	_, text, _ := strings.Cut(err.Error(), ": ")
+	return &lineError{line, errors.New(text)}
 }

@@ -35,6 +35,11 @@ func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.Objects, func(o Object) bool { return o.State == Rewritten })
 }
 
+// Complete reports whether nothing stays at another version.
+func (r *Result) Complete() bool {
+	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Objects, func(o Object) bool { return o.State == Left })
+}
+
 // Object is what became of an object.
 type Object struct {
 	// Line is that of the object's first field, from 1.

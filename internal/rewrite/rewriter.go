@@ -76,6 +76,12 @@ func (r *Rewriter) Mentions(text []byte) bool {
 	return bytes.Contains(text, []byte(r.group+"/")) && bytes.Contains(text, []byte(r.kind))
 }
 
+// IsUTF16 reports whether a text starts with the byte order mark of UTF-16, as some shells of Windows
+// write it. kubectl reads such a text.
+func IsUTF16(text []byte) bool {
+	return bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff})
+}
+
 // byteOrderMark may be at the start of a file.
 const byteOrderMark = "\ufeff"
 

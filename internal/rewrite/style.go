@@ -28,10 +28,7 @@ type style struct {
 }
 
 func styleOf(text string, root *node) style {
-	s := style{newline: "\n", step: 2, json: root.flow && len(root.entries) > 0 && root.entries[0].isQuoted()}
-	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
-		s.newline = "\r\n"
-	}
+	s := style{newline: newlineOf(text), step: 2, json: root.flow && len(root.entries) > 0 && root.entries[0].isQuoted()}
 	if s.measure(root); s.json {
 		margin := text[root.entries[0].start:root.entries[0].mark]
 		if i := strings.LastIndexByte(margin, '\n'); i >= 0 {
@@ -39,6 +36,14 @@ func styleOf(text string, root *node) style {
 		}
 	}
 	return s
+}
+
+// newlineOf returns the line break of a text's first line.
+func newlineOf(text string) string {
+	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
 }
 
 // isQuoted reports whether an entry has a key in the quotes of JSON.

@@ -1,0 +1,74 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+const oldGateway = "apiVersion: example.com/v1beta1\nkind: Gateway\nmetadata: {name: a}\nspec: {replicas: 2}\n"
+
+// write writes files into a new folder.
+func writeFiles(t *testing.T, files map[string]string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for name, text := range files {
+		expect.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o750))
+		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	return folder
+}
+
+// TestRewriteLinkedFolder: a folder of the command line may be a symbolic link.
+func TestRewriteLinkedFolder(t *testing.T) {
+	t.Parallel()
+	folder := writeFiles(t, map[string]string{"apps/.hidden/gateway.yaml": oldGateway})
+	link := filepath.Join(folder, "link")
+	expect.NoError(t, os.Symlink("apps", link))
+	stdout, _, code := runRewrite(t, "", "--to", "v1", "--check", "-f", link)
+	if want := filepath.Join(link, ".hidden/gateway.yaml") + ": 1 object to rewrite\n"; code != exitFound || !strings.HasPrefix(stdout, want) {
+		t.Errorf("exit code %d, and\n%s\ninstead of\n%s", code, stdout, want)
+	}
+}
+
+// TestRewriteUTF16: a text that kubectl reads and the command does not is named.
+func TestRewriteUTF16(t *testing.T) {
+	t.Parallel()
+	encoded := "\xff\xfe" + strings.Join(strings.Split(oldGateway, ""), "\x00") + "\x00"
+	folder := writeFiles(t, map[string]string{"gateway.yaml": encoded})
+	stdout, _, code := runRewrite(t, "", "--to", "v1", "-f", folder)
+	if code != exitFound || !strings.Contains(stdout, "gateway.yaml:1: the file is in UTF-16: ") {
+		t.Errorf("exit code %d, and\n%s", code, stdout)
+	}
+	stdout, stderr, code := runRewrite(t, encoded, "--to", "v1", "-f", "-")
+	if code != exitFound || stdout != encoded || !strings.Contains(stderr, "stdin:1: the file is in UTF-16: ") {
+		t.Errorf("from stdin: exit code %d, and\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestRewriteTargetOfPatch: a kustomization keeps the version of a target if the patch in a file stays.
+func TestRewriteTargetOfPatch(t *testing.T) {
+	t.Parallel()
+	const kustomization = "patches:\n- path: patch.yaml\n  target: {group: example.com, version: v1beta1, kind: Gateway}\n"
+	for _, test := range []struct{ field, version string }{{"note", "v1beta1"}, {"image", "v1"}} {
+		folder := writeFiles(t, map[string]string{
+			"kustomization.yaml": kustomization,
+			"patch.yaml":         "- {op: remove, path: /spec/" + test.field + "}\n",
+		})
+		stdout, _, _ := runRewrite(t, "", "--to", "v1", "-f", folder)
+		text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		expect.NoError(t, err)
+		if want := strings.Replace(kustomization, "v1beta1", test.version, 1); string(text) != want {
+			t.Errorf("with a patch of %s, the kustomization becomes\n%s%s", test.field, text, stdout)
+		}
+		if _, _, code := runRewrite(t, "", "--to", "v1", "-f", folder, "--check"); (code == 0) != (test.version == "v1") {
+			t.Errorf("with a patch of %s, a second time: exit code %d", test.field, code)
+		}
+	}
+}
