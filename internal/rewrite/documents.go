@@ -277,9 +277,23 @@ func (w *rewriting) convertAndEdit(found *Object, root *yaml.Node, limit int, ob
 		found.leave(root.Line, "", "lines of the template, or fields that are optional in it, would get another place or a default: rewrite it by hand")
 		return nil
 	}
+	found.Notes = append(found.Notes, w.commentsLost(tree, text)...)
 	w.edits = append(w.edits, replacement{tree.start, tree.end, text})
 	found.State = Rewritten
 	return c.after
+}
+
+// commentsLost returns a note for each comment of an object that its new text has not: those in
+// brackets that other brackets replace.
+func (w *rewriting) commentsLost(tree *node, text string) (notes []Problem) {
+	e := &editor{lines: w.lines, origins: &origins{}}
+	for _, comment := range e.commentsInside(&entry{value: tree, after: tree.start}, nil) {
+		if !strings.Contains(text, comment) {
+			line := w.line(tree.start + strings.Index(w.text[tree.start:tree.end], comment))
+			notes = append(notes, Problem{Line: line, Message: "this comment has no place in the new text, and is left out: " + comment})
+		}
+	}
+	return notes
 }
 
 // findProblems adds what the version cannot express, and what depends on the values of a template.

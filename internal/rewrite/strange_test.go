@@ -47,6 +47,16 @@ func TestStrangeTexts(t *testing.T) {
 		newHead + "spec:\n  replicas: 2\n  # how long\n  timeoutSeconds: 90\n  # where\n  zones:\n  - east\n  class: standard\n",
 		"line 1: a, v1beta1, Rewritten\n  note, line 6: .spec.timeout: is \"1m30s\" if it is read at v1beta1 again\n",
 	}, {
+		"a plain text over several lines in brackets",
+		oldHead + "spec: {replicas: 2, script: echo\n  hello, image: x, resources: {cpu: two\n    of, memory: z}}\n",
+		newHead + "spec: {replicas: 2, script: echo\n  hello, class: standard, container: {image: x, resources: {cpu: two of, memory: z}}}\n",
+		"line 1: a, v1beta1, Rewritten\n",
+	}, {
+		"comments in brackets that others replace",
+		oldHead + "spec: {replicas: 2, variables: [ # all\n  {name: A, value: x}, # the first\n  {name: B, value: z}]}\n",
+		newHead + "spec: {replicas: 2, environment: {A: x, B: z}, class: standard}\n",
+		"line 1: a, v1beta1, Rewritten\n  note, line 4: : this comment has no place in the new text, and is left out: # all\n  note, line 5: : this comment has no place in the new text, and is left out: # the first\n",
+	}, {
 		"a name that is there twice",
 		oldHead + "spec:\n  zone: a\n  zone: b\n",
 		"",

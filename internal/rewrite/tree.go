@@ -6,6 +6,8 @@ package rewrite
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -127,9 +129,22 @@ func (p *placer) endOfScalar(source *yaml.Node, at, parent int) int {
 	case strings.HasPrefix(p.text[at:], source.Value):
 		return at + len(source.Value)
 	}
-	// A plain scalar over several lines. It cannot contain comments.
-	end := p.behindIndented(at, parent, false)
-	return at + len(strings.TrimRight(p.text[at:end], " \t\r\n"))
+	return p.behindPlain(source.Value, at)
+}
+
+// behindPlain returns the offset behind a plain scalar over several lines, from whose text its value
+// differs only in white space. In brackets, the indentation of lines says nothing about its end.
+func (p *placer) behindPlain(value string, at int) int {
+	end := at
+	for _, want := range strings.Join(strings.Fields(value), "") {
+		end += len(p.text[end:]) - len(strings.TrimLeftFunc(p.text[end:], unicode.IsSpace))
+		if !strings.HasPrefix(p.text[end:], string(want)) {
+			p.fail(at, "the end of this text was not found")
+			return at
+		}
+		end += utf8.RuneLen(want)
+	}
+	return end
 }
 
 // behindQuoted returns the offset behind the quoted scalar at an offset.
