@@ -111,8 +111,12 @@ func (w *rewriting) documents(documents []*yaml.Node) {
 // behindSeparator returns the offset behind the line --- before a document.
 func (w *rewriting) behindSeparator(document *yaml.Node) int {
 	start := w.offset(document.Line, document.Column)
-	if i := strings.LastIndex("\n"+w.text[:start], "\n---"); i >= 0 {
-		return w.end(i)
+	const separator = "---"
+	if i := strings.LastIndex(w.text[:start], "\n"+separator); i >= 0 {
+		return w.end(i + 1)
+	}
+	if strings.HasPrefix(w.text[:start], separator) {
+		return w.end(0)
 	}
 	return 0
 }
