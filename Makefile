@@ -286,7 +286,7 @@ e2e-release: export TEST_RELEASE = 1
 e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
-	$(call play,40m)
+	$(call play,50m)
 
 # Killing processes needs a cluster on this machine.
 .PHONY: soak

@@ -23,9 +23,9 @@ import (
 
 type unstructuredObject = unstructured.Unstructured
 
-const fleetSize = 2000
+const fleetSize = 1000
 
-// TestRestarts kills the manager, a converter pod and the migration pod during a migration of 2,000
+// TestRestarts kills the manager, a converter pod and the migration pod during a migration of 1,000
 // objects, each in its own run, and all at the same time. Nothing is lost, and the result is the
 // same.
 func TestRestarts(t *testing.T) {

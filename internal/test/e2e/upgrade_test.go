@@ -28,7 +28,7 @@ import (
 )
 
 // TestUpgrade downgrades to the previous version and upgrades again, as documented, each time
-// during a migration of 2,000 objects, and then the leader dies. Meanwhile objects are written at
+// during a migration of 1,000 objects, and then the leader dies. Meanwhile objects are written at
 // one version and read at the other: no conversion fails, the migrations continue, and nothing is
 // done twice. The test is not parallel, because other tests need the current version.
 func TestUpgrade(t *testing.T) {
