@@ -26,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
 const (
@@ -158,7 +159,7 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 	c.count.begin(storage)
 	for {
 		page, err := c.objects.List(ctx, options)
-		if next := newerList(err); next != "" && next != options.Continue {
+		if next := live.RenewedToken(err); next != "" && next != options.Continue {
 			options.Continue = next
 			continue
 		}
@@ -192,15 +193,6 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// newerList returns the token by which an expired list continues in a newer state, or an empty string.
-func newerList(err error) string {
-	var answer apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &answer) {
-		return ""
-	}
-	return answer.Status().Continue
 }
 
 func (c *managedFieldsCleaner) hasOldEntry(object *metav1.PartialObjectMetadata) bool {

@@ -98,16 +98,22 @@ func SendPage(ctx context.Context, request func() *rest.Request, token string, i
 			page = page.Param("continue", token)
 		}
 		err := Send(ctx, page, into)
-		var status apierrors.APIStatus
-		if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-			return err
-		}
-		renewed := status.Status().Continue
+		renewed := RenewedToken(err)
 		if renewed == "" || renewed == token {
 			return err
 		}
 		token = renewed
 	}
+}
+
+// RenewedToken returns the continue token that an API server offers instead of an expired one, or an
+// empty string. It continues at the same object in a newer state.
+func RenewedToken(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
 }
 
 func wrap(err error, kind, name string) error {
