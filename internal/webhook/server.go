@@ -49,9 +49,10 @@ const (
 	idleTimeout = 5 * time.Minute
 	// readTimeout and writeTimeout free the resources of a stuck client. API servers have abandoned
 	// the call by then.
-	readTimeout    = 30 * time.Second
-	writeTimeout   = 60 * time.Second
-	maxHeaderBytes = 64 << 10
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	readHeaderTimeout = 10 * time.Second // of requests for metrics
+	maxHeaderBytes    = 64 << 10
 )
 
 // ServerOptions configures a Server.
@@ -103,6 +104,8 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	s := &Server{handler: handler, options: options, certificates: certificates, readTimeout: readTimeout, after: time.After}
 	s.http = s.newHTTPServer(http.HandlerFunc(s.receive))
 	s.http.ConnState = s.count
+	// Both begin with the connection if it had no request before.
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout = idleTimeout, 0
 	// net/http and crypto/tls resume sessions by tickets without configuration.
 	s.http.TLSConfig = &tls.Config{GetCertificate: certificates.GetCertificate}
 	pki.RequireModernTLS(s.http.TLSConfig)
@@ -122,10 +125,10 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:   handler,
-		Protocols: protocols,
-		// Also the time until the first request of a connection, which ReadTimeout would shorten.
-		ReadHeaderTimeout: idleTimeout,
+		Handler:           handler,
+		Protocols:         protocols,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -136,11 +139,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 
 // receive limits the time for the body of a request.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
-	if connection, ok := w.(interface {
-		SetReadDeadline(deadline time.Time) error
-	}); ok {
-		_ = connection.SetReadDeadline(time.Now().Add(s.readTimeout))
-	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readTimeout)) // net/http supports it
 	s.handler.ServeHTTP(w, r)
 }
 
