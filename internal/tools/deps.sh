@@ -31,7 +31,10 @@ if [[ ${#packages[@]} -eq ${#missing[@]} && $(id -u) -eq 0 ]] && command -v apt-
   echo "installing ${packages[*]} with apt-get"
   export DEBIAN_FRONTEND=noninteractive
   log=$(mktemp)
-  if (apt-get update && apt-get install --yes --no-install-recommends "${packages[@]}") >"$log" 2>&1; then
+  # Stages of make test that run side by side can both need something.
+  # shellcheck disable=SC2016 # the inner bash expands it
+  if flock --close /tmp/conversion-operator-apt.lock bash -c 'apt-get update && apt-get install --yes --no-install-recommends "$@"' \
+    apt "${packages[@]}" >"$log" 2>&1; then
     rm -f "$log"
     exit 0
   fi
