@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,11 @@ const (
 type managedFieldsCleaner struct {
 	objects   metadata.ResourceInterface
 	objectsIn func(namespace string) metadata.ResourceInterface
+	// definition reads the CustomResourceDefinition, and crd is what the cleaner knows of it.
+	definition interface {
+		Get(ctx context.Context, name string, options metav1.GetOptions, subresources ...string) (*metav1.PartialObjectMetadata, error)
+	}
+	crd metav1.ObjectMeta
 	// storage is the apiVersion that objects are stored at. others are the apiVersions of the
 	// definition without the removed version.
 	storage string
@@ -82,9 +88,14 @@ func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFiel
 	if err != nil {
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
 	}
+	manager, err := metadata.NewForConfig(r.config)
+	if err != nil {
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
+	}
 	storage := crds.StorageVersion(s.CRD)
 	all := client.Resource(crds.Resource(s.CRD, storage))
 	c := &managedFieldsCleaner{
+		definition: manager.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")), crd: s.CRD.ObjectMeta,
 		objects: all, storage: s.CRD.Spec.Group + "/" + storage, others: otherVersions(s),
 		version: s.Version, discard: s.Discard, count: newHeadCount(s.CRD, s.Rules),
 		objectsIn: func(namespace string) metadata.ResourceInterface {
@@ -166,6 +177,9 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := c.checkDefinition(ctx); err != nil {
+			return err
+		}
 		workers, cleaning := errgroup.WithContext(ctx)
 		workers.SetLimit(patchesAtOnce)
 		for i := range page.Items {
@@ -193,6 +207,20 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// checkDefinition fails if the CustomResourceDefinition has changed: it may have a new version, whose
+// entries would look as old as those of the removed one. After it, no object that was read before has such
+// an entry. The writes are only for these objects as they were read.
+func (c *managedFieldsCleaner) checkDefinition(ctx context.Context) error {
+	current, err := c.definition.Get(ctx, c.crd.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the CustomResourceDefinition %s: %w", c.crd.Name, err)
+	case current.UID != c.crd.UID || current.Generation != c.crd.Generation:
+		return fmt.Errorf("the CustomResourceDefinition %s changed meanwhile: the operator starts again", c.crd.Name)
+	}
+	return nil
 }
 
 func (c *managedFieldsCleaner) hasOldEntry(object *metav1.PartialObjectMetadata) bool {

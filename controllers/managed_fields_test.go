@@ -59,7 +59,7 @@ func objectsOf(t *testing.T, objects map[string][]string, answer func(name strin
 		}
 		return true, head(patch.GetName(), objects[patch.GetName()]), err
 	})
-	c := &managedFieldsCleaner{objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1", "example.com/v1alpha1"}}
+	c := &managedFieldsCleaner{definition: steady{}, objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1", "example.com/v1alpha1"}}
 	c.objectsIn = func(namespace string) metadata.ResourceInterface {
 		return client.Resource(cronTabs).Namespace(namespace)
 	}
@@ -170,7 +170,7 @@ func TestCleanManagedFields(t *testing.T) {
 // all the same, because the list goes on in a newer state.
 func TestCleanLongLists(t *testing.T) {
 	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
-	c := &managedFieldsCleaner{storage: "example.com/v1", others: []string{"example.com/v1"}}
+	c := &managedFieldsCleaner{definition: steady{}, storage: "example.com/v1", others: []string{"example.com/v1"}}
 	var tokens []string
 	ctx, cancel := context.WithCancel(t.Context())
 	c.objects = pages{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
@@ -200,7 +200,7 @@ func TestCleanLongLists(t *testing.T) {
 // not for ever.
 func TestCleanExpiredLists(t *testing.T) {
 	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
-	c := &managedFieldsCleaner{storage: "example.com/v1", others: []string{"example.com/v1"}}
+	c := &managedFieldsCleaner{definition: steady{}, storage: "example.com/v1", others: []string{"example.com/v1"}}
 	tries := 0
 	ctx, cancel := context.WithCancel(t.Context())
 	c.objects = pages{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
@@ -216,6 +216,34 @@ func TestCleanExpiredLists(t *testing.T) {
 	if err := c.run(ctx); !apierrors.IsResourceExpired(err) || tries != 1+2*cleanPasses {
 		t.Errorf("error %v after %d pages", err, tries)
 	}
+}
+
+// TestCleanAfterNewVersion: a version that comes to the CustomResourceDefinition while objects are cleaned
+// keeps its entries.
+func TestCleanAfterNewVersion(t *testing.T) {
+	for name, now := range map[string]metav1.ObjectMeta{
+		"changed":       {Name: "crontabs.example.com", UID: "u", Generation: 4},
+		"created again": {Name: "crontabs.example.com", UID: "other", Generation: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, after := objectsOf(t, map[string][]string{"a": {"v1beta1", "v2"}}, func(string) error { return nil })
+			c.crd = metav1.ObjectMeta{Name: "crontabs.example.com", UID: "u", Generation: 3}
+			c.definition = steady{metav1.PartialObjectMetadata{ObjectMeta: now}}
+			if err := c.run(t.Context()); err == nil || !strings.Contains(err.Error(), "crontabs.example.com changed meanwhile") {
+				t.Errorf("error %v", err)
+			}
+			if diff := cmp.Diff(map[string][]string{"a": {"v1beta1", "v2"}}, after()); diff != "" {
+				t.Errorf("versions in managedFields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// steady answers with the same object.
+type steady struct{ metav1.PartialObjectMetadata }
+
+func (s steady) Get(context.Context, string, metav1.GetOptions, ...string) (*metav1.PartialObjectMetadata, error) {
+	return &s.PartialObjectMetadata, nil
 }
 
 // pages answers lists by their token.

@@ -129,7 +129,7 @@ func TestDiscarding(t *testing.T) {
 	})
 	crd, rules := ruling()
 	c := &managedFieldsCleaner{
-		objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1"},
+		definition: steady{}, objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1"},
 		objectsIn: func(namespace string) metadata.ResourceInterface {
 			return client.Resource(cronTabs).Namespace(namespace)
 		},
