@@ -72,7 +72,7 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 	if j.failures, err = openFailures(data); err != nil {
 		return err
 	}
-	if j.reverify, err = openReverifyList(data); err != nil {
+	if j.reverify, err = openReverifyList(data, j.clock.Now()); err != nil {
 		return err
 	}
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,7 +83,7 @@ func TestUnreadableLists(t *testing.T) {
 	data := map[string]string{chunkKey(0): "{"}
 	wantError(t, second(FailuresOf(data)), "failures-0.json is not readable")
 	wantError(t, second(openFailures(data)), "failures-0.json is not readable")
-	wantError(t, second(openReverifyList(map[string]string{reverifyKey: "{"})), "verify again is not readable")
+	wantError(t, second(openReverifyList(map[string]string{reverifyKey: "{"}, time.Time{})), "verify again is not readable")
 }
 
 func TestTruncateKeepsWholeCharacters(t *testing.T) {

@@ -36,7 +36,7 @@ func (e *Engine) audit(ctx context.Context, j *journal) error {
 	if len(j.reverify.Early) == 0 {
 		return nil
 	}
-	if wait := j.reverify.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); wait > 0 {
+	if wait := j.reverify.until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); wait > 0 {
 		log.Info("Waiting before the audit of objects that were found current", "objects", len(j.reverify.Early), "wait", wait.Round(time.Second).String())
 		if err := e.Clock.Sleep(ctx, wait); err != nil {
 			return err
@@ -176,16 +176,17 @@ type reverifyList struct {
 	// Early are the first objects that were found current. An API server that still encoded at the
 	// old version would have reported objects at the old version as current.
 	Early []string `json:"early,omitempty"`
-	// Until is when the last of them was found current.
-	Until *metav1.Time `json:"until,omitempty"`
 	// Sample is spread evenly over all objects.
 	Sample []string `json:"sample,omitempty"`
 
+	// until is when the last of Early was found current, or, by an earlier pod, when it was read: that
+	// pod may have run on a node with another time.
+	until   time.Time
 	changed bool
 }
 
-func openReverifyList(data map[string]string) (reverifyList, error) {
-	var s reverifyList
+func openReverifyList(data map[string]string, now time.Time) (reverifyList, error) {
+	s := reverifyList{until: now}
 	if text := data[reverifyKey]; text != "" {
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			return s, fmt.Errorf("the list of objects to verify again is not readable: %w", err)
@@ -198,8 +199,7 @@ func openReverifyList(data map[string]string) (reverifyList, error) {
 func (s *reverifyList) add(run string, r result, index int64, now time.Time) {
 	if r.outcome == current && len(s.Early) < maxEarly {
 		s.Early = append(s.Early, r.object)
-		until := metav1.NewTime(now)
-		s.Until, s.changed = &until, true
+		s.until, s.changed = now, true
 	}
 	if r.outcome != current && r.outcome != rewritten {
 		return

@@ -4,8 +4,10 @@
 package migration
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +52,35 @@ func TestAuditDetectsALaggingServer(t *testing.T) {
 				t.Errorf("complete, and these are old: %v", api.oldKeys())
 			}
 		})
+	}
+}
+
+// TestAuditOnAnotherNode: the pod that continues a run has the time of its own node, which may be ahead. It
+// waits for the propagation delay all the same.
+func TestAuditOnAnotherNode(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	lags := true
+	api.lags = func() bool { return lags }
+	ctx, cancel := context.WithCancel(t.Context())
+	store.afterSave = func(record string) {
+		if strings.Contains(record, string(contract.StateAuditing)) {
+			cancel()
+		}
+	}
+	first := newTestEngine(api, store)
+	first.Clock, first.Verify = newFakeClock(), v1alpha1.MigrationVerifyNone
+	if _, err := first.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first pod ended with %v", err)
+	}
+	store.afterSave = nil
+	ahead := newFakeClock()
+	ahead.now = ahead.now.Add(time.Hour)
+	ready := ahead.now.Add(30 * time.Second)
+	api.lags = func() bool { return ahead.Now().Before(ready) }
+	second := newTestEngine(api, store)
+	second.Clock, second.Verify = ahead, v1alpha1.MigrationVerifyNone
+	if record := mustRun(t, second); record.Repeats != 1 || len(api.oldKeys()) != 0 {
+		t.Errorf("%d repeats, and these are old: %v", record.Repeats, api.oldKeys())
 	}
 }
 
@@ -182,7 +213,7 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 	}
 	data := map[string]string{}
 	expect.NoError(t, s.write(data))
-	again, err := openReverifyList(data)
+	again, err := openReverifyList(data, now)
 	expect.NoError(t, err)
 	if diff := cmp.Diff(s.Sample, again.Sample); diff != "" {
 		t.Errorf("sample (-want +got):\n%s", diff)
