@@ -4,8 +4,9 @@
 # of them, even after a failure, and then prints their times and the failures. The output of a stage
 # is in bin/test/STAGE.log.
 #
-# Stages run side by side, in one lane each for those that run pods, those that only run API servers,
-# and all others. The first two mostly wait, so that the last one takes the processors they leave.
+# Stages run side by side, in lanes: those that run pods, those that only run API servers, those that
+# compare random conversions, and all others. The first two mostly wait, so that the others take the
+# processors they leave.
 #
 # End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the end
 # and in bin/left-out; with CI=true it is a failure.
@@ -39,6 +40,7 @@ lane() {
   verify) echo first ;;
   e2e | e2e-release | soak-short) echo pods ;;
   integration | integration-release | helm | certmanager | crossplane | velero) echo servers ;;
+  fuzz-short | realworld) echo laws ;;
   fuzz) echo last ;;
   *) echo programs ;;
   esac
@@ -91,12 +93,14 @@ run first
 # With job control, each lane is a process group: it is interrupted as a whole, and its programs do
 # not ignore interrupts, which some tests send.
 set -m
-run pods &
-lanes=($!)
-run servers &
-lanes+=($!)
-{ renice -n 19 -p "$BASHPID" >/dev/null; run programs; } &
-lanes+=($!)
+lanes=()
+for lane in pods servers programs laws; do
+  {
+    case $lane in programs | laws) renice -n 19 -p "$BASHPID" >/dev/null ;; esac
+    run "$lane"
+  } &
+  lanes+=($!)
+done
 set +m
 trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
 wait "${lanes[@]}"
