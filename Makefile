@@ -244,7 +244,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
+	go test -p=2 -count=1 -timeout=40m -tags=integration $(TESTFLAGS) $$packages
 
 .PHONY: integration-release
 integration-release: ## Test on a real kube-apiserver and etcd, including slow tests
@@ -253,25 +253,25 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 .PHONY: certmanager
 certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
+		go test -C internal/test/certmanager -count=1 -timeout=20m $(TESTFLAGS) ./...
 
 .PHONY: crossplane
 crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core generates, on a real kube-apiserver; downloads and builds Crossplane
 	@go build -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -count=1 -timeout=10m -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
+		go test -count=1 -timeout=20m -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
 
 .PHONY: velero
 velero: bin/localcluster bin/tools/golangci-lint ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
 	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -C internal/test/velero -count=1 -timeout=10m $(TESTFLAGS) ./...
+		go test -C internal/test/velero -count=1 -timeout=20m $(TESTFLAGS) ./...
 
 .PHONY: helm
 helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninstall the chart with Helm, on a real kube-apiserver
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -C internal/test/chart -count=1 -timeout=10m -tags=integration $(TESTFLAGS) ./...
+		go test -C internal/test/chart -count=1 -timeout=20m -tags=integration $(TESTFLAGS) ./...
 
 # Runs the end-to-end tests with the time limit $(1).
 play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
@@ -279,14 +279,14 @@ play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=in
 
 .PHONY: e2e
 e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
-	@$(call play,20m)
+	@$(call play,40m)
 
 .PHONY: e2e-release
 e2e-release: export TEST_RELEASE = 1
 e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
-	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
+	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=20m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
-	$(call play,50m)
+	$(call play,75m)
 
 # Killing processes needs a cluster on this machine.
 .PHONY: soak
