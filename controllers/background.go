@@ -125,10 +125,12 @@ type checks struct {
 
 	mu       sync.Mutex
 	byPolicy map[string]*observed.BackgroundCheck
+	// stops end running checks.
+	stops map[string]context.CancelFunc
 }
 
 func newChecks(b *background, now func() time.Time) *checks {
-	return &checks{background: b, now: now, byPolicy: map[string]*observed.BackgroundCheck{}}
+	return &checks{background: b, now: now, byPolicy: map[string]*observed.BackgroundCheck{}, stops: map[string]context.CancelFunc{}}
 }
 
 // latest returns the latest check of a policy, or nil.
@@ -156,6 +158,17 @@ func (c *checks) running() int {
 	return count
 }
 
+// restart is start, except that it ends a running check of another subject, whose result has no use any
+// more. The policy is then woken and starts its own.
+func (c *checks) restart(policy, subject string, run func(context.Context) observed.BackgroundCheck) {
+	c.mu.Lock()
+	if last := c.byPolicy[policy]; last != nil && last.Running && last.Subject != subject {
+		c.stops[policy]()
+	}
+	c.mu.Unlock()
+	c.start(policy, subject, run)
+}
+
 // start begins a check, unless one of the policy is running.
 func (c *checks) start(policy, subject string, run func(context.Context) observed.BackgroundCheck) {
 	c.mu.Lock()
@@ -171,8 +184,14 @@ func (c *checks) start(policy, subject string, run func(context.Context) observe
 	}
 	started := &observed.BackgroundCheck{Subject: subject, Running: true, Attempts: attempts}
 	c.byPolicy[policy] = started
+	stopped, stop := context.WithCancel(context.Background())
+	c.stops[policy] = stop
 	c.background.run(policy, func(life lifetime) {
-		result := run(life)
+		defer stop()
+		ctx, end := context.WithCancel(life)
+		defer end()
+		defer context.AfterFunc(stopped, end)()
+		result := run(ctx)
 		result.Subject, result.Attempts, result.Ended = subject, attempts, c.now()
 		if c.finish(policy, started, result) {
 			send(life, c.background.checked, policy)

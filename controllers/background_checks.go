@@ -83,9 +83,9 @@ func (c *BackgroundChecks) do(policy string, s step.Step) {
 	case step.ReadRequests:
 		c.requests.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ReadRequests(ctx, s) })
 	case step.FindDependents:
-		c.searches.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.FindDependents(ctx, s) })
+		c.searches.restart(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.FindDependents(ctx, s) })
 	case step.ClearManagedFields:
-		c.cleanings.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ClearManagedFields(ctx, s) })
+		c.cleanings.restart(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ClearManagedFields(ctx, s) })
 	}
 }
 

@@ -64,6 +64,33 @@ func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
 	}
 }
 
+// TestRestart: a check whose subject has changed ends, so that the policy need not wait for its end.
+func TestRestart(t *testing.T) {
+	b := newBackground(t.Context())
+	searches := newChecks(b, time.Now)
+	long := func(ctx context.Context) observed.BackgroundCheck {
+		<-ctx.Done()
+		return observed.BackgroundCheck{Reason: "Cancelled"}
+	}
+	searches.restart("a", "one", long)
+	searches.restart("a", "one", long)
+	searches.restart("b", "one", long)
+	check(t, searches, observed.BackgroundCheck{Subject: "one", Running: true, Attempts: 1})
+	short := func(context.Context) observed.BackgroundCheck { return observed.BackgroundCheck{Objects: 1} }
+	searches.restart("a", "two", short)
+	if woken := <-b.checked; woken.Object.GetName() != "a" {
+		t.Errorf("wakes %s, want a", woken.Object.GetName())
+	}
+	searches.restart("a", "two", short)
+	<-b.checked
+	if got := searches.latest("a"); got.Subject != "two" || got.Objects != 1 || got.Attempts != 1 {
+		t.Errorf("the new check is %+v", got)
+	}
+	if got := searches.latest("b"); !got.Running {
+		t.Errorf("the check of another policy is %+v", got)
+	}
+}
+
 // TestCheckOfDeletedPolicy: a check ends with its policy without a result, and a policy of the
 // same name starts again.
 func TestCheckOfDeletedPolicy(t *testing.T) {
