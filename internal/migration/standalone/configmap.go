@@ -208,7 +208,7 @@ func sleep(ctx context.Context, duration time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return reasonOf(ctx, ctx.Err())
 	case <-timer.C:
 		return nil
 	}

@@ -45,7 +45,11 @@ func OpenFile(ctx context.Context, path string) (*File, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("cannot read the record: %w", err), f.Close())
 	default:
-		if err := json.Unmarshal(text, &f.records); err != nil {
+		err := json.Unmarshal(text, &f.records)
+		if err == nil && f.records == nil {
+			err = errors.New("it has null")
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("file %s is no record of this command: %w", path, err), f.Close())
 		}
 	}

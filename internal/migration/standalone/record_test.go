@@ -155,14 +155,28 @@ func TestFileInUse(t *testing.T) {
 
 func TestForeignFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
-	expect.NoError(t, os.WriteFile(path, []byte("my notes"), 0o600))
-	if _, err := OpenFile(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is no record of this command") {
-		t.Errorf("error is %v", err)
-	}
-	if _, err := os.Stat(path + ".lock"); !os.IsNotExist(err) {
-		t.Errorf("the lock stays: %v", err)
+	for _, text := range []string{"my notes", "null"} {
+		expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		if _, err := OpenFile(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is no record of this command") {
+			t.Errorf("%s: error is %v", text, err)
+		}
+		if _, err := os.Stat(path + ".lock"); !os.IsNotExist(err) {
+			t.Errorf("%s: the lock stays: %v", text, err)
+		}
 	}
 	if _, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "no", "folder")); err == nil {
 		t.Error("no error without the folder")
+	}
+}
+
+// TestFileInterrupted: a user who does not wait for the other process reads what ended the command.
+func TestFileInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.json")
+	_, err := OpenFile(t.Context(), path)
+	expect.NoError(t, err)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if _, err := OpenFile(ctx, path); !errors.Is(err, errInterrupted) {
+		t.Errorf("error is %v", err)
 	}
 }
