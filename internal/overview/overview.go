@@ -118,7 +118,7 @@ func Of(observed Observed) *Overview {
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
 		Message: "the operator has not processed this policy yet", ConverterKind: policy.Spec.Converter.Kind(),
-		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
+		Gates: []Gate{}, Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
 		CRD: status.CRD, Converter: status.Converter, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
 		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, MigrationEvidence: status.MigrationEvidence, PreservedData: status.PreservedData, now: observed.Now,

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -112,5 +114,20 @@ func TestSettled(t *testing.T) {
 		if got := read(t, folder).Settled; got != want {
 			t.Errorf("%s: Settled is %t, want %t", folder, got, want)
 		}
+	}
+}
+
+// TestControlCharacters: texts of pods and conditions cannot move the cursor.
+func TestControlCharacters(t *testing.T) {
+	policy := &v1alpha1.ConversionPolicy{}
+	policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RulesValidCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotEvaluated, Message: "not\x1b[2Jyet"}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "Image\x1b[2J\nGone"}}}}
+	var out bytes.Buffer
+	if err := Of(Observed{Policy: policy, Pods: []corev1.Pod{pod}, Now: now}).WritePage(&out, Page{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "Image[2J Gone") || !strings.Contains(out.String(), "not[2Jyet") {
+		t.Errorf("the page is:\n%q", out.String())
 	}
 }

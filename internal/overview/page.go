@@ -113,7 +113,7 @@ func (w *writer) gates(o *Overview) {
 		pad := strings.Repeat(" ", max(0, len("Unknown")-len(gate.Status)))
 		line := fmt.Sprintf("  %s%s  %-20s  ", w.markGate(gate, o.Stalled), pad, gate.Type)
 		if gate.Reason == v1alpha1.ReasonNotEvaluated {
-			w.line("%s%s", line, w.page.Colors.In(terminal.Dim, gate.Message))
+			w.line("%s%s", line, w.page.Colors.In(terminal.Dim, terminal.OneLine(gate.Message)))
 			continue
 		}
 		w.line("%s%-16s  for %s", line, gate.Reason, ago(o.now.Sub(gate.Since.Time)))
@@ -191,7 +191,7 @@ func (w *writer) converter(o *Overview) {
 		rows[0] = append(rows[0], "NODE")
 	}
 	for _, pod := range o.Pods {
-		row := []string{"  " + pod.Name, yes(pod.Ready), pod.State, fmt.Sprint(pod.Restarts), ago(o.now.Sub(pod.Started.Time))}
+		row := []string{"  " + pod.Name, yes(pod.Ready), terminal.OneLine(pod.State), fmt.Sprint(pod.Restarts), ago(o.now.Sub(pod.Started.Time))}
 		if w.page.Wide {
 			row = append(row, terminal.OrDash(pod.Node))
 		}
