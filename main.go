@@ -7,14 +7,12 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cmd.UntilSignal(context.Background())
 	err := cmd.NewCommand(os.Args).ExecuteContext(ctx)
 	stop()
 	os.Exit(cmd.ExitCode(err))
