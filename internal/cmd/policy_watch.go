@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,12 +29,15 @@ type policyWatch struct {
 	api   client.WithWatch
 	names []string
 	known map[string]*v1alpha1.ConversionPolicy
+	// forbidden gets the error if the first watch is refused. Later, it may only be an API server that starts.
+	forbidden chan error
+	watched   atomic.Bool
 }
 
 // newPolicyWatch follows the policies with these names, or all of them, from their
 // current state.
 func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.ConversionPolicy) *policyWatch {
-	w := &policyWatch{api: api, names: names, known: map[string]*v1alpha1.ConversionPolicy{}}
+	w := &policyWatch{api: api, names: names, known: map[string]*v1alpha1.ConversionPolicy{}, forbidden: make(chan error, 1)}
 	for _, policy := range policies {
 		w.known[policy.Name] = policy
 	}
@@ -41,7 +46,7 @@ func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.C
 
 // run calls show with the policies immediately, with each tick, and after each change
 // of one of them, until show returns true. It returns the error of show or of the
-// context, or an error if a named policy was deleted.
+// context, or an error if a named policy was deleted, or the user may not watch policies.
 func (w *policyWatch) run(ctx context.Context, show func([]*v1alpha1.ConversionPolicy) (done bool, err error), ticks <-chan time.Time) error {
 	if done, err := show(w.policies()); done || err != nil {
 		return err
@@ -75,6 +80,8 @@ func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, tick
 			return false, errors.New("the watch of policies ended")
 		}
 		return w.store(event)
+	case err := <-w.forbidden:
+		return false, err
 	case <-ticks:
 		return true, nil
 	}
@@ -110,7 +117,23 @@ func (w *policyWatch) source() cache.ListerWatcher {
 			return list, w.api.List(ctx, list, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
+			watcher, err := w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
+			if err == nil {
+				w.watched.Store(true)
+			}
+			w.noteForbidden(err)
+			return watcher, err
 		},
+	}
+}
+
+// noteForbidden ends the watch if it was refused from the beginning: the informer would try again for ever, and say nothing.
+func (w *policyWatch) noteForbidden(err error) {
+	if !apierrors.IsForbidden(err) || w.watched.Load() {
+		return
+	}
+	select {
+	case w.forbidden <- fmt.Errorf("watch ConversionPolicies: %w", err):
+	default: // one is enough
 	}
 }

@@ -112,7 +112,7 @@ func (o *statusOptions) run(command *cobra.Command, list []string) error {
 	}
 	if len(policies) == 0 {
 		fmt.Fprintln(command.ErrOrStderr(), "No ConversionPolicies found.")
-		return nil
+		return o.write(command.OutOrStdout(), []*overview.Overview{}, false)
 	}
 	if o.watch || o.untilReady {
 		return o.follow(command, api, list, policies)

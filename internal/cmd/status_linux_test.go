@@ -45,3 +45,21 @@ func TestScreen(t *testing.T) {
 		t.Error("what lasts is not renewed")
 	}
 }
+
+// TestScreenWithoutSize: a terminal that does not know its size, as in some pipelines, gets everything.
+func TestScreenWithoutSize(t *testing.T) {
+	near, far := pseudoterminal(t)
+	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{}); err != nil {
+		t.Fatal(err)
+	}
+	options := statusOptions{output: output{form: formTable}, now: time.Now}
+	view := options.newView(far, true)
+	defer view.stop()
+	one := overview.Of(overview.Observed{Policy: policyWith(func(*v1alpha1.ConversionPolicy) {}), Now: time.Now(), Program: pluginName})
+	if err := view.show([]*overview.Overview{one}); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(t, near, clearBelow); !strings.Contains(got, "NotSeen") || strings.Contains(got, "more lines") {
+		t.Errorf("the picture is %q", got)
+	}
+}

@@ -131,7 +131,8 @@ func (s *screen) show(all []*overview.Overview) error {
 		start, s.drawn = clearAll+toTop, true
 	}
 	lines := text.String()
-	if width, height, err := s.size(); err == nil {
+	// A terminal that does not know its size says 0.
+	if width, height, err := s.size(); err == nil && width > 0 && height > 0 {
 		lines = terminal.Fit(lines, width, height)
 	}
 	_, err := io.WriteString(s.w, start+strings.ReplaceAll(lines, "\n", clearRight+"\n")+clearBelow)
