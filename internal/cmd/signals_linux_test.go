@@ -6,7 +6,6 @@ package cmd
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -25,9 +24,9 @@ func TestSecondSignal(t *testing.T) {
 	if os.Getenv(busyProcess) != "" {
 		ctx, stop := UntilSignal(t.Context())
 		defer stop()
-		fmt.Println("ready")
+		_, _ = os.Stdout.WriteString("ready\n")
 		<-ctx.Done()
-		fmt.Println("interrupted")
+		_, _ = os.Stdout.WriteString("interrupted\n")
 		_, _ = io.Copy(io.Discard, os.Stdin) // the other process does not close it
 	}
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSecondSignal$")
