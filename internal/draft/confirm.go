@@ -93,8 +93,13 @@ func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) 
 
 var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
 
-// compiled chooses rules, and marks those that the compiler refuses.
+// compiled chooses rules, and marks those that the compiler or API servers refuse.
 func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, compile.Result, error) {
+	for _, h := range all {
+		if why := unwritable(&h.rule); why != "" && h.refuted == "" {
+			h.refuted, h.unwritable = why, true
+		}
+	}
 	for {
 		chosen := choose(all, maxRules-len(j.kept), nests)
 		result := compile.Compile(j.crd, j.rules(chosen))

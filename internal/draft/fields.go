@@ -119,7 +119,21 @@ func elementsOf(s *props) *props {
 	return nil
 }
 
-func (f *field) String() string { return f.path.String() }
+// String returns the path as a policy has it.
+func (f *field) String() string {
+	var text strings.Builder
+	for _, name := range f.path {
+		switch {
+		case name == conversion.Each:
+			text.WriteString(name)
+		case plainName.MatchString(name):
+			text.WriteString("." + name)
+		default:
+			text.WriteString(`["` + name + `"]`)
+		}
+	}
+	return text.String()
+}
 
 // name is the last name of the path, empty for the root.
 func (f *field) name() string {

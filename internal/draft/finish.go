@@ -46,13 +46,30 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	}
 	result.Policy.APIVersion, result.Policy.Kind, result.Policy.Metadata.Name = v1alpha1.GroupVersion.String(), "ConversionPolicy", d.input.CRD.Name
 	result.Policy.Spec.Converter.Declarative = d.judge.rules(chosen)
-	for _, h := range all {
-		if h.hinted && h.refuted != "" {
-			result.Ambiguous = append(result.Ambiguous, Ambiguous{Place{d.judge.spoke, h.spoke[0].String()}, "the rule of a hint is refuted: " + h.refuted, []string{describe(h)}})
-		}
-	}
+	result.Ambiguous = append(result.Ambiguous, d.refusals(all)...)
 	d.list(result, all, chosen)
 	return result, nil
+}
+
+// refusals lists the rules that the user or what was seen asks for, and that cannot be in the policy.
+func (d *drafter) refusals(all []*hypothesis) (open []Ambiguous) {
+	for _, h := range all {
+		why := "the rule of a hint is refuted: "
+		switch {
+		case h.refuted == "":
+			continue
+		case h.unwritable:
+			why = "a policy cannot have the rule: "
+		case !h.hinted:
+			continue
+		}
+		place := Place{d.judge.hub, slices.Concat(h.spoke, h.hub)[0].String()}
+		if len(h.spoke) > 0 {
+			place.Version = d.judge.spoke
+		}
+		open = append(open, Ambiguous{place, why + h.refuted, []string{describe(h)}})
+	}
+	return open
 }
 
 func compareRules(a, b *hypothesis) int {

@@ -160,6 +160,9 @@ func ruleForEnums(spoke, hub *field) (v1alpha1.Rule, string) {
 	if len(table) == 0 || len(table) != len(left) || len(to) != len(right) || len(left) != len(right) {
 		return v1alpha1.Rule{}, "the schemas do not tell which values correspond: write a values rule"
 	}
+	if why := unwritableTable(table); why != "" {
+		return v1alpha1.Rule{}, why
+	}
 	return v1alpha1.Rule{Values: &v1alpha1.ValuesRule{From: pathOf(spoke), To: pathOf(hub), Table: table}}, ""
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+	kubernetesyaml "sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
@@ -70,16 +71,19 @@ func (r *Rule) Text() string { return flow(r.Rule) }
 func (r *Rule) Evidence() string { return r.evidence("") }
 
 func (r *Rule) evidence(observed string) string {
-	why := strings.Join(r.Why, ", ")
+	why, guessed := strings.Join(r.Why, ", "), "Guessed from the schemas"
+	if r.Score > 0 {
+		guessed += fmt.Sprintf(" (%.2f)", r.Score)
+	}
 	switch {
 	case r.Confirmed > 0 && why != "":
 		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"), why)
 	case r.Confirmed > 0:
 		return fmt.Sprintf("Confirmed by %s with %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"))
 	case observed != "":
-		return fmt.Sprintf("Not confirmed: no "+observed+" had a value. Guessed from the schemas (%.2f): %s.", r.Score, why)
+		return fmt.Sprintf("Not confirmed: no %s had a value. %s: %s.", observed, guessed, why)
 	}
-	return fmt.Sprintf("Guessed from the schemas (%.2f): %s.", r.Score, why)
+	return guessed + ": " + why + "."
 }
 
 // maxListed bounds the fields of each list.
@@ -191,11 +195,15 @@ func flow(value any) string {
 	return string(bytes.TrimSpace(written))
 }
 
-// plainStyle leaves the quotes to the encoder, which writes those that are needed.
+// plainStyle leaves the quotes to the encoder, which writes those that are needed in YAML 1.2. kubectl and API servers
+// read YAML 1.1, where on, yes, y and others are booleans.
 func plainStyle(node *yaml.Node) {
 	node.Style = 0
-	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
+	switch {
+	case node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode:
 		node.Style = yaml.FlowStyle
+	case node.ShortTag() == "!!str" && node.Value != "" && !isText(node.Value):
+		node.Style = yaml.DoubleQuotedStyle
 	}
 	for _, child := range node.Content {
 		plainStyle(child)
@@ -203,4 +211,17 @@ func plainStyle(node *yaml.Node) {
 	if len(node.Content) == 2 && node.Kind == yaml.MappingNode && len(node.Content[1].Content) > 0 {
 		node.Style = 0 // "move: {…}"
 	}
+}
+
+// isText reports whether Kubernetes reads a word without quotes as text.
+func isText(word string) bool {
+	var read any
+	if kubernetesyaml.Unmarshal([]byte(word), &read) != nil {
+		return true // the encoder quotes it
+	}
+	switch read.(type) {
+	case nil, bool, float64:
+		return false
+	}
+	return true
 }
