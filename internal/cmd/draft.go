@@ -169,15 +169,23 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 		return err
 	}
 	fmt.Fprintf(stderr, "rules: %d, ambiguous fields: %d, fields that convert in another way than was observed: %d\n", len(found.Rules), len(found.Ambiguous), len(found.Differences))
-	objects := "--live"
-	if len(o.files) > 0 {
-		objects = "--crd " + strings.Join(o.files, " ") + " -f OBJECTS"
-	}
-	fmt.Fprintf(stderr, "test the policy: conversion-operator verify --policy POLICY %s\n", objects)
+	fmt.Fprintf(stderr, "test the policy: %s verify --policy POLICY %s\n", calledAs(command), o.objectsForVerify())
 	if found.IsAmbiguous() {
 		return &exitError{exitFound, errors.New("something is open; see the comments in the policy")}
 	}
 	return nil
+}
+
+// objectsForVerify returns flags for verify that read the same definition: its --crd is one file.
+func (o *draftOptions) objectsForVerify() string {
+	if len(o.files) == 0 {
+		return "--live"
+	}
+	file := "CRD"
+	if info, err := os.Stat(o.files[0]); len(o.files) == 1 && err == nil && !info.IsDir() {
+		file = o.files[0]
+	}
+	return "--crd " + file + " -f OBJECTS"
 }
 
 func (o *draftOptions) write(w io.Writer, found *draft.Draft) error {
@@ -388,6 +396,8 @@ func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Wr
 			return converted, nil
 		case probe.IsRefusal(err):
 			return nil, fmt.Errorf("%w: %w", draft.ErrRefused, err)
+		case errors.Is(ctx.Err(), context.Canceled):
+			return nil, fmt.Errorf("ask %s: interrupted", converter.name)
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("ask %s: not ready after %s: raise --timeout, or leave out --probe", converter.name, o.timeout)
 		}

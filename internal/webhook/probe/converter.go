@@ -58,7 +58,13 @@ func (c *Converter) Convert(ctx context.Context, to string, objects [][]byte) ([
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return c.connection.review(ctx, to, objects)
+	converted, err := c.connection.review(ctx, to, objects)
+	for i := range converted {
+		if len(converted[i]) == 0 {
+			converted[i] = []byte("null") // a RawExtension has no text for it
+		}
+	}
+	return converted, err
 }
 
 // Close closes the connections.

@@ -20,6 +20,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 const (
@@ -88,8 +90,8 @@ func checkReview(uid types.UID, version string, body []byte) (*apiextensionsv1.C
 }
 
 func resultMessage(result *metav1.Status) string {
-	if result.Message != "" {
-		return result.Message
+	if message := terminal.OneLine(result.Message); message != "" {
+		return message
 	}
 	return fmt.Sprintf("response.result.status is %q, not %q", result.Status, metav1.StatusSuccess)
 }
