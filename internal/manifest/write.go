@@ -118,7 +118,7 @@ func toYAMLCollection(decoder *json.Decoder, opening json.Delim) (*yaml.Node, er
 // textNode returns a node that kubectl reads as this text.
 func textNode(text string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
-	if isOldBoolean(text) || jsonNumber.MatchString(text) || strings.Contains(text, "\n") && !isBlock(text) {
+	if text == "<<" || isOldBoolean(text) || jsonNumber.MatchString(text) || strings.Contains(text, "\n") && !isBlock(text) {
 		node.Style = yaml.DoubleQuotedStyle
 	}
 	return node

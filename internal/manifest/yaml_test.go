@@ -147,7 +147,7 @@ func FuzzText(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		object, err := json.Marshal(map[string]string{"text": text, "n " + text: ""})
+		object, err := json.Marshal(map[string]string{"text": text, "n " + text: "", text: text})
 		if err != nil {
 			t.Skip()
 		}
