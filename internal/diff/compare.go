@@ -128,6 +128,24 @@ func (c compiled) hash() string {
 	return c.result.Ruleset.Hash()
 }
 
+func (c compiled) convertsAny() bool {
+	return c.result.Ruleset != nil && len(c.result.Ruleset.Versions) > 1
+}
+
+// unknownVersions returns the errors about versions for which conversions stop, and that the
+// CustomResourceDefinition had not before the change either: it does not retire them.
+func (c compiled) unknownVersions(old compiled) (errors []string) {
+	if !old.convertsAny() || c.convertsAny() {
+		return nil
+	}
+	for _, err := range c.result.Missing {
+		if !slices.Contains(old.versions(), fmt.Sprint(err.BadValue)) {
+			errors = append(errors, err.Error())
+		}
+	}
+	return errors
+}
+
 // versions returns the versions of the CustomResourceDefinition, sorted.
 func (c compiled) versions() []string {
 	var names []string
@@ -142,6 +160,7 @@ func (c compiled) versions() []string {
 // before the change are not valid.
 func Compare(before, after Side) (Policy, error) {
 	old, next := compileSide(before), compileSide(after)
+	next.errors = append(next.errors, next.unknownVersions(old)...)
 	policy := Policy{
 		Name: after.Policy.Name, New: before.Policy == nil, RulesetBefore: old.hash(), RulesetAfter: next.hash(),
 		VersionsAdded: without(next.versions(), old.versions()), VersionsRemoved: without(old.versions(), next.versions()),

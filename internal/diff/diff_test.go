@@ -129,6 +129,21 @@ func TestInvalidBefore(t *testing.T) {
 	}
 }
 
+// TestUnknownHub has a hub that neither CustomResourceDefinition has: nothing is converted after the change.
+func TestUnknownHub(t *testing.T) {
+	before := side(t, "preserved-data", "after")
+	after := before
+	after.Policy = before.Policy.DeepCopy()
+	after.Policy.Spec.Converter.Declarative.Hub = "v7"
+	policy, err := Compare(before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !policy.Worse || len(policy.Errors) != 1 || !strings.HasPrefix(policy.Errors[0], `spec.converter.declarative.hub: Not found: "v7": `) {
+		t.Errorf("%+v", policy)
+	}
+}
+
 func wantSentences(t *testing.T, policy Policy, want ...string) {
 	t.Helper()
 	var got []string
