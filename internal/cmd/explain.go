@@ -247,6 +247,9 @@ func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.R
 			report.Objects = append(report.Objects, explained)
 		}
 	}
+	if len(objects) == 0 {
+		return fmt.Errorf("%s has no objects", sourcesOf(o.files))
+	}
 	if len(report.Objects) == 0 {
 		return fmt.Errorf("nothing to convert: every object is already at %s", o.to)
 	}

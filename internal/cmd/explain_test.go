@@ -37,6 +37,7 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 		"a field that is not there": {[]string{"--field", "replicas"}, object, 2, "Error: no object has a value at replicas: --all explains fields that objects do not have\n"},
 		"an unknown version":        {[]string{"--to", "v7"}, object, 2, "Error: --to must be one of v1, v1beta1, is \"v7\"\n"},
 		"its own version":           {[]string{"--to", "v1beta1"}, object, 2, "Error: nothing to convert: every object is already at v1beta1\n"},
+		"no object":                 {nil, `{"apiVersion":"v1","kind":"List","items":[]}`, 2, "Error: stdin has no objects\n"},
 		"another kind":              {nil, strings.Replace(object, "CronTab", "Job", 1), 1, "Error: stdin, document 1 (a): the object is \"Job\" of \"example.com/v1beta1\", and the ruleset is for CronTab of example.com\n"},
 		"a version to read":         {[]string{"--from", "v1"}, object, 2, "Error: --from is the version at which to read an object of the cluster: an object of a file has its own version\n"},
 	} {
