@@ -134,10 +134,9 @@ func TestConvertBackupStops(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var stdout bytes.Buffer
 	root := NewRootCommand()
-	root.SetIn(strings.NewReader(backupOf(t, "{}")))
 	root.SetOut(&stdout)
 	root.SetErr(io.Discard)
-	root.SetArgs([]string{"convert", "--policy", write(t, "archive.yaml", archiveSample(t)), "--to=v1"})
+	root.SetArgs([]string{"convert", "--policy", write(t, "archive.yaml", archiveSample(t)), "--to=v1", "-f", write(t, "b.tar.gz", backupOf(t, "{}"))})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := root.ExecuteContext(ctx); !errors.Is(err, context.Canceled) || ExitCode(err) != 2 || stdout.Len() > 0 {

@@ -144,7 +144,7 @@ func (o *auditOptions) run(command *cobra.Command, names []string) error {
 
 // finder returns a function that audits files, or the cluster of a context. It has read all files.
 func (o *auditOptions) finder(command *cobra.Command, names []string) (func(context.Context) (*audit.Report, error), error) {
-	stdin := command.InOrStdin()
+	stdin := stdinOf(command)
 	if len(o.files) > 0 {
 		return func(context.Context) (*audit.Report, error) { return o.auditFiles(stdin) }, nil
 	}

@@ -81,7 +81,7 @@ func (o *convertOptions) run(command *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	stdin := bufio.NewReader(command.InOrStdin())
+	stdin := bufio.NewReader(stdinOf(command))
 	is, err := o.isBackup(stdin)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ package cmd
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -96,19 +95,6 @@ func (o *convertOptions) convertBackup(command *cobra.Command, converter *conver
 	fmt.Fprintf(command.ErrOrStderr(), "%s: objects converted to %s: %d, at %s before: %d; other files, unchanged: %d\n",
 		ruleset.CRD, o.to, result.Converted, o.to, result.Current, result.Others)
 	return nil
-}
-
-// until is a reader that ends with its context.
-type until struct {
-	context.Context
-	io.Reader
-}
-
-func (u until) Read(p []byte) (int, error) {
-	if err := u.Err(); err != nil {
-		return 0, err
-	}
-	return u.Reader.Read(p)
 }
 
 // problemsOf returns an error with a line for each problem.

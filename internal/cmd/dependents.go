@@ -183,7 +183,7 @@ func (o *dependentsOptions) find(command *cobra.Command, name string) (report *d
 	if err != nil {
 		return report, err
 	}
-	return report, errors.Join(o.readLogs(target, report, command.InOrStdin()), o.writeMap(target))
+	return report, errors.Join(o.readLogs(target, report, stdinOf(command)), o.writeMap(target))
 }
 
 // openRecord opens the record for appending: a run that repeats an interrupted one adds to it.

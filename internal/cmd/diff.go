@@ -101,7 +101,7 @@ func (o *diffOptions) validate() error {
 }
 
 func (o *diffOptions) run(command *cobra.Command) error {
-	stdin, stdout := command.InOrStdin(), command.OutOrStdout()
+	stdin, stdout := stdinOf(command), command.OutOrStdout()
 	after, err := readRevision(command.Context(), o.files, stdin)
 	if err != nil {
 		return err

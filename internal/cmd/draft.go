@@ -134,7 +134,7 @@ func (o *draftOptions) validate(name string) error {
 
 func (o *draftOptions) run(command *cobra.Command, name string) error {
 	ctx, stderr := command.Context(), command.ErrOrStderr()
-	crd, err := o.definition(ctx, name, command.InOrStdin())
+	crd, err := o.definition(ctx, name, stdinOf(command))
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 		}
 		input.Hints = append(input.Hints, [2]string{from, to})
 	}
-	if input.Pairs, err = o.readPairs(&input, command.InOrStdin(), stderr); err != nil {
+	if input.Pairs, err = o.readPairs(&input, stdinOf(command), stderr); err != nil {
 		return err
 	}
 	if o.probe != "" || o.probeWebhook {

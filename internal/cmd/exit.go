@@ -4,7 +4,11 @@
 package cmd
 
 import (
+	"context"
 	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -50,7 +54,11 @@ func unable(err error) error {
 // arguments, and whenever it could not do its work.
 func forUsers(command *cobra.Command, args cobra.PositionalArgs, run func(command *cobra.Command, args []string) error) *cobra.Command {
 	command.Args = func(command *cobra.Command, given []string) error { return unable(args(command, given)) }
-	command.RunE = func(command *cobra.Command, given []string) error { return unable(run(command, given)) }
+	command.RunE = func(command *cobra.Command, given []string) error {
+		// A second signal ends a command that does not notice the first one.
+		defer context.AfterFunc(command.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+		return unable(run(command, given))
+	}
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unable(err) })
 	return command
 }

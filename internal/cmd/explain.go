@@ -108,7 +108,7 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	var objects []manifest.Object
 	if len(o.files) > 0 {
 		name = strings.Join(args, "")
-		objects, err = o.inFiles(command.InOrStdin())
+		objects, err = o.inFiles(stdinOf(command))
 	} else {
 		name, objects, err = o.inCluster(ctx, connected, strings.Split(strings.Join(args, "/"), "/"))
 	}

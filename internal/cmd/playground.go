@@ -96,7 +96,7 @@ func (o *playgroundOptions) validate(args []string) error {
 
 func (o *playgroundOptions) run(command *cobra.Command, name string) error {
 	ctx := command.Context()
-	texts, err := o.texts(ctx, name, command.InOrStdin())
+	texts, err := o.texts(ctx, name, stdinOf(command))
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (o *reportOptions) run(command *cobra.Command, name string) error {
 // sources returns the source of the policy and the CustomResourceDefinition, and of
 // the objects.
 func (o *reportOptions) sources(command *cobra.Command) (definitions, objects source, err error) {
-	files := fileSource{o.files, command.InOrStdin()}
+	files := fileSource{o.files, stdinOf(command)}
 	if !o.live && o.definitions.policy != "" && o.definitions.crd != "" {
 		return files, files, nil
 	}

@@ -202,7 +202,7 @@ func problem(err error) *rewrite.Result {
 
 // runStdin converts stdin to stdout, and reports to stderr.
 func (o *rewriteOptions) runStdin(command *cobra.Command, rewriter *rewrite.Rewriter, report *rewrite.Report) error {
-	before, err := io.ReadAll(command.InOrStdin())
+	before, err := io.ReadAll(stdinOf(command))
 	if err != nil {
 		return fmt.Errorf("read stdin: %w", err)
 	}

@@ -151,7 +151,7 @@ func (o *verifyOptions) source(command *cobra.Command) (source, error) {
 	if o.live {
 		return o.liveOptions.connect(command.ErrOrStderr())
 	}
-	return fileSource{o.files, command.InOrStdin()}, nil
+	return fileSource{o.files, stdinOf(command)}, nil
 }
 
 // fileSource has objects in files.
