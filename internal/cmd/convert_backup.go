@@ -36,14 +36,15 @@ func (o *convertOptions) isBackup(stdin *bufio.Reader) (bool, error) {
 	return false, nil
 }
 
-// isCompressed reports whether a file begins like a compressed archive. It consumes nothing of stdin.
+// isCompressed reports whether a file begins like a compressed archive. It consumes nothing of stdin, or of
+// a pipe, which could not be read again.
 func isCompressed(name string, stdin *bufio.Reader) (bool, error) {
 	if name == manifest.Stdin {
 		start, _ := stdin.Peek(2) // an error comes again when it is read
 		return backup.IsCompressed(start), nil
 	}
 	info, err := os.Stat(name)
-	if err != nil || info.IsDir() {
+	if err != nil || !info.Mode().IsRegular() {
 		return false, err
 	}
 	file, err := os.Open(name)
@@ -73,8 +74,12 @@ func (o *convertOptions) convertBackup(command *cobra.Command, converter *conver
 	if err != nil {
 		return fmt.Errorf("create a temporary file: %w", err)
 	}
+	// A signal may end the command while it writes to a pipe. Windows only removes a file that is closed.
+	removed := os.Remove(complete.Name()) == nil
 	defer func() {
-		err = errors.Join(err, complete.Close(), os.Remove(complete.Name()))
+		if err = errors.Join(err, complete.Close()); !removed {
+			err = errors.Join(err, os.Remove(complete.Name()))
+		}
 	}()
 	converting := backup.Conversion{Resource: ruleset.CRD, To: o.to, Convert: func(object []byte) ([]byte, error) {
 		return converter.Convert(nil, object, o.to)

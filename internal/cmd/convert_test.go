@@ -120,6 +120,7 @@ func TestConvertFailures(t *testing.T) {
 		want  string
 	}{
 		"no policy":           {[]string{"--crd", crd, "--to=v1"}, "", 2, "--policy is required: the file of the ConversionPolicy"},
+		"no such file":        {[]string{"--policy", "x.yaml", "--to=v1"}, "", 2, "stat x.yaml: no such file or directory"},
 		"no CRD":              {[]string{"--policy", policy, "--to=v1"}, "", 2, "--crd is required, the file of the CustomResourceDefinition: " + policy + " has no CustomResourceDefinition, of the group apiextensions.k8s.io"},
 		"no version":          {[]string{"--policy", policy, "--crd", crd}, "", 2, "--to is required: the version to convert to, for example v1"},
 		"a wrong version":     {[]string{"--policy", policy, "--crd", crd, "--to=v3"}, "", 2, `--to must be one of v1, v1beta1, is "v3"`},

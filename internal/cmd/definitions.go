@@ -43,18 +43,26 @@ func (d *definitions) read(ctx context.Context, name string, live cluster) (*v1a
 	if err := d.validate(name, live != nil); err != nil {
 		return nil, nil, err
 	}
-	var known []manifest.Object
+	var all, known []manifest.Object
 	var err error
 	file := d.definitionFile(live)
 	if file != "" {
-		if known, err = definedIn(file, apiextensionsv1.GroupName, "CustomResourceDefinition"); err != nil {
+		if all, err = objectsIn(file); err != nil {
+			return nil, nil, err
+		}
+		if known, err = ofKind(file, all, apiextensionsv1.GroupName, "CustomResourceDefinition"); err != nil {
 			if d.crd == "" {
 				err = fmt.Errorf("--crd is required, the file of the CustomResourceDefinition: %w", err)
 			}
 			return nil, nil, err
 		}
 	}
-	policy, err := d.readPolicy(ctx, name, known, live)
+	if d.policy != file && d.policy != "" {
+		if all, err = objectsIn(d.policy); err != nil {
+			return nil, nil, err
+		}
+	}
+	policy, err := d.readPolicy(ctx, name, all, known, live)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,11 +105,12 @@ func (d *definitions) validate(name string, live bool) error {
 	return nil
 }
 
-func (d *definitions) readPolicy(ctx context.Context, name string, crds []manifest.Object, live cluster) (*v1alpha1.ConversionPolicy, error) {
+// readPolicy finds the policy in the objects of its file, or in the cluster.
+func (d *definitions) readPolicy(ctx context.Context, name string, all, crds []manifest.Object, live cluster) (*v1alpha1.ConversionPolicy, error) {
 	if d.policy == "" {
 		return live.Policy(ctx, name)
 	}
-	policies, err := definedIn(d.policy, v1alpha1.GroupVersion.Group, "ConversionPolicy")
+	policies, err := ofKind(d.policy, all, v1alpha1.GroupVersion.Group, "ConversionPolicy")
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +133,8 @@ func (d *definitions) readPolicy(ctx context.Context, name string, crds []manife
 	return policyOf(ctx, policies[0])
 }
 
-// definedIn returns the objects of one kind in a file.
-func definedIn(file, group, kind string) ([]manifest.Object, error) {
+// objectsIn returns the objects in a file, which may be a pipe: it can be read only once.
+func objectsIn(file string) ([]manifest.Object, error) {
 	if file == manifest.Stdin {
 		return nil, errors.New("a ConversionPolicy or CustomResourceDefinition cannot come from stdin: pass a file")
 	}
@@ -139,16 +148,28 @@ func definedIn(file, group, kind string) ([]manifest.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, object := range objects {
-			if object.Kind == kind && strings.HasPrefix(object.APIVersion, group+"/") {
-				found = append(found, object)
-			}
+		found = append(found, objects...)
+	}
+	return found, nil
+}
+
+// ofKind returns the objects of one kind among those in a file.
+func ofKind(file string, objects []manifest.Object, group, kind string) ([]manifest.Object, error) {
+	var found []manifest.Object
+	for _, object := range objects {
+		if isOfGroup(object, group, kind) {
+			found = append(found, object)
 		}
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s has no %s, of the group %s", file, kind, group)
 	}
 	return found, nil
+}
+
+// isOfGroup reports whether an object is of a kind of a group: other groups may have a kind of the same name.
+func isOfGroup(object manifest.Object, group, kind string) bool {
+	return object.Kind == kind && strings.HasPrefix(object.APIVersion, group+"/")
 }
 
 func named(file string, objects []manifest.Object, name string) (manifest.Object, error) {
