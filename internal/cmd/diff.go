@@ -172,10 +172,10 @@ func readRevision(ctx context.Context, files []string, stdin io.Reader) (revisio
 }
 
 func (r *revision) add(ctx context.Context, object manifest.Object) (err error) {
-	switch object.Kind {
-	case "ConversionPolicy":
+	switch {
+	case isOfGroup(object, v1alpha1.GroupVersion.Group, policyManifest):
 		r.policies[object.Name], err = policyOf(ctx, object)
-	case "CustomResourceDefinition":
+	case isOfGroup(object, apiextensionsv1.GroupName, definitionManifest):
 		r.crds[object.Name], err = verify.ReadDefinition(object)
 	default:
 		var decoded any

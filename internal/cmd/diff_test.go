@@ -17,6 +17,7 @@ import (
 func TestDiff(t *testing.T) {
 	policy, crd := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml")
 	changed := write(t, "lossy.yaml", strings.Replace(readFile(t, policy), "        rules:\n", "        rules:\n        - drop: {from: .note}\n", 1))
+	foreign := write(t, "foreign.yaml", strings.Replace(readFile(t, policy), "conversion-operator.io/", "example.org/", 1))
 	for name, test := range map[string]struct {
 		args   []string
 		code   int
@@ -25,6 +26,7 @@ func TestDiff(t *testing.T) {
 	}{
 		"the same":       {[]string{"--before", policy, "-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions do not change\n", ""},
 		"another policy": {[]string{"--before", policy, "-f", changed, "-f", crd}, 1, "crontabs.example.com: something gets worse\n", "Error: something gets worse; see the report\n"},
+		"another group":  {[]string{"--before", policy, "-f", changed, "-f", crd, "-f", foreign}, 1, "crontabs.example.com: something gets worse\n", "Error: something gets worse; see the report\n"},
 		"the way back":   {[]string{"--before", changed, "-f", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
 		"another schema": {[]string{"--before", sampleFile("1-crd-v1beta1.yaml"), "--before", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
 		"no policy":      {[]string{"--before", crd, "-f", crd}, 2, "", "crontabs.example.com: no ConversionPolicy found\nError: there is nothing to compare: pass a ConversionPolicy with -f\n"},
