@@ -112,7 +112,10 @@ func TestConvertFailures(t *testing.T) {
 	none := write(t, "none.yaml", "apiVersion: v1\nkind: ConfigMap\n")
 	oldCRD := write(t, "crd.yaml", "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: crontabs.example.com}\n")
 	emptyCRD := write(t, "crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: crontabs.example.com}\nspec: {group: example.com}\n")
+	thirdCRD := write(t, "crd.yaml", strings.ReplaceAll(readFile(t, crd), "crontabs.example.com", "crontabs.example.org"))
 	twoBad := `{"kind":"List","apiVersion":"v1","items":[{"apiVersion":"example.com/v2","kind":"CronTab","metadata":{"namespace":"n","name":"a"}},{"apiVersion":"v1","kind":"Pod","metadata":{}},{"apiVersion":"example.com/v1alpha1","kind":"CronTab","metadata":{}}]}`
+	twice := write(t, "twice.yaml", readFile(t, policy)+"---\n"+readFile(t, policy))
+	states := write(t, "states.yaml", readFile(t, sampleFile("1-crd-v1beta1.yaml"))+"---\n"+readFile(t, crd))
 	for name, test := range map[string]struct {
 		args  []string
 		stdin string
@@ -134,6 +137,9 @@ func TestConvertFailures(t *testing.T) {
 		"no such policy":      {[]string{"--policy", policy, "--crd", crd, "--to=v1", "x"}, "", 2, policy + " has no ConversionPolicy x, only: crontabs.example.com"},
 		"another CRD":         {[]string{"--policy", other, "--crd", crd, "--to=v1"}, "", 2, crd + " has no CustomResourceDefinition crontabs.stable.example.com, only: crontabs.example.com"},
 		"two of two policies": {[]string{"--policy", both, "--crd", both, "--to=v1"}, "", 2, both + " has no CustomResourceDefinition, of the group apiextensions.k8s.io"},
+		"none of two":         {[]string{"--policy", both, "--crd", thirdCRD, "--to=v1"}, "", 2, "which ConversionPolicy of " + both + "? Name one as the argument: crontabs.example.com, crontabs.stable.example.com"},
+		"two of one policy":   {[]string{"--policy", twice, "--crd", crd, "--to=v1"}, "", 2, twice + " has the ConversionPolicy crontabs.example.com more than once: keep one of them"},
+		"two of one CRD":      {[]string{"--policy", policy, "--crd", states, "--to=v1"}, "", 2, states + " has the CustomResourceDefinition crontabs.example.com more than once: keep one of them"},
 		"an old CRD":          {[]string{"--policy", policy, "--crd", oldCRD, "--to=v1"}, "", 2, oldCRD + ", document 1 (crontabs.example.com): apiVersion is apiextensions.k8s.io/v1beta1, only apiextensions.k8s.io/v1 is read: write it in that version"},
 		"half a CRD":          {[]string{"--policy", policy, "--crd", emptyCRD, "--to=v1"}, "", 2, emptyCRD + ", document 1 (crontabs.example.com): spec.names.kind is empty: set it"},
 		"a rule's path": {[]string{"--policy", wrongPath, "--crd", crd, "--to=v1"}, "", 2, "the rules of crontabs.example.com are not valid:\n" +

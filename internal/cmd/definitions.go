@@ -114,23 +114,33 @@ func (d *definitions) readPolicy(ctx context.Context, name string, all, crds []m
 	if err != nil {
 		return nil, err
 	}
-	if name == "" && len(policies) > 1 {
-		// The policy whose CustomResourceDefinition was passed.
-		policies = slices.DeleteFunc(slices.Clone(policies), func(policy manifest.Object) bool {
-			return len(crds) > 0 && !slices.Contains(namesOf(crds), policy.Name)
-		})
-	}
-	if name != "" {
-		policy, err := named(d.policy, policies, name)
-		if err != nil {
+	if name == "" {
+		if name, err = d.nameOf(policies, crds); err != nil {
 			return nil, err
 		}
-		return policyOf(ctx, policy)
 	}
-	if len(policies) != 1 {
-		return nil, fmt.Errorf("which ConversionPolicy of %s? Name one as the argument: %s", d.policy, strings.Join(namesOf(policies), ", "))
+	policy, err := named(d.policy, policies, name)
+	if err != nil {
+		return nil, err
 	}
-	return policyOf(ctx, policies[0])
+	return policyOf(ctx, policy)
+}
+
+// nameOf returns the name of the only policy, or of the only one whose CustomResourceDefinition was passed.
+func (d *definitions) nameOf(policies, crds []manifest.Object) (string, error) {
+	names := namesOf(policies)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	fitting := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(namesOf(crds), name) })
+	switch {
+	case len(names) == 1:
+		return names[0], nil
+	case len(fitting) == 1:
+		return fitting[0], nil
+	case len(fitting) > 1:
+		names = fitting
+	}
+	return "", fmt.Errorf("which ConversionPolicy of %s? Name one as the argument: %s", d.policy, strings.Join(names, ", "))
 }
 
 // objectsIn returns the objects in a file, which may be a pipe: it can be read only once.
@@ -173,11 +183,14 @@ func isOfGroup(object manifest.Object, group, kind string) bool {
 }
 
 func named(file string, objects []manifest.Object, name string) (manifest.Object, error) {
-	i := slices.Index(namesOf(objects), name)
-	if i < 0 {
+	found := slices.DeleteFunc(slices.Clone(objects), func(object manifest.Object) bool { return object.Name != name })
+	switch len(found) {
+	case 0:
 		return manifest.Object{}, fmt.Errorf("%s has no %s %s, only: %s", file, objects[0].Kind, name, strings.Join(namesOf(objects), ", "))
+	case 1:
+		return found[0], nil
 	}
-	return objects[i], nil
+	return manifest.Object{}, fmt.Errorf("%s has the %s %s more than once: keep one of them", file, objects[0].Kind, name)
 }
 
 func namesOf(objects []manifest.Object) []string {
