@@ -134,14 +134,18 @@ func (o *convertOptions) convert(converter *conversion.Converter, ruleset *conve
 	var errs []error
 	found := false
 	for i, document := range documents {
+		isList := document.IsList() && isOf(ruleset, manifest.NewObject("", document.JSON), "List")
 		converted, err := document.Replace(func(object manifest.Object) ([]byte, error) {
-			if !isOf(ruleset, object, "") {
+			switch isItem := isOf(ruleset, object, ""); {
+			case isList && !isItem:
+				return nil, fmt.Errorf("an item of a %[1]sList must have the kind %[1]s, and an apiVersion of %[2]s: add them", ruleset.Kind, ruleset.Group)
+			case !isItem:
 				return object.JSON, nil
 			}
 			found = true
 			return converter.Convert(nil, object.JSON, o.to)
 		})
-		if err == nil && document.IsList() && isOf(ruleset, manifest.NewObject("", document.JSON), "List") {
+		if err == nil && isList {
 			// The list of one kind has the version of its items.
 			found = true
 			converted, err = converted.SetAPIVersion(ruleset.Group + "/" + o.to)

@@ -152,6 +152,11 @@ func TestConvertFailures(t *testing.T) {
 		"another ruleset":  {[]string{"--policy", policy, "--crd", crd, "--to=v1", "--ruleset=0123456789abcdef"}, "", 2, "--ruleset is 0123456789abcdef, and the rules of " + policy + " compile to …"},
 		"no YAML":          {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "a: [", 2, "stdin, document 1: yaml: line 1: did not find expected node content"},
 		"no objects":       {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: expected an object, with apiVersion and kind"},
+		"an item without kind": {
+			[]string{"--policy", policy, "--crd", crd, "--to=v1"},
+			`{"apiVersion":"example.com/v1beta1","kind":"CronTabList","items":[{"metadata":{"name":"a"},"hostPort":"h:1"}]}`, 1,
+			"stdin, document 1, items[0] (a): an item of a CronTabList must have the kind CronTab, and an apiVersion of example.com: add them",
+		},
 		"all that fail": {
 			[]string{"--policy", both, "--crd", crd, "--to=v1"}, twoBad, 1,
 			"stdin, document 1, items[0] (n/a): version \"v2\" is not in the ruleset of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its ruleset is rolled out\n" +
