@@ -7,12 +7,14 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 )
 
 func main() {
-	ctx, stop := cmd.UntilSignal(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cmd.NewCommand(os.Args).ExecuteContext(ctx)
 	stop()
 	os.Exit(cmd.ExitCode(err))

@@ -55,7 +55,7 @@ func unable(err error) error {
 func forUsers(command *cobra.Command, args cobra.PositionalArgs, run func(command *cobra.Command, args []string) error) *cobra.Command {
 	command.Args = func(command *cobra.Command, given []string) error { return unable(args(command, given)) }
 	command.RunE = func(command *cobra.Command, given []string) error {
-		// A second signal ends a command that does not notice the first one.
+		// A second signal ends a command that does not notice the first one. Pods ignore it: they drain.
 		defer context.AfterFunc(command.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 		return unable(run(command, given))
 	}

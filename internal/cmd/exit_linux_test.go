@@ -9,9 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -19,15 +22,20 @@ import (
 // busyProcess is set in the process that TestSecondSignal starts.
 const busyProcess = "CONVERSION_OPERATOR_TEST_BUSY"
 
-// TestSecondSignal: the first Ctrl-C ends the context, and a second one ends a process that does not look at it.
+// TestSecondSignal: the first Ctrl-C ends the context, and a second one ends a command that does not look at it.
 func TestSecondSignal(t *testing.T) {
 	if os.Getenv(busyProcess) != "" {
-		ctx, stop := UntilSignal(t.Context())
+		ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		_, _ = os.Stdout.WriteString("ready\n")
-		<-ctx.Done()
-		_, _ = os.Stdout.WriteString("interrupted\n")
-		_, _ = io.Copy(io.Discard, os.Stdin) // the other process does not close it
+		busy := forUsers(&cobra.Command{}, cobra.NoArgs, func(command *cobra.Command, _ []string) error {
+			_, _ = os.Stdout.WriteString("ready\n")
+			<-command.Context().Done()
+			_, _ = os.Stdout.WriteString("interrupted\n")
+			_, err := io.Copy(io.Discard, os.Stdin) // the other process does not close it
+			return err
+		})
+		busy.SetArgs([]string{})
+		expect.NoError(t, busy.ExecuteContext(ctx))
 	}
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSecondSignal$")
 	command.Env = append(os.Environ(), busyProcess+"=yes")
