@@ -55,8 +55,7 @@ operator's namespace. Without the latter, the output has no pods.
 
 Exit codes:
   0  the policies were shown; with --until-ready: they are Ready
-  1  with --until-ready: there is no policy, one is stalled, suspended or deleted,
-     or --timeout is over
+  1  with --until-ready: one is stalled, suspended or deleted, or --timeout is over
   2  the policies could not be shown: a flag is wrong, or the cluster cannot be read`,
 		Example: `  conversion-operator status
   conversion-operator status crontabs.example.com
@@ -113,10 +112,7 @@ func (o *statusOptions) run(command *cobra.Command, list []string) error {
 	}
 	if len(policies) == 0 {
 		fmt.Fprintln(command.ErrOrStderr(), "No ConversionPolicies found.")
-		if err := o.write(command.OutOrStdout(), []*overview.Overview{}, false); err != nil || !o.untilReady {
-			return err
-		}
-		return &exitError{exitFound, errors.New("no policy can become Ready: apply one first")}
+		return o.write(command.OutOrStdout(), []*overview.Overview{}, false)
 	}
 	if o.watch || o.untilReady {
 		return o.follow(command, api, list, policies)

@@ -58,14 +58,6 @@ func TestStatusOfNoPolicies(t *testing.T) {
 	}
 }
 
-// TestUntilReadyWithoutPolicies: a job that waits for policies fails if they were never applied.
-func TestUntilReadyWithoutPolicies(t *testing.T) {
-	_, stderr, err := run("status", "--server", serverOfPolicies(t, ""), "--until-ready")
-	if ExitCode(err) != 1 || !strings.Contains(stderr, "Error: no policy can become Ready: apply one first") {
-		t.Errorf("%v, stderr %q", err, stderr)
-	}
-}
-
 // TestStatusWithoutGates: lists are lists, also before the operator has seen a policy.
 func TestStatusWithoutGates(t *testing.T) {
 	stdout, stderr, err := run("status", "--server", serverOfPolicies(t, policyWithoutStatus), "-o", "json")
