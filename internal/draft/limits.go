@@ -12,6 +12,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
+// maxTable is the number of pairs that a rule may have.
+const maxTable = 128
+
 // The limits of the schema of a ConversionPolicy, in characters. The compiler does not check them.
 const (
 	maxPath     = 1024

@@ -241,9 +241,6 @@ func (p *proposer) proposeFormat(t template, n int, byPath map[string]*field) {
 	p.add(h)
 }
 
-// maxTable is the number of pairs that a rule may have.
-const maxTable = 128
-
 // proposeTables proposes tables for fields of which one changes with the other, for those with the same path
 // whose values are not copied, and for those that the schemas take for alike.
 func (p *proposer) proposeTables(observations []*observation, suspects map[*field]bool) {
