@@ -184,13 +184,10 @@ func (c *checks) start(policy, subject string, run func(context.Context) observe
 	}
 	started := &observed.BackgroundCheck{Subject: subject, Running: true, Attempts: attempts}
 	c.byPolicy[policy] = started
-	stopped, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(c.background.lifetimeOf(policy))
 	c.stops[policy] = stop
 	c.background.run(policy, func(life lifetime) {
 		defer stop()
-		ctx, end := context.WithCancel(life)
-		defer end()
-		defer context.AfterFunc(stopped, end)()
 		result := run(ctx)
 		result.Subject, result.Attempts, result.Ended = subject, attempts, c.now()
 		if c.finish(policy, started, result) {
@@ -215,4 +212,5 @@ func (c *checks) forget(policy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byPolicy, policy)
+	delete(c.stops, policy)
 }
