@@ -14,7 +14,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 rm -rf bin/left-out bin/test
 mkdir -p bin/test
-touch bin/test/summary bin/test/failed
+touch bin/test/summary
 
 stage() {
   local name=$1 start=$SECONDS result=ok
@@ -23,7 +23,7 @@ stage() {
   printf '=== %s\n' "$name"
   "${MAKE:-make}" --no-print-directory "${target[@]}" 2>&1 </dev/null | tee "bin/test/$name.log" | while IFS= read -r line; do
     printf '%s: %s\n' "$name" "$line"
-  done || { result=FAILED && echo "$name" >>bin/test/failed; }
+  done || result=FAILED
   printf '%-16s %-8s %5d s\n' "$name" "$result" $((SECONDS - start)) >>bin/test/summary
   printf '=== %s %s after %d s\n' "$name" "$result" $((SECONDS - start))
 }
@@ -107,9 +107,9 @@ wait "${lanes[@]}"
 trap - INT TERM
 run last
 
-mapfile -t failed <bin/test/failed
+failed=()
 for name in "${stages[@]}"; do
-  grep -q "^$name " bin/test/summary || failed+=("$name")
+  grep -qE "^$name +ok " bin/test/summary || failed+=("$name")
 done
 printf '\n=== summary%s\n' "${KUBERNETES_VERSION:+, on Kubernetes $KUBERNETES_VERSION}"
 cat bin/test/summary
