@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -125,8 +126,7 @@ func (c *cluster) propagate(ctx context.Context, times int) (found propagation, 
 		return found, err
 	}
 	defer func() { err = errors.Join(err, c.client.Delete(ctx, crd)) }()
-	object := at(crd, newVersion)
-	if err := c.client.Create(ctx, object); err != nil {
+	if err := c.create(ctx, at(crd, newVersion)); err != nil {
 		return found, err
 	}
 	for range times {
@@ -152,6 +152,18 @@ func (c *cluster) propagate(ctx context.Context, times int) (found propagation, 
 		}
 	}
 	return found, nil
+}
+
+// create creates an object as soon as discovery, which follows the CRD, names its kind.
+func (c *cluster) create(ctx context.Context, object *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := c.client.Create(ctx, object)
+		if !apimeta.IsNoMatchError(err) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // read reads an object until that succeeds, or until it does not.
