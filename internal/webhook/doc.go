@@ -20,6 +20,7 @@
 //	answer.go    completes the answer, or replaces it by a failure
 //	kind.go      has the state of each kind, and leaves processors to other kinds
 //	rulesets.go  follows the directory of the rulesets
+//	garbage.go   keeps the memory of a pod with many rulesets small
 //	metrics.go   counts calls, for Prometheus on a separate port
 //	failures.go  remembers which objects failed, for the manager
 //

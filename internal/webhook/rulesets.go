@@ -91,13 +91,14 @@ func (d *RulesetDirectory) Rulesets() []Ruleset { return d.rulesets }
 
 // follow makes the handler serve the rulesets of the directory, until the context ends.
 func (d *RulesetDirectory) follow(ctx context.Context, handler *Handler) error {
-	ticker := time.NewTicker(followEvery)
+	ticker, garbage := time.NewTicker(followEvery), newGarbage()
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			garbage.limit()
 			if d.update(handler) {
 				d.log.Info("Serving other rulesets", "rulesets", len(d.rulesets), "failed", len(d.failed))
 			}
