@@ -147,13 +147,14 @@ func (n names) shape() *shape.Names {
 	}
 	result := &shape.Names{Of: map[string]string{}, In: map[string]*shape.Names{}}
 	for _, r := range n {
+		first := r.from[0]
 		switch {
 		case len(r.from) == 1:
-			result.Of[r.from[0]] = r.to[0]
-		case r.from[0] == "[*]":
-			result.Each = n.in("[*]").shape()
-		default:
-			result.In[r.from[0]] = n.in(r.from[0]).shape()
+			result.Of[first] = r.to[0]
+		case first != "[*]" && result.In[first] == nil:
+			result.In[first] = n.in(first).shape()
+		case first == "[*]" && result.Each == nil:
+			result.Each = n.in(first).shape()
 		}
 	}
 	return result
