@@ -107,8 +107,9 @@ type RuleGroup struct {
 	Name RuleGroupName `json:"name"`
 
 	// rules are like those of a spoke, with paths that begin at the object at which the group
-	// is used: .host is .spec.server.host if that is .spec.server. They may use other groups,
-	// but a group must not use itself, nor a group that does.
+	// is used: .host is .spec.server.host if that is .spec.server. They may use other groups. A
+	// group may use itself, directly or through others, for a field in its object: the objects in
+	// that field have the type of the object around them, eight levels deep.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

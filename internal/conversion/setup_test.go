@@ -33,8 +33,13 @@ func widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 // between compiles rules between the spoke v1 and the hub v2.
 func between(t testing.TB, v1, v2, rules string) compile.Result {
 	t.Helper()
+	return betweenGroups(t, v1, v2, "", rules)
+}
+
+func betweenGroups(t testing.TB, v1, v2, groups, rules string) compile.Result {
+	t.Helper()
 	return compile.Compile(widgets(t, map[string]string{"v1": v1, "v2": v2}),
-		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+rules+"]}]}"))
+		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, ruleGroups: ["+groups+"], spokes: [{version: v1, rules: ["+rules+"]}]}"))
 }
 
 // converterOf returns the converter of a ruleset that went through its file form. It fails the test

@@ -33,6 +33,7 @@ type world struct {
 	compiled  compile.Result
 	ruleset   *conversion.Ruleset
 	schemas   map[string]*schema.Structural
+	crd       *apiextensionsv1.CustomResourceDefinition
 	rules     *v1alpha1.DeclarativeConverter
 }
 
@@ -91,7 +92,7 @@ var compiledRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := compile.Compile(crd, rules)
-	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, rules: rules}
+	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, crd: crd, rules: rules}
 	w.schemas, w.reference = structuralSchemas(t, crd), referenceOf(t, w.ruleset)
 	return w
 }

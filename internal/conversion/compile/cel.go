@@ -5,6 +5,7 @@ package compile
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,7 +25,7 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	}
 	scope, ok := c.celScope(spoke, hub)
 	bounds := boundsOf(rule)
-	if !ok || !c.checkExpressions(spoke, hub, bounds, fldPath) {
+	if !ok || !c.checkExpressions(spoke, hub, bounds, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
 		return
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds, WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
@@ -135,8 +136,9 @@ func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok boo
 	return scope, true
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fldPath place) bool {
-	problems := celcheck.Check(spoke.fields, hub.fields, bounds, c.elementsAround(spoke.paths[0]))
+func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fromNothing bool, fldPath place) bool {
+	smallest := smallestElement(slices.Concat(spoke.paths, hub.paths), fromNothing)
+	problems := celcheck.Check(spoke.fields, hub.fields, bounds, c.elementsAround(spoke.paths[0], maxObjectBytes/smallest))
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
 		if problem.Backward {
@@ -148,15 +150,35 @@ func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds
 	return len(problems) == 0
 }
 
-// elementsAround returns how many elements of lists and maps match a path at most.
-func (c *compiler) elementsAround(path conversion.Path) uint64 {
+// maxObjectBytes is the size of the largest object that API servers store, in bytes: what etcd accepts by default.
+const maxObjectBytes = 3 << 19
+
+// smallestElement returns the size of the smallest element for which an expression over these fields is evaluated, in
+// bytes: {}, or an object with one of the fields, or the field itself.
+func smallestElement(paths []conversion.Path, fromNothing bool) uint64 {
+	if fromNothing {
+		return uint64(len(`{},`))
+	}
+	smallest := uint64(math.MaxUint64)
+	for _, path := range paths {
+		name, size := path[len(path)-1], len(`0,`)
+		if name != conversion.Each {
+			size = len(`{"":0},`) + len(name)
+		}
+		smallest = min(smallest, uint64(size))
+	}
+	return smallest
+}
+
+// elementsAround returns how many elements of lists and maps match a path, at most the number that an object can have.
+func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
 	elements := uint64(1)
 	for i, segment := range path {
 		if segment != conversion.Each {
 			continue
 		}
 		if collection, err := resolve(c.spoke, path[:i]); err == nil {
-			elements *= celcheck.Elements(collection)
+			elements = min(elements*celcheck.Elements(collection), most)
 		}
 	}
 	return elements

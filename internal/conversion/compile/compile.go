@@ -90,7 +90,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	withHubNames := maps.Clone(schemas)
 	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
-			withHubNames[version] = compileSpoke(version, rules, spokes.rules, schemas, ruleset, &result)
+			withHubNames[version] = compileSpoke(version, rules, spokes, schemas, ruleset, &result)
 		}
 	}
 	pairSiblings(ruleset.Spokes, withHubNames)
@@ -175,20 +175,21 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 	return false
 }
 
-// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. The
-// rules are those of each spoke, with those of groups. It returns the schema of the spoke with the names of the hub.
+// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. It returns the schema of the
+// spoke with the names of the hub.
 func compileSpoke(
-	version string, converter *v1alpha1.DeclarativeConverter, rules [][]*policyRule, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
+	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) *schema.Structural {
-	c := &compiler{
-		spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spoke: schemas[version], spokeOwn: schemas[version], hub: schemas[ruleset.Hub],
-		notNamed: map[string]string{},
+	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hub: schemas[ruleset.Hub], notNamed: map[string]string{}}
+	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
+	if at >= 0 {
+		c.recursions = spokes.recursions[at]
+		c.spokeOwn, c.hub = recursive(c.spokeOwn, c.hub, c.recursions)
 	}
-	for i, spoke := range converter.Spokes {
-		if string(spoke.Version) == version {
-			if c.takeNames(rules[i]); len(c.errs) == 0 {
-				c.addRules(rules[i])
-			}
+	c.spoke = c.spokeOwn
+	if at >= 0 {
+		if c.takeNames(spokes.rules[at]); len(c.errs) == 0 {
+			c.addRules(spokes.rules[at])
 		}
 	}
 	c.checkCollisions()
@@ -203,7 +204,7 @@ func compileSpoke(
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
-	return c.spoke
+	return renamedSchema(schemas[version], c.hubNames)
 }
 
 // compiler compiles the rules between one spoke and the hub.
@@ -223,6 +224,9 @@ type compiler struct {
 	wholes   []conversion.Path
 	// freed are the fields of objects that may hold anything whose names have become free.
 	freed []claim
+
+	// recursions are the uses of groups in themselves.
+	recursions []recursion
 
 	root conversion.Scope
 	// spokeClaims and hubClaims are the fields that rules read and write.
@@ -260,6 +264,9 @@ func (c *compiler) invalid(fldPath place, value any, format string, args ...any)
 }
 
 func (c *compiler) refuse(fldPath place, err *field.Error) {
+	if fldPath.isRepeated() && len(c.errs) > 0 {
+		return // probably what is wrong with the same rule one level above
+	}
 	c.errs = append(c.errs, fldPath.refused(err))
 }
 

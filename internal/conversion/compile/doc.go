@@ -4,7 +4,8 @@
 // Package compile checks the rules of a policy against the schemas of a CustomResourceDefinition.
 // It is pure: no client, no context, no clock.
 //
-// The rules of groups come first into the places where they are used (groups.go): all that follows knows no groups.
+// The rules of groups come first into the places where they are used (groups.go), and types that contain themselves
+// are repeated (recursion.go): all that follows knows no groups and no recursion.
 // Compile (compile.go) gives every field of both versions exactly one owner: identity, a rule, or
 // preservation. Moves that only give an object, list or map another name come first (names.go): for all
 // that follows, the spoke has the names of the hub. A rule claims fields (rules.go, and values.go, index.go, default.go and cel.go for

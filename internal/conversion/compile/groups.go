@@ -19,11 +19,16 @@ type place struct {
 	// usedBy are the positions of the rules that use the group, the innermost first. It is empty outside
 	// of groups.
 	usedBy string
+	// depth is how many of these rules use a group in itself.
+	depth int
 }
 
-func (p place) Child(name string) place { return place{p.path.Child(name), p.usedBy} }
-func (p place) Index(i int) place       { return place{p.path.Index(i), p.usedBy} }
-func (p place) Key(name string) place   { return place{p.path.Key(name), p.usedBy} }
+func (p place) Child(name string) place { return place{p.path.Child(name), p.usedBy, p.depth} }
+func (p place) Index(i int) place       { return place{p.path.Index(i), p.usedBy, p.depth} }
+func (p place) Key(name string) place   { return place{p.path.Key(name), p.usedBy, p.depth} }
+
+// isRepeated reports whether the rule at this place only repeats, some levels below, what a rule one level above says.
+func (p place) isRepeated() bool { return p.depth > 1 }
 
 // String is the path, for a rule of a group with those of the rules that use it: this identifies the rule.
 func (p place) String() string { return p.path.String() + p.users() }
@@ -44,13 +49,17 @@ func (p place) refused(err *field.Error) *field.Error {
 	return err
 }
 
-// group is the rules of a group that a rule uses.
-func (p place) group(i int) place {
+// group is the rules of a group that a rule uses, in itself if it recurs.
+func (p place) group(i int, recurs bool) place {
 	users := shortRule(p.path.String())
 	if p.usedBy != "" {
 		users += ", used by " + p.usedBy
 	}
-	return place{groupPath(i), users}
+	depth := p.depth
+	if recurs {
+		depth++
+	}
+	return place{groupPath(i), users, depth}
 }
 
 // PathOf returns the path of a rule in the policy by its position, which for a rule of a group also names
@@ -69,12 +78,15 @@ type Rule struct {
 }
 
 // Rules returns the rules of a spoke, by its index. In place of each rule that uses a group are the rules
-// of the group. If the groups are not valid, which Compile says, these are missing.
+// of the group. Those of a group that uses itself are there for one level of objects in its object, and apply to the
+// levels below as well. If the groups are not valid, which Compile says, these are missing.
 func Rules(converter *v1alpha1.DeclarativeConverter, spoke int) []Rule {
 	all := expand(converter).rules[spoke]
 	rules := make([]Rule, 0, len(all))
 	for _, rule := range all {
-		rules = append(rules, Rule{rule.Rule, rule.fldPath.String()})
+		if !rule.fldPath.isRepeated() {
+			rules = append(rules, Rule{rule.Rule, rule.fldPath.String()})
+		}
 	}
 	return rules
 }
@@ -87,14 +99,21 @@ func CheckGroups(converter *v1alpha1.DeclarativeConverter) field.ErrorList {
 // expansion is a policy with the rules of groups in the places where they are used.
 type expansion struct {
 	groups []v1alpha1.RuleGroup
-	// rules are those of each spoke.
-	rules [][]*policyRule
+	// rules are those of each spoke, recursions the uses by which groups use themselves for it.
+	rules      [][]*policyRule
+	recursions [][]recursion
+	// uses is how many rules of one spoke use groups.
+	uses int
 	// used has the names of groups that a spoke uses.
 	used map[v1alpha1.RuleGroupName]bool
 	// tooLong reports whether the path of a use is longer than a path may be.
 	tooLong bool
 	errs    field.ErrorList
 }
+
+// maxUses bounds the uses of groups in a spoke: groups that use themselves several times could use each other
+// without end, and without a rule.
+const maxUses = 4 * v1alpha1.MaxRules
 
 // maxPath is the length of a path that the API server accepts.
 const maxPath = 1024
@@ -106,29 +125,37 @@ func expand(converter *v1alpha1.DeclarativeConverter) *expansion {
 	valid := len(x.errs) == 0
 	for i := range converter.Spokes {
 		x.checkUses(converter.Spokes[i].Rules, rulesPath(i))
-		rules := x.expanded(nil, converter.Spokes[i].Rules, place{path: rulesPath(i)}, valid)
-		if len(rules) > v1alpha1.MaxRules {
+		x.uses, x.recursions = 0, append(x.recursions, nil)
+		rules := x.expanded(nil, converter.Spokes[i].Rules, place{path: rulesPath(i)}, valid, nil)
+		if x.tooMany(rules) {
 			x.errs = append(x.errs, field.Invalid(rulesPath(i), len(converter.Spokes[i].Rules), fmt.Sprintf(
 				"with those of the groups that they use, these are more than the %d rules that a spoke may have: use smaller groups, or at fewer paths", v1alpha1.MaxRules)))
-			rules = rules[:v1alpha1.MaxRules]
+			rules = rules[:min(len(rules), v1alpha1.MaxRules)]
 		}
 		x.rules = append(x.rules, rules)
 	}
 	return x
 }
 
-// expanded appends rules to others, with those of groups. It stops if there are too many.
-func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place, withGroups bool) []*policyRule {
+// tooMany reports whether there are more rules than a spoke may have, or more uses than maxUses.
+func (x *expansion) tooMany(rules []*policyRule) bool {
+	return len(rules) > v1alpha1.MaxRules || x.uses > maxUses
+}
+
+// expanded appends rules to others, with those of groups. It stops if there are too many. The rules belong to
+// a group that the last of through uses, which is in a group that the use before uses.
+func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place, withGroups bool, through []*v1alpha1.UseRule) []*policyRule {
 	for i, rule := range rules {
 		own := at.Index(i)
 		switch {
-		case len(all) > v1alpha1.MaxRules || x.tooLong:
+		case x.tooMany(all) || x.tooLong:
 			return all
 		case rule.Use == nil:
 			all = append(all, &policyRule{Rule: rule, fldPath: own})
 		case withGroups:
 			g := x.group(rule.Use.Group)
-			if g < 0 {
+			recurs, tooDeep := x.recurse(rule.Use, through)
+			if x.uses++; g < 0 || tooDeep {
 				continue
 			}
 			x.used[rule.Use.Group] = true
@@ -136,7 +163,7 @@ func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place,
 				x.errs = append(x.errs, own.refused(field.TooLong(own.Child("use").path, "", maxPath)))
 				return all
 			}
-			all = x.expanded(all, within(rule.Use, x.groups[g].Rules), own.group(g), true)
+			all = x.expanded(all, within(rule.Use, x.groups[g].Rules), own.group(g, recurs), true, append(slices.Clip(through), rule.Use))
 		}
 	}
 	return all
@@ -211,8 +238,8 @@ func (x *expansion) names() string {
 	return few(names)
 }
 
-// checkCycles refuses the rules by which a group uses itself. Through are the groups that lead to it, and done
-// has those that need no check again.
+// checkCycles refuses the rules by which a group uses itself for the same object. Through are the groups that lead to
+// it, and done has those that need no check again.
 func (x *expansion) checkCycles(group int, through []string, done map[v1alpha1.RuleGroupName]bool) {
 	name := x.groups[group].Name
 	if done[name] {
@@ -220,13 +247,13 @@ func (x *expansion) checkCycles(group int, through []string, done map[v1alpha1.R
 	}
 	through = append(slices.Clip(through), string(name))
 	for i, rule := range x.groups[group].Rules {
-		if rule.Use == nil || x.group(rule.Use.Group) < 0 {
-			continue
+		if rule.Use == nil || rule.Use.From != "" || x.group(rule.Use.Group) < 0 {
+			continue // a use with a path is for something inside of the object
 		}
 		used := string(rule.Use.Group)
 		if from := slices.Index(through, used); from >= 0 {
 			x.errs = append(x.errs, field.Invalid(groupPath(group).Index(i).Child("use", "group"), used,
-				"the group uses itself: "+strings.Join(append(slices.Clone(through[from:]), used), " → ")+": remove one of these rules"))
+				"the group uses itself for the same object: "+strings.Join(append(slices.Clone(through[from:]), used), " → ")+": remove one of these rules, or set from and to"))
 			continue
 		}
 		x.checkCycles(x.group(rule.Use.Group), through, done)

@@ -77,10 +77,12 @@ func TestGroupErrors(t *testing.T) {
 			`spec.converter.declarative.spokes[0].rules[0].use.group: Invalid value: "ref": is no group of ruleGroups, which has none: correct the name, or add the group`},
 		"no such group in a group": {`{name: a, rules: [` + use("b") + `]}`, use("a"),
 			`spec.converter.declarative.ruleGroups[0].rules[0].use.group: Invalid value: "b": is no group of ruleGroups, which has a: correct the name, or add the group`},
-		"a group in itself": {`{name: a, rules: [` + use("a") + `]}`, use("a"),
-			`spec.converter.declarative.ruleGroups[0].rules[0].use.group: Invalid value: "a": the group uses itself: a → a: remove one of these rules`},
-		"a cycle": {`{name: x, rules: [` + use("a") + `]}, {name: a, rules: [{drop: {from: .sort}}, ` + use("b") + `]}, {name: b, rules: [` + use("a") + `, {drop: {from: .name}}]}`, use("x"),
-			`spec.converter.declarative.ruleGroups[2].rules[0].use.group: Invalid value: "a": the group uses itself: a → b → a: remove one of these rules`},
+		"a group in itself": {`{name: a, rules: [{use: {group: a}}]}`, use("a"),
+			`spec.converter.declarative.ruleGroups[0].rules[0].use.group: Invalid value: "a": the group uses itself for the same object: a → a: remove one of these rules, or set from and to`},
+		"a cycle": {`{name: x, rules: [` + use("a") + `]}, {name: a, rules: [{drop: {from: .sort}}, {use: {group: b}}]}, {name: b, rules: [{use: {group: a}}, {drop: {from: .name}}]}`, use("x"),
+			`spec.converter.declarative.ruleGroups[2].rules[0].use.group: Invalid value: "a": the group uses itself for the same object: a → b → a: remove one of these rules, or set from and to`},
+		"recursion through a field that is not there": {`{name: a, rules: [{move: {from: .name, to: .id}}, ` + use("a") + `]}`, use("a"),
+			`spec.converter.declarative.ruleGroups[0].rules[0].move.from: Invalid value: ".one.one.name": version v1: .one has no field one in the schema: did you mean .one? (used by ruleGroups[0].rules[1], used by spokes[0].rules[0])`},
 		"an empty group": {`{name: a, rules: []}`, use("a"),
 			`spec.converter.declarative.ruleGroups[0].rules: Required value: write the rules of the group, or remove it`},
 		"two groups": {refGroup + ", " + refGroup, use("ref"),
@@ -145,8 +147,36 @@ func TestHostileGroups(t *testing.T) {
 		t.Errorf("the errors are %v", result.Errors)
 	}
 	_, result = grouped(t, strings.Join(groups, ", ")+", {name: g63, rules: ["+repeated("{use: {group: g62, from: .a%d, to: .b}}", 256)+"]}", "{use: {group: g0}}")
-	if len(result.Errors) != 256 || !strings.Contains(result.Errors[0].Error(), "g62 → g63 → g62") {
-		t.Errorf("there are %d errors", len(result.Errors))
+	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "more than the 256 rules") {
+		t.Errorf("the errors of groups that use each other are %v", result.Errors)
+	}
+}
+
+// TestRecursion: of the rules of a group that uses itself, and of the fields for which it does, users see one level.
+func TestRecursion(t *testing.T) {
+	const node = `node: {type: object, properties: {%s: {type: string, maxLength: 5}, children: {%s}}}`
+	rules := `{name: node, rules: [{move: {from: .old, to: .new}}, {use: {group: node, from: ".children[*]", to: ".children[*]"}}]}`
+	for _, children := range []string{
+		"type: array, items: {x-kubernetes-preserve-unknown-fields: true}",
+		"type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+		"type: object, additionalProperties: {x-kubernetes-preserve-unknown-fields: true}",
+		"x-kubernetes-preserve-unknown-fields: true",
+	} {
+		crd := widgets(t, map[string]string{"v1": fmt.Sprintf(node, "old", children), "v2": fmt.Sprintf(node, "new", children)})
+		converter := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, ruleGroups: ["+rules+"], spokes: [{version: v1, rules: [{use: {group: node, from: .node, to: .node}}]}]}")
+		result := Compile(crd, converter)
+		converterOf(t, result)
+		var got []string
+		for _, leaf := range result.Leaves {
+			got = append(got, leaf.String()+" "+string(leaf.Owner))
+		}
+		want := []string{"v1:.node.children[*].old Exact", "v1:.node.old Exact", "v2:.node.children[*].new Exact", "v2:.node.new Exact"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the fields (-want, +got):\n%s", children, diff)
+		}
+		if rules := Rules(converter, 0); len(rules) != 2 || len(result.Warnings) > 0 {
+			t.Errorf("%s: the rules are %v, the warnings %q", children, rules, result.Warnings)
+		}
 	}
 }
 

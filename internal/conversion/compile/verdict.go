@@ -89,7 +89,9 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	}
 	leaves := make([]FieldVerdict, 0, len(paths))
 	for _, path := range paths {
-		leaves = append(leaves, c.leafVerdict(path, ofHub))
+		if !c.isRepeated(path, ofHub) {
+			leaves = append(leaves, c.leafVerdict(path, ofHub))
+		}
 	}
 	slices.SortFunc(leaves, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.Compact(leaves)

@@ -14,9 +14,8 @@ import (
 // TestAlertmanagerConfig: the Prometheus Operator's v1beta1.
 func TestAlertmanagerConfig(t *testing.T) {
 	const (
-		none   = "theirs makes null of an empty list; ours copies it"
-		ttl    = "theirs forgets the field, in both directions, and it is lost; ours copies it"
-		routes = "theirs converts the matchers of the routes in a route; they have no schema, so ours copies them"
+		none = "theirs makes null of an empty list; ours copies it"
+		ttl  = "theirs forgets the field, in both directions, and it is lost; ours copies it"
 	)
 	p := project{
 		sample: "prometheus-operator-alertmanagerconfigs",
@@ -35,8 +34,6 @@ func TestAlertmanagerConfig(t *testing.T) {
 			{"v1alpha1", ".spec.receivers", emptied, none},
 			{"v1beta1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
 			{"v1alpha1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
-			{"v1beta1", ".spec.route.routes[*].matchers[*].matchType", func(theirs, ours any) bool { return theirs == "=~" && ours == absent }, routes},
-			{"v1beta1", ".spec.route.routes[*].matchers[*].regex", onlyOurs, routes},
 		},
 		examples: map[string][]any{
 			".spec.route.routes": {
@@ -45,6 +42,10 @@ func TestAlertmanagerConfig(t *testing.T) {
 			"v1alpha1:.spec.route.routes": {
 				[]any{map[string]any{"receiver": "two", "matchers": []any{map[string]any{"name": "job", "value": "a.*", "regex": true}}}},
 				[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
+				[]any{map[string]any{"receiver": "three", "continue": true, "routes": []any{
+					map[string]any{"receiver": "four", "matchers": []any{map[string]any{"name": "job", "value": "b"}}},
+					map[string]any{"receiver": "five", "groupBy": []any{"job"}, "routes": []any{map[string]any{"receiver": "six", "matchers": []any{map[string]any{"name": "job", "value": "c.*", "regex": true}}}}},
+				}}},
 			},
 		},
 	}

@@ -1,0 +1,31 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestElements: an expression counts the elements that an object can have, in lists in lists.
+func TestElements(t *testing.T) {
+	const lists = `a: {type: array, items: {type: object, properties: {b: {type: array, items: {type: object, properties: {c: {type: array, items: {type: object, properties: {%s: {type: string}}}}}}}}}}`
+	v1, v2 := fmt.Sprintf(lists, "old"), fmt.Sprintf(lists, "renamed")
+	rule := `{cel: {from: {o: ".a[*].b[*].c[*].old"}, to: {r: ".a[*].b[*].c[*].renamed"}, forward: {r: %s}, backward: {o: "self.?r.orValue('')"}%s}}`
+	for _, test := range []struct{ forward, more, elements string }{
+		{`"self.o == '' ? 'none' : self.o"`, "", ""},
+		{`"self.o.lowerAscii() + self.o.upperAscii() + self.o.trim()"`, "", "157286"},                // {"old":0},
+		{`"self.?o.orValue('none') + self.?o.orValue('more')"`, ", whenMissing: Evaluate", "524288"}, // {},
+	} {
+		var got string
+		for _, err := range between(t, v1, v2, fmt.Sprintf(rule, test.forward, test.more)).Errors {
+			_, got, _ = strings.Cut(err.Detail, "evaluated for up to ")
+			got, _, _ = strings.Cut(got, " elements")
+		}
+		if got != test.elements {
+			t.Errorf("%s is refused for %q elements, want %q", test.forward, got, test.elements)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// A type may have fields of the same type: a route has routes. A CustomResourceDefinition cannot say that, so its
+// schema says nothing about what is in these fields. If a group of rules uses itself for such a field, the compiler
+// repeats the group and the schema of the object that the group is for, some levels deep. All that follows knows no
+// recursion.
+
+// maxDepth is how many levels of objects in an object a group is repeated for.
+const maxDepth = 8
+
+// recursion is a use of a group in the object that the group is already used for.
+type recursion struct {
+	// of is the first of these uses, at is another one, some levels deeper. Their paths are from the root.
+	of, at *v1alpha1.UseRule
+	levels int
+}
+
+// recurse reports whether a use repeats a group, through which other uses have led to it, and notes it. It also reports
+// whether that is too deep.
+func (x *expansion) recurse(use *v1alpha1.UseRule, through []*v1alpha1.UseRule) (recurs, tooDeep bool) {
+	same := slices.DeleteFunc(slices.Clone(through), func(outer *v1alpha1.UseRule) bool { return outer.Group != use.Group })
+	if len(same) == 0 || len(same) > maxDepth {
+		return false, len(same) > 0
+	}
+	last := len(x.recursions) - 1
+	x.recursions[last] = append(x.recursions[last], recursion{same[0], use, len(same)})
+	return true, false
+}
+
+// isRepeated reports whether a field of one side only repeats, some levels below, what is one level above.
+func (c *compiler) isRepeated(path conversion.Path, ofHub bool) bool {
+	own, _ := c.sides(ofHub)
+	return slices.ContainsFunc(c.recursions, func(r recursion) bool {
+		text := r.at.From
+		if ofHub {
+			text = r.at.To
+		}
+		at, err := conversion.ParsePath(string(text))
+		return r.levels > 1 && err == nil && own.shown(path).HasPrefix(at)
+	})
+}
+
+// recursive returns the schemas of a spoke and the hub in which objects have the type of the object around them, if a
+// group says so and the schema says nothing about them.
+func recursive(spoke, hub *schema.Structural, recursions []recursion) (spokeTyped, hubTyped *schema.Structural) {
+	ofSpoke, ofHub := spoke, hub
+	for _, r := range recursions {
+		spoke = repeatedAt(spoke, ofSpoke, r.of.From, r.at.From)
+		hub = repeatedAt(hub, ofHub, r.of.To, r.at.To)
+	}
+	return spoke, hub
+}
+
+// repeatedAt returns a schema with the type at a path of the original schema at another one, too.
+func repeatedAt(s, original *schema.Structural, of, at v1alpha1.Path) *schema.Structural {
+	place, err := conversion.ParsePath(string(at))
+	if err != nil || place[0] == "metadata" {
+		return s
+	}
+	kind := original
+	if of != "" {
+		path, err := conversion.ParsePath(string(of))
+		if err != nil || path[0] == "metadata" {
+			return s
+		}
+		if kind, err = resolve(original, path); err != nil {
+			return s
+		}
+	}
+	return with(s, place, unchecked(kind))
+}
+
+// unchecked returns a schema without what API servers would have to check or set: they do not know the type where it is
+// repeated. What the types of expressions depend on stays.
+func unchecked(s *schema.Structural) *schema.Structural {
+	bare := *s
+	bare.Default, bare.XValidations, bare.ValueValidation = schema.JSON{}, nil, nil
+	if s.ValueValidation != nil && s.ValueValidation.Format != "" {
+		bare.ValueValidation = &schema.ValueValidation{Format: s.ValueValidation.Format}
+	}
+	if s.Items != nil {
+		bare.Items = unchecked(s.Items)
+	}
+	if values := valuesOf(s); values != nil {
+		bare.AdditionalProperties = &schema.StructuralOrBool{Bool: s.AdditionalProperties.Bool, Structural: unchecked(values)}
+	}
+	if s.Properties != nil {
+		bare.Properties = make(map[string]schema.Structural, len(s.Properties))
+	}
+	for name, property := range s.Properties {
+		bare.Properties[name] = *unchecked(&property)
+	}
+	return &bare
+}
+
+// with returns a schema with a type at a path, if the schema does not say what is there. A field that may hold anything
+// is a list if the path goes through its elements.
+func with(s *schema.Structural, at conversion.Path, kind *schema.Structural) *schema.Structural {
+	if len(at) == 0 {
+		if saysNothing(s) {
+			return kind
+		}
+		return s
+	}
+	if at[0] == conversion.Each && saysNothing(s) {
+		return &schema.Structural{Generic: schema.Generic{Type: "array"}, Items: with(anything, at[1:], kind)}
+	}
+	child := childOf(s, at[0])
+	if child == nil {
+		return s
+	}
+	copied, changed := *s, with(child, at[1:], kind)
+	if _, named := s.Properties[at[0]]; named {
+		copied.Properties = maps.Clone(s.Properties)
+		copied.Properties[at[0]] = *changed
+	} else if s.Items != nil {
+		copied.Items = changed
+	} else {
+		copied.AdditionalProperties = &schema.StructuralOrBool{Bool: s.AdditionalProperties.Bool, Structural: changed}
+	}
+	return &copied
+}
+
+// saysNothing reports whether a schema does not say what is in a value.
+func saysNothing(s *schema.Structural) bool {
+	return holdsAnything(s) && len(s.Properties) == 0 && s.Items == nil && !s.XEmbeddedResource && !s.XIntOrString && (s.Type == "" || s.Type == "object")
+}
