@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +42,8 @@ and keep the file as long as the backups.
 
 The file, on stdout, is YAML with both objects, without status. Other commands read it
 with --policy and --crd. An annotation of the policy has the hash of the ruleset: when
-the rules compile to another one, convert says so, and converts nothing.
+the rules compile to another one, convert says so, and converts nothing; nor is such a
+file archived again.
 
 The policy and the CustomResourceDefinition come from files, or from a cluster if
 their flag is missing. POLICY is the name of the policy, if there is no file or a
@@ -76,6 +78,9 @@ func (o *archiveOptions) run(ctx context.Context, name string, stdout io.Writer)
 	result, err := compileRules(policy, crd)
 	if err != nil {
 		return err
+	}
+	if archived, isArchive := policy.GetAnnotations()[archivedRuleset]; isArchive && archived != result.Ruleset.Hash() {
+		return fmt.Errorf("%s, and remove its annotation %s", changedArchive(cmp.Or(o.definitions.policy, policy.Name), archived, result.Ruleset.Hash()), archivedRuleset)
 	}
 	text, err := archiveOf(policy, crd, result.Ruleset)
 	if err != nil {
@@ -129,13 +134,19 @@ func encode(object archived) (string, error) {
 // checkRuleset returns an error if rules of a file do not have the hash that the user expects, or that
 // the archive of the policy has.
 func checkRuleset(file string, policy metav1.Object, ruleset *conversion.Ruleset, expected string) error {
-	compiled, archived := ruleset.Hash(), policy.GetAnnotations()[archivedRuleset]
+	compiled := ruleset.Hash()
+	archived, isArchive := policy.GetAnnotations()[archivedRuleset]
 	switch {
 	case expected != "" && expected != compiled:
 		return fmt.Errorf("--ruleset is %s, and the rules of %s compile to %s", expected, file, compiled)
-	case expected == "" && archived != "" && archived != compiled:
-		return fmt.Errorf("%s was archived with the ruleset %s, and its rules compile to %s now: the file was changed, or another version of this program wrote it; "+
-			"test the rules, for example with %s verify, and accept them with --ruleset=%s", file, archived, compiled, programName, compiled)
+	case expected == "" && isArchive && archived != compiled:
+		return fmt.Errorf("%s, and accept them with --ruleset=%s", changedArchive(file, archived, compiled), compiled)
 	}
 	return nil
+}
+
+// changedArchive says that the rules of an archive are not those that were archived, and what to do first.
+func changedArchive(file, archived, compiled string) string {
+	return fmt.Sprintf("%s was archived with the ruleset %q, and its rules compile to %s now: the file was changed, or another version of this program wrote it; "+
+		"test the rules, for example with %s verify", file, archived, compiled, programName)
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,6 +61,14 @@ func TestArchiveChanged(t *testing.T) {
 	stdout, stderr, err = runWith(object, "convert", "--policy", file, "--to=v1", accept)
 	if err != nil || !strings.Contains(stdout, `"host":"h"`) {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
+	}
+	stdout, stderr, err = run("archive", "--policy", file, "--crd", file)
+	if ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, file+" was archived with the ruleset ") || !strings.Contains(stderr, "remove its annotation "+archivedRuleset) {
+		t.Errorf("archive of a changed archive: exit code %d, stdout %q, stderr %q", ExitCode(err), stdout, stderr)
+	}
+	file = write(t, "archive.yaml", regexp.MustCompile(archivedRuleset+`: \w+`).ReplaceAllLiteralString(archiveSample(t), archivedRuleset+`: ""`))
+	if stdout, stderr, err := runWith(object, "convert", "--policy", file, "--to=v1"); ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, `archived with the ruleset ""`) {
+		t.Errorf("without a hash: exit code %d, stdout %q, stderr %q", ExitCode(err), stdout, stderr)
 	}
 }
 
