@@ -32,12 +32,15 @@ type policyWatch struct {
 	// forbidden gets the error if the first watch is refused. Later, it may only be an API server that starts.
 	forbidden chan error
 	watched   atomic.Bool
+	// unanswered is why the API server does not answer, nil while it does; noted gets each change of it.
+	unanswered atomic.Pointer[string]
+	noted      chan struct{}
 }
 
 // newPolicyWatch follows the policies with these names, or all of them, from their
 // current state.
 func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.ConversionPolicy) *policyWatch {
-	w := &policyWatch{api: api, names: names, known: map[string]*v1alpha1.ConversionPolicy{}, forbidden: make(chan error, 1)}
+	w := &policyWatch{api: api, names: names, known: map[string]*v1alpha1.ConversionPolicy{}, forbidden: make(chan error, 1), noted: make(chan struct{}, 1)}
 	for _, policy := range policies {
 		w.known[policy.Name] = policy
 	}
@@ -82,9 +85,19 @@ func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, tick
 		return w.store(event)
 	case err := <-w.forbidden:
 		return false, err
+	case <-w.noted:
+		return true, nil
 	case <-ticks:
 		return true, nil
 	}
+}
+
+// trouble is why the policies may have changed without being seen, empty if they are followed.
+func (w *policyWatch) trouble() string {
+	if why := w.unanswered.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 func (w *policyWatch) policies() []*v1alpha1.ConversionPolicy {
@@ -114,7 +127,11 @@ func (w *policyWatch) source() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list := &v1alpha1.ConversionPolicyList{}
-			return list, w.api.List(ctx, list, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
+			err := w.api.List(ctx, list, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
+			if err != nil {
+				w.noteAnswer(err) // an answer is no watch yet
+			}
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			watcher, err := w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(selectNames(w.names), &client.ListOptions{Raw: &options})...)
@@ -122,8 +139,26 @@ func (w *policyWatch) source() cache.ListerWatcher {
 				w.watched.Store(true)
 			}
 			w.noteForbidden(err)
+			w.noteAnswer(err)
 			return watcher, err
 		},
+	}
+}
+
+// noteAnswer notes whether the API server answers. The informer tries again, and says nothing about it.
+func (w *policyWatch) noteAnswer(err error) {
+	var why *string
+	if errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	if err != nil {
+		why = new(err.Error())
+	}
+	if before := w.unanswered.Swap(why); (before == nil) != (why == nil) {
+		select {
+		case w.noted <- struct{}{}:
+		default: // one is enough
+		}
 	}
 }
 

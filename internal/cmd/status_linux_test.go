@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -23,14 +24,14 @@ func TestScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := statusOptions{output: output{form: formTable}, now: time.Now}
-	view := options.newView(far, true)
+	view := options.newView(far, io.Discard, true)
 	defer view.stop()
 	policy := policyWith(func(policy *v1alpha1.ConversionPolicy) {
 		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RulesValidCondition, Status: metav1.ConditionTrue, Reason: "Compiled"}}
 	})
 	one := overview.Of(overview.Observed{Policy: policy, Now: time.Now(), Program: pluginName})
 	for i, want := range []string{clearAll + toTop, toTop} {
-		if err := view.show([]*overview.Overview{one}); err != nil {
+		if err := view.show([]*overview.Overview{one}, ""); err != nil {
 			t.Fatal(err)
 		}
 		got := shown(t, near, clearBelow)
@@ -53,10 +54,10 @@ func TestScreenWithoutSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := statusOptions{output: output{form: formTable}, now: time.Now}
-	view := options.newView(far, true)
+	view := options.newView(far, io.Discard, true)
 	defer view.stop()
 	one := overview.Of(overview.Observed{Policy: policyWith(func(*v1alpha1.ConversionPolicy) {}), Now: time.Now(), Program: pluginName})
-	if err := view.show([]*overview.Overview{one}); err != nil {
+	if err := view.show([]*overview.Overview{one}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := shown(t, near, clearBelow); !strings.Contains(got, "NotSeen") || strings.Contains(got, "more lines") {

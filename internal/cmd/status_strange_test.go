@@ -6,7 +6,10 @@ package cmd
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,5 +76,36 @@ func TestStatusWithoutTheRightToWatch(t *testing.T) {
 		if ExitCode(err) != 2 || !strings.Contains(stderr, "Error: watch ConversionPolicies: ") || !strings.Contains(stderr, "jane cannot watch conversionpolicies") || !strings.Contains(stdout, "NotSeen") {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q", follow, ExitCode(err), stdout, stderr)
 		}
+	}
+}
+
+// TestStatusOfAnAPIServerThatRestarts: the command says that it sees no changes, and when it does again.
+func TestStatusOfAnAPIServerThatRestarts(t *testing.T) {
+	target, err := url.Parse(serverOfPolicies(t, policyWithoutStatus))
+	expect.NoError(t, err)
+	proxy, watches := httputil.NewSingleHostReverseProxy(target), atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("watch") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		switch watches.Add(1) {
+		case 1, 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, err := w.Write([]byte(`{"type": "ADDED", "object": ` + strings.Replace(policyWithoutStatus, `"5"}`, `"6", "generation": 1}, "status": `+
+				`{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True", "reason": "Succeeded", "observedGeneration": 1}]}`, 1) + "}\n" +
+				`{"type": "BOOKMARK", "object": {"kind": "ConversionPolicy", "apiVersion": "conversion-operator.io/v1alpha1", "metadata": {"resourceVersion": "6", "annotations": {"k8s.io/initial-events-end": "true"}}}}` + "\n"))
+			expect.NoError(t, err)
+			expect.NoError(t, http.NewResponseController(w).Flush())
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	stdout, stderr, err := run("status", "--server", server.URL, "--until-ready", "--timeout=2m")
+	down, up := strings.Index(stderr, "The API server does not answer, so changes are not seen until it does: "), strings.Index(stderr, "The API server answers again.")
+	if err != nil || down < 0 || up < down || strings.Count(stderr, "answer") != 2 {
+		t.Errorf("%v, stdout %q, stderr %q", err, stdout, stderr)
 	}
 }

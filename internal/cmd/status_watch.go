@@ -34,16 +34,20 @@ func (o *statusOptions) follow(command *cobra.Command, api client.WithWatch, nam
 		defer cancel()
 		ctx = bounded
 	}
-	view := o.newView(command.OutOrStdout(), len(names) == 1)
+	view := o.newView(command.OutOrStdout(), command.ErrOrStderr(), len(names) == 1)
+	watching := newPolicyWatch(api, names, policies)
 	var last []*overview.Overview
 	see := func(policies []*v1alpha1.ConversionPolicy) (bool, error) {
-		last = o.overviews(ctx, api, policies)
-		if err := view.show(last); err != nil {
+		trouble := watching.trouble()
+		if trouble == "" || last == nil {
+			last = o.overviews(ctx, api, policies)
+		}
+		if err := view.show(last, trouble); err != nil {
 			return false, err
 		}
 		return o.checkReady(last)
 	}
-	err := newPolicyWatch(api, names, policies).run(ctx, see, view.ticks())
+	err := watching.run(ctx, see, view.ticks())
 	view.stop()
 	if o.output.isMachineReadable() && last != nil {
 		err = errors.Join(o.write(command.OutOrStdout(), last, false), err)
@@ -73,16 +77,17 @@ func (o *statusOptions) endedError(user context.Context, last []*overview.Overvi
 
 // view shows the policies repeatedly.
 type view interface {
-	show(all []*overview.Overview) error
+	// show shows them, and why they may have changed since: the API server does not answer.
+	show(all []*overview.Overview, trouble string) error
 	// ticks returns a channel for updates that no event causes.
 	ticks() <-chan time.Time
 	stop()
 }
 
-func (o *statusOptions) newView(w io.Writer, one bool) view {
+func (o *statusOptions) newView(w, messages io.Writer, one bool) view {
 	switch {
 	case o.output.isMachineReadable():
-		return noView{}
+		return &noView{outages{w: messages}}
 	case isTerminal(w):
 		return &screen{w: w, write: func(to io.Writer, all []*overview.Overview) error {
 			page := overview.Page{Wide: o.output.form == formWide, Colors: colorsOf(w)}
@@ -92,15 +97,38 @@ func (o *statusOptions) newView(w io.Writer, one bool) view {
 			return overview.WriteTable(to, all, page)
 		}, size: func() (int, int, error) { return term.GetSize(int(w.(*os.File).Fd())) }, ticker: time.NewTicker(redrawEvery)}
 	}
-	return &changeLog{w: w, now: o.now, printed: map[string]string{}}
+	return &changeLog{outages: outages{w: messages}, w: w, now: o.now, printed: map[string]string{}}
 }
 
-// noView shows nothing: programs get the output at the end.
-type noView struct{}
+// outages writes when an API server does not answer any more, and when it does again.
+type outages struct {
+	w  io.Writer
+	is bool
+}
 
-func (noView) show([]*overview.Overview) error { return nil }
-func (noView) ticks() <-chan time.Time         { return nil }
-func (noView) stop()                           {}
+func (o *outages) show(trouble string) error {
+	if o.is == (trouble != "") {
+		return nil
+	}
+	o.is = trouble != ""
+	text := "The API server answers again."
+	if o.is {
+		text = unansweredText(trouble)
+	}
+	_, err := fmt.Fprintln(o.w, text)
+	return err
+}
+
+func unansweredText(trouble string) string {
+	return "The API server does not answer, so changes are not seen until it does: " + trouble
+}
+
+// noView shows nothing else: programs get the output at the end.
+type noView struct{ outages }
+
+func (v *noView) show(_ []*overview.Overview, trouble string) error { return v.outages.show(trouble) }
+func (*noView) ticks() <-chan time.Time                             { return nil }
+func (*noView) stop()                                               {}
 
 // screen draws over its previous content.
 type screen struct {
@@ -121,8 +149,11 @@ const (
 	clearBelow = "\x1b[J"
 )
 
-func (s *screen) show(all []*overview.Overview) error {
+func (s *screen) show(all []*overview.Overview, trouble string) error {
 	var text bytes.Buffer
+	if trouble != "" {
+		fmt.Fprintln(&text, unansweredText(trouble))
+	}
 	if err := s.write(&text, all); err != nil {
 		return err
 	}
@@ -144,12 +175,16 @@ func (s *screen) stop()                   { s.ticker.Stop() }
 
 // changeLog writes a line for each change.
 type changeLog struct {
+	outages
 	w       io.Writer
 	now     func() time.Time
 	printed map[string]string
 }
 
-func (l *changeLog) show(all []*overview.Overview) error {
+func (l *changeLog) show(all []*overview.Overview, trouble string) error {
+	if err := l.outages.show(trouble); err != nil {
+		return err
+	}
 	for _, one := range all {
 		line := one.Line()
 		if l.printed[one.Name] == line {
