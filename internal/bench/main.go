@@ -125,7 +125,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.IntVar(&o.scale.Policies, "policies", 200, "how many of them get a ConversionPolicy at once")
 	flags.IntVar(&o.scale.Singles, "singles", 20, "how many of them get one afterwards, one at a time")
 	flags.IntVar(&o.scale.Most, "most", 1000, "how many of them have one in the end, if that is more")
-	flags.DurationVar(&o.scale.Rest, "rest", 30*time.Second, "how long a process is watched at rest")
+	flags.DurationVar(&o.scale.Rest, "rest", time.Minute, "how long a process is watched at rest")
 	flags.StringVar(&o.scale.Injector, "injector", "bin/cainjector", "another program to be watched at rest; empty for none")
 	flags.IntVar(&o.migrations.Objects, "objects", 20_000, "how many objects of each kind there are in suite migration and suite growth")
 	flags.DurationVar(&o.migrations.Alone, "alone", 30*time.Second, "how long another client is watched alone in suite migration")

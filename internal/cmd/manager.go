@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -161,6 +162,9 @@ func (o managerOptions) run(ctx context.Context) error {
 		return fmt.Errorf("register the metrics of fleets: %w", err)
 	}
 	if err := checkConfinement(manager); err != nil {
+		return err
+	}
+	if err := manager.Add(ctrlmanager.RunnableFunc(freeAtRest)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)

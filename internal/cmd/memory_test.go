@@ -4,9 +4,15 @@
 package cmd
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestMemoryLimit(t *testing.T) {
@@ -31,5 +37,32 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	if got := memoryLimit(filepath.Join(t.TempDir(), "missing")); got != 0 {
 		t.Errorf("without the file, the limit is %d", got)
+	}
+}
+
+// TestFreeAtRest: a process with little to do returns the memory of what it had to do.
+func TestFreeAtRest(t *testing.T) {
+	released := func() uint64 {
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapIdle - stats.HeapReleased
+	}
+	const much = 64 << 20
+	garbage := make([]byte, much)
+	for i := range garbage {
+		garbage[i] = 1
+	}
+	runtime.KeepAlive(garbage)
+	runtime.GC()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- freeAtRest(ctx) }()
+		time.Sleep(restEvery + time.Second) //nolint:forbidigo // the clock of synctest
+		cancel()
+		expect.NoError(t, <-ended)
+	})
+	if kept := released(); kept >= much {
+		t.Errorf("%d MiB of unused memory are kept", kept>>20)
 	}
 }
