@@ -252,23 +252,6 @@ func TestStaleCacheIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestRecreatedCRD: a policy starts again with a CustomResourceDefinition that was recreated.
-func TestRecreatedCRD(t *testing.T) {
-	const group = "recreated.leaving.example.com"
-	active := activate(t, group, unchanged)
-	expect.NoError(t, cluster.Delete(t.Context(), active.DeepCopy()))
-	waitFor(t, active.Name, v1alpha1.RulesValidCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDNotFound)
-	if status := getPolicy(t, active.Name).Status; status.ActivatedCRD != "" || status.MigrationEvidence != nil {
-		t.Errorf("of the one that is gone it is still said: active %q, evidence %v", status.ActivatedCRD, status.MigrationEvidence)
-	}
-	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	again := getCRD(t, active.Name)
-	if status := getPolicy(t, active.Name).Status; again.UID == active.UID || status.ActivatedCRD != again.UID || again.Generation != 2 {
-		t.Errorf("active is %q, want %q with generation 2, and it has %d", status.ActivatedCRD, again.UID, again.Generation)
-	}
-}
-
 // TestRecreatedNamespace: after all objects of the operator were deleted and it was installed
 // again, one write to the CustomResourceDefinition activates a new authority.
 func TestRecreatedNamespace(t *testing.T) {

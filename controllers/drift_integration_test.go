@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,91 +113,6 @@ func TestDriftWhileAPodHangs(t *testing.T) {
 	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout))
 }
 
-// TestDriftReport: mode Report writes nothing until a user asks for it.
-func TestDriftReport(t *testing.T) {
-	active := activate(t, "report.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
-	drop(t, active.Name)
-	condition := waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
-	if !strings.Contains(condition.Message, "helm") {
-		t.Errorf("the message does not name the field manager: %s", condition.Message)
-	}
-	waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
-	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, "spec.drift is Report")
-	checkIdle(t, active.Name)
-	if got := getCRD(t, active.Name); got.Generation != active.Generation+1 || got.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
-		t.Errorf("generation %d, strategy %s: something was written", got.Generation, got.Spec.Conversion.Strategy)
-	}
-	patchPolicy(t, active.Name, `{"spec":{"drift":"Repair"}}`)
-	waitForConversion(t, active)
-}
-
-// TestDriftStopsMigration: drift ends the running migration, and none starts until the conversion
-// is restored.
-func TestDriftStopsMigration(t *testing.T) {
-	active := activate(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
-		policy.Spec.Drift, policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic, "once"
-	})
-	before := waitForRun(t, active.Name)
-	drop(t, active.Name)
-	expect.Eventually(t, "the migration is ended", func() (bool, string) {
-		run := &batchv1.Job{}
-		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&before), run)
-		if err == nil && !run.DeletionTimestamp.IsZero() {
-			expect.NoError(t, cluster.Patch(t.Context(), run, dropFinalizers))
-		}
-		return apierrors.IsNotFound(err), "it runs"
-	})
-	checkIdle(t, active.Name)
-	if runs := runsOf(t, active.Name); len(runs) != 0 {
-		t.Errorf("while nothing converts, %s runs", runs[0].Name)
-	}
-	patchPolicy(t, active.Name, `{"spec":{"drift":"Repair"}}`)
-	waitForConversion(t, active)
-	if after := waitForRun(t, active.Name); after.Name == before.Name {
-		t.Errorf("%s goes on, which was pinned to another generation", after.Name)
-	}
-}
-
-func waitForRun(t *testing.T, policy string) batchv1.Job {
-	t.Helper()
-	var runs []batchv1.Job
-	expect.Eventually(t, "a migration runs", func() (bool, string) {
-		runs = runsOf(t, policy)
-		return len(runs) == 1, fmt.Sprintf("%d migrations", len(runs))
-	})
-	return runs[0]
-}
-
-func runsOf(t *testing.T, policy string) []batchv1.Job {
-	t.Helper()
-	jobs := &batchv1.JobList{}
-	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}))
-	return jobs.Items
-}
-
-// TestContested: after five repairs no reconciliation writes anything, until a user changes the
-// spec of the policy.
-func TestContested(t *testing.T) {
-	active := activate(t, "contested.drift.example.com", unchanged)
-	for range 5 {
-		drop(t, active.Name)
-		waitForConversion(t, active)
-	}
-	drop(t, active.Name)
-	condition := waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionContested)
-	if !strings.Contains(condition.Message, `"helm"`) || !strings.Contains(condition.Message, "omit spec.conversion") {
-		t.Errorf("the message does not name who and what to do: %s", condition.Message)
-	}
-	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionContested, "helm")
-	checkIdle(t, active.Name)
-	reconcileAfterRestart(t, active.Name)
-	if got, want := getCRD(t, active.Name).Generation, active.Generation+5*2+1; got != want {
-		t.Errorf("generation %d, want %d: five repairs of six foreign writes", got, want)
-	}
-	patchPolicy(t, active.Name, `{"spec":{"migration":{"trigger":"again"}}}`)
-	waitForConversion(t, active)
-}
-
 // TestDriftWithStaleCache: a manager whose cache does not have its own activation yet writes
 // nothing. Otherwise it would take a foreign write for the state before the activation.
 func TestDriftWithStaleCache(t *testing.T) {
@@ -234,16 +148,6 @@ func TestDriftWithStaleCache(t *testing.T) {
 	})
 	if got := getCRD(t, active.Name); got.Generation != dropped.Generation {
 		t.Errorf("it wrote spec.conversion: strategy %s", got.Spec.Conversion.Strategy)
-	}
-}
-
-// reconcileAfterRestart reconciles with a manager that was just started.
-func reconcileAfterRestart(t *testing.T, policy string) {
-	t.Helper()
-	result, err := reconcileNow(t.Context(), newReconciler(t), policy)
-	expect.NoError(t, err)
-	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
-		t.Errorf("looks again after %s, want when the ten minutes are past", result.RequeueAfter)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -295,31 +294,4 @@ func TestFailedMigration(t *testing.T) {
 	if stored := getCRD(t, name).Status.StoredVersions; len(stored) != 2 {
 		t.Errorf("storedVersions is %v", stored)
 	}
-}
-
-// TestProgressUpdatesAreLimited: however often a run writes its record, the policy is written
-// rarely, and only if something changed.
-func TestProgressUpdatesAreLimited(t *testing.T) {
-	name := migrating(t, "noise.runs.example.com")
-	waitForJob(t, name, "at work", goesOn)
-	record(t, name, half)
-	expect.Eventually(t, "its first record is in the status", func() (bool, string) {
-		progress := getPolicy(t, name).Status.Migration.Progress
-		return progress == "500/1000", progress
-	})
-	before, began := getPolicy(t, name).ResourceVersion, time.Now()
-	versions := map[string]bool{before: true}
-	for i := range 20 {
-		record(t, name, func(written *contract.Record) { half(written); written.Current += int64(i) })
-		now := getPolicy(t, name)
-		versions[now.ResourceVersion] = true
-	}
-	if most := 2 + int(time.Since(began)/(5*time.Second)); len(versions) > most {
-		t.Errorf("the policy was written %d times in %s", len(versions)-1, time.Since(began))
-	}
-	expect.Eventually(t, "its last record is in the status", func() (bool, string) {
-		progress := getPolicy(t, name).Status.Migration.Progress
-		return progress == "519/1000", progress
-	})
-	checkIdle(t, name)
 }

@@ -12,14 +12,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -226,40 +227,6 @@ func TestPromotion(t *testing.T) {
 	checkIdle(t, name)
 }
 
-// TestContestedStorageVersion: the operator reverts a manifest with another storage version twice,
-// and then writes nothing.
-func TestContestedStorageVersion(t *testing.T) {
-	k := newKind(t, "contested.promoted.example.com")
-	k.follow(t, "storageVersion: v1, migration: {mode: Never}")
-	for range versionRepairs {
-		k.revertStorageVersion(t)
-	}
-	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
-	k.revertStorageVersion(t)
-	contested := waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonVersionsContested)
-	if !strings.Contains(contested.Message, `field manager "gitops"`) {
-		t.Errorf("the message does not say who it was: %s", contested.Message)
-	}
-	k.checkIdle(t)
-	if got := crds.StorageVersion(getCRD(t, k.name)); got != "v1beta1" {
-		t.Errorf("the storage version is %s: it is fought over", got)
-	}
-}
-
-// versionRepairs is how often the operator reverts foreign changes of spec.versions.
-const versionRepairs = 2
-
-// revertStorageVersion waits until v1 is the storage version, and reverts that.
-func (k *kind) revertStorageVersion(t *testing.T) {
-	t.Helper()
-	expect.Eventually(t, "v1 is the storage version, and the policy has seen it", func() (bool, string) {
-		promotion := getPolicy(t, k.name).Status.Promotion
-		return crds.StorageVersion(getCRD(t, k.name)) == "v1" && promotion != nil, fmt.Sprint(promotion)
-	})
-	patch := []byte(`[{"op":"test","path":"/spec/versions/1/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`)
-	expect.NoError(t, cluster.Patch(t.Context(), getCRD(t, k.name), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("gitops")))
-}
-
 // TestRequestsAreCounted reads requests of a deprecated version from a real API server.
 func TestRequestsAreCounted(t *testing.T) {
 	k := newKind(t, "counted.retired.example.com")
@@ -293,4 +260,19 @@ func TestRequestTimeoutOfServer(t *testing.T) {
 	if got != want || (err == nil) != (want > 0) {
 		t.Errorf("the request timeout is %s, want %s: %v", got, want, err)
 	}
+}
+
+// stores waits until the rulesets that pods mount are right.
+func stores(t *testing.T, policy string, right func([]string) bool) {
+	t.Helper()
+	expect.Eventually(t, "pods mount the right rulesets", func() (bool, string) {
+		configMap := &corev1.ConfigMap{}
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Rulesets(policy)}, configMap))
+		var hashes []string
+		for key := range configMap.BinaryData {
+			hash, _ := conversion.StoredHash(key)
+			hashes = append(hashes, hash)
+		}
+		return right(hashes), strings.Join(hashes, " and ")
+	})
 }
