@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -99,21 +98,6 @@ func prefixedAll(texts []string, suffix string) []string {
 		all = append(all, text+suffix)
 	}
 	return all
-}
-
-// TestFrequencyOfKinds compares kinds that are always possible.
-func TestFrequencyOfKinds(t *testing.T) {
-	count := map[string]int{}
-	for _, s := range stepsOf(1, 20000) {
-		count[s.Kind]++
-	}
-	for _, name := range []string{"stop", "delete pods", "fill disk", "write"} {
-		want := float64(kindNamed(name).weight) / float64(kindNamed("kill").weight)
-		got := float64(count[name]) / float64(count["kill"])
-		if math.Abs(got-want) > want/5 {
-			t.Errorf("%q comes %.2f times as often as kill; its weight says %.2f", name, got, want)
-		}
-	}
 }
 
 // TestStepsAreAllowed: no step is something that an API server rejects, or that the documentation
@@ -435,17 +419,6 @@ func TestReplacedFleet(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"green", "", "green"}, got); diff != "" || w.fleet("blue").Replicas != replicasAtFirst {
 		t.Errorf("%d pods; fleets (-want +got):\n%s", w.fleet("blue").Replicas, diff)
-	}
-}
-
-// TestPlaces: a detail names the place of a policy.
-func TestPlaces(t *testing.T) {
-	var got []string
-	for _, place := range places("to") {
-		got = append(got, fleetAt(place))
-	}
-	if diff := cmp.Diff([]string{"", "blue", "green"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
