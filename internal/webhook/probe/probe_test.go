@@ -221,8 +221,8 @@ func TestPodFails(t *testing.T) {
 		"whitespace bundle":     {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
 		"another CA":            {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
 		"another name":          {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
-		"expired":               {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
-		"not valid yet":         {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"expired":               {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc,O=conversion-operator" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"not valid yet":         {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc,O=conversion-operator" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
 		"no ruleset":            {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 404: "404 page not found"`}},
 		"a redirect":            {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 302: ""`}},
 		"a Status":              {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 500: out of order`}},
@@ -240,7 +240,7 @@ func TestPodFails(t *testing.T) {
 			got, err := Pod(t.Context(), pod.target)
 			tc.want.Message = strings.NewReplacer(
 				"ADDRESS", pod.target.Address,
-				"NOTBEFORE", pod.leaf.NotAfter.Add(-24*time.Hour).Format(time.RFC3339),
+				"NOTBEFORE", pod.leaf.NotBefore.Format(time.RFC3339),
 				"NOTAFTER", pod.leaf.NotAfter.Format(time.RFC3339),
 			).Replace(tc.want.Message)
 			expectError(t, tc.want, err)
