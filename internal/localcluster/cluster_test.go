@@ -6,13 +6,11 @@
 package localcluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,21 +111,6 @@ func TestCommandInside(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != 3 {
 			t.Errorf("exit code %d, want that of the program's handler, 3", got)
 		}
-	})
-	t.Run("images", func(t *testing.T) {
-		archive := filepath.Join(t.TempDir(), "image.tar")
-		var image bytes.Buffer
-		if err := writeImage(&image, "local/loaded:1", "p", []byte("program")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(archive, image.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		names, err := c.Load(t.Context(), archive)
-		if err != nil || !slices.Equal(names, []string{"local/loaded:1"}) {
-			t.Fatalf("got %q, %v", names, err)
-		}
-		mustRun(t, c, "", "sh", "-c", "ctr --address /run/containerd.sock --namespace k8s.io images list --quiet | grep --line-regexp docker.io/local/loaded:1")
 	})
 }
 
