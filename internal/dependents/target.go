@@ -73,11 +73,3 @@ func (t *Target) Names(apiVersion, kind string) (version string, found bool) {
 
 // APIVersion returns the apiVersion of a version.
 func (t *Target) APIVersion(version string) string { return t.Group + "/" + version }
-
-// Versions describes the versions that go.
-func (t *Target) Versions() string {
-	if len(t.versions) > 0 {
-		return strings.Join(t.versions, ", ")
-	}
-	return "a version other than " + strings.Join(t.stay, ", ")
-}
