@@ -271,11 +271,11 @@ func (k *kubelet) run(t *testing.T, policy string) {
 }
 
 // reconcileNow reconciles a policy without a manager, and again after each first answer of a pod.
-func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy string) (ctrl.Result, error) {
+func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy string) error {
 	for {
 		result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
 		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > firstProbeWait {
-			return result, err
+			return err
 		}
 		select {
 		case <-r.background.woken:
