@@ -33,8 +33,8 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	doomed, other := upForTest(t, Options{Name: "doomed"}), upForTest(t, Options{Name: "other"})
 	for _, c := range []*Cluster{doomed, other} {
 		// Both have the same names: nothing of one cluster may be visible in the other.
-		mustRun(t, c, podManifest, "kubectl", "create", "--filename=-")
-		mustRun(t, c, "", "kubectl", "wait", "--for=condition=Ready", "pod/test", "--timeout=60s")
+		kubectl(t, c, podManifest, "create", "--filename=-")
+		kubectl(t, c, "", "wait", "--for=condition=Ready", "pod/test", "--timeout=60s")
 	}
 	spaces := namespacesOf(t, doomed)
 	containers, err := containerIDs(doomed.spec.Dir)
@@ -60,7 +60,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	if _, err := find(Options{Name: doomed.spec.Name, CacheDir: cacheOf(doomed)}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("a killed cluster is found: %v", err)
 	}
-	mustRun(t, other, "", "kubectl", "wait", "--for=condition=Ready", "pod/test", "--timeout=10s")
+	kubectl(t, other, "", "wait", "--for=condition=Ready", "pod/test", "--timeout=10s")
 
 	if err := doomed.Down(t.Context()); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestCommandInside(t *testing.T) {
 
 func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
 	c := upForTest(t, Options{Name: "plane", ControlPlaneOnly: true})
-	mustRun(t, c, "", "kubectl", "create", "namespace", "test")
+	kubectl(t, c, "", "create", "namespace", "test")
 	children := childrenOf(t, c.SupervisorPID())
 	if len(children) != 3 {
 		t.Fatalf("the supervisor has %d children, want etcd, kube-apiserver and kube-controller-manager", len(children))
@@ -189,12 +189,12 @@ func upForTest(t *testing.T, o Options) *Cluster {
 	return c
 }
 
-func mustRun(t *testing.T, c *Cluster, input, program string, args ...string) {
+func kubectl(t *testing.T, c *Cluster, input string, args ...string) {
 	t.Helper()
-	cmd := c.Command(t.Context(), program, args...)
+	cmd := c.Command(t.Context(), "kubectl", args...)
 	cmd.Stdin = strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %q in %s: %v\n%s", program, args, c.spec.Name, err, out)
+		t.Fatalf("kubectl %q in %s: %v\n%s", args, c.spec.Name, err, out)
 	}
 }
 

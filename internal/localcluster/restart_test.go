@@ -21,7 +21,7 @@ import (
 // TestComponentsStartAgain kills etcd and the API server of a cluster with Restart.
 func TestComponentsStartAgain(t *testing.T) {
 	c := upForTest(t, Options{Name: "restart", ControlPlaneOnly: true, Restart: true})
-	mustRun(t, c, "", "kubectl", "create", "namespace", "kept")
+	kubectl(t, c, "", "create", "namespace", "kept")
 	for _, component := range []component{c.spec.etcd(), c.spec.apiServer()} {
 		killed := pidOf(t, component)
 		if err := unix.Kill(killed, unix.SIGKILL); err != nil {
