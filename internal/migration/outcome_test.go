@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -111,6 +113,7 @@ func TestRemedyFor(t *testing.T) {
 		"bad gateway":                           {badGateway(), awaitServer},
 		"request timeout":                       {generic(http.StatusRequestTimeout, ""), awaitServer},
 		"connection refused":                    {unreachable(), awaitServer},
+		"connection lost":                       {&url.Error{Op: "Patch", Err: io.EOF}, awaitServer},
 		"client timeout":                        {context.DeadlineExceeded, awaitServer},
 		"cannot convert":                        {unconvertible(), tryAgain},
 		"server timeout":                        {apierrors.NewServerTimeout(group, "patch", 1), tryAgain},

@@ -80,51 +80,6 @@ func TestDefinitionThatChangedBeforeTheRun(t *testing.T) {
 	}
 }
 
-// No time passes, so that the definition is only read before pages.
-func TestDefinitionThatChangesBetweenPages(t *testing.T) {
-	for name, tt := range changes {
-		t.Run(name, func(t *testing.T) {
-			api, store := newFakeAPI(12), &fakeStore{}
-			api.onPatch = func(key string) error {
-				if key == objectKey(4) {
-					tt.change(api)
-				}
-				return nil
-			}
-			mustRun(t, newTestEngine(api, store))
-			wantAborted(t, api, store, tt.want)
-			if len(api.patched) != 5 || len(api.oldKeys()) != 7 {
-				t.Errorf("patched %v", api.patched)
-			}
-		})
-	}
-}
-
-func TestDefinitionThatChangesInsideAPage(t *testing.T) {
-	for name, tt := range changes {
-		t.Run(name, func(t *testing.T) {
-			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
-			api.onPatch = func(key string) error {
-				if key == objectKey(6) {
-					tt.change(api)
-					return clock.Sleep(t.Context(), pinInterval)
-				}
-				return nil
-			}
-			engine := newTestEngine(api, store)
-			engine.Clock = clock
-			mustRun(t, engine)
-			wantAborted(t, api, store, tt.want)
-			if diff := cmp.Diff(objectKey(6), api.patched[len(api.patched)-1]); diff != "" {
-				t.Errorf("last patch (-want +got):\n%s", diff)
-			}
-			if len(api.oldKeys()) != 5 {
-				t.Errorf("old objects %v", api.oldKeys())
-			}
-		})
-	}
-}
-
 func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
 	for name, tt := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -229,10 +184,10 @@ func TestNoWorkerPatchesOnAnUnreadPin(t *testing.T) {
 	}
 }
 
-// The definition changes at every patch in turn, with short or long times between reads: no patch
-// is sent after the next read.
+// The definition changes at every patch in turn, with no, short or long times between reads: no patch
+// is sent after the next read. If no time passes, the definition is only read before pages.
 func TestDefinitionThatChangesAtEveryObject(t *testing.T) {
-	for _, step := range []time.Duration{100 * time.Millisecond, time.Second} {
+	for _, step := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
 		for change := range 12 {
 			t.Run(fmt.Sprintf("step %s, object %d", step, change), func(t *testing.T) {
 				api, store := newFakeAPI(12), &fakeStore{}
