@@ -41,3 +41,19 @@ func TestRecursion(t *testing.T) {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
 }
+
+// TestRecursionInRecursion: steps in steps have conditions in conditions.
+func TestRecursionInRecursion(t *testing.T) {
+	const step = `step: {type: object, properties: {%s: {type: string}, if: {type: object, properties: {%s: {type: string}, all: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
+		steps: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}}`
+	const condition = `{name: condition, rules: [{move: {from: .is, to: .equals}}, {use: {group: condition, from: ".all[*]", to: ".all[*]"}}]}`
+	for _, rules := range []string{
+		`{use: {group: condition, from: .if, to: .if}}, {use: {group: step, from: ".steps[*]", to: ".steps[*]"}}`,
+		`{use: {group: step, from: ".steps[*]", to: ".steps[*]"}}, {use: {group: condition, from: .if, to: .if}}`,
+	} {
+		c := converterOf(t, betweenGroups(t, spaces(fmt.Sprintf(step, "run", "is")), spaces(fmt.Sprintf(step, "command", "equals")),
+			condition+`, {name: step, rules: [{move: {from: .run, to: .command}}, `+rules+`]}`, `{use: {group: step, from: .step, to: .step}}`))
+		roundTripTest{"v1", `"step":{"if":{"all":[{"is":"a"}]},"steps":[{"run":"x","steps":[{"if":{"is":"b","all":[{"all":[{"is":"c"}]}]}}]}]}`,
+			named("v2", "", `"step":{"if":{"all":[{"equals":"a"}]},"steps":[{"steps":[{"if":{"all":[{"all":[{"equals":"c"}]}],"equals":"b"}}],"command":"x"}]}`)}.check(t, c)
+	}
+}

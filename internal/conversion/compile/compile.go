@@ -184,7 +184,7 @@ func compileSpoke(
 	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
 	if at >= 0 {
 		c.recursions = spokes.recursions[at]
-		c.spokeOwn, c.hub = recursive(c.spokeOwn, c.hub, c.recursions)
+		c.spokeOwn, c.hub = typed(c.spokeOwn, c.recursions, pathIn(false)), typed(c.hub, c.recursions, pathIn(true))
 	}
 	c.spoke = c.spokeOwn
 	if at >= 0 {

@@ -44,43 +44,47 @@ func (x *expansion) recurse(use *v1alpha1.UseRule, through []*v1alpha1.UseRule) 
 func (c *compiler) isRepeated(path conversion.Path, ofHub bool) bool {
 	own, _ := c.sides(ofHub)
 	return slices.ContainsFunc(c.recursions, func(r recursion) bool {
-		text := r.at.From
-		if ofHub {
-			text = r.at.To
-		}
-		at, err := conversion.ParsePath(string(text))
+		at, err := conversion.ParsePath(string(pathIn(ofHub)(r.at)))
 		return r.levels > 1 && err == nil && own.shown(path).HasPrefix(at)
 	})
 }
 
-// recursive returns the schemas of a spoke and the hub in which objects have the type of the object around them, if a
-// group says so and the schema says nothing about them.
-func recursive(spoke, hub *schema.Structural, recursions []recursion) (spokeTyped, hubTyped *schema.Structural) {
-	ofSpoke, ofHub := spoke, hub
-	for _, r := range recursions {
-		spoke = repeatedAt(spoke, ofSpoke, r.of.From, r.at.From)
-		hub = repeatedAt(hub, ofHub, r.of.To, r.at.To)
+// pathIn returns the function that chooses the path of a use in the spoke or in the hub.
+func pathIn(hub bool) func(*v1alpha1.UseRule) v1alpha1.Path {
+	if hub {
+		return func(use *v1alpha1.UseRule) v1alpha1.Path { return use.To }
 	}
-	return spoke, hub
+	return func(use *v1alpha1.UseRule) v1alpha1.Path { return use.From }
 }
 
-// repeatedAt returns a schema with the type at a path of the original schema at another one, too.
-func repeatedAt(s, original *schema.Structural, of, at v1alpha1.Path) *schema.Structural {
-	place, err := conversion.ParsePath(string(at))
-	if err != nil || place[0] == "metadata" {
-		return s
-	}
-	kind := original
-	if of != "" {
-		path, err := conversion.ParsePath(string(of))
-		if err != nil || path[0] == "metadata" {
-			return s
+// typed returns a schema in which objects have the type of the object around them, if a group says so and the schema says
+// nothing about them. The function chooses the path of a use in this version.
+func typed(s *schema.Structural, recursions []recursion, in func(*v1alpha1.UseRule) v1alpha1.Path) *schema.Structural {
+	types := map[*v1alpha1.UseRule]*schema.Structural{}
+	for _, r := range recursions {
+		if _, known := types[r.of]; !known {
+			types[r.of] = typeAt(s, in(r.of))
 		}
-		if kind, err = resolve(original, path); err != nil {
-			return s
+		if at, err := conversion.ParsePath(string(in(r.at))); err == nil && at[0] != "metadata" && types[r.of] != nil {
+			s = with(s, at, types[r.of])
 		}
 	}
-	return with(s, place, unchecked(kind))
+	return s
+}
+
+// typeAt returns the type that is repeated: that of a field, or of the whole object. It is nil if there is no such field.
+func typeAt(s *schema.Structural, text v1alpha1.Path) *schema.Structural {
+	if text == "" {
+		return unchecked(s)
+	}
+	path, err := conversion.ParsePath(string(text))
+	if err != nil || path[0] == "metadata" {
+		return nil
+	}
+	if s, err = resolve(s, path); err != nil {
+		return nil
+	}
+	return unchecked(s)
 }
 
 // unchecked returns a schema without what API servers would have to check or set: they do not know the type where it is
