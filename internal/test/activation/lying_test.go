@@ -148,14 +148,18 @@ func allowEvictions(t *testing.T, policy string) {
 
 func waitEvent(t *testing.T, policy, reason string) {
 	t.Helper()
-	expect.Eventually(t, "an event "+reason, func() (bool, string) {
-		list := &eventsv1.EventList{}
-		expect.NoError(t, cluster.List(t.Context(), list))
-		for _, event := range list.Items {
-			if event.Regarding.Name == policy && event.Reason == reason {
-				return true, ""
-			}
+	expect.Eventually(t, "an event "+reason, func() (bool, string) { return hasEvent(t, policy, reason) })
+}
+
+// hasEvent reports whether a policy has an event, and what there is instead.
+func hasEvent(t *testing.T, policy, reason string) (bool, string) {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	expect.NoError(t, cluster.List(t.Context(), list))
+	for _, event := range list.Items {
+		if event.Regarding.Name == policy && event.Reason == reason {
+			return true, ""
 		}
-		return false, fmt.Sprintf("%d events; %s", len(list.Items), summaryOf(getPolicy(t, policy).Status.Conditions))
-	})
+	}
+	return false, fmt.Sprintf("%d events; %s", len(list.Items), summaryOf(getPolicy(t, policy).Status.Conditions))
 }
