@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// logInterval is the time between two progress lines in the log. Each tenth of the objects is
-	// also logged, if there are at least logTenths.
+	// logInterval is the time between two progress lines in the log. The first one comes with the first rate. Each
+	// tenth of the objects is also logged, if there are at least logTenths.
 	logInterval = 10 * time.Second
 	logTenths   = 100
 	// rateWindow is the time over which the rate is measured.
@@ -32,6 +32,8 @@ type progress struct {
 	base, nextBase int64
 	logged         time.Time
 	loggedTenth    int64
+	// loggedRate reports whether a rate has been logged.
+	loggedRate bool
 }
 
 func newProgress(clock Clock, done int64) *progress {
@@ -71,11 +73,12 @@ func (p *progress) forecast(r contract.Record) (float64, *metav1.Time) {
 // log writes a progress line if one is due.
 func (p *progress) log(ctx context.Context, c contract.Counters) {
 	now := p.clock.Now()
-	tenth := 10 * c.Done() / max(c.Total, 1)
-	if now.Sub(p.logged) < logInterval && (c.Total < logTenths || tenth == p.loggedTenth) {
+	tenth, rate := 10*c.Done()/max(c.Total, 1), p.rate(c.Done())
+	isFirst := rate > 0 && !p.loggedRate
+	if !isFirst && now.Sub(p.logged) < logInterval && (c.Total < logTenths || tenth == p.loggedTenth) {
 		return
 	}
-	p.logged, p.loggedTenth = now, tenth
+	p.logged, p.loggedTenth, p.loggedRate = now, tenth, p.loggedRate || isFirst
 	logr.FromContextOrDiscard(ctx).Info("Migrating", "done", c.Done(), "total", c.Total,
-		"rewritten", c.Rewritten, "current", c.Current, "gone", c.Gone, "failed", c.Failed, "perSecond", p.rate(c.Done()))
+		"rewritten", c.Rewritten, "current", c.Current, "gone", c.Gone, "failed", c.Failed, "perSecond", rate)
 }

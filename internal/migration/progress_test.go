@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every patch takes two seconds, so that progress is logged.
+// Every patch takes two seconds: progress is logged with the first rate, and ten seconds later.
 func TestLogShowsProgress(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
@@ -36,8 +36,9 @@ func TestLogShowsProgress(t *testing.T) {
 		`"level"=0 "msg"="Every API server shows the storage version" "policy"="crontabs.example.com" "run"="run-1" "apiServers"=1`,
 		`"level"=0 "msg"="Waiting for writes at the old version to drain" "policy"="crontabs.example.com" "run"="run-1" "propagationDelay"="1m0s"`,
 		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "policy"="crontabs.example.com" "run"="run-1" "barrier"="108" "kind"="AllServers"`,
-		`"level"=0 "msg"="Migrating" "policy"="crontabs.example.com" "run"="run-1" "done"=5 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
+		`"level"=0 "msg"="Migrating" "policy"="crontabs.example.com" "run"="run-1" "done"=1 "total"=8 "rewritten"=1 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
 		`"level"=1 "msg"="Object failed" "policy"="crontabs.example.com" "run"="run-1" "object"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy" "command"="kubectl patch crontabs.v1.example.com a005 --namespace ns --type merge --patch '{}' --dry-run=server"`,
+		`"level"=0 "msg"="Migrating" "policy"="crontabs.example.com" "run"="run-1" "done"=6 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=1 "perSecond"=0.5`,
 		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "policy"="crontabs.example.com" "run"="run-1" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "byFallback"=0 "verified"=0 "took"="1m17s" "example"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy"`,
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
