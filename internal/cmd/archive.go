@@ -79,8 +79,8 @@ func (o *archiveOptions) run(ctx context.Context, name string, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	if archived, isArchive := policy.GetAnnotations()[archivedRuleset]; isArchive && archived != result.Ruleset.Hash() {
-		return fmt.Errorf("%s, and remove its annotation %s", changedArchive(cmp.Or(o.definitions.policy, policy.Name), archived, result.Ruleset.Hash()), archivedRuleset)
+	if changed := changedArchive(cmp.Or(o.definitions.policy, policy.Name), policy, result.Ruleset); changed != "" {
+		return fmt.Errorf("%s, and remove its annotation %s", changed, archivedRuleset)
 	}
 	text, err := archiveOf(policy, crd, result.Ruleset)
 	if err != nil {
@@ -135,18 +135,26 @@ func encode(object archived) (string, error) {
 // the archive of the policy has.
 func checkRuleset(file string, policy metav1.Object, ruleset *conversion.Ruleset, expected string) error {
 	compiled := ruleset.Hash()
-	archived, isArchive := policy.GetAnnotations()[archivedRuleset]
-	switch {
-	case expected != "" && expected != compiled:
-		return fmt.Errorf("--ruleset is %s, and the rules of %s compile to %s", expected, file, compiled)
-	case expected == "" && isArchive && archived != compiled:
-		return fmt.Errorf("%s, and accept them with --ruleset=%s", changedArchive(file, archived, compiled), compiled)
+	if expected != "" {
+		if expected != compiled {
+			return fmt.Errorf("--ruleset is %s, and the rules of %s compile to %s", expected, file, compiled)
+		}
+		return nil
+	}
+	if changed := changedArchive(file, policy, ruleset); changed != "" {
+		return fmt.Errorf("%s, and accept them with --ruleset=%s", changed, compiled)
 	}
 	return nil
 }
 
-// changedArchive says that the rules of an archive are not those that were archived, and what to do first.
-func changedArchive(file, archived, compiled string) string {
+// changedArchive says that the rules of an archive are not those that were archived, and what to do first. It is empty if they
+// are, or if the policy is no archive.
+func changedArchive(file string, policy metav1.Object, ruleset *conversion.Ruleset) string {
+	compiled := ruleset.Hash()
+	archived, isArchive := policy.GetAnnotations()[archivedRuleset]
+	if !isArchive || archived == compiled {
+		return ""
+	}
 	return fmt.Sprintf("%s was archived with the ruleset %q, and its rules compile to %s now: the file was changed, or another version of this program wrote it; "+
 		"test the rules, for example with %s verify", file, archived, compiled, programName)
 }

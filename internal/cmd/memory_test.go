@@ -42,7 +42,7 @@ func TestMemoryLimit(t *testing.T) {
 
 // TestFreeAtRest: a process with little to do returns the memory of what it had to do.
 func TestFreeAtRest(t *testing.T) {
-	released := func() uint64 {
+	unused := func() uint64 {
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
 		return stats.HeapIdle - stats.HeapReleased
@@ -62,7 +62,7 @@ func TestFreeAtRest(t *testing.T) {
 		cancel()
 		expect.NoError(t, <-ended)
 	})
-	if kept := released(); kept >= much {
+	if kept := unused(); kept >= much {
 		t.Errorf("%d MiB of unused memory are kept", kept>>20)
 	}
 }
