@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
@@ -37,7 +38,7 @@ func FuzzRecursion(f *testing.F) {
 			from := generate.One(flat.Choices, "v1", "v2")
 			to := map[string]string{"v1": "v2", "v2": "v1"}[from]
 			node := flat.node(t, from, 3)
-			object := generate.Plain(map[string]any{"apiVersion": "example.com/" + from, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}, "node": node})
+			object := inEnvelope(from, map[string]any{"node": node})
 			nested.roundTrip(t, object, from, to)
 			nested.likeReference(t, nested.likeReference(t, object, to), from)
 			if isAlone(t, flat, nested, object, node, to) {
@@ -65,9 +66,7 @@ func nestedWorld(t *testing.T, flat *world) *world {
 	crd := widgets(t, map[string]string{"v1": "", "v2": ""})
 	for i, version := range []string{"v1", "v2"} {
 		fields := maps.Clone(flat.crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties)
-		for _, name := range []string{"apiVersion", "kind", "metadata"} {
-			delete(fields, name)
-		}
+		withoutEnvelope(fields)
 		fields["children"] = apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}}}
 		if flat.crd.Spec.Versions[i].Name != version {
 			t.Fatalf("the versions are %v", flat.crd.Spec.Versions)
@@ -94,9 +93,7 @@ func nestedWorld(t *testing.T, flat *world) *world {
 func (w *world) node(t *testing.T, version string, depth int) map[string]any {
 	t.Helper()
 	node := decode(t, w.object(version))
-	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		delete(node, name)
-	}
+	withoutEnvelope(node)
 	var children []any
 	for range w.IntN(3) {
 		if depth > 0 {
@@ -127,17 +124,24 @@ func isAlone(t *testing.T, flat, nested *world, object string, node map[string]a
 		converted, isObject = others[0].(map[string]any)
 	}
 	from := map[string]string{"v1": "v2", "v2": "v1"}[to]
-	single := maps.Clone(node)
-	maps.Copy(single, map[string]any{"apiVersion": "example.com/" + from, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}})
-	want := decode(t, convert(t, flat.converter, generate.Plain(single), to))
+	want := decode(t, convert(t, flat.converter, inEnvelope(from, node), to))
 	if hasAnnotations(want) || hasAnnotations(there) || !isObject {
 		return false
 	}
-	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		delete(want, name)
-	}
+	withoutEnvelope(want)
 	wantEqual(t, want, converted, "a child of %s\nat %s", object, to)
 	return true
+}
+
+// inEnvelope returns an object with these fields.
+func inEnvelope(version string, fields map[string]any) string {
+	object := maps.Clone(fields)
+	maps.Copy(object, map[string]any{"apiVersion": "example.com/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}})
+	return generate.Plain(object)
+}
+
+func withoutEnvelope[V any](fields map[string]V) {
+	maps.DeleteFunc(fields, func(name string, _ V) bool { return conversion.IsEnvelope(name) })
 }
 
 func hasAnnotations(object map[string]any) bool {
