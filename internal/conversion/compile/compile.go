@@ -264,7 +264,7 @@ func (c *compiler) invalid(fldPath place, value any, format string, args ...any)
 }
 
 func (c *compiler) refuse(fldPath place, err *field.Error) {
-	if fldPath.isRepeated() && len(c.errs) > 0 {
+	if fldPath.repeated && len(c.errs) > 0 {
 		return // probably what is wrong with the same rule one level above
 	}
 	c.errs = append(c.errs, fldPath.refused(err))

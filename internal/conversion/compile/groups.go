@@ -19,16 +19,13 @@ type place struct {
 	// usedBy are the positions of the rules that use the group, the innermost first. It is empty outside
 	// of groups.
 	usedBy string
-	// depth is how many of these rules use a group in itself.
-	depth int
+	// repeated reports whether the rule at this place only repeats, some levels below, what a rule one level above says.
+	repeated bool
 }
 
-func (p place) Child(name string) place { return place{p.path.Child(name), p.usedBy, p.depth} }
-func (p place) Index(i int) place       { return place{p.path.Index(i), p.usedBy, p.depth} }
-func (p place) Key(name string) place   { return place{p.path.Key(name), p.usedBy, p.depth} }
-
-// isRepeated reports whether the rule at this place only repeats, some levels below, what a rule one level above says.
-func (p place) isRepeated() bool { return p.depth > 1 }
+func (p place) Child(name string) place { return place{p.path.Child(name), p.usedBy, p.repeated} }
+func (p place) Index(i int) place       { return place{p.path.Index(i), p.usedBy, p.repeated} }
+func (p place) Key(name string) place   { return place{p.path.Key(name), p.usedBy, p.repeated} }
 
 // String is the path, for a rule of a group with those of the rules that use it: this identifies the rule.
 func (p place) String() string { return p.path.String() + p.users() }
@@ -49,17 +46,13 @@ func (p place) refused(err *field.Error) *field.Error {
 	return err
 }
 
-// group is the rules of a group that a rule uses, in itself if it recurs.
-func (p place) group(i int, recurs bool) place {
+// group is the rules of a group that a rule uses, some levels deep in itself.
+func (p place) group(i, levels int) place {
 	users := shortRule(p.path.String())
 	if p.usedBy != "" {
 		users += ", used by " + p.usedBy
 	}
-	depth := p.depth
-	if recurs {
-		depth++
-	}
-	return place{groupPath(i), users, depth}
+	return place{groupPath(i), users, p.repeated || levels > 1}
 }
 
 // PathOf returns the path of a rule in the policy by its position, which for a rule of a group also names
@@ -84,7 +77,7 @@ func Rules(converter *v1alpha1.DeclarativeConverter, spoke int) []Rule {
 	all := expand(converter).rules[spoke]
 	rules := make([]Rule, 0, len(all))
 	for _, rule := range all {
-		if !rule.fldPath.isRepeated() {
+		if !rule.fldPath.repeated {
 			rules = append(rules, Rule{rule.Rule, rule.fldPath.String()})
 		}
 	}
@@ -154,8 +147,8 @@ func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place,
 			all = append(all, &policyRule{Rule: rule, fldPath: own})
 		case withGroups:
 			g := x.group(rule.Use.Group)
-			recurs, tooDeep := x.recurse(rule.Use, through)
-			if x.uses++; g < 0 || tooDeep {
+			levels := x.recurse(rule.Use, through)
+			if x.uses++; g < 0 || levels > maxDepth {
 				continue
 			}
 			x.used[rule.Use.Group] = true
@@ -163,7 +156,7 @@ func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place,
 				x.errs = append(x.errs, own.refused(field.TooLong(own.Child("use").path, "", maxPath)))
 				return all
 			}
-			all = x.expanded(all, within(rule.Use, x.groups[g].Rules), own.group(g, recurs), true, append(slices.Clip(through), rule.Use))
+			all = x.expanded(all, within(rule.Use, x.groups[g].Rules), own.group(g, levels), true, append(slices.Clip(through), rule.Use))
 		}
 	}
 	return all

@@ -180,6 +180,27 @@ func TestRecursion(t *testing.T) {
 	}
 }
 
+// TestRecursionInRecursion: the rule of each field that users see is one that they see.
+func TestRecursionInRecursion(t *testing.T) {
+	const outer = `outer: {type: object, properties: {%[1]s: {type: string}, inner: {type: object, properties: {%[1]s: {type: string}, all: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
+		children: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}}`
+	converter := from[v1alpha1.DeclarativeConverter](t, strings.ReplaceAll(`{hub: v2, spokes: [{version: v1, rules: [{use: {group: outer, from: .outer, to: .outer}}]}], ruleGroups: [
+		{name: inner, rules: [{move: {from: .old, to: .new}}, {use: {group: inner, from: ".all[*]", to: ".all[*]"}}]},
+		{name: outer, rules: [{move: {from: .old, to: .new}}, {use: {group: inner, from: .inner, to: .inner}}, {use: {group: outer, from: ".children[*]", to: ".children[*]"}}]}]}`, "\t", ""))
+	schema := func(field string) string { return strings.ReplaceAll(fmt.Sprintf(outer, field), "\t", "") }
+	result := Compile(widgets(t, map[string]string{"v1": schema("old"), "v2": schema("new")}), converter)
+	converterOf(t, result)
+	shown := 0
+	for _, leaf := range result.Leaves {
+		if shown++; !slices.ContainsFunc(Rules(converter, 0), func(rule Rule) bool { return rule.At == leaf.Rule }) {
+			t.Errorf("%s is by %s, which is no rule", leaf, leaf.Rule)
+		}
+	}
+	if want := 2 * len(Rules(converter, 0)); shown != want {
+		t.Errorf("%d fields are shown, want %d", shown, want)
+	}
+}
+
 // TestUnusedGroups: a group that no spoke uses is a warning, also if another such group uses it.
 func TestUnusedGroups(t *testing.T) {
 	_, result := grouped(t, refGroup+", {name: a, rules: [{use: {group: b, from: .x, to: .x}}]}, {name: b, rules: [{drop: {from: .wrong}}]}", "{use: {group: ref, from: .one, to: .one}}")

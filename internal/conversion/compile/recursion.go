@@ -28,25 +28,27 @@ type recursion struct {
 	levels int
 }
 
-// recurse reports whether a use repeats a group, through which other uses have led to it, and notes it. It also reports
-// whether that is too deep.
-func (x *expansion) recurse(use *v1alpha1.UseRule, through []*v1alpha1.UseRule) (recurs, tooDeep bool) {
+// recurse returns how often a group is in itself already, by the uses that have led to this one, and notes a use that repeats
+// it.
+func (x *expansion) recurse(use *v1alpha1.UseRule, through []*v1alpha1.UseRule) (levels int) {
 	same := slices.DeleteFunc(slices.Clone(through), func(outer *v1alpha1.UseRule) bool { return outer.Group != use.Group })
-	if len(same) == 0 || len(same) > maxDepth {
-		return false, len(same) > 0
+	if levels = len(same); 0 < levels && levels <= maxDepth {
+		last := len(x.recursions) - 1
+		x.recursions[last] = append(x.recursions[last], recursion{same[0], use, levels})
 	}
-	last := len(x.recursions) - 1
-	x.recursions[last] = append(x.recursions[last], recursion{same[0], use, len(same)})
-	return true, false
+	return levels
 }
 
-// isRepeated reports whether a field of one side only repeats, some levels below, what is one level above.
-func (c *compiler) isRepeated(path conversion.Path, ofHub bool) bool {
-	own, _ := c.sides(ofHub)
-	return slices.ContainsFunc(c.recursions, func(r recursion) bool {
-		at, err := conversion.ParsePath(string(pathIn(ofHub)(r.at)))
-		return r.levels > 1 && err == nil && own.shown(path).HasPrefix(at)
-	})
+// repeated returns the fields of one side, with its own names, in which everything only repeats, some levels below, what is
+// one level above.
+func (c *compiler) repeated(ofHub bool) (paths []conversion.Path) {
+	in := pathIn(ofHub)
+	for _, r := range c.recursions {
+		if path, err := conversion.ParsePath(string(in(r.at))); err == nil && r.levels > 1 {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // pathIn returns the function that chooses the path of a use in the spoke or in the hub.
@@ -90,24 +92,17 @@ func typeAt(s *schema.Structural, text v1alpha1.Path) *schema.Structural {
 // unchecked returns a schema without what API servers would have to check or set: they do not know the type where it is
 // repeated. What the types of expressions depend on stays.
 func unchecked(s *schema.Structural) *schema.Structural {
-	bare := *s
-	bare.Default, bare.XValidations, bare.ValueValidation = schema.JSON{}, nil, nil
-	if s.ValueValidation != nil && s.ValueValidation.Format != "" {
-		bare.ValueValidation = &schema.ValueValidation{Format: s.ValueValidation.Format}
-	}
-	if s.Items != nil {
-		bare.Items = unchecked(s.Items)
-	}
-	if values := valuesOf(s); values != nil {
-		bare.AdditionalProperties = &schema.StructuralOrBool{Bool: s.AdditionalProperties.Bool, Structural: unchecked(values)}
-	}
-	if s.Properties != nil {
-		bare.Properties = make(map[string]schema.Structural, len(s.Properties))
-	}
-	for name, property := range s.Properties {
-		bare.Properties[name] = *unchecked(&property)
-	}
-	return &bare
+	bare := s.DeepCopy()
+	visitor := schema.Visitor{Structural: func(s *schema.Structural) (changed bool) {
+		format := validationOf(s).Format
+		s.Default, s.XValidations, s.ValueValidation = schema.JSON{}, nil, nil
+		if format != "" {
+			s.ValueValidation = &schema.ValueValidation{Format: format}
+		}
+		return true
+	}}
+	visitor.Visit(bare)
+	return bare
 }
 
 // with returns a schema with a type at a path, if the schema does not say what is there. A field that may hold anything

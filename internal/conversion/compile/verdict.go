@@ -88,8 +88,9 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 		}
 	}
 	leaves := make([]FieldVerdict, 0, len(paths))
+	repeated := c.repeated(ofHub)
 	for _, path := range paths {
-		if !c.isRepeated(path, ofHub) {
+		if !slices.ContainsFunc(repeated, own.shown(path).HasPrefix) {
 			leaves = append(leaves, c.leafVerdict(path, ofHub))
 		}
 	}
