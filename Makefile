@@ -31,6 +31,8 @@ KUBERNETES_VERSION ?=
 OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
+# Ends a test that hangs, and no test that is slow because the machine is.
+LIMIT     := -timeout=80m
 # More flags for the benchmarks, such as -time=2s.
 BENCHFLAGS ?=
 
@@ -197,18 +199,18 @@ test-release: ## Run what a release needs besides test: promtool, sbom, reproduc
 
 .PHONY: unit
 unit: ## Test packages without a cluster, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
-	@go test -timeout=30m $(TESTFLAGS) ./...
-	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
-	@go test -C internal/tools/chart $(TESTFLAGS) ./...
-	@go test -C internal/test/chart $(TESTFLAGS) ./...
-	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
-	@go test -C internal/test/standards $(TESTFLAGS) ./...
-	@go test -C internal/test/licences $(TESTFLAGS) ./...
+	@go test $(LIMIT) $(TESTFLAGS) ./...
+	@go test -C internal/tools/bundle $(LIMIT) $(TESTFLAGS) ./...
+	@go test -C internal/tools/chart $(LIMIT) $(TESTFLAGS) ./...
+	@go test -C internal/test/chart $(LIMIT) $(TESTFLAGS) ./...
+	@go test -C internal/test/monitoring $(LIMIT) $(TESTFLAGS) ./...
+	@go test -C internal/test/standards $(LIMIT) $(TESTFLAGS) ./...
+	@go test -C internal/test/licences $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: compatibility
 compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
 	@internal/tools/previous.sh '$(PREVIOUS)' crds
-	@go test -C internal/test/compatibility/schema -count=1 $(TESTFLAGS) ./...
+	@go test -C internal/test/compatibility/schema -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 # promtool reads the rules of the PrometheusRule from a plain file beside their tests.
 .PHONY: promtool
@@ -232,11 +234,11 @@ fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two 
 .PHONY: browser
 browser: build playground ## Test HTML reports and the playground in Chromium, which is installed if missing
 	@internal/tools/deps.sh chromium
-	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
+	@go test -C internal/test/browser -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: realworld
 realworld: ## Test policies against other projects' own conversions; downloads those projects
-	@go test -C internal/test/realworld -timeout=30m $(TESTFLAGS) ./...
+	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd
@@ -244,7 +246,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=2 -count=1 -timeout=40m -tags=integration $(TESTFLAGS) $$packages
+	go test -p=2 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS) $$packages
 
 .PHONY: integration-release
 integration-release: ## Test on a real kube-apiserver and etcd, including slow tests
@@ -253,40 +255,40 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 .PHONY: certmanager
 certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -C internal/test/certmanager -count=1 -timeout=20m $(TESTFLAGS) ./...
+		go test -C internal/test/certmanager -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: crossplane
 crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core generates, on a real kube-apiserver; downloads and builds Crossplane
 	@go build -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -count=1 -timeout=20m -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
+		go test -count=1 $(LIMIT) -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
 
 .PHONY: velero
 velero: bin/localcluster bin/tools/golangci-lint ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
 	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -C internal/test/velero -count=1 -timeout=20m $(TESTFLAGS) ./...
+		go test -C internal/test/velero -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: helm
 helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninstall the chart with Helm, on a real kube-apiserver
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -C internal/test/chart -count=1 -timeout=20m -tags=integration $(TESTFLAGS) ./...
+		go test -C internal/test/chart -count=1 $(LIMIT) -tags=integration $(TESTFLAGS) ./...
 
-# Runs the end-to-end tests with the time limit $(1).
+# Runs the end-to-end tests.
 play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
-	'go test -count=1 -timeout=$(1) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+	'go test -count=1 $(LIMIT) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 .PHONY: e2e
 e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
-	@$(call play,40m)
+	@$(play)
 
 .PHONY: e2e-release
 e2e-release: export TEST_RELEASE = 1
 e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
-	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=20m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
+	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
-	$(call play,75m)
+	$(play)
 
 # Killing processes needs a cluster on this machine.
 .PHONY: soak

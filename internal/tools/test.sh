@@ -96,7 +96,7 @@ set -m
 lanes=()
 for lane in pods servers programs laws; do
   {
-    case $lane in programs | laws) renice -n 19 -p "$BASHPID" >/dev/null ;; esac
+    case $lane in programs | laws) renice -n 10 -p "$BASHPID" >/dev/null ;; esac
     run "$lane"
   } &
   lanes+=($!)

@@ -14,8 +14,12 @@ import (
 	"time"
 )
 
-// Patience bounds every wait. A longer wait is a failure, even on a busy machine.
+// Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine.
 const Patience = 3 * time.Minute
+
+// lastChange, in times of Patience, is when changes no longer prolong a wait: what changes for so
+// long may do so forever.
+const lastChange = 3
 
 // The pause between two tries grows: most waits are short, and long ones must not load the API
 // server.
@@ -32,8 +36,8 @@ func NoError(tb testing.TB, err error) {
 	}
 }
 
-// Eventually calls look until it reports done. After Patience it fails the test with what look saw
-// last. It also works in cleanup functions, where the test's context is already done.
+// Eventually calls look until it reports done. After Patience without a change of what look sees, it
+// fails the test with what it saw last: slow work may take longer. It also works in cleanup functions, where the test's context is already done.
 func Eventually(tb testing.TB, what string, look func() (done bool, seen string)) {
 	tb.Helper()
 	if waited, done, seen := wait(Patience, look); !done {
@@ -63,9 +67,16 @@ func lastError(ctx context.Context, try func(ctx context.Context) error) func() 
 
 func wait(patience time.Duration, look func() (bool, string)) (waited time.Duration, done bool, seen string) {
 	began := time.Now()
+	end := began.Add(patience)
 	for pause := firstPause; ; pause = min(pause*5/4, lastPause) {
+		before := seen
 		done, seen = look()
-		if waited = time.Since(began); done || waited > patience {
+		now := time.Now()
+		waited = now.Sub(began)
+		if seen != before && waited < lastChange*patience {
+			end = now.Add(patience)
+		}
+		if done || now.After(end) {
 			return waited, done, seen
 		}
 		<-time.After(pause)

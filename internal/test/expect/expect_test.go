@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +24,25 @@ func TestWait(t *testing.T) {
 	if done || seen != "not yet" || waited < 30*time.Millisecond {
 		t.Errorf("after %s done is %t, seen is %s", waited, done, seen)
 	}
+}
+
+// TestWaitForSlowWork: changes prolong a wait, but not forever.
+func TestWaitForSlowWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		slow := func() (bool, string) {
+			minutes := int(time.Since(began).Minutes())
+			return minutes == 2, strconv.Itoa(minutes)
+		}
+		if waited, done, seen := wait(90*time.Second, slow); !done {
+			t.Errorf("after %s done is %t, seen is %s", waited, done, seen)
+		}
+		began = time.Now()
+		waited, done, _ := wait(time.Minute, func() (bool, string) { return false, time.Since(began).String() })
+		if done || waited < 3*time.Minute || waited > 5*time.Minute {
+			t.Errorf("after %s done is %t", waited, done)
+		}
+	})
 }
 
 // TestLastError: an error that the deadline caused is reported only if there is no other.
