@@ -169,7 +169,8 @@ prose: bin/tools/vale ## Check the language of pages, comments and messages; par
 	@bin/tools/vale --output=line --glob='!**/testdata/**' $(PROSE)
 
 .PHONY: verify
-verify: generate manifests api-reference cli-reference tidy bundle chart playground-page ## Check that everything generated is up to date and committed
+verify: ## Check that everything generated is up to date and committed
+	@internal/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \

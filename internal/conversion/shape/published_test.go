@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,10 +36,19 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// TestOfTheProject strips and reads the schemas of this repository.
+// TestOfTheProject strips and reads the schemas of this repository, without what is in bin.
 func TestOfTheProject(t *testing.T) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	err := filepath.WalkDir("../../..", func(path string, entry fs.DirEntry, err error) error {
+	err := errors.Join(readDefinitions("../../../config", &crds), readDefinitions("../../../internal", &crds))
+	if err != nil || len(crds) == 0 {
+		t.Fatal(len(crds), err)
+	}
+	t.Logf("%d definitions: %+v", len(crds), measured(t, crds))
+}
+
+// readDefinitions adds the definitions in the files of a folder.
+func readDefinitions(folder string, crds *[]*apiextensionsv1.CustomResourceDefinition) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
@@ -46,15 +56,11 @@ func TestOfTheProject(t *testing.T) {
 		for document := range bytes.SplitSeq(text, []byte("\n---")) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			if yaml.Unmarshal(document, crd) == nil && crd.Kind == "CustomResourceDefinition" && crd.APIVersion == "apiextensions.k8s.io/v1" {
-				crds = append(crds, crd)
+				*crds = append(*crds, crd)
 			}
 		}
 		return err
 	})
-	if err != nil || len(crds) == 0 {
-		t.Fatal(len(crds), err)
-	}
-	t.Logf("%d definitions: %+v", len(crds), measured(t, crds))
 }
 
 func measured(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) string {
