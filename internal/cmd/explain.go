@@ -43,9 +43,10 @@ func newExplainCommand() *cobra.Command {
 version, the fields and the rule that made it, or that it was preserved and came
 back; and for each value that the annotation preserves, the reason.
 
-The object comes from a cluster, which the command only reads, or from files (-f).
-If files have no policy or CustomResourceDefinition, the command reads those of the
-cluster. It reads an object of the cluster at its storage version, or at --from.
+The object comes from a cluster, which the command only reads, or from files (-f),
+in which objects of other kinds are ignored. If files have no policy or
+CustomResourceDefinition, the command reads those of the cluster. It reads an object
+of the cluster at its storage version, or at --from.
 
 VERDICT says where the value is while the object is at the other version: in a
 field (Exact), in the annotation (Preserved), or nowhere (Dropped).
@@ -119,8 +120,15 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.explain(explainer, report, objects); err != nil {
+	ofKind := objectsOf(explainer.Kind(), objects)
+	if len(objects) > 0 && len(ofKind) == 0 {
+		return fmt.Errorf("%s has no %s of %s, only other kinds: %d", sourcesOf(o.files), explainer.Kind().Kind, explainer.Kind().Group, len(objects))
+	}
+	if err := o.explain(explainer, report, ofKind); err != nil {
 		return err
+	}
+	if ignored := len(objects) - len(ofKind); ignored > 0 {
+		fmt.Fprintf(command.ErrOrStderr(), "objects of other kinds, ignored: %d\n", ignored)
 	}
 	stdout := command.OutOrStdout()
 	return o.output.write(stdout, report, func(w io.Writer) error {
@@ -230,6 +238,13 @@ func (o *explainOptions) explainer(ctx context.Context, name string, connected *
 		return nil, nil, fmt.Errorf("--to must be one of %s, is %q", strings.Join(explainer.Versions(), ", "), o.to)
 	}
 	return explainer, explainer.Report(), nil
+}
+
+// objectsOf returns the objects of a kind.
+func objectsOf(kind schema.GroupKind, objects []manifest.Object) []manifest.Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(object manifest.Object) bool {
+		return schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind() != kind
+	})
 }
 
 // explain adds each object at each requested version.

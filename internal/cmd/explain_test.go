@@ -13,6 +13,7 @@ import (
 func TestExplain(t *testing.T) {
 	files := []string{"explain", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "-f", "-"}
 	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"hostPort":"h:1","note":"n"}`
+	job := strings.Replace(object, "CronTab", "Job", 1)
 	for name, test := range map[string]struct {
 		args  []string
 		stdin string
@@ -38,8 +39,14 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 		"an unknown version":        {[]string{"--to", "v7"}, object, 2, "Error: --to must be one of v1, v1beta1, is \"v7\"\n"},
 		"its own version":           {[]string{"--to", "v1beta1"}, object, 2, "Error: nothing to convert: every object is already at v1beta1\n"},
 		"no object":                 {nil, `{"apiVersion":"v1","kind":"List","items":[]}`, 2, "Error: stdin has no objects\n"},
-		"another kind":              {nil, strings.Replace(object, "CronTab", "Job", 1), 1, "Error: stdin, document 1 (a): the object is \"Job\" of \"example.com/v1beta1\", and the ruleset is for CronTab of example.com\n"},
-		"a version to read":         {[]string{"--from", "v1"}, object, 2, "Error: --from is the version at which to read an object of the cluster: an object of a file has its own version\n"},
+		"another kind":              {nil, job, 2, "Error: stdin has no CronTab of example.com, only other kinds: 1\n"},
+		"another kind beside it": {[]string{"--field", "port"}, job + "\n---\n" + object, 0, `stdin, document 2 (a): v1beta1 → v1
+
+FIELD OF v1   VALUE              FROM v1beta1   RULE                                        VERDICT
+.port         "1"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
+objects of other kinds, ignored: 1
+`},
+		"a version to read": {[]string{"--from", "v1"}, object, 2, "Error: --from is the version at which to read an object of the cluster: an object of a file has its own version\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := runWith(test.stdin, append(files, test.args...)...)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
@@ -122,6 +124,11 @@ func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, 
 
 // Versions returns the versions to which objects can be converted.
 func (e *Explainer) Versions() []string { return e.result.Ruleset.Versions }
+
+// Kind returns the kind that is converted, of any version.
+func (e *Explainer) Kind() schema.GroupKind {
+	return schema.GroupKind{Group: e.result.Ruleset.Group, Kind: e.result.Ruleset.Kind}
+}
 
 // Report returns a report without objects.
 func (e *Explainer) Report() *Report {
