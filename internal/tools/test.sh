@@ -5,8 +5,8 @@
 # is in bin/test/STAGE.log.
 #
 # Stages run side by side, in lanes: those that run pods, those that only run API servers, those that
-# compare random conversions, and all others. The first two mostly wait, so that the others take the
-# processors they leave.
+# compare conversions with other projects, and all others. The first two mostly wait, so that the others
+# take the processors they leave.
 #
 # End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the end
 # and in bin/left-out; with CI=true it is a failure.
@@ -33,15 +33,16 @@ leave_out() {
   printf '%-16s %-8s\n' "$1" 'LEFT OUT' >>bin/test/summary
 }
 
-# Prints the lane of a stage. verify writes generated files, so that it runs before all others; fuzz
-# runs for a time, so that it runs after them, on an idle machine.
+# Prints the lane of a stage. verify writes generated files, so that it runs before all others. Fuzzers
+# run after them, on an idle machine: Go ends one whose input takes ten seconds, and fuzz runs for a
+# time.
 lane() {
   case ${1%@*} in
   verify) echo first ;;
   e2e | e2e-release | soak-short) echo pods ;;
   integration | integration-release | helm | certmanager | crossplane | velero) echo servers ;;
-  fuzz-short | realworld) echo laws ;;
-  fuzz) echo last ;;
+  realworld) echo projects ;;
+  fuzz | fuzz-short) echo last ;;
   *) echo programs ;;
   esac
 }
@@ -94,9 +95,9 @@ run first
 # not ignore interrupts, which some tests send.
 set -m
 lanes=()
-for lane in pods servers programs laws; do
+for lane in pods servers programs projects; do
   {
-    case $lane in programs | laws) renice -n 10 -p "$BASHPID" >/dev/null ;; esac
+    case $lane in programs | projects) renice -n 10 -p "$BASHPID" >/dev/null ;; esac
     run "$lane"
   } &
   lanes+=($!)
