@@ -120,15 +120,16 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	ofKind := objectsOf(explainer.Kind(), objects)
-	if len(objects) > 0 && len(ofKind) == 0 {
-		return fmt.Errorf("%s has no %s of %s, only other kinds: %d", sourcesOf(o.files), explainer.Kind().Kind, explainer.Kind().Group, len(objects))
-	}
-	if err := o.explain(explainer, report, ofKind); err != nil {
+	kind := explainer.Kind()
+	explained, err := ofKind(sourcesOf(o.files), objects, kind.Group, kind.Kind)
+	if err != nil {
 		return err
 	}
-	if ignored := len(objects) - len(ofKind); ignored > 0 {
-		fmt.Fprintf(command.ErrOrStderr(), "objects of other kinds, ignored: %d\n", ignored)
+	if err := o.explain(explainer, report, explained); err != nil {
+		return err
+	}
+	if others := len(objects) - len(explained); others > 0 {
+		fmt.Fprintf(command.ErrOrStderr(), "objects of other kinds, ignored: %d\n", others)
 	}
 	stdout := command.OutOrStdout()
 	return o.output.write(stdout, report, func(w io.Writer) error {
@@ -240,13 +241,6 @@ func (o *explainOptions) explainer(ctx context.Context, name string, connected *
 	return explainer, explainer.Report(), nil
 }
 
-// objectsOf returns the objects of a kind.
-func objectsOf(kind schema.GroupKind, objects []manifest.Object) []manifest.Object {
-	return slices.DeleteFunc(slices.Clone(objects), func(object manifest.Object) bool {
-		return schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind() != kind
-	})
-}
-
 // explain adds each object at each requested version.
 func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.Report, objects []manifest.Object) error {
 	for _, object := range objects {
@@ -261,9 +255,6 @@ func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.R
 			}
 			report.Objects = append(report.Objects, explained)
 		}
-	}
-	if len(objects) == 0 {
-		return fmt.Errorf("%s has no objects", sourcesOf(o.files))
 	}
 	if len(report.Objects) == 0 {
 		return fmt.Errorf("nothing to convert: every object is already at %s", o.to)

@@ -38,8 +38,8 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 		"a field that is not there": {[]string{"--field", "replicas"}, object, 2, "Error: no object has a value at replicas: --all explains fields that objects do not have\n"},
 		"an unknown version":        {[]string{"--to", "v7"}, object, 2, "Error: --to must be one of v1, v1beta1, is \"v7\"\n"},
 		"its own version":           {[]string{"--to", "v1beta1"}, object, 2, "Error: nothing to convert: every object is already at v1beta1\n"},
-		"no object":                 {nil, `{"apiVersion":"v1","kind":"List","items":[]}`, 2, "Error: stdin has no objects\n"},
-		"another kind":              {nil, job, 2, "Error: stdin has no CronTab of example.com, only other kinds: 1\n"},
+		"no object":                 {nil, `{"apiVersion":"v1","kind":"List","items":[]}`, 2, "Error: stdin has no CronTab, of the group example.com\n"},
+		"another kind":              {nil, job, 2, "Error: stdin has no CronTab, of the group example.com\n"},
 		"another kind beside it": {[]string{"--field", "port"}, job + "\n---\n" + object, 0, `stdin, document 2 (a): v1beta1 → v1
 
 FIELD OF v1   VALUE              FROM v1beta1   RULE                                        VERDICT

@@ -37,7 +37,8 @@ func NoError(tb testing.TB, err error) {
 }
 
 // Eventually calls look until it reports done. After Patience without a change of what look sees, it
-// fails the test with what it saw last: slow work may take longer. It also works in cleanup functions, where the test's context is already done.
+// fails the test with what it saw last: slow work may take longer. It also works in cleanup functions,
+// where the test's context is already done.
 func Eventually(tb testing.TB, what string, look func() (done bool, seen string)) {
 	tb.Helper()
 	if waited, done, seen := wait(Patience, look); !done {
