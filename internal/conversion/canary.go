@@ -243,7 +243,12 @@ func (f *filler) fillCollection(collection *Collection, n *node, schema *shape.S
 	for _, key := range Path(collection.Keys).segments() {
 		element.set(&key, f.next())
 	}
-	f.fillScope(&collection.Scope, element, elementShape(schema, collection.Path))
+	if collection.Object {
+		f.fillScope(&collection.Scope, element, shapeAt(schema, collection.At(f.hub)))
+		f.put(n, collection.At(f.hub).segments(), element)
+		return
+	}
+	f.fillScope(&collection.Scope, element, elementShape(schema, collection.At(f.hub)))
 	var container *node
 	if collection.Map {
 		container = f.newObject()
@@ -255,7 +260,7 @@ func (f *filler) fillCollection(collection *Collection, n *node, schema *shape.S
 		*n = *container
 		return
 	}
-	f.put(n, collection.Path.segments(), container)
+	f.put(n, collection.At(f.hub).segments(), container)
 }
 
 // nested reports whether the elements are lists or maps themselves.

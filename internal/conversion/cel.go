@@ -18,9 +18,9 @@ type programs struct {
 	spoke, hub string
 }
 
-// compileCEL compiles the expressions of a scope and its collections, for both directions. path
-// leads to the scope.
-func (d *direction) compileCEL(path Path) error {
+// compileCEL compiles the expressions of a scope and its collections, for both directions. d is the
+// direction to the hub. spoke and hub lead to the scope.
+func (d *direction) compileCEL(spoke, hub Path) error {
 	for i := range d.exchanges {
 		cel := d.exchanges[i].CEL
 		if cel == nil {
@@ -30,13 +30,17 @@ func (d *direction) compileCEL(path Path) error {
 		if err != nil {
 			return err
 		}
-		compiled.spoke = slices.Concat(path, d.exchanges[i].Spoke[0].Path).String()
-		compiled.hub = slices.Concat(path, d.exchanges[i].Hub[0].Path).String()
+		compiled.spoke = slices.Concat(spoke, d.exchanges[i].Spoke[0].Path).String()
+		compiled.hub = slices.Concat(hub, d.exchanges[i].Hub[0].Path).String()
 		d.exchanges[i].programs, d.reverse.exchanges[i].programs = compiled, compiled
 	}
 	for i := range d.collections {
-		in := append(slices.Concat(path, d.collections[i].path.path()), Each)
-		if err := d.collections[i].direction.compileCEL(in); err != nil {
+		c := &d.collections[i]
+		spoke, hub := slices.Concat(spoke, c.path.path()), slices.Concat(hub, d.reverse.collections[i].path.path())
+		if !c.isObject {
+			spoke, hub = append(spoke, Each), append(hub, Each)
+		}
+		if err := c.direction.compileCEL(spoke, hub); err != nil {
 			return err
 		}
 	}

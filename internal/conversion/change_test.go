@@ -296,6 +296,8 @@ func (e *evolution) wantPreserved(t *testing.T, there, back reading, by *convers
 			e.count("entries whose counterpart was removed")
 		case !found && e.isInDefault(t, there, version, pointer):
 			e.count("entries of lists in whose place there is a default")
+		case !found && e.otherRulesMake(version, pointer):
+			e.count(madeByOthers)
 		case !found && !e.isPartOfLive(there.object, back.object, version, pointer):
 			t.Fatalf("%s is lost, edited: %v:\n%s\nat %s\n%s", pointer, there.edited, there.text, version, back.text)
 		case !found || e.hasRule(version, pointer) || !e.fits(version, pointer, value):
@@ -312,6 +314,40 @@ func (e *evolution) wantPreserved(t *testing.T, there, back reading, by *convers
 			e.count("entries superseded")
 		}
 	}
+}
+
+// madeByOthers counts entries that are lost although their object exists: rules for another object make it now.
+// That of the former rules does not exist by the current ones, as if a client had removed it.
+const madeByOthers = "left out: entries whose object other rules make now"
+
+// otherRulesMake reports whether the object around a pointer is moved by current rules, or was by previous
+// ones, but not by both in the same way.
+func (e *evolution) otherRulesMake(version, pointer string) bool {
+	makes, full := [2]map[string]bool{{}, {}}, pathOf(pointer)
+	for when, rules := range e.rules {
+		for _, rule := range rules.Spokes[0].Rules {
+			if rule.Move == nil {
+				continue
+			}
+			own, other := rule.Move.From, rule.Move.To
+			if version == string(rules.Hub) {
+				own, other = other, own
+			}
+			path, err := conversion.ParsePath(string(own))
+			if err == nil && (full.HasPrefix(path) || path.HasPrefix(full[:len(full)-1])) {
+				makes[when][string(own)+" "+string(other)] = true
+			}
+		}
+	}
+	return !maps.Equal(makes[0], makes[1])
+}
+
+// pathOf returns the names in a pointer.
+func pathOf(pointer string) (path conversion.Path) {
+	for segment := range strings.SplitSeq(pointer[1:], "/") {
+		path = append(path, conversion.UnescapePointer(segment))
+	}
+	return path
 }
 
 // isOfElement reports whether an entry is an element without keys.

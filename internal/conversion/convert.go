@@ -70,7 +70,7 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 				}
 			}
 			v.toHub, v.fromHub = spoke.Root.directions(v.hubShape, c.version(ruleset.Hub).shape, toSpoke)
-			if err := v.toHub.compileCEL(nil); err != nil {
+			if err := v.toHub.compileCEL(nil, nil); err != nil {
 				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
 			}
 		case name != ruleset.Hub && len(ruleset.Versions) > 1:
@@ -287,6 +287,9 @@ func (c *Converter) unknownVersion(version string) error {
 // convertStep converts between a spoke and the hub, mostly in place.
 func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direction) (*node, error) {
 	s.clearEntries()
+	if s.hubPlaces = d.targetPlaces; from.toHub == nil {
+		s.hubPlaces = d.sourcePlaces
+	}
 	if from.hubNames != nil {
 		var err error
 		if root, err = s.renamed(root, from.hubNames, c.projection); err != nil {

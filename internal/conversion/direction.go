@@ -38,6 +38,8 @@ type direction struct {
 	shape *shape.Schema
 	// parents is the number of objects that hold the fields of moves and exchanges.
 	parents int
+	// sourcePlaces and targetPlaces are those of the source and the target version.
+	sourcePlaces, targetPlaces places
 }
 
 // slot is a field, with its path prepared.
@@ -153,11 +155,14 @@ type sharedRule struct {
 
 // collection is a Collection in one direction.
 type collection struct {
-	path      segments
-	pointer   string
-	isMap     bool
-	keys      segments
-	direction *direction
+	// path is its path in the source version. pointer is the same in both versions.
+	path    segments
+	pointer string
+	isMap   bool
+	// isObject is Collection.Object. opensNull is true if a null in its place is an object without fields.
+	isObject, opensNull bool
+	keys                segments
+	direction           *direction
 	// projection is that of an element.
 	projection *projection
 	// common is the shape that both versions allow. A list or map without it is one-sided, and is
@@ -280,11 +285,14 @@ func (d *direction) restores(pointer, value []byte) bool {
 }
 
 // inElement splits a pointer into the element of the list or map and the pointer in that element,
-// which is nil for the element itself. Both are nil if the pointer is not in the collection.
+// which is nil for the element itself. An object is an element without a name. Both are nil if the pointer is not in the collection.
 func (c *collection) inElement(pointer []byte) (element, rest []byte) {
 	below, found := bytes.CutPrefix(pointer, []byte(c.pointer))
-	if !found || len(below) == 0 || below[0] != '/' {
+	switch {
+	case !found || len(below) == 0 || below[0] != '/':
 		return nil, nil
+	case c.isObject:
+		return below[:0], below
 	}
 	end := bytes.IndexByte(below[1:], '/') + 1
 	if end == 0 {
@@ -305,7 +313,7 @@ func (d *direction) looksInto(pointer []byte, e *entry) bool {
 			if !c.isMap && len(c.keys) == 0 && c.direction.preserves && isIndex(element) {
 				return true
 			}
-		case c.isMap || len(c.keys) > 0 && selectorKeys(string(element)).equal(c.keys):
+		case c.isMap || c.isObject || len(c.keys) > 0 && selectorKeys(string(element)).equal(c.keys):
 			if c.direction.looksUp(rest, e) {
 				return true
 			}

@@ -11,7 +11,8 @@
 // compiler, so this package imports no schema library.
 //
 // If rules give an object, list or map another name and change fields in it, objects of the spoke get
-// the names of the hub for the conversion (names.go).
+// the names of the hub for the conversion (names.go). If rules also move it to another object, rules and pointers
+// name it by its place (place.go).
 //
 // A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two
 // directions, to the hub and from it (direction.go, prepare.go), with fast lookups of

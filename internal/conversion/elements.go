@@ -105,12 +105,16 @@ func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
 // reasons.
 func (d *direction) dropAll(n *node) (dropped bool) {
 	for i := range d.collections {
-		list := n.find(d.collections[i].path)
-		if list == nil {
-			continue
-		}
-		for element := list.first; element != nil; element = element.next {
-			dropped = d.collections[i].direction.dropAll(element) || dropped
+		c := &d.collections[i]
+		held := n.find(c.path)
+		switch {
+		case held == nil:
+		case c.isObject:
+			dropped = c.direction.dropAll(held) || dropped
+		default:
+			for element := held.first; element != nil; element = element.next {
+				dropped = c.direction.dropAll(element) || dropped
+			}
 		}
 	}
 	for _, path := range d.drops {

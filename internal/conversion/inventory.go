@@ -156,14 +156,14 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 	if v.fromHub == nil {
 		return
 	}
-	removed = s.renamedEntries(removed, v.hubNames)
+	removed = s.asRulesName(removed, v)
 	for _, name := range v.fromHub.siblings {
 		sibling := c.version(name)
 		if sibling == nil {
 			continue
 		}
 		existing, legacy := s.allPreserved(annotations, sibling)
-		existing.entries = s.renamedEntries(existing.entries, sibling.hubNames)
+		existing.entries = s.asRulesName(existing.entries, sibling)
 		before := len(existing.entries)
 		removed = slices.DeleteFunc(removed, func(e entry) bool {
 			shared := e.kind == valueEntry && v.fromHub.shares(e.pointer, name)
@@ -173,14 +173,14 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 			return shared
 		})
 		if len(existing.entries) > before {
-			existing.entries = s.renamedEntries(existing.sorted(), sibling.ownNames)
+			existing.entries = s.asVersionNames(existing.sorted(), sibling)
 			s.noteChange(changes, annotations, sibling, existing, legacy)
 		}
 	}
 }
 
 // isHeldElsewhere reports whether a third version holds a value of a field that it shares with the
-// first one. The entry has the names of the hub.
+// first one. The entry is as rules name it.
 func (c *Converter) isHeldElsewhere(s *step, annotations map[string]string, v *version, e entry, but string) bool {
 	return slices.ContainsFunc(v.fromHub.siblings, func(name string) bool {
 		other := c.version(name)
@@ -188,7 +188,7 @@ func (c *Converter) isHeldElsewhere(s *step, annotations map[string]string, v *v
 			return false
 		}
 		held, _ := s.allPreserved(annotations, other)
-		return s.renamedEntries(held.entries, other.hubNames).find(e.pointer, valueEntry) != nil
+		return s.asRulesName(held.entries, other).find(e.pointer, valueEntry) != nil
 	})
 }
 

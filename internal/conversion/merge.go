@@ -52,8 +52,11 @@ func newMerger(s *step, root *node, d *direction, restore entries) *merger {
 	}
 }
 
-// merge merges one entry into the object.
-func (m *merger) merge(schema *shape.Schema, e *entry, exact bool) {
+// merge merges one entry into the object. The merger has the paths of the version, without places.
+func (m *merger) merge(schema *shape.Schema, of *entry, exact bool) {
+	moved := *of
+	e := &moved
+	e.pointer, e.anchor = m.direction.targetPlaces.moved(e.pointer, e.anchor, false)
 	m.entry, m.kind, m.digest, m.exact, m.unmatched = e, e.kind, e.images, exact, e.state == unmatched
 	if !isString(m.digest) {
 		m.digest = nil // the images are fields of a rule
@@ -107,7 +110,7 @@ func (m *merger) mergeAt(n *node, schema *shape.Schema, pointer string, path []s
 // isFilled reports whether the member holds a default that a rule filled in. A default is not live
 // data.
 func (m *merger) isFilled(n *node, pointer string) bool {
-	d := m.direction.defaultAt([]byte(pointer), false)
+	d := m.direction.defaultAt(m.direction.targetPlaces.toRules([]byte(pointer)), false)
 	return d != nil && m.kind == valueEntry && !m.added[n] && m.step.isDefault(n, d)
 }
 
@@ -129,7 +132,7 @@ func (m *merger) add(n *node, member *shape.Schema, pointer string, path []strin
 		m.keepPreserved(pointer, path, value)
 		return
 	}
-	if m.kind == absenceEntry || m.isPartOfLive(pointer+"/"+strings.Join(path, "/")) {
+	if m.kind == absenceEntry || m.isPartOfLive(m.direction.targetPlaces.toRules([]byte(pointer+"/"+strings.Join(path, "/")))) {
 		return // no rule fills in the field any more, or live data supersedes it
 	}
 	text := m.step.bytes(value)
@@ -160,19 +163,19 @@ func (m *merger) add(n *node, member *shape.Schema, pointer string, path []strin
 	}
 }
 
-// isPartOfLive reports whether a rule computes the field together with others that have live data:
-// then the field is absent on purpose.
-func (m *merger) isPartOfLive(pointer string) bool {
-	scope, rule := m.direction.ruleTo([]byte(pointer))
+// isPartOfLive reports whether a rule computes the field, which has a pointer of the rules, together with
+// others that have live data: then the field is absent on purpose.
+func (m *merger) isPartOfLive(pointer []byte) bool {
+	scope, rule := m.direction.ruleTo(pointer)
 	if rule == nil {
 		return false
 	}
 	fields := rule.to
 	for i := range fields {
-		if scope+fields[i].pointer == pointer {
+		if scope+fields[i].pointer == string(pointer) {
 			continue
 		}
-		live := m.follow(m.root, splitPointer([]byte(scope+fields[i].pointer)))
+		live := m.live([]byte(scope + fields[i].pointer))
 		if live != nil && !m.added[live] && !m.isRestored(live, scope+fields[i].pointer) {
 			return true
 		}

@@ -182,7 +182,7 @@ func (s *step) noteBlocked(pointer []byte, common *Common) {
 func (m *merger) noteBlocked() {
 	m.blocked = map[*node][]blockedField{}
 	for _, f := range m.step.blocked {
-		f.path = splitPointer(f.pointer)
+		f.path = splitPointer(m.direction.targetPlaces.ofVersion(f.pointer))
 		m.noteBlockedBelow(m.root, f)
 	}
 }

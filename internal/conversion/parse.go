@@ -234,11 +234,17 @@ func (p *projection) addScope(scope *Scope) {
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		opened := p.addPath(collection.Path)
-		if opened.each == nil {
-			opened.each = &projection{}
+		for _, ofHub := range []bool{false, true} {
+			opened := p.addPath(collection.At(ofHub))
+			if collection.Object {
+				opened.addScope(&collection.Scope)
+				continue
+			}
+			if opened.each == nil {
+				opened.each = &projection{}
+			}
+			opened.each.addScope(&collection.Scope)
 		}
-		opened.each.addScope(&collection.Scope)
 	}
 }
 

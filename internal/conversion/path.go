@@ -197,6 +197,9 @@ func (p *pathContext) append(dst []byte) []byte {
 		return dst
 	}
 	dst = append(p.parent.append(dst), p.collection.pointer...)
+	if p.collection.isObject {
+		return dst
+	}
 	dst = append(dst, '/')
 	switch {
 	case p.element == nil:

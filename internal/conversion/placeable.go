@@ -43,6 +43,7 @@ type oneSided struct {
 	// names of the hub, which hubNames has by those of the version.
 	none, some []LeafField
 	hubNames   *shape.Names
+	places     places
 }
 
 // NewPlaces returns the places in objects that are stored in a version.
@@ -63,6 +64,9 @@ func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 		}
 		if spoke != nil && !ofHub {
 			side.hubNames, _ = NamesOf(spoke.Renamed)
+		}
+		if spoke != nil {
+			side.places = spoke.Root.places(ofHub)
 		}
 		if spoke != nil && name != stored {
 			side.addScope(&spoke.Root, nil, ofHub)
@@ -100,7 +104,11 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		o.addScope(&c.Scope, append(below(base, c.Path), Each), ofHub)
+		inside := below(base, c.Path)
+		if !c.Object {
+			inside = append(inside, Each)
+		}
+		o.addScope(&c.Scope, inside, ofHub)
 	}
 }
 
@@ -137,7 +145,7 @@ func (p *Places) find(version, field string) Place {
 	if path == nil || side.shape != nil && path[0] != "metadata" && !hasField(side.shape, path) {
 		return NoPlace
 	}
-	place, path := WholePlace, path.Rename(side.hubNames)
+	place, path := WholePlace, side.places.path(path.Rename(side.hubNames))
 	for _, leaf := range side.none {
 		switch {
 		case leaf.has(path):

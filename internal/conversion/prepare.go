@@ -18,26 +18,37 @@ func (s *Scope) directions(spoke, hub *shape.Schema, names *shape.Names) (toHub,
 	toHub, fromHub = s.direction(true, spoke, hub, names), s.direction(false, hub, spoke, names)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), projection: &projection{}}
+		in := collection{pointer: c.Path.Pointer(), isMap: c.Map, isObject: c.Object, keys: Path(c.Keys).segments(), projection: &projection{}}
 		in.common = s.commonOf(c.Path)
 		in.projection.addScope(&c.Scope)
 		in.projection.merge()
 		to, from := in, in
-		inside := namesAt(names, c.Path).Member(Each)
+		to.path, from.path = c.At(false).segments(), c.At(true).segments()
+		inside := namesAt(names, c.At(false))
+		spokeElement, hubElement := shapeAt(spoke, c.At(false)), shapeAt(hub, c.At(true))
+		if c.Object {
+			to.opensNull, from.opensNull = !mayBeNull(spokeElement), !mayBeNull(hubElement)
+		} else {
+			inside, spokeElement, hubElement = inside.Member(Each), elementShape(spoke, c.At(false)), elementShape(hub, c.At(true))
+		}
 		to.sourceNames, from.targetNames = newNaming(inside), newNaming(inside)
-		to.direction, from.direction = c.Scope.directions(elementShape(spoke, c.Path), elementShape(hub, c.Path), inside)
+		to.direction, from.direction = c.Scope.directions(spokeElement, hubElement, inside)
 		toHub.collections = append(toHub.collections, to)
 		fromHub.siblings = append(fromHub.siblings, from.direction.siblings...)
 		fromHub.collections = append(fromHub.collections, from)
 	}
 	slices.Sort(fromHub.siblings)
 	fromHub.siblings = slices.Compact(fromHub.siblings)
+	toHub.sourcePlaces, toHub.targetPlaces = s.places(false), s.places(true)
+	fromHub.sourcePlaces, fromHub.targetPlaces = toHub.targetPlaces, toHub.sourcePlaces
 	toHub.reverse, fromHub.reverse = fromHub, toHub
 	preserves := toHub.mayPreserve() || fromHub.mayPreserve()
 	toHub.preserves, fromHub.preserves = preserves, preserves
 	toHub.removesEmptied, fromHub.removesEmptied = toHub.mayRemoveEmptied(), fromHub.mayRemoveEmptied()
 	return toHub, fromHub
 }
+
+func mayBeNull(schema *shape.Schema) bool { return schema != nil && schema.IsNullable() }
 
 // mayRemoveEmptied computes removesEmptied.
 func (d *direction) mayRemoveEmptied() bool {

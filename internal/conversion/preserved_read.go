@@ -66,8 +66,7 @@ type preserved struct {
 	unreadable []byte
 }
 
-// takePreserved removes the annotations of a version and returns their content, with the names of the
-// hub. It leaves an
+// takePreserved removes the annotations of a version and returns their content, as rules name it. It leaves an
 // annotation that it cannot read: users can write annotations, another kind may use the name of
 // format 1, and later versions of this program write other formats.
 func (s *step) takePreserved(metadata *node, v *version, into entries) preserved {
@@ -91,11 +90,11 @@ func (s *step) takePreserved(metadata *node, v *version, into entries) preserved
 	if !p.areSorted() {
 		p.entries = p.sorted()
 	}
-	p.entries = s.renamedEntries(p.entries, v.hubNames)
+	p.entries = s.asRulesName(p.entries, v)
 	return p
 }
 
-// peekPreserved returns the content of the annotations of a version, with the names of the hub.
+// peekPreserved returns the content of the annotations of a version, as rules name it.
 func (s *step) peekPreserved(annotations *node, v *version) (p preserved) {
 	if text := s.annotation(annotations, &v.legacy); text != nil {
 		s.readLegacy(text, &p)
@@ -103,7 +102,7 @@ func (s *step) peekPreserved(annotations *node, v *version) (p preserved) {
 	if text := s.annotation(annotations, &v.annotation); text != nil {
 		s.readAnnotation(text, &p)
 	}
-	p.entries = s.renamedEntries(p.entries, v.hubNames)
+	p.entries = s.asRulesName(p.entries, v)
 	return p
 }
 

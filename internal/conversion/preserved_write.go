@@ -24,7 +24,7 @@ const (
 )
 
 // writePreserved sets the annotation of a version, unless there is nothing to preserve. The entries
-// have the names of the hub.
+// are as rules name them.
 func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
 	if len(p.entries) == 0 && p.unreadable == nil {
 		return nil
@@ -39,7 +39,7 @@ func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
 		annotations.remove(&v.annotation)
 	}
 	text := p.unreadable
-	p.entries = s.renamedEntries(p.entries, v.ownNames)
+	p.entries = s.asVersionNames(p.entries, v)
 	if len(p.entries) > 0 {
 		text = s.pack(s.appendPreserved(p, nil))
 	}

@@ -73,8 +73,7 @@ type Scope struct {
 	OnlyHub   []LeafField `json:"onlyHub,omitempty"`
 	// Shared are objects that both sides have, and that values of rules leave or enter.
 	Shared []Shared `json:"shared,omitempty"`
-	// Collections are the lists and maps whose elements are scopes; they have the same path on
-	// both sides.
+	// Collections are the lists and maps whose elements are scopes.
 	Collections []Collection `json:"collections,omitempty"`
 }
 
@@ -117,11 +116,17 @@ type Shared struct {
 	Hub   []Path `json:"hub,omitempty"`
 }
 
-// Collection is a list or map.
+// Collection is a list or map, or an object that a rule moves to another object.
 type Collection struct {
-	Path Path `json:"path"`
+	// Path is its path on both sides. If a rule moves it to another object, that is its place (place.go),
+	// and Spoke and Hub are its paths.
+	Path  Path `json:"path"`
+	Spoke Path `json:"spoke,omitempty"`
+	Hub   Path `json:"hub,omitempty"`
 	// Map is true for a map, whose elements are identified by their keys.
 	Map bool `json:"map,omitempty"`
+	// Object is true for an object with a place: it is itself the only element.
+	Object bool `json:"object,omitempty"`
 	// Keys are the fields that identify the elements of a list. The elements of a list without
 	// keys are identified by their content.
 	Keys  []string `json:"keys,omitempty"`
@@ -333,6 +338,9 @@ func (s *Scope) sound() bool {
 		if len(leaf.Path) == 0 && leaf.Known == nil || !leaf.Path.reaches(leaf.Anchor) {
 			return false
 		}
+	}
+	if !s.soundPlaces() {
+		return false
 	}
 	for i := range s.Collections {
 		if !s.Collections[i].Scope.sound() {

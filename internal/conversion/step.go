@@ -12,6 +12,8 @@ import (
 // step is one conversion between a spoke and the hub, with its memory.
 type step struct {
 	arena
+	// hubPlaces are the places of the hub.
+	hubPlaces places
 	// objectName and objectNamespace are those of the object, as JSON; nil if it has none.
 	objectName, objectNamespace []byte
 	// complete is false for a fragment of an object, such as server-side apply sends.
@@ -70,7 +72,7 @@ var stepPool = sync.Pool{New: func() any { return new(step) }}
 
 func (s *step) release() {
 	s.clearEntries()
-	s.meter, s.ownMeter = nil, meter{}
+	s.meter, s.ownMeter, s.hubPlaces = nil, meter{}, nil
 	s.objectName, s.objectNamespace = nil, nil
 	s.sharedObjects.reset()
 	s.defaults.reset()
@@ -311,6 +313,10 @@ func (s *step) restoreUnknown(leaf *arrivingField, n *node, pc *pathContext) {
 // convertCollection converts the elements of a list or map.
 func (s *step) convertCollection(c *collection, n *node, parent *pathContext) {
 	container := n.find(c.path)
+	if c.isObject {
+		s.convertObject(c, container, parent)
+		return
+	}
 	if container == nil || container.kind == scalar || c.common != nil && !c.common.fits(&s.arena, s.bytes(container)) {
 		return
 	}
@@ -337,4 +343,23 @@ func (s *step) convertCollection(c *collection, n *node, parent *pathContext) {
 		}
 		s.convertScope(c.direction, element, pc)
 	}
+}
+
+// convertObject converts an object with a place.
+func (s *step) convertObject(c *collection, n *node, parent *pathContext) {
+	if n == nil || n.kind == scalar && !n.isNull() {
+		return
+	}
+	if n.isNull() && c.opensNull && len(s.restore.withPrefix(s.pointer(parent, c.pointer+"/"))) > 0 {
+		n.kind, n.open, n.text = object, true, []byte("{}")
+	}
+	if n.kind == array {
+		s.noteKeyless(s.pointer(parent, c.pointer))
+	}
+	if !n.isObject() {
+		return
+	}
+	pc := s.pathContexts.one()
+	pc.parent, pc.collection = parent, c
+	s.convertScope(c.direction, n, pc)
 }

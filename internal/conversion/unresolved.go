@@ -26,7 +26,7 @@ func (s *step) mergeUnresolved(root *node, to *version, d *direction, before []b
 	if len(u.mergeable)+len(u.deleted)+len(u.misfits)+len(s.merging) == 0 {
 		return root, u.remaining.sorted()
 	}
-	u.mergeable = append(u.mergeable, s.withAnchor(u.deleted, before)...)
+	u.mergeable = append(u.mergeable, s.withAnchor(u.deleted, before, d)...)
 	parsed, err := s.parse(s.bytes(root), openAll)
 	if err != nil {
 		// Something that the rules do not look into has a duplicate name.
@@ -38,7 +38,7 @@ func (s *step) mergeUnresolved(root *node, to *version, d *direction, before []b
 	m := newMerger(s, parsed, d, s.restore)
 	for _, e := range u.misfits {
 		// A default that a rule filled in is not live data.
-		if d.defaultAt(e.pointer, false) != nil || !m.coversEntry(m.follow(parsed, splitPointer(e.pointer)), e) {
+		if d.defaultAt(e.pointer, false) != nil || !m.coversEntry(m.live(e.pointer), e) {
 			u.remaining = append(u.remaining, *e)
 		}
 	}
@@ -46,7 +46,7 @@ func (s *step) mergeUnresolved(root *node, to *version, d *direction, before []b
 		return root, u.remaining.sorted()
 	}
 	u.remaining = append(u.remaining, s.mergeAll(m, to.namedShape(), u)...)
-	s.updateDigests(m, parsed, to.ownNames)
+	s.updateDigests(m, to.ownNames)
 	return parsed, u.remaining.sorted()
 }
 
@@ -78,6 +78,7 @@ func (s *step) unresolvedEntries(d *direction) (u unresolved) {
 
 // mergeAll merges unresolved entries where possible, and returns those that stay preserved.
 func (s *step) mergeAll(m *merger, schema *shape.Schema, u unresolved) (remaining entries) {
+	d := m.direction
 	deleted := slices.DeleteFunc(u.deleted, func(e *entry) bool { return m.parentOf(e) != nil && !s.restore.hasAncestorOf(e.pointer) })
 	m.noteBlocked()
 	for i := range s.merging {
@@ -100,7 +101,7 @@ func (s *step) mergeAll(m *merger, schema *shape.Schema, u unresolved) (remainin
 			remaining = append(remaining, *e)
 		}
 	}
-	return append(remaining, m.remaining...)
+	return append(remaining, d.targetPlaces.entries(m.remaining, true)...)
 }
 
 // noteKeyless records a list whose elements entries cannot name.
@@ -121,12 +122,12 @@ func (s *step) isInKeyless(pointer []byte) bool {
 // withAnchor returns the entries that were not deleted: their anchor existed before the
 // conversion, but other rules have since given their parent object another anchor, or none; or
 // they are in a list whose elements lack their keys.
-func (s *step) withAnchor(deleted []*entry, before []byte) (existing []*entry) {
+func (s *step) withAnchor(deleted []*entry, before []byte, d *direction) (existing []*entry) {
 	if len(deleted) == 0 {
 		return nil
 	}
 	parsed, err := s.parse(before, openAll)
-	m := newMerger(s, parsed, nil, nil)
+	m := newMerger(s, parsed, d.reverse, nil)
 	for _, e := range deleted {
 		if s.isInKeyless(e.pointer) {
 			existing = append(existing, e)
@@ -135,8 +136,9 @@ func (s *step) withAnchor(deleted []*entry, before []byte) (existing []*entry) {
 		if e.anchor == nil {
 			continue
 		}
-		path := splitPointer(e.pointer)
-		length, bad := strconv.Atoi(string(e.anchor))
+		pointer, anchor := d.sourcePlaces.moved(e.pointer, e.anchor, false)
+		path := splitPointer(pointer)
+		length, bad := strconv.Atoi(string(anchor))
 		if err != nil || bad != nil || length < 0 || length >= len(path) {
 			existing = append(existing, e)
 		} else if found := m.follow(parsed, path[:length]); found != nil && found.kind != scalar {
@@ -146,23 +148,28 @@ func (s *step) withAnchor(deleted []*entry, before []byte) (existing []*entry) {
 	return existing
 }
 
+// live returns the value at a pointer of the rules, nil if there is none.
+func (m *merger) live(pointer []byte) *node {
+	return m.follow(m.root, splitPointer(m.direction.targetPlaces.ofVersion(pointer)))
+}
+
 // parentOf returns the object or list that contains the place of an entry, nil if it does not
 // exist.
 func (m *merger) parentOf(e *entry) *node {
-	path := splitPointer(e.pointer)
+	path := splitPointer(m.direction.targetPlaces.ofVersion(e.pointer))
 	return m.follow(m.root, path[:len(path)-1])
 }
 
 // updateDigests recomputes the digests of preserved elements after entries of the other version
 // were merged into them. names are those of the target version.
-func (s *step) updateDigests(m *merger, parsed *node, names *naming) {
+func (s *step) updateDigests(m *merger, names *naming) {
 	for i := range s.preserving {
 		e := &s.preserving[i]
 		if !isString(e.images) {
 			continue
 		}
-		if element := m.follow(parsed, splitPointer(e.pointer)); element != nil {
-			e.images = s.digest(element, names.at(e.pointer))
+		if element := m.live(e.pointer); element != nil {
+			e.images = s.digest(element, names.at(m.direction.targetPlaces.ofVersion(e.pointer)))
 		}
 	}
 }
@@ -198,8 +205,8 @@ func (s *step) stillPreserved(root *node, d *direction, source entries) (remaini
 			remaining = append(remaining, e)
 			continue
 		}
-		live, filled := m.follow(parsed, splitPointer(e.pointer)), d.defaultAt(e.pointer, true)
-		if m.isPartOfLive(string(e.pointer)) {
+		live, filled := m.live(e.pointer), d.defaultAt(e.pointer, true)
+		if m.isPartOfLive(e.pointer) {
 			continue
 		}
 		if !m.coversEntry(live, &e) || filled != nil && s.isDefault(live, filled) {

@@ -326,8 +326,12 @@ func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		switch held := lookUp(value, c.Path).(type) {
+		switch held := lookUp(value, c.At(!ofSpoke)).(type) {
 		case map[string]any:
+			if c.Object {
+				withoutDropped(&c.Scope, held, ofSpoke)
+				continue
+			}
 			for name := range held {
 				withoutDropped(&c.Scope, held[name], ofSpoke)
 			}
@@ -354,6 +358,7 @@ func TestNestedWorlds(t *testing.T) {
 	for seed := range uint64(100) {
 		crd, rules := randomWorld(t, generate.Choose(generate.Nested|seed, nil))
 		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
+			countPlaces(made, &spoke.Root, false)
 			for _, renamed := range spoke.Renamed {
 				made["renamed"]++
 				if slices.Contains(renamed.Hub, conversion.Each) {
@@ -368,10 +373,27 @@ func TestNestedWorlds(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"renamed", "in elements", "in an element", "in another one"} {
+	for _, kind := range []string{"renamed", "in elements", "in an element", "in another one", "in another object", "an object in another", "in another object of an element"} {
 		if made[kind] < 10 {
 			t.Errorf("too few fields are renamed: %v", made)
 		}
+	}
+}
+
+// countPlaces counts the values that rules move to another object, with rules for fields in them.
+func countPlaces(made map[string]int, scope *conversion.Scope, inElements bool) {
+	for i := range scope.Collections {
+		c := &scope.Collections[i]
+		if c.Spoke != nil {
+			made["in another object"]++
+		}
+		if c.Spoke != nil && inElements {
+			made["in another object of an element"]++
+		}
+		if c.Object {
+			made["an object in another"]++
+		}
+		countPlaces(made, &c.Scope, inElements || !c.Object)
 	}
 }
 

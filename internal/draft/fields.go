@@ -184,7 +184,23 @@ type pairs struct {
 func pairUp(spoke, hub *field, renamed map[*field]*field, kept map[*field]bool) *pairs {
 	p := &pairs{partner: map[*field]*field{spoke: hub, hub: spoke}, renamed: renamed, kept: kept}
 	p.pairChildren(spoke, hub)
+	for from, to := range renamed {
+		if p.partner[from] == nil && p.partner[to] == nil && mayBeElsewhere(from, to) {
+			p.partner[from], p.partner[to] = to, from
+			p.pairChildren(from, to)
+		}
+	}
 	return p
+}
+
+// mayBeElsewhere reports whether two objects, or lists or maps of objects, may be the same in different
+// objects, with rules for fields in them. A rule cannot do that in elements.
+func mayBeElsewhere(spoke, hub *field) bool {
+	may := func(f *field) bool {
+		elements := f.children[conversion.Each]
+		return f.scope.parent == nil && len(f.path) > 1 && (f.kind == "object" && f.children != nil || elements != nil && elements.kind == "object")
+	}
+	return may(spoke) && may(hub) && spoke.kind == hub.kind && spoke.schema.Nullable == hub.schema.Nullable
 }
 
 func (p *pairs) pairChildren(spoke, hub *field) {

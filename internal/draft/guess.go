@@ -126,9 +126,10 @@ func fieldAt(all []*field, path string) *field {
 func (g *guesser) guess() {
 	for {
 		g.index()
-		found := g.decide(func(c candidate) bool {
-			return c.spoke.children != nil && c.hub.children != nil && alike(c.spoke, c.hub) && g.pairs.partner[c.spoke.parent] == c.hub.parent
-		})
+		found := g.decide(func(c candidate) bool { return g.renames(c.spoke, c.hub) && !g.isElsewhere(c.spoke, c.hub) })
+		if len(found) == 0 { // of those in different objects, an object around may have another name
+			found = g.decide(func(c candidate) bool { return g.renames(c.spoke, c.hub) })
+		}
 		if len(found) == 0 {
 			break
 		}
@@ -239,9 +240,14 @@ func (g *guesser) mayCorrespond(spoke, hub *field) bool {
 		spoke.isScalar() && hub.isScalar() && (spoke.kind != "number" && hub.kind != "number") || isWideScalar(spoke.kind, hub.kind)
 }
 
-// renames reports whether two objects, lists or maps may be the same with another name.
+// renames reports whether two objects, lists or maps may be the same with another name, or lists or maps
+// in different objects.
 func (g *guesser) renames(spoke, hub *field) bool {
-	return spoke.children != nil && hub.children != nil && alike(spoke, hub) && g.pairs.partner[spoke.parent] == hub.parent
+	return spoke.children != nil && hub.children != nil && alike(spoke, hub) && (!g.isElsewhere(spoke, hub) || mayBeElsewhere(spoke, hub))
+}
+
+func (g *guesser) isElsewhere(spoke, hub *field) bool {
+	return g.pairs.partner[spoke.parent] != hub.parent
 }
 
 func isWideScalar(a, b string) bool {

@@ -63,10 +63,10 @@ func (p *proposer) correspond(spoke, hub *field) (steps [][2]*field, found bool)
 		return nil, false
 	}
 	steps, found = p.correspond(spoke.parent, hub.parent)
-	if !found || spoke.isElement() {
+	switch free := p.pairs.partner[spoke] == nil && p.pairs.partner[hub] == nil && alike(spoke, hub); {
+	case spoke.isElement():
 		return steps, found
-	}
-	if p.pairs.partner[spoke] != nil || p.pairs.partner[hub] != nil || !alike(spoke, hub) {
+	case !free, !found && !mayBeElsewhere(spoke, hub):
 		return nil, false
 	}
 	return append(steps, [2]*field{spoke, hub}), true
@@ -87,7 +87,7 @@ func (p *proposer) mostVotes(votes map[[2]*field]int, refused map[string]bool) (
 		}
 	}
 	for both, n := range votes {
-		if p.pairs.partner[both[0].parent] != both[1].parent || refused[both[0].String()+" "+both[1].String()] {
+		if outer, _ := p.correspond(both[0].parent, both[1].parent); len(outer) > 0 || refused[both[0].String()+" "+both[1].String()] {
 			continue // the outer one comes first
 		}
 		isMost := func(f *field) bool { return n == most[f] && count[f][n] == 1 }

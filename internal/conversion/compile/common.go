@@ -159,7 +159,7 @@ func (c *compiler) noteNotRoundTrippable(cur cursor, spoke, hub *schema.Structur
 		if !allowsMore(own, other) || c.preservedWithin(cur.full, ofSpoke) {
 			continue
 		}
-		if isUntyped(own) {
+		if isUntyped(own) && !isUntyped(other) {
 			c.notePreserved(cur, ofSpoke)
 		}
 		*list = append(*list, cur.full)

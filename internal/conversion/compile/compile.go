@@ -216,6 +216,7 @@ type compiler struct {
 	// (names.go). All paths have the names of the hub; hubNames and spokeNames translate them.
 	spokeOwn             *schema.Structural
 	renamings            []renaming
+	places               []placed
 	renamed              []conversion.Renamed
 	hubNames, spokeNames *shape.Names
 	// notNamed says by the paths of moves why they cannot just give another name. wholes are the

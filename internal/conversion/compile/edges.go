@@ -24,8 +24,16 @@ func (c *compiler) anchorRules(scope *conversion.Scope, above conversion.Path) {
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.anchorRules(&collection.Scope, slices.Concat(above, collection.Path, conversion.Path{conversion.Each}))
+		c.anchorRules(&collection.Scope, inside(above, collection))
 	}
+}
+
+// inside returns the path of the elements of a list or map, or of an object with a place.
+func inside(above conversion.Path, of *conversion.Collection) conversion.Path {
+	if of.Object {
+		return slices.Concat(above, of.Path)
+	}
+	return slices.Concat(above, of.Path, conversion.Path{conversion.Each})
 }
 
 func anchorFields(above conversion.Path, fields []conversion.Field, other *schema.Structural, claims []claim) {
@@ -74,11 +82,15 @@ func (c *compiler) preserveMapKeys(claims, others []claim, other *schema.Structu
 	}
 }
 
-// scopeAt returns the scope of the elements at a path.
+// scopeAt returns the scope of the elements at a path, or of the object with this place.
 func (c *compiler) scopeAt(prefix conversion.Path) *conversion.Scope {
 	scope := &c.root
 	for i, segment := range prefix {
 		if segment != conversion.Each {
+			if c.isObjectPlace(prefix[:i+1]) {
+				_, local := splitScope(prefix[:i+1])
+				scope = &objectWith(scope, local).Scope
+			}
 			continue
 		}
 		held, err := resolve(c.spoke, prefix[:i])

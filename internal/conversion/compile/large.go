@@ -150,7 +150,11 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 
 // collection adds the elements of a list or map. Their texts cannot be added up by an expression.
 func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural) {
-	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, append(slices.Clone(of.Path), conversion.Each))
+	path := of.At(ofHub)
+	if !of.Object {
+		path = append(slices.Clone(path), conversion.Each)
+	}
+	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, path)
 	element.scope(&of.Scope, ofHub, elementSchema)
 	other := sizes{texts: map[string]string{}}
 	other.scope(&of.Scope, !ofHub, nil)
@@ -158,8 +162,12 @@ func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.St
 		return
 	}
 	s.found = true
-	collectionSchema := structuralAt(own, of.Path)
-	if collectionSchema == nil || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(collectionSchema).MaxItems == nil {
+	collectionSchema := structuralAt(own, of.At(ofHub))
+	if of.Object && !element.unbounded && len(element.texts) == 0 {
+		s.bounded = plus(s.bounded, element.bounded)
+		return
+	}
+	if collectionSchema == nil || of.Object || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(collectionSchema).MaxItems == nil {
 		s.unbounded = true
 		return
 	}

@@ -88,6 +88,7 @@ func (c *compiler) assignLeaves() {
 	}
 	c.preserveMapKeys(c.spokeClaims, c.hubClaims, c.hub, false)
 	c.preserveMapKeys(c.hubClaims, c.spokeClaims, c.spoke, true)
+	c.bindPlaces(&c.root, nil)
 	c.markNulls(&c.root, nil)
 	c.nameElements(&c.root, nil)
 }
@@ -115,6 +116,8 @@ func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
 		}
 		left, right := c.unclaimed(next, spoke, hub)
 		switch {
+		case c.hasPlace(next.full):
+			c.pairPlaced(next, left, right)
 		case left != nil && right != nil:
 			c.pair(next, left, right)
 		case isNamedOnlyBy(spoke, hub, name):
@@ -219,7 +222,7 @@ func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
 func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
 		if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) && claim.path[len(cur.full)] != conversion.Each {
-			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %s[*]", cur.full, cur.full)
+			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %[1]s[*]", c.hubSide().shown(cur.full))
 			return
 		}
 	}
@@ -253,7 +256,7 @@ func (c *compiler) preserveRest(cur cursor, spoke, hub *schema.Structural, diffe
 		}
 		for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
 			if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) {
-				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %s", cur.full, differs, cur.full)
+				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %[1]s", c.hubSide().shown(cur.full), differs)
 				return
 			}
 		}

@@ -19,13 +19,15 @@ import (
 // A move of an object, list or map whose inside converts by fields only gives it another name. The
 // compiler gives the schema of the spoke the names of the hub. From then on, what corresponds has the
 // same path on both sides, as if there had been no such move; only messages use the names of the spoke.
+// A list or map that such a move takes to another object has a place instead (placed.go).
 
-// renaming is a move that gives a field another name.
+// renaming is a move that gives a field another name, or a place.
 type renaming struct {
 	// from has the names of the spoke, to those of the hub.
 	from, to conversion.Path
 	fldPath  place
 	rule     *policyRule
+	isPlaced bool
 }
 
 // candidate is a move rule whose paths exist.
@@ -42,17 +44,21 @@ func (c *compiler) takeNames(rules []*policyRule) {
 		c.wholes = append(c.wholes, rule.spoke...)
 	}
 	for _, move := range c.candidates(rules) {
-		if c.onlyRenames(move, paths) {
-			c.renamings = append(c.renamings, move.renaming)
+		switch {
+		case !c.onlyRenames(move, paths):
+		case c.isElsewhere(move):
+			c.addPlace(move)
+		default:
 			c.rename(move.renaming)
 		}
 	}
-	for _, freed := range freedNames(c.renamed) {
-		c.renamed = append(c.renamed, freed)
-		c.noteFreed(freed.Spoke, freed.Hub)
-	}
+	freed := freedNames(c.renamed)
+	c.renamed = append(c.renamed, freed...)
 	c.hubNames, c.spokeNames = conversion.NamesOf(c.renamed)
-	c.spoke = renamedSchema(c.spokeOwn, c.hubNames)
+	c.spoke, c.hub = c.withPlaces(renamedSchema(c.spokeOwn, c.hubNames), false), c.withPlaces(c.hub, true)
+	for _, name := range freed {
+		c.noteFreed(name.Spoke, name.Hub)
+	}
 }
 
 // candidates returns the moves between two objects, lists, maps or keys, outer ones first.
@@ -72,7 +78,7 @@ func (c *compiler) candidates(rules []*policyRule) []candidate {
 		if errFrom != nil || errTo != nil || from[len(from)-1] == conversion.Each || to[len(to)-1] == conversion.Each {
 			continue
 		}
-		all = append(all, candidate{renaming{from, to, rule.fldPath.Child("move"), rule}, spoke, hub})
+		all = append(all, candidate{renaming{from, to, rule.fldPath.Child("move"), rule, false}, spoke, hub})
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(len(a.from), len(b.from)) })
 	return all
@@ -180,10 +186,10 @@ func listAround(root *schema.Structural, path conversion.Path) *schema.Structura
 
 // namingProblem returns why a field cannot just get another name, empty if it can.
 func (c *compiler) namingProblem(move candidate) string {
-	last, toHub := len(move.from)-1, c.namesToHub()
+	last := len(move.from) - 1
 	switch {
-	case !slices.Equal(move.from[:last].Rename(toHub), move.to[:len(move.to)-1]):
-		return c.otherObject(move)
+	case c.isElsewhere(move):
+		return c.placeProblem(move)
 	case slices.Equal(move.from, move.to):
 		return ""
 	case last == 0 && (move.from[0] == "status" || move.to[0] == "status"):
@@ -215,36 +221,23 @@ func resolveParent(root *schema.Structural, path conversion.Path) (*schema.Struc
 	return resolve(root, path[:len(path)-1])
 }
 
-// otherObject says why a move to another object is not possible, and what to do.
-func (c *compiler) otherObject(move candidate) string {
-	from := move.from.Rename(c.namesToHub())
-	for i := range min(len(from), len(move.to)) - 1 {
-		if from[i] == move.to[i] {
-			continue
-		}
-		if len(from) == len(move.to) && from[i] != conversion.Each && move.to[i] != conversion.Each {
-			return fmt.Sprintf("that is another object: add a move of %s to %s", move.from[:i+1], move.to[:i+1])
-		}
-		break
-	}
-	if elementsOf(move.spoke) != nil {
-		return "that is another object: a list or map has rules for fields in it only if its move stays in its object, and only changes the name"
-	}
-	return "that is another object: move the fields in it one by one"
-}
-
 // isNamed reports whether another renaming has one of the fields.
 func (c *compiler) isNamed(move candidate) bool {
 	return slices.ContainsFunc(c.renamings, func(other renaming) bool {
-		return slices.Equal(other.from, move.from) || slices.Equal(other.to, move.to)
+		return slices.Equal(other.from, move.from) || slices.Equal(other.to, c.placed(move.to, true)) || other.isPlaced && slices.Equal(other.to, c.placeOf(move))
 	})
 }
 
-// rename notes the names of a field, unless they are the same.
+// rename notes the names of a field, unless they are the same. In a list or map with a place, a field of
+// the spoke with the names of the hub has the path of the spoke.
 func (c *compiler) rename(move renaming) {
 	if from, to := move.from[len(move.from)-1], move.to[len(move.to)-1]; from != to {
-		c.renamed = append(c.renamed, conversion.Renamed{Spoke: move.from, Hub: move.to, InElement: listAround(c.spoke, move.from) != nil})
+		hub := append(slices.Clone(move.from[:len(move.from)-1].Rename(c.namesToHub())), to)
+		c.renamed = append(c.renamed, conversion.Renamed{Spoke: move.from, Hub: hub, InElement: listAround(c.spoke, move.from) != nil})
+		c.namePlaces()
 	}
+	move.to = c.placed(move.to, true)
+	c.renamings = append(c.renamings, move)
 }
 
 // namesToHub returns the names that fields of the spoke have in the hub, by the moves so far.
@@ -280,6 +273,7 @@ func freedNames(renamed []conversion.Renamed) (freed []conversion.Renamed) {
 // noteFreed notes a name that has become free in an object that may hold anything in one of the versions.
 // There, a field of the spoke with the new name, and one of the hub with the old name, are not the same.
 func (c *compiler) noteFreed(spoke, hub conversion.Path) {
+	hub = c.placed(hub, false)
 	left, _ := resolveParent(c.spokeOwn, spoke)
 	right, _ := resolveParent(c.hub, hub)
 	if left.XPreserveUnknownFields || right.XPreserveUnknownFields {
@@ -367,15 +361,22 @@ func renamedNested(v *schema.NestedValueValidation, names *shape.Names) *schema.
 	return &renamed
 }
 
-// shown returns a path of a side with the names of that side. The compiler uses those of the hub.
-func (s side) shown(path conversion.Path) conversion.Path { return path.Rename(s.ownNames) }
+// shown returns a path of a side as that side has it. The compiler uses places and the names of the hub.
+func (s side) shown(path conversion.Path) conversion.Path {
+	for _, p := range slices.Backward(s.places) { // inner ones first
+		if path.HasPrefix(p.place) {
+			path = slices.Concat(p.own(s.isHub), path[len(p.place):])
+		}
+	}
+	return path.Rename(s.ownNames)
+}
 
 // shown returns the path of a claim with the names of its side.
 func (c *compiler) shown(of claim) conversion.Path {
 	if slices.ContainsFunc(c.spokeClaims, func(own claim) bool { return own.fldPath == of.fldPath && slices.Equal(own.path, of.path) }) {
 		return c.spokeSide().shown(of.path)
 	}
-	return of.path
+	return c.hubSide().shown(of.path)
 }
 
 // renamingOf returns the renaming by a rule, nil if it is not one.

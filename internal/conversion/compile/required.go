@@ -100,7 +100,7 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 func (w *requiredWalker) ruled(target *schema.Structural, to *claim) {
 	from := w.c.partner(*to, *w.source.claims)
 	switch {
-	case from == nil:
+	case from == nil, w.c.isPlaced(to.rule):
 	case to.rule.Move != nil:
 		w.moved(target, from, to)
 	case to.rule.Wrap != nil && to.rule.Wrap.Field != "":

@@ -57,13 +57,17 @@ type side struct {
 	claims      *[]claim
 	// hubNames and ownNames are nil for the hub, and for a spoke with the same names.
 	hubNames, ownNames *shape.Names
+	places             []placed
+	isHub              bool
 }
 
 func (c *compiler) spokeSide() side {
-	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.hubNames, c.spokeNames}
+	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.hubNames, c.spokeNames, c.places, false}
 }
 
-func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, c.hub, &c.hubClaims, nil, nil} }
+func (c *compiler) hubSide() side {
+	return side{c.hubVersion, c.hub, c.hub, &c.hubClaims, nil, nil, c.places, true}
+}
 
 // sides returns the side that has a field, the hub or the spoke, and the other side.
 func (c *compiler) sides(ofHub bool) (own, other side) {
@@ -88,7 +92,7 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion
 		c.invalid(fldPath, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
 		return nil, nil, false
 	}
-	path = path.Rename(of.hubNames)
+	path = c.placed(path.Rename(of.hubNames), of.isHub)
 	found, err := resolve(of.schema, path)
 	if err != nil {
 		c.invalid(fldPath, text, "version %s: %s", of.version, err) // cannot happen
@@ -123,7 +127,8 @@ func (s side) claimedMessage(path conversion.Path, other claim) string {
 }
 
 func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
-	if c.renamingOf(fldPath) != nil {
+	named := c.renamingOf(fldPath)
+	if named != nil && !named.isPlaced {
 		return // the fields in it have their own rules, or have the same path now
 	}
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
@@ -136,7 +141,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 		return
 	}
-	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" {
+	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && named == nil {
 		if problem := c.notNamed[c.rule.fldPath.String()]; problem != "" {
 			differs += ", and " + problem
 		} else {
@@ -282,6 +287,10 @@ func (c *compiler) scopeOf(from, to conversion.Path, fldPath place, text v1alpha
 	fromPrefix, _ := splitScope(from)
 	toPrefix, _ := splitScope(to)
 	if !slices.Equal(fromPrefix, toPrefix) {
+		if problem := c.acrossPlaces(from, to); problem != "" {
+			c.invalid(fldPath, text, "%s", problem)
+			return nil, false
+		}
 		other := c.spokeSide().shown(from).String()
 		if other == string(text) {
 			other = to.String()
@@ -289,21 +298,18 @@ func (c *compiler) scopeOf(from, to conversion.Path, fldPath place, text v1alpha
 		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, c.missingMove(from, to))
 		return nil, false
 	}
-	scope := &c.root
 	for i, segment := range toPrefix {
 		if segment != conversion.Each {
 			continue
 		}
-		_, local := splitScope(toPrefix[:i])
 		spoke, _ := resolve(c.spoke, toPrefix[:i])
 		hub, _ := resolve(c.hub, toPrefix[:i])
 		if (spoke.Items == nil) != (hub.Items == nil) {
-			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", toPrefix[:i])
+			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hubSide().shown(toPrefix[:i]))
 			return nil, false
 		}
-		scope = &collectionOf(scope, local, spoke.Items == nil).Scope
 	}
-	return scope, true
+	return c.scopeAt(toPrefix), true
 }
 
 // missingMove says what is missing for two paths to go through lists and maps that correspond.
@@ -311,13 +317,14 @@ func (c *compiler) missingMove(from, to conversion.Path) string {
 	left, right := elementsIn(from), elementsIn(to)
 	for i := range min(len(left), len(right)) {
 		a, b := from[:left[i]], to[:right[i]]
-		switch {
-		case slices.Equal(a, b):
-		case slices.Equal(a[:len(a)-1], b[:len(b)-1]):
-			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), b)
-		default:
-			return fmt.Sprintf(": %s and %s are in different objects, and a list or map has rules for fields in it only if its move stays in its object", c.spokeSide().shown(a), b)
+		if slices.Equal(a, b) {
+			continue
 		}
+		around, _ := splitScope(a)
+		if other, _ := splitScope(b); slices.Equal(around, other) {
+			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), c.hubSide().shown(b))
+		}
+		return fmt.Sprintf(": %s and %s are in different lists or maps", c.spokeSide().shown(a), c.hubSide().shown(b))
 	}
 	return ""
 }
@@ -351,10 +358,10 @@ func (c *compiler) nameElements(scope *conversion.Scope, above conversion.Path) 
 		full := slices.Concat(above, collection.Path)
 		spoke, errSpoke := resolve(c.spoke, full)
 		hub, errHub := resolve(c.hub, full)
-		if errSpoke == nil && errHub == nil {
+		if errSpoke == nil && errHub == nil && !collection.Object {
 			collection.Keys = c.sharedKeys(full, spoke, hub)
 		}
-		c.nameElements(&collection.Scope, append(slices.Clip(full), conversion.Each))
+		c.nameElements(&collection.Scope, inside(above, collection))
 	}
 }
 
@@ -376,10 +383,11 @@ func (c *compiler) sharedKeys(at conversion.Path, spoke, hub *schema.Structural)
 
 func isListMap(s *schema.Structural) bool { return s.XListType != nil && *s.XListType == "map" }
 
-// splitScope splits a path after its last [*] into the scope and the path within that scope.
+// splitScope splits a path after its last [*], or after the place of an object, into the scope and the path
+// within that scope.
 func splitScope(p conversion.Path) (prefix, local conversion.Path) {
 	for i, segment := range slices.Backward(p) {
-		if segment == conversion.Each {
+		if segment == conversion.Each || conversion.IsPlace(segment) && i+1 < len(p) {
 			return p[:i+1], p[i+1:]
 		}
 	}

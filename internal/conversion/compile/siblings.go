@@ -20,16 +20,16 @@ func pairSiblings(spokes []conversion.Spoke, schemas map[string]*schema.Structur
 	for i := range spokes {
 		for j := range spokes {
 			if i != j {
-				pairScopes(&spokes[i].Root, &spokes[j].Root, spokes[j].Version, schemas[spokes[i].Version], schemas[spokes[j].Version], nil)
+				pairScopes(&spokes[i].Root, &spokes[j].Root, spokes[j].Version, schemas[spokes[i].Version], schemas[spokes[j].Version], nil, nil)
 			}
 		}
 	}
 }
 
-func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSchema *schema.Structural, above conversion.Path) {
+func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSchema *schema.Structural, ownAbove, otherAbove conversion.Path) {
 	for i := range own.OnlySpoke {
 		leaf := &own.OnlySpoke[i]
-		if slices.ContainsFunc(other.OnlySpoke, func(o conversion.LeafField) bool { return arePlain(leaf, &o) }) && sameField(ownSchema, otherSchema, slices.Concat(above, leaf.Path)) {
+		if slices.ContainsFunc(other.OnlySpoke, func(o conversion.LeafField) bool { return arePlain(leaf, &o) }) && sameField(ownSchema, otherSchema, slices.Concat(ownAbove, leaf.Path), slices.Concat(otherAbove, leaf.Path)) {
 			leaf.Siblings = append(leaf.Siblings, version)
 		}
 	}
@@ -37,11 +37,21 @@ func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSc
 		c := &own.Collections[i]
 		for j := range other.Collections {
 			o := &other.Collections[j]
-			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && (c.Map || len(c.Keys) > 0) {
-				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema, slices.Concat(above, c.Path, conversion.Path{conversion.Each}))
+			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && c.Object == o.Object && (c.Map || c.Object || len(c.Keys) > 0) {
+				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema,
+					insideOf(ownAbove, c), insideOf(otherAbove, o))
 			}
 		}
 	}
+}
+
+// insideOf returns the path, in the spoke, of the elements of a list or map, or of an object with a place.
+func insideOf(above conversion.Path, of *conversion.Collection) conversion.Path {
+	path := slices.Concat(above, of.At(false))
+	if !of.Object {
+		path = append(path, conversion.Each)
+	}
+	return path
 }
 
 // arePlain reports whether two fields are preserved as a whole, at the same path.
@@ -50,9 +60,9 @@ func arePlain(a, b *conversion.LeafField) bool {
 	return !special && slices.Equal(a.Path, b.Path)
 }
 
-// sameField reports whether a field has the same shape in two schemas.
-func sameField(a, b *schema.Structural, path conversion.Path) bool {
-	left, errLeft := resolve(a, path)
-	right, errRight := resolve(b, path)
+// sameField reports whether two fields have the same shape in their schemas.
+func sameField(a, b *schema.Structural, ownPath, otherPath conversion.Path) bool {
+	left, errLeft := resolve(a, ownPath)
+	right, errRight := resolve(b, otherPath)
 	return errLeft == nil && errRight == nil && difference(left, right, nil) == ""
 }

@@ -74,10 +74,16 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
 	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
 	for _, claim := range *own.claims {
-		owned = append(owned, claim.path)
+		if !c.isPlaced(claim.rule) {
+			owned = append(owned, claim.path)
+		}
 	}
 	var paths []conversion.Path
-	walker := leafWalker{owned: owned, found: func(path conversion.Path) { paths = append(paths, path) }}
+	walker := leafWalker{owned: owned, found: func(path conversion.Path) {
+		if !slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(p.own(ofHub)) }) {
+			paths = append(paths, path)
+		}
+	}}
 	walker.object(own.schema, nil)
 	for _, path := range owned {
 		switch found, err := resolve(own.schema, path); {

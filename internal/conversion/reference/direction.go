@@ -28,6 +28,8 @@ type direction struct {
 	// collections are lists and maps that x and y have.
 	collections []elements
 	back        *direction
+	// xPlaces and yPlaces are the places of values in x, and in y.
+	xPlaces, yPlaces places
 	// schema is the schema of y, nil if it is unknown.
 	schema *shape.Schema
 }
@@ -50,10 +52,14 @@ type sharedObject struct {
 }
 
 type elements struct {
-	path      path
-	isMap     bool
-	keys      []string
-	direction *direction
+	// path is where x has it. Pointers use place.
+	path, place path
+	isMap       bool
+	// isObject is true for a single object. Unless isNull, a null in its place is an object that server-side
+	// apply emptied.
+	isObject, isNull bool
+	keys             []string
+	direction        *direction
 	// fragment is the direction in which no rule fills in a value.
 	fragment *direction
 	// common is the shape of the list or map. A list or map of another shape is preserved as a
@@ -67,6 +73,8 @@ type elements struct {
 func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction) {
 	toHub, toSpoke = &direction{isWhole: isWhole, schema: s.hub}, &direction{isWhole: isWhole, schema: s.spoke}
 	toHub.back, toSpoke.back = toSpoke, toHub
+	toHub.xPlaces, toHub.yPlaces = s.places(false), s.places(true)
+	toSpoke.xPlaces, toSpoke.yPlaces = toHub.yPlaces, toHub.xPlaces
 	for _, m := range s.Moves {
 		toHub.moves = append(toHub.moves, move{m.Spoke, m.Hub})
 		toSpoke.moves = append(toSpoke.moves, move{m.Hub, m.Spoke})
@@ -97,8 +105,8 @@ func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction
 			fragmentThere, fragmentBack = directions(&c.Scope, false, metadata)
 		}
 		shared := s.commonOf(c.Path)
-		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, fragmentThere, shared, c.Scope.names, nil})
-		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, fragmentBack, shared, nil, c.Scope.names})
+		toHub.collections = append(toHub.collections, elements{c.spoke(), c.Path, c.Map, c.Object, isNullable(s.spoke, c.spoke()), c.Keys, there, fragmentThere, shared, c.Scope.names, nil})
+		toSpoke.collections = append(toSpoke.collections, elements{c.hub(), c.Path, c.Map, c.Object, isNullable(s.hub, c.hub()), c.Keys, back, fragmentBack, shared, nil, c.Scope.names})
 	}
 	toHub.drops, toSpoke.drops = s.DropSpoke, s.DropHub
 	toHub.lost, toSpoke.lost = s.OnlySpoke, s.OnlyHub

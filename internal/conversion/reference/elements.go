@@ -11,7 +11,10 @@ import (
 // convert converts the elements of a list or map of x in place.
 func (e *elements) convert(x any, s *preserved, at string) *preserved {
 	keep := newPreserved()
-	at += e.path.pointer()
+	at += e.place.pointer()
+	if e.isObject {
+		return e.convertObject(x, s, at)
+	}
 	switch held := find(x, e.path).(type) {
 	case map[string]any:
 		s.markUnnamed(at, !e.isMap)
@@ -38,6 +41,33 @@ func (e *elements) convert(x any, s *preserved, at string) *preserved {
 		}
 	}
 	return keep
+}
+
+// convertObject converts a single object of x in place.
+func (e *elements) convertObject(x any, s *preserved, at string) *preserved {
+	held := find(x, e.path)
+	if held == nil && !e.isNull && s.hasBelow(at) {
+		held = map[string]any{}
+	}
+	if isList(held) {
+		s.markUnnamed(at, true)
+	}
+	if !isObject(held) {
+		return newPreserved()
+	}
+	y, keep := e.direction.convert(held, s, at)
+	put(x.(map[string]any), e.path, y)
+	return keep
+}
+
+// hasBelow reports whether anything below a pointer is preserved.
+func (p *preserved) hasBelow(pointer string) bool {
+	for key := range p.entries {
+		if strings.HasPrefix(key.pointer, pointer+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // haveUniqueKeys reports whether all elements of a list have keys, and no two the same.
@@ -220,6 +250,10 @@ func (d *direction) withoutAll(x any) any {
 		e := &d.collections[i]
 		switch held := find(x, e.path).(type) {
 		case map[string]any:
+			if e.isObject {
+				put(x.(map[string]any), e.path, e.direction.withoutAll(held))
+				continue
+			}
 			for name := range held {
 				held[name] = e.direction.withoutAll(held[name])
 			}

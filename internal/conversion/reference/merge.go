@@ -40,7 +40,9 @@ type merger struct {
 	left *preserved
 }
 
+// merge merges an entry with a pointer of the rules. Everything below has the pointers of y.
 func (m *merger) merge(root map[string]any, key entryKey, e *entry, exact bool) {
+	key, e = m.direction.yPlaces.reversed().entry(key, e)
 	m.key, m.entry, m.exact = key, e, exact
 	full := segments(key.pointer)
 	switch {
@@ -100,7 +102,7 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 
 // isFilled reports whether a value is a default that a rule filled in.
 func (m *merger) isFilled(live any, pointer string) bool {
-	filled := m.direction.defaultAt(pointer, false)
+	filled := m.direction.defaultAt(m.direction.yPlaces.pointer(pointer), false)
 	return filled != nil && m.key.kind == aValue && !slices.Contains(m.added, pointer) && Equal(live, filled.value)
 }
 
@@ -126,7 +128,7 @@ func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []str
 	}
 	name := unescapes.Replace(rest[0])
 	switch {
-	case m.key.kind == anAbsence, m.isPartOfLive(at + "/" + strings.Join(rest, "/")):
+	case m.key.kind == anAbsence, m.isPartOfLive(m.direction.yPlaces.pointer(at + "/" + strings.Join(rest, "/"))):
 	case m.isTaken(live, rest[0], made):
 		m.retain(at, rest, value)
 	case m.key.kind == aValue && (m.lenient || fits(s.Field(name), made, !m.partial)):
@@ -137,12 +139,12 @@ func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []str
 	}
 }
 
-// isPartOfLive reports whether a rule computes the field together with live fields: then the
+// isPartOfLive reports whether a rule computes the field, with a pointer of the rules, together with live fields: then the
 // absence of the field is live too.
 func (m *merger) isPartOfLive(pointer string) bool {
 	return slices.ContainsFunc(m.direction.fieldsWith(pointer), func(at string) bool {
-		live := follow(m.root, segments(at))
-		return at != pointer && live != none && !slices.Contains(m.added, at) && !m.isRestored(live, at)
+		live := m.direction.inY(m.root, at)
+		return at != pointer && live != none && !slices.Contains(m.added, m.direction.yPlaces.reversed().pointer(at)) && !m.isRestored(live, at)
 	})
 }
 
@@ -163,13 +165,12 @@ func (d *direction) fieldsWith(pointer string) (places []string) {
 		}
 	}
 	for _, e := range d.collections {
-		below, found := strings.CutPrefix(pointer, e.path.pointer()+"/")
-		element, rest, deeper := strings.Cut(below, "/")
-		if !found || !deeper {
+		_, rest, deeper := e.split(pointer)
+		if !deeper {
 			continue
 		}
-		for _, place := range e.direction.fieldsWith("/" + rest) {
-			places = append(places, e.path.pointer()+"/"+element+place)
+		for _, place := range e.direction.fieldsWith(rest) {
+			places = append(places, strings.TrimSuffix(pointer, rest)+place)
 		}
 		if len(places) > 0 {
 			return places

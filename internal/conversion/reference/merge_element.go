@@ -91,7 +91,7 @@ type taken struct {
 // isTaken reports whether a new member would be, or contain, a taken field.
 func (m *merger) isTaken(live map[string]any, segment string, made any) bool {
 	for _, t := range m.taken {
-		holder, rest := m.root, segments(t.pointer)
+		holder, rest := m.root, segments(m.direction.yPlaces.reversed().pointer(t.pointer))
 		for len(rest) > 1 && follow(holder, rest[:1]) != none {
 			holder, rest = follow(holder, rest[:1]), rest[1:]
 		}

@@ -19,6 +19,8 @@ type Converter struct {
 	directions map[directionKey]*direction
 	// hubNames are the names of the hub by version, ownNames the reverse.
 	hubNames, ownNames map[string]names
+	// atHub are the places of the hub in the current step.
+	atHub places
 }
 
 type directionKey struct {
@@ -40,7 +42,7 @@ func New(ruleset []byte) (*Converter, error) {
 			return nil, err
 		}
 	}
-	c := &Converter{read, schemas, map[directionKey]*direction{}, map[string]names{}, map[string]names{}}
+	c := &Converter{read, schemas, map[directionKey]*direction{}, map[string]names{}, map[string]names{}, nil}
 	for i := range read.Spokes {
 		spoke := &read.Spokes[i]
 		toHub, toSpoke := namesOf(spoke.Renamed)
@@ -131,6 +133,10 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	}
 	d := c.direction(x, from, to)
 	x = c.hubNames[from].value(x).(map[string]any)
+	c.atHub = d.yPlaces
+	if from == c.ruleset.Hub {
+		c.atHub = d.xPlaces
+	}
 	s := c.take(x, to)
 	if err := c.takeFromSiblings(x, s, d); err != nil {
 		return nil, err
@@ -141,8 +147,9 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.ruleset.RefusesStatus
 	y, keep := d.convert(x, s, "")
 	object := y.(map[string]any)
+	left := d.mergeUnclaimed(x, object, s, keep)
 	object["apiVersion"] = c.ruleset.Group + "/" + to
-	if err := c.put(object, to, d.mergeUnclaimed(x, object, s, keep)); err != nil {
+	if err := c.put(object, to, left); err != nil {
 		return nil, err
 	}
 	if err := c.removeFromSiblings(object, keep, d.back); err != nil {
@@ -157,20 +164,20 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 }
 
 // read returns the preserved data of a version, take also removes it, and put writes it. Annotations have
-// the names of their version, and preserved data here has the names of the hub.
+// the paths of their version, and preserved data here has those of the rules.
 func (c *Converter) read(object any, version string) *preserved {
 	p, _ := readPreserved(object, c.ruleset.CRD, version)
-	return c.hubNames[version].entries(p)
+	return c.places(version).entries(c.hubNames[version].entries(p))
 }
 
 func (c *Converter) take(object any, version string) *preserved {
-	p := c.hubNames[version].entries(takePreserved(object, c.ruleset.CRD, version))
+	p := c.places(version).entries(c.hubNames[version].entries(takePreserved(object, c.ruleset.CRD, version)))
 	p.names = c.ownNames[version]
 	return p
 }
 
 func (c *Converter) put(object map[string]any, version string, p *preserved) error {
-	return putPreserved(object, c.ruleset.CRD, version, c.ownNames[version].entries(p))
+	return putPreserved(object, c.ruleset.CRD, version, c.ownNames[version].entries(c.places(version).reversed().entries(p)))
 }
 
 // others returns the preserved data of third versions.

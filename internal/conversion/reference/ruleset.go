@@ -173,11 +173,17 @@ type shared struct {
 	Hub   []path `json:"hub"`
 }
 
+// collection is a list or map. With Spoke and Hub it is there, and Path is a member of the root that stands
+// for both in pointers.
 type collection struct {
-	Path  path     `json:"path"`
-	Map   bool     `json:"map"`
-	Keys  []string `json:"keys"`
-	Scope scope    `json:"scope"`
+	Path  path `json:"path"`
+	Spoke path `json:"spoke"`
+	Hub   path `json:"hub"`
+	Map   bool `json:"map"`
+	// Object is true for a single object instead of a list or map.
+	Object bool     `json:"object"`
+	Keys   []string `json:"keys"`
+	Scope  scope    `json:"scope"`
 }
 
 // readRuleset reads the output of Ruleset.Marshal. Unknown members are an error: the reference

@@ -28,7 +28,11 @@ func (s *scope) bindSchemas(spoke, hub *shape.Schema, names names) {
 	bindLeaves(s.OnlyHub, hub)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		c.Scope.bindSchemas(elementSchema(spoke, c.Path), elementSchema(hub, c.Path), names.at(c.Path).in("[*]"))
+		if c.Object {
+			c.Scope.bindSchemas(schemaAt(spoke, c.spoke()), schemaAt(hub, c.hub()), names.at(c.spoke()))
+			continue
+		}
+		c.Scope.bindSchemas(elementSchema(spoke, c.spoke()), elementSchema(hub, c.hub()), names.at(c.spoke()).in("[*]"))
 	}
 }
 
@@ -57,6 +61,11 @@ func schemaAt(s *shape.Schema, at path) *shape.Schema {
 		s = s.Field(name)
 	}
 	return s
+}
+
+func isNullable(s *shape.Schema, at path) bool {
+	s = schemaAt(s, at)
+	return s != nil && s.IsNullable()
 }
 
 // elementSchema returns the schema of the elements of a list or map.

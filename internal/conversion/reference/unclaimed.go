@@ -25,21 +25,21 @@ func (d *direction) mergeUnclaimed(x any, y map[string]any, s, keep *preserved) 
 			misfits = append(misfits, key)
 		case e.state == unclaimed && !strings.HasPrefix(key.pointer, "/"), e.state == deferred,
 			e.state == unclaimed && d.looksUp(key, e.value) && (s.leaving.preservesParentOf(key.pointer) || s.leaving.preservesBeside(key.pointer)):
-			m.left.entries[key] = e
-		case e.state == unmatched, e.state == unclaimed && (!d.looksUp(key, e.value) || s.isUnnamed(key.pointer) || e.anchored(x, key)):
+			m.leave(key)
+		case e.state == unmatched, e.state == unclaimed && (!d.looksUp(key, e.value) || s.isUnnamed(key.pointer) || e.anchored(x, key, d)):
 			asked = append(asked, key)
-		case e.state == unclaimed && (holder(y, key) == none || s.preservesParentOf(key.pointer)):
+		case e.state == unclaimed && (d.holder(y, key) == none || s.preservesParentOf(key.pointer)):
 			deleted = append(deleted, key)
 		}
 	}
 	for _, key := range misfits {
-		live := follow(y, segments(key.pointer))
+		live := d.inY(y, key.pointer)
 		if live == none || !covers(live, s.entries[key].value) || d.defaultAt(key.pointer, false) != nil {
-			m.left.entries[key] = s.entries[key]
+			m.leave(key)
 		}
 	}
 	if len(s.merging)+len(asked)+len(deleted) == 0 {
-		return m.left
+		return d.yPlaces.entries(m.left)
 	}
 	for _, each := range s.merging {
 		m.replace = each.replace
@@ -48,8 +48,8 @@ func (d *direction) mergeUnclaimed(x any, y map[string]any, s, keep *preserved) 
 	}
 	for _, key := range asked {
 		// Other fields of the parent are preserved at the source, so that it is not there at all.
-		if s.entries[key].state == unclaimed && holder(y, key) == none && s.leaving.preservesBeside(key.pointer) {
-			m.left.entries[key] = s.entries[key]
+		if s.entries[key].state == unclaimed && d.holder(y, key) == none && s.leaving.preservesBeside(key.pointer) {
+			m.leave(key)
 			continue
 		}
 		m.merge(y, key, s.entries[key], false)
@@ -57,25 +57,37 @@ func (d *direction) mergeUnclaimed(x any, y map[string]any, s, keep *preserved) 
 	// A parent that is missing may not have been deleted, but preserved itself.
 	for _, key := range deleted {
 		switch {
-		case holder(y, key) != none:
+		case d.holder(y, key) != none:
 			m.merge(y, key, s.entries[key], false)
 		case s.preservesParentOf(key.pointer):
-			m.left.entries[key] = s.entries[key]
+			m.leave(key)
 		}
 	}
-	keep.refreshDigests(y, s.names)
-	return m.left
+	keep.refreshDigests(y, d, s.names)
+	return d.yPlaces.entries(m.left)
 }
 
-// holder returns the value that contains an entry, or none.
-func holder(object any, key entryKey) any {
-	full := segments(key.pointer)
-	return follow(object, full[:len(full)-1])
+// leave leaves an entry in the annotation.
+func (m *merger) leave(key entryKey) {
+	at, e := m.direction.yPlaces.reversed().entry(key, m.restore.entries[key])
+	m.left.entries[at] = e
+}
+
+// inY returns the value of y at a pointer of the rules, or none.
+func (d *direction) inY(y any, pointer string) any {
+	return follow(y, segments(d.yPlaces.reversed().pointer(pointer)))
+}
+
+// holder returns the value of y that contains an entry, or none.
+func (d *direction) holder(y any, key entryKey) any {
+	full := segments(d.yPlaces.reversed().pointer(key.pointer))
+	return follow(y, full[:len(full)-1])
 }
 
 // anchored reports whether the entry has an anchor other than its parent, and that anchor exists:
 // then the parent was not deleted.
-func (e *entry) anchored(x any, key entryKey) bool {
+func (e *entry) anchored(x any, key entryKey, d *direction) bool {
+	key, e = d.xPlaces.reversed().entry(key, e)
 	number, is := e.anchor.(json.Number)
 	length, err := strconv.Atoi(number.String())
 	full := segments(key.pointer)
@@ -94,11 +106,11 @@ func (e *entry) anchored(x any, key entryKey) bool {
 
 // refreshDigests updates the digests of elements after other entries were merged into them. The version
 // of y has the names.
-func (p *preserved) refreshDigests(y any, names names) {
+func (p *preserved) refreshDigests(y any, d *direction, names names) {
 	for key, e := range p.entries {
 		if _, isDigest := e.images.(string); isDigest {
-			if element := follow(y, segments(key.pointer)); element != none {
-				_, inside := names.pointer(key.pointer)
+			if element := d.inY(y, key.pointer); element != none {
+				_, inside := names.pointer(d.yPlaces.reversed().pointer(key.pointer))
 				e.images = digest(inside.value(element))
 			}
 		}
@@ -117,9 +129,8 @@ func (d *direction) defaultAt(pointer string, ofX bool) *fill {
 		}
 	}
 	for _, e := range d.collections {
-		below, found := strings.CutPrefix(pointer, e.path.pointer()+"/")
-		if _, rest, deeper := strings.Cut(below, "/"); found && deeper {
-			if f := e.direction.defaultAt("/"+rest, ofX); f != nil {
+		if _, rest, deeper := e.split(pointer); deeper {
+			if f := e.direction.defaultAt(rest, ofX); f != nil {
 				return f
 			}
 		}
@@ -140,7 +151,7 @@ func (p *preserved) removeLive(object any, d *direction) {
 			delete(p.entries, key)
 			continue
 		}
-		live, filled := follow(object, segments(key.pointer)), d.defaultAt(key.pointer, true)
+		live, filled := d.back.inY(object, key.pointer), d.defaultAt(key.pointer, true)
 		if live != none && (key.kind != aValue || covers(live, e.value)) && (filled == nil || !Equal(live, filled.value)) {
 			delete(p.entries, key)
 		}
@@ -191,19 +202,30 @@ func (l *leaf) standsFor(pointer string) bool {
 	return below && !strings.Contains(name, "/") && !slices.Contains(l.Known, unescapes.Replace(name))
 }
 
-func (e *elements) looksUp(key entryKey, value any) bool {
-	below, found := strings.CutPrefix(key.pointer, e.path.pointer()+"/")
-	element, rest, deeper := strings.Cut(below, "/")
-	_, isIndex := indexOf(element)
+// split splits a pointer into the element, and the pointer within it. The object of a single object is an
+// element without a name.
+func (e *elements) split(pointer string) (element, rest string, deeper bool) {
+	below, found := strings.CutPrefix(pointer, e.place.pointer()+"/")
 	switch {
 	case !found:
-		return false
+		return "", "", false
+	case e.isObject:
+		return "", "/" + below, true
+	}
+	element, rest, deeper = strings.Cut(below, "/")
+	return element, "/" + rest, deeper
+}
+
+func (e *elements) looksUp(key entryKey, value any) bool {
+	element, rest, deeper := e.split(key.pointer)
+	_, isIndex := indexOf(element)
+	switch {
 	case !deeper:
 		return !e.isMap && len(e.keys) == 0 && isIndex && e.direction.mayPreserve()
-	case e.isMap:
-		return e.direction.looksUp(entryKey{"/" + rest, key.kind}, value)
+	case e.isMap || e.isObject:
+		return e.direction.looksUp(entryKey{rest, key.kind}, value)
 	}
-	return len(e.keys) > 0 && slices.Equal(selectorKeys(element), e.keys) && e.direction.looksUp(entryKey{"/" + rest, key.kind}, value)
+	return len(e.keys) > 0 && slices.Equal(selectorKeys(element), e.keys) && e.direction.looksUp(entryKey{rest, key.kind}, value)
 }
 
 // siblings returns the versions that share a field with y that x lacks.
@@ -225,8 +247,7 @@ func (d *direction) shares(pointer, version string) bool {
 		return l.Path.pointer() == pointer && slices.Contains(l.Siblings, version)
 	})
 	return shared || slices.ContainsFunc(d.collections, func(e elements) bool {
-		below, found := strings.CutPrefix(pointer, e.path.pointer()+"/")
-		_, rest, deeper := strings.Cut(below, "/")
-		return found && deeper && e.direction.shares("/"+rest, version)
+		_, rest, deeper := e.split(pointer)
+		return deeper && e.direction.shares(rest, version)
 	})
 }

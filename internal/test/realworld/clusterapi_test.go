@@ -204,6 +204,7 @@ func differencesOfMachineHealthCheck() []difference {
 	droppedZero := func(theirs, ours any) bool { return theirs == absent && show(ours) == "0" }
 	return []difference{
 		{"v1beta2", ".spec.checks.nodeStartupTimeoutSeconds", cut, fraction},
+		{"v1beta2", ".spec.checks.unhealthyNodeConditions[*].timeoutSeconds", cut, fraction},
 		{"v1beta2", ".spec.checks", func(theirs, ours any) bool {
 			return show(theirs) == `{"nodeStartupTimeoutSeconds":1}` && ours == absent
 		}, fraction},

@@ -44,7 +44,6 @@ var drafts = map[string]struct {
 	"cluster-api-machinesets":         {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
 	"cluster-api-machinedeployments":  {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
 	"cluster-api-machinepools":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinehealthchecks": {more: []string{nameOf(".spec.remediationTemplate", ".spec.remediation.templateRef")}},
 	"cluster-api-clusters": {more: []string{
 		nameOf(".spec.topology.controlPlane.machineHealthCheck.remediationTemplate", ".spec.topology.controlPlane.healthCheck.remediation.templateRef"),
 		nameOf(".spec.topology.workers.machineDeployments[*].machineHealthCheck.remediationTemplate", ".spec.topology.workers.machineDeployments[*].healthCheck.remediation.templateRef"),

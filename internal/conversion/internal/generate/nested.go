@@ -74,9 +74,9 @@ func (c *Choices) nestedMoves(spoke, hub *props, from, to string) (moves []v1alp
 		if len(spoke.XListMapKeys) == 1 && len(hub.XListMapKeys) == 1 && spoke.XListMapKeys[0] != hub.XListMapKeys[0] && c.Often(4) {
 			moves = append(moves, moveOf(from+"[*]."+spoke.XListMapKeys[0], to+"[*]."+hub.XListMapKeys[0]))
 		}
-		return append(moves, c.nestedMoves(element, other, from+"[*]", to+"[*]")...)
+		return c.movesInElements(element, other, from+"[*]", to+"[*]", moves)
 	case spoke.AdditionalProperties != nil && hub.AdditionalProperties != nil && spoke.AdditionalProperties.Schema != nil && hub.AdditionalProperties.Schema != nil:
-		return c.nestedMoves(spoke.AdditionalProperties.Schema, hub.AdditionalProperties.Schema, from+"[*]", to+"[*]")
+		return c.movesInElements(spoke.AdditionalProperties.Schema, hub.AdditionalProperties.Schema, from+"[*]", to+"[*]", nil)
 	}
 	free := Shuffled(c, slices.Sorted(maps.Keys(hub.Properties)))
 	for _, name := range slices.Sorted(maps.Keys(spoke.Properties)) {
@@ -102,6 +102,11 @@ func (c *Choices) nestedMoves(spoke, hub *props, from, to string) (moves []v1alp
 		moves = append(moves, c.nestedMoves(&field, &partner, left, right)...)
 	}
 	return moves
+}
+
+func (c *Choices) movesInElements(spoke, hub *props, from, to string, moves []v1alpha1.Rule) []v1alpha1.Rule {
+	moves = append(moves, c.nestedMoves(spoke, hub, from, to)...)
+	return append(moves, c.placedMoves(spoke, hub, from, to, moves)...)
 }
 
 func moveOf(from, to string) v1alpha1.Rule {

@@ -25,6 +25,11 @@ func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v
 				rules = more
 			}
 		}
+		for _, move := range c.placedMoves(spoke, hub, "", "", rules) {
+			if more := append(slices.Clip(rules), move); valid(more) {
+				rules = more
+			}
+		}
 	}
 	for range c.IntN(12) {
 		m.made = rules

@@ -16,7 +16,11 @@ type props = apiextensionsv1.JSONSchemaProps
 // Schemas generates the structural schemas of two versions of one kind.
 func (c *Choices) Schemas() (spoke, hub *props) {
 	hub = &props{Type: "object", Properties: c.fields(1)}
-	hub.Properties["spec"] = props{Type: "object", Properties: c.fields(2)}
+	spec := props{Type: "object", Properties: c.fields(2)}
+	if c.isNested() && c.IntN(2) == 0 {
+		spec.Properties[One(c, fieldNames...)] = c.listOfContainers()
+	}
+	hub.Properties["spec"] = spec
 	return c.Changed(hub), hub
 }
 
@@ -31,6 +35,7 @@ func (c *Choices) Changed(s *props) *props {
 	s.Properties["spec"] = spec
 	if c.isNested() {
 		c.renameContainers(s)
+		c.relocate(s)
 	}
 	return s
 }
