@@ -27,6 +27,12 @@ import (
 // preserved.
 func FuzzChange(f *testing.F) {
 	c := newTally(f, 64, "edits", "fields", "entries restored", "entries carried on", "entries superseded", "compared with the reference")
+	f.Cleanup(func() {
+		const rarely = 200
+		if c.parts[madeByOthers]*rarely > c.parts["entries restored"]+rarely {
+			f.Errorf("%d %s", c.parts[madeByOthers], madeByOthers)
+		}
+	})
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
 		if c.isOver() {
 			return

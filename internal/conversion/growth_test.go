@@ -170,6 +170,21 @@ var growths = map[string]growing{
 		v2:    `k: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}}}}`,
 		rules: `{move: {from: .l, to: .k}}, {move: {from: ".l[*].id", to: ".k[*].name"}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
 	},
+	"list in another object": {
+		v1:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, a: {type: string}}}}",
+		v2:    "o: {type: object, properties: {m: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, b: {type: string}}}}}}",
+		rules: `{move: {from: .l, to: .o.m}}, {move: {from: ".l[*].a", to: ".o.m[*].b"}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
+	},
+	"preserved leaf field of a list in another object": {
+		v1:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, a: {type: string}}}}",
+		v2:    "o: {type: object, properties: {m: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}}}}}}",
+		rules: `{move: {from: .l, to: .o.m}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
+	},
+	"preserved objects in another object of an element": {
+		v1:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, c: {type: object, properties: {a: {type: string}, old: {type: string}}}}}}",
+		v2:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, o: {type: object, properties: {d: {type: object, properties: {b: {type: string}}}}}}}}",
+		rules: `{move: {from: ".l[*].c", to: ".l[*].o.d"}}, {move: {from: ".l[*].c.a", to: ".l[*].o.d.b"}}`, object: repeated(`"l":[`, `{"id":"%d","c":{"a":"x","old":"y"}}`, `]`),
+	},
 	"preserved moved objects in a list": {
 		v1:    `l: {type: array, items: {type: object, properties: {o: {type: object, properties: {a: {type: string}, old: {type: string}}}}}}`,
 		v2:    `l: {type: array, items: {type: object, properties: {p: {type: object, properties: {a: {type: string}, new: {type: string}}}}}}`,

@@ -92,17 +92,17 @@ func TestMovedRefused(t *testing.T) {
 	for name, test := range map[string]struct{ rules, at, says string }{
 		"no move of the list":    {`{move: {from: ".ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to", "must go through the same lists and maps as .ports[*].label: [*] pairs elements one by one: add a move of .ports to .listeners"},
 		"lists of other objects": {`{move: {from: ".net.ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to", "[*] pairs elements one by one: add a move of .net.ports to .listeners"},
-		"a list and a map":            {`{move: {from: .ports, to: .lm}}, {move: {from: ".ports[*].label", to: ".lm[*].title"}}`, "rules[0].move.to", "while a rule is for .ports[*].label in it: the value is array on one side and object on the other: their elements cannot be paired"},
-		"an object and a text":        {`{move: {from: .server, to: .s}}, {drop: {from: .server.a}}`, "rules[0].move.to", "the value is object on one side and string on the other"},
-		"a name that is taken":        {`{move: {from: .server, to: .both}}, {move: {from: .server.b, to: .s}}`, "rules[0].move.to", ".both is another field that version v1 has, and no rule is for all of it: say by a rule what becomes of it"},
-		"the same field again":        {`{move: {from: .server, to: .listener}}, {move: {from: .server, to: .both}}`, "rules[1].move.from", ".server already belongs to spec.converter.declarative.spokes[0].rules[0].move: give every field to one rule"},
-		"above the field":             {`{move: {from: .server, to: .listener}}, {move: {from: .server.tls, to: .listener.security}}, {drop: {from: .server}}`, "rules[2].drop.from", ".server already belongs to"},
-		"the same target again":       {`{move: {from: .server, to: .listener}}, {move: {from: .both, to: .listener}}, {move: {from: .both.x, to: .s}}`, "rules[1].move.to", "another rule moves .both, or moves to .listener: give every field to one rule"},
-		"one field twice":             {`{move: {from: .server, to: .listener}}, {move: {from: .server.b, to: .listener.c}}, {move: {from: .server.a, to: .listener.c}}`, "rules[2].move.to", ".listener.c already belongs to"},
-		"the type of a field":         {`{move: {from: .server, to: .listener}}, {cast: {from: .server.b, to: .listener.c, as: Integer}}`, "rules[1].cast.to", ".server.b of type string: this cast is between a string and a field of type integer"},
-		"a misspelled field":          {`{move: {from: .server, to: .listener}}, {drop: {from: .server.c}}`, "rules[1].drop.from", "version v1: .server has no field c in the schema"},
-		"one key of a map":            {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .lm, whose elements differ between the versions: write .lm[*]"},
-		"the status":                  {`{move: {from: .status, to: .state}}, {drop: {from: .status.b}}`, "rules[0].move.to", ".status has the same name in every version: move the fields in it one by one"},
+		"a list and a map":       {`{move: {from: .ports, to: .lm}}, {move: {from: ".ports[*].label", to: ".lm[*].title"}}`, "rules[0].move.to", "while a rule is for .ports[*].label in it: the value is array on one side and object on the other: their elements cannot be paired"},
+		"an object and a text":   {`{move: {from: .server, to: .s}}, {drop: {from: .server.a}}`, "rules[0].move.to", "the value is object on one side and string on the other"},
+		"a name that is taken":   {`{move: {from: .server, to: .both}}, {move: {from: .server.b, to: .s}}`, "rules[0].move.to", ".both is another field that version v1 has, and no rule is for all of it: say by a rule what becomes of it"},
+		"the same field again":   {`{move: {from: .server, to: .listener}}, {move: {from: .server, to: .both}}`, "rules[1].move.from", ".server already belongs to spec.converter.declarative.spokes[0].rules[0].move: give every field to one rule"},
+		"above the field":        {`{move: {from: .server, to: .listener}}, {move: {from: .server.tls, to: .listener.security}}, {drop: {from: .server}}`, "rules[2].drop.from", ".server already belongs to"},
+		"the same target again":  {`{move: {from: .server, to: .listener}}, {move: {from: .both, to: .listener}}, {move: {from: .both.x, to: .s}}`, "rules[1].move.to", "another rule moves .both, or moves to .listener: give every field to one rule"},
+		"one field twice":        {`{move: {from: .server, to: .listener}}, {move: {from: .server.b, to: .listener.c}}, {move: {from: .server.a, to: .listener.c}}`, "rules[2].move.to", ".listener.c already belongs to"},
+		"the type of a field":    {`{move: {from: .server, to: .listener}}, {cast: {from: .server.b, to: .listener.c, as: Integer}}`, "rules[1].cast.to", ".server.b of type string: this cast is between a string and a field of type integer"},
+		"a misspelled field":     {`{move: {from: .server, to: .listener}}, {drop: {from: .server.c}}`, "rules[1].drop.from", "version v1: .server has no field c in the schema"},
+		"one key of a map":       {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .lm, whose elements differ between the versions: write .lm[*]"},
+		"the status":             {`{move: {from: .status, to: .state}}, {drop: {from: .status.b}}`, "rules[0].move.to", ".status has the same name in every version: move the fields in it one by one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, v1, v2, test.rules)

@@ -184,23 +184,32 @@ type pairs struct {
 func pairUp(spoke, hub *field, renamed map[*field]*field, kept map[*field]bool) *pairs {
 	p := &pairs{partner: map[*field]*field{spoke: hub, hub: spoke}, renamed: renamed, kept: kept}
 	p.pairChildren(spoke, hub)
-	for from, to := range renamed {
-		if p.partner[from] == nil && p.partner[to] == nil && mayBeElsewhere(from, to) {
-			p.partner[from], p.partner[to] = to, from
-			p.pairChildren(from, to)
-		}
+	for p.pairElsewhere() {
 	}
 	return p
 }
 
+// pairElsewhere pairs values that are in different objects, and reports whether it has paired one. Others in
+// these may follow.
+func (p *pairs) pairElsewhere() (found bool) {
+	for from, to := range p.renamed {
+		if p.partner[from] == nil && p.partner[to] == nil && p.mayBeElsewhere(from, to) {
+			p.partner[from], p.partner[to] = to, from
+			p.pairChildren(from, to)
+			found = true
+		}
+	}
+	return found
+}
+
 // mayBeElsewhere reports whether two objects, or lists or maps of objects, may be the same in different
-// objects, with rules for fields in them. A rule cannot do that in elements.
-func mayBeElsewhere(spoke, hub *field) bool {
+// objects, with differences in them: others move as a whole. In elements, it must be the same element.
+func (p *pairs) mayBeElsewhere(spoke, hub *field) bool {
 	may := func(f *field) bool {
 		elements := f.children[conversion.Each]
-		return f.scope.parent == nil && len(f.path) > 1 && (f.kind == "object" && f.children != nil || elements != nil && elements.kind == "object")
+		return !f.isElement() && (f.kind == "object" && f.children != nil || elements != nil && elements.kind == "object")
 	}
-	return may(spoke) && may(hub) && spoke.kind == hub.kind && spoke.schema.Nullable == hub.schema.Nullable
+	return may(spoke) && may(hub) && p.sameScope(spoke, hub) && spoke.kind == hub.kind && spoke.shape != hub.shape && spoke.schema.Nullable == hub.schema.Nullable
 }
 
 func (p *pairs) pairChildren(spoke, hub *field) {

@@ -243,7 +243,7 @@ func (g *guesser) mayCorrespond(spoke, hub *field) bool {
 // renames reports whether two objects, lists or maps may be the same with another name, or lists or maps
 // in different objects.
 func (g *guesser) renames(spoke, hub *field) bool {
-	return spoke.children != nil && hub.children != nil && alike(spoke, hub) && (!g.isElsewhere(spoke, hub) || mayBeElsewhere(spoke, hub))
+	return spoke.children != nil && hub.children != nil && alike(spoke, hub) && (!g.isElsewhere(spoke, hub) || g.pairs.mayBeElsewhere(spoke, hub))
 }
 
 func (g *guesser) isElsewhere(spoke, hub *field) bool {

@@ -54,19 +54,33 @@ func (p *proposer) rename(refused map[string]bool) {
 	}
 }
 
-// correspond returns the fields that must have another name for two fields to correspond, outer ones first.
+// correspond returns the fields that must have another name, or be in another object, for two fields to
+// correspond, outer ones first.
 func (p *proposer) correspond(spoke, hub *field) (steps [][2]*field, found bool) {
 	switch {
 	case p.pairs.partner[spoke] == hub:
 		return nil, true
 	case spoke.parent == nil || hub.parent == nil || spoke.isElement() != hub.isElement():
 		return nil, false
-	}
-	steps, found = p.correspond(spoke.parent, hub.parent)
-	switch free := p.pairs.partner[spoke] == nil && p.pairs.partner[hub] == nil && alike(spoke, hub); {
 	case spoke.isElement():
-		return steps, found
-	case !free, !found && !mayBeElsewhere(spoke, hub):
+		return p.correspond(spoke.parent, hub.parent)
+	}
+	steps, found = p.correspondAround(spoke.parent, hub.parent)
+	return p.alsoNamed(spoke, hub, steps, found || p.pairs.mayBeElsewhere(spoke, hub))
+}
+
+// correspondAround is correspond for the objects around two fields: these only have other names, unless they are
+// elements. Otherwise, each object inside would move with them.
+func (p *proposer) correspondAround(spoke, hub *field) (steps [][2]*field, found bool) {
+	if p.pairs.partner[spoke] == hub || spoke.parent == nil || hub.parent == nil || spoke.isElement() || hub.isElement() {
+		return p.correspond(spoke, hub)
+	}
+	steps, found = p.correspondAround(spoke.parent, hub.parent)
+	return p.alsoNamed(spoke, hub, steps, found)
+}
+
+func (p *proposer) alsoNamed(spoke, hub *field, steps [][2]*field, may bool) (all [][2]*field, found bool) {
+	if !may || p.pairs.partner[spoke] != nil || p.pairs.partner[hub] != nil || !alike(spoke, hub) {
 		return nil, false
 	}
 	return append(steps, [2]*field{spoke, hub}), true
@@ -87,7 +101,7 @@ func (p *proposer) mostVotes(votes map[[2]*field]int, refused map[string]bool) (
 		}
 	}
 	for both, n := range votes {
-		if outer, _ := p.correspond(both[0].parent, both[1].parent); len(outer) > 0 || refused[both[0].String()+" "+both[1].String()] {
+		if outer, _ := p.correspondAround(both[0].parent, both[1].parent); len(outer) > 0 || refused[both[0].String()+" "+both[1].String()] {
 			continue // the outer one comes first
 		}
 		isMost := func(f *field) bool { return n == most[f] && count[f][n] == 1 }

@@ -20,8 +20,8 @@ import (
 
 // placed is a value with a place.
 type placed struct {
-	// from is the path in the spoke. spoke and hub are its paths with the names of the hub, as far as they are
-	// known, and with the places around it.
+	// from is the path in the spoke. spoke and hub are its paths with the places around it, and with the names of
+	// the hub that are known so far.
 	from, spoke, hub, place conversion.Path
 }
 

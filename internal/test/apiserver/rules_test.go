@@ -13,11 +13,14 @@ var ruleKind = twoVersions{
 	v1: `node: {type: string}, timeout: {type: string}, image: {type: string}, old: {type: string},
   env: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}}}},
   secrets: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, optional: {type: boolean}}}}, zones: {type: string}, since: {type: integer}, config: {type: string},
-  vars: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}, secret: {type: boolean}}}}`,
+  vars: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}, secret: {type: boolean}}}},
+  servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, host: {type: string}, zone: {type: string}, probe: {type: object, properties: {timeout: {type: string}, old: {type: string}}}}}}`,
 	v2: `nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, repository: {type: string}, tag: {type: string},
   env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}},
   secretNames: {type: array, items: {type: string}}, zones: {type: array, items: {type: string}}, since: {type: string, format: date-time}, vars: {type: object, additionalProperties: {type: string}},
-  config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: object, properties: {name: {type: string}, mode: {type: string, default: sync}}}}}}`,
+  config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: object, properties: {name: {type: string}, mode: {type: string, default: sync}}}}}},
+  net: {type: object, properties: {mode: {type: string}, endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, address: {type: string},
+    health: {type: object, properties: {level: {type: string}, probe: {type: object, properties: {timeoutSeconds: {type: integer}}}}}}}}}}`,
 	rules: ruleRules,
 }
 
@@ -35,6 +38,11 @@ spokes:
   - cast: {from: .spec.since, to: .spec.since, as: Timestamp}
   - cast: {from: .spec.config, to: .spec.config, as: YAML}
   - drop: {from: .spec.old}
+  - move: {from: .spec.servers, to: .spec.net.endpoints}
+  - move: {from: ".spec.servers[*].id", to: ".spec.net.endpoints[*].name"}
+  - move: {from: ".spec.servers[*].host", to: ".spec.net.endpoints[*].address"}
+  - move: {from: ".spec.servers[*].probe", to: ".spec.net.endpoints[*].health.probe"}
+  - cast: {from: ".spec.servers[*].probe.timeout", to: ".spec.net.endpoints[*].health.probe.timeoutSeconds", as: Seconds}
   - cel:
       from: {image: .spec.image}
       to: {repository: .spec.repository, tag: .spec.tag}
@@ -69,6 +77,9 @@ func testRules(t *testing.T, s *apiServer) {
 		"cel-no-tag":    {"v1", "image: nginx", "repository: nginx"},
 		"cel-back":      {"v2", "repository: nginx, tag: '1'", "image: 'nginx:1'"},
 		"cel-back-half": {"v2", "repository: nginx", ""},
+		"placed":        {"v1", "servers: [{id: a, host: h, zone: west}, {id: b, probe: {timeout: 5s, old: x}}]", "net: {endpoints: [{name: a, address: h}, {name: b, health: {probe: {timeoutSeconds: 5}}}]}"},
+		"placed-around": {"v2", "net: {mode: m, endpoints: [{name: a, health: {level: high}}, {name: b, health: {}}]}", "servers: [{id: a}, {id: b}]"},
+		"placed-empty":  {"v2", "net: {}", ""},
 	} {
 		other := map[string]string{"v1": "v2", "v2": "v1"}[form.version]
 		k.create(t, form.version, name, "spec: {"+form.fields+"}")
@@ -95,6 +106,10 @@ func testEdits(t *testing.T, s *apiServer) {
 	k.mergePatch(t, "v2", "two", "spec: {secretNames: [c, b], vars: {b: changed, c: new}}")
 	wantFields(t, "after edits of values", k.get(t, "v1", "two"),
 		"spec: {secrets: [{name: c}, {name: b, optional: true}], vars: [{name: b, value: changed, secret: true}, {name: a, value: x}, {name: c, value: new}]}")
+	k.create(t, "v1", "moved", "spec: {servers: [{id: a, host: h, zone: west}, {id: b, probe: {timeout: 90s, old: x}}]}")
+	k.mergePatch(t, "v2", "moved", "spec: {net: {endpoints: [{name: b, address: new, health: {probe: {timeoutSeconds: 90}}}, {name: c}, {name: a, address: other}]}}")
+	wantFields(t, "after edits of a list in another object", k.get(t, "v1", "moved"),
+		"spec: {servers: [{id: b, host: new, probe: {timeout: 90s, old: x}}, {id: c}, {id: a, host: other, zone: west}]}")
 	k.create(t, "v1", "three", `spec: {config: "level: a # why\noutputs: [{name: x}]\nother: 1\n"}`)
 	k.mergePatch(t, "v2", "three", "spec: {config: {level: b}}")
 	wantFields(t, "after an edit of a text", k.get(t, "v1", "three"), `spec: {config: "level: b\nother: 1\noutputs:\n  - mode: sync\n    name: x\n"}`)

@@ -41,17 +41,16 @@ var drafts = map[string]struct {
 		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,
 		reference(".spec.infrastructureRef", ".spec.infrastructureRef"),
 	}},
-	"cluster-api-machinesets":         {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinedeployments":  {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinepools":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-clusters": {more: []string{
-		nameOf(".spec.topology.controlPlane.machineHealthCheck.remediationTemplate", ".spec.topology.controlPlane.healthCheck.remediation.templateRef"),
-		nameOf(".spec.topology.workers.machineDeployments[*].machineHealthCheck.remediationTemplate", ".spec.topology.workers.machineDeployments[*].healthCheck.remediation.templateRef"),
-	}},
+	"cluster-api-machinesets":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinedeployments": {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	"cluster-api-machinepools":       {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
+	// One template moves field by field, which says the same but for an empty one.
+	"cluster-api-clusters": {fewer: 1, more: fieldsOf(
+		".spec.topology.workers.machineDeployments[*].machineHealthCheck.remediationTemplate", ".spec.topology.workers.machineDeployments[*].healthCheck.remediation.templateRef")},
 	// A duration of the spoke becomes two fields of the hub, and others are there only together with a field that is
 	// computed.
 	"cluster-api-kubeadmconfigs": {fewer: 2, more: arguments(".spec")},
-	"cluster-api-kubeadmcontrolplanes": {fewer: 8, more: append(arguments(".spec.kubeadmConfigSpec"),
+	"cluster-api-kubeadmcontrolplanes": {fewer: 9, more: append(arguments(".spec.kubeadmConfigSpec"),
 		`{"move":{"from":".spec.remediationStrategy.maxRetry","to":".spec.remediation.maxRetry"}}`,
 		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,
 		reference(".spec.machineTemplate.infrastructureRef", ".spec.machineTemplate.spec.infrastructureRef"),
@@ -74,9 +73,12 @@ func reference(from, to string) string {
 	return fmt.Sprintf(`{"format":{"from":"%s.apiVersion","template":"{apiGroup}/v1beta1","to":{"apiGroup":"%s.apiGroup"}}}`, from, to)
 }
 
-// nameOf is the rule that moves the name of a reference without its namespace.
-func nameOf(from, to string) string {
-	return fmt.Sprintf(`{"move":{"from":"%s.name","to":"%s.name"}}`, from, to)
+// fieldsOf are the rules that move the fields of a reference one by one.
+func fieldsOf(from, to string) (rules []string) {
+	for _, name := range []string{"apiVersion", "kind", "name"} {
+		rules = append(rules, fmt.Sprintf(`{"move":{"from":"%[1]s.%[3]s","to":"%[2]s.%[3]s"}}`, from, to, name))
+	}
+	return rules
 }
 
 // checkDraft drafts a policy by asking the project's own functions. It has the rules of the policy in the catalogue
