@@ -8,11 +8,13 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,11 +121,31 @@ func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// freePort returns a port without a listener.
+// The ports of converters are below those that the kernel gives to connections and to listeners that ask for
+// any port: a converter stops and listens again.
+const (
+	firstPort = 20000
+	portCount = 12000
+)
+
+// port is the last port of a converter, counted from the first one. Other processes begin elsewhere.
+var port = func() *atomic.Int64 {
+	begin := new(atomic.Int64)
+	begin.Store(rand.Int64N(portCount))
+	return begin
+}()
+
+// freePort returns a port without a listener, which no other converter of this process has.
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")
-	expect.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	for range portCount {
+		next := firstPort + int(port.Add(1)%portCount)
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":"+strconv.Itoa(next))
+		if err == nil {
+			expect.NoError(t, listener.Close())
+			return next
+		}
+	}
+	t.Fatal("there is no free port")
+	return 0
 }
