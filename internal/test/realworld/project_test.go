@@ -82,9 +82,10 @@ func (p *project) check(t *testing.T) {
 	run.up = run.direction(t, crd, p.spoke, p.hub, p.toHub, p.fromHub)
 	run.down = run.direction(t, crd, p.hub, p.spoke, p.fromHub, p.toHub)
 	p.checkDraft(t, crd)
-	t.Logf("%d edits of %d objects", run.edits, 2**rounds)
-	if run.edits < *rounds/4 {
-		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, *rounds/2)
+	few := min(*rounds, tabled)
+	t.Logf("%d edits of %d objects", run.edits, 2*few)
+	if run.edits < few/4 {
+		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, few/2)
 	}
 	for _, place := range slices.Sorted(maps.Keys(run.unknown)) {
 		t.Errorf("differs, and no one says why: %s", run.unknown[place])
@@ -128,7 +129,7 @@ func (r *run) direction(
 	// Edits have their own random source, so that rejected mixes do not change the objects.
 	made := &objects{rand.New(rand.NewPCG(1, 2)), r.examplesOf(from)}
 	edits := &objects{rand.New(rand.NewPCG(3, 4)), r.examplesOf(to)}
-	for i := range *rounds {
+	for i := range min(*rounds, tabled) {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		if isZero(asMap(decode(object))["spec"]) {
 			empty++
@@ -165,8 +166,17 @@ func (r *run) direction(
 			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
 		}
 	}
-	if empty > *rounds*3/4 {
-		t.Errorf("%d of %d objects of %s have an empty spec: too few to tell; give more examples", empty, *rounds, from.name)
+	more := r.more(t, crd, from, to, convert, convertBack)
+	for i := tabled; i < *rounds; i++ {
+		more.check(t, more.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind))
+		more.print(i)
+	}
+	if *rounds > tabled {
+		t.Logf("%s from %s: of %d more objects, both convert %d to the same object, and %d to different ones although theirs loses nothing",
+			r.sample, from.name, *rounds-tabled, more.same, more.lossless)
+	}
+	if few := min(*rounds, tabled); empty > few*3/4 {
+		t.Errorf("%d of %d objects of %s have an empty spec: too few to tell; give more examples", empty, few, from.name)
 	}
 	return counted
 }

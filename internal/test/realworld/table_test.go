@@ -75,7 +75,7 @@ type tally struct {
 	lost int
 }
 
-// checkRow compares the project's row of the table with the results of the run. Another number of
+// checkRow compares the project's row of the table with the results of the run. A smaller number of
 // rounds has other results.
 func (r *run) checkRow(t *testing.T) {
 	t.Helper()
@@ -83,7 +83,7 @@ func (r *run) checkRow(t *testing.T) {
 		r.sample, r.sample, r.kind, r.moduleVersion, r.spoke.name, r.hub.name,
 		r.fields.rules+r.fields.cel+r.fields.preserved, r.fields.rules, r.fields.cel, r.fields.preserved-r.fields.unsaid, r.fields.unsaid,
 		r.up.same, r.down.same, r.up.lost, r.down.lost)
-	if *rounds != tabled {
+	if *rounds < tabled {
 		t.Logf("%d objects per direction: %s", *rounds, row)
 		return
 	}
