@@ -285,7 +285,8 @@ func (d *direction) restores(pointer, value []byte) bool {
 }
 
 // inElement splits a pointer into the element of the list or map and the pointer in that element,
-// which is nil for the element itself. An object is an element without a name. Both are nil if the pointer is not in the collection.
+// which is nil for the element itself. An object is an element without a name. Both are nil if the
+// pointer is not in the collection.
 func (c *collection) inElement(pointer []byte) (element, rest []byte) {
 	below, found := bytes.CutPrefix(pointer, []byte(c.pointer))
 	switch {

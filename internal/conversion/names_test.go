@@ -81,6 +81,20 @@ func TestMovedList(t *testing.T) {
 	})
 }
 
+// refusal is rules that do not compile, and the first error: where it is, and a part of its text.
+type refusal struct{ rules, at, says string }
+
+func (r refusal) check(t *testing.T, v1, v2 string) {
+	t.Helper()
+	result := between(t, v1, v2, r.rules)
+	if result.Ruleset != nil || len(result.Errors) == 0 {
+		t.Fatal("the rules are accepted")
+	}
+	if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+r.at || !strings.Contains(got.Error(), r.says) {
+		t.Errorf("got %v, want %q at %s", got, r.says, r.at)
+	}
+}
+
 // TestMovedRefused has moves beside rules for fields in them that do not compile.
 func TestMovedRefused(t *testing.T) {
 	const port = "{type: object, properties: {label: {type: string}, num: {type: integer}}}"
@@ -89,7 +103,7 @@ func TestMovedRefused(t *testing.T) {
 		"bag: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {server: {type: object, properties: {a: {type: string}, old: {type: string}}}}}, both: {type: object, properties: {x: {type: string}}}, m: {type: object, additionalProperties: " + port + "}, status: {type: object, properties: {a: {type: string}, b: {type: string}}}"
 	const v2 = "listeners: {type: array, items: " + title + "}, lm: {type: object, additionalProperties: " + title + "}, listener: {type: object, properties: {a: {type: string}, c: {type: string}, security: {type: object, properties: {z: {type: string}}}}}, both: {type: object, properties: {x: {type: string}}}, " +
 		"bag: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {listener: {type: object, properties: {a: {type: string}}}}}, deep: {type: object, properties: {listener: {type: object, properties: {a: {type: string}, c: {type: string}}}}}, s: {type: string}, state: {type: object, properties: {a: {type: string}}}"
-	for name, test := range map[string]struct{ rules, at, says string }{
+	for name, test := range map[string]refusal{
 		"no move of the list":    {`{move: {from: ".ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to", "must go through the same lists and maps as .ports[*].label: [*] pairs elements one by one: add a move of .ports to .listeners"},
 		"lists of other objects": {`{move: {from: ".net.ports[*].label", to: ".listeners[*].title"}}`, "rules[0].move.to", "[*] pairs elements one by one: add a move of .net.ports to .listeners"},
 		"a list and a map":       {`{move: {from: .ports, to: .lm}}, {move: {from: ".ports[*].label", to: ".lm[*].title"}}`, "rules[0].move.to", "while a rule is for .ports[*].label in it: the value is array on one side and object on the other: their elements cannot be paired"},
@@ -104,16 +118,16 @@ func TestMovedRefused(t *testing.T) {
 		"one key of a map":       {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .lm, whose elements differ between the versions: write .lm[*]"},
 		"the status":             {`{move: {from: .status, to: .state}}, {drop: {from: .status.b}}`, "rules[0].move.to", ".status has the same name in every version: move the fields in it one by one"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			result := between(t, v1, v2, test.rules)
-			if result.Ruleset != nil || len(result.Errors) == 0 {
-				t.Fatal("the rules are accepted")
-			}
-			if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+test.at || !strings.Contains(got.Error(), test.says) {
-				t.Errorf("got %v, want %q at %s", got, test.says, test.at)
-			}
-		})
+		t.Run(name, func(t *testing.T) { test.check(t, v1, v2) })
 	}
+}
+
+// verdictsOf returns a text for the verdict on each leaf field: its owner, its rule and its root.
+func verdictsOf(result compile.Result) (texts []string) {
+	for _, leaf := range result.Leaves {
+		texts = append(texts, fmt.Sprintf("%s %s %s %s", leaf, leaf.Owner, strings.TrimPrefix(leaf.Rule, "spec.converter.declarative.spokes[0]."), leaf.Root))
+	}
+	return texts
 }
 
 // TestMovedVerdicts checks that verdicts have the names of their version, and the innermost move.
@@ -122,10 +136,7 @@ func TestMovedVerdicts(t *testing.T) {
 		"ports: {type: array, items: {type: object, properties: {num: {type: integer}, old: {type: string}, tls: {type: object, properties: {x: {type: string}}}}}}",
 		"listeners: {type: array, items: {type: object, properties: {num: {type: integer}, security: {type: object, properties: {x: {type: string}, new: {type: string}}}}}}",
 		`{move: {from: .ports, to: .listeners}}, {move: {from: ".ports[*].tls", to: ".listeners[*].security"}}`)
-	var got []string
-	for _, leaf := range result.Leaves {
-		got = append(got, fmt.Sprintf("%s %s %s %s", leaf, leaf.Owner, strings.TrimPrefix(leaf.Rule, "spec.converter.declarative.spokes[0]."), leaf.Root))
-	}
+	got := verdictsOf(result)
 	want := []string{
 		"v1:.ports[*].num Exact rules[0] .ports", "v1:.ports[*].old Preserved  .ports[*].old", "v1:.ports[*].tls.x Exact rules[1] .ports[*].tls",
 		"v2:.listeners[*].num Exact rules[0] .listeners", "v2:.listeners[*].security.new Preserved  .listeners[*].security.new", "v2:.listeners[*].security.x Exact rules[1] .listeners[*].security",

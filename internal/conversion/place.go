@@ -29,6 +29,14 @@ func (c *Collection) At(hub bool) Path {
 	return c.Spoke
 }
 
+// Inside returns the path of the elements by that of the list or map, or of the object itself.
+func (c *Collection) Inside(path Path) Path {
+	if c.Object {
+		return path
+	}
+	return append(slices.Clip(path), Each)
+}
+
 // PlaceOf returns the place of a value that is in another object in each version, by its path in the hub.
 func PlaceOf(hub Path) Path { return Path{hub.String()} }
 

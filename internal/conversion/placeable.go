@@ -104,11 +104,7 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		inside := below(base, c.Path)
-		if !c.Object {
-			inside = append(inside, Each)
-		}
-		o.addScope(&c.Scope, inside, ofHub)
+		o.addScope(&c.Scope, c.Inside(below(base, c.Path)), ofHub)
 	}
 }
 

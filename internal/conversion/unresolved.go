@@ -78,7 +78,6 @@ func (s *step) unresolvedEntries(d *direction) (u unresolved) {
 
 // mergeAll merges unresolved entries where possible, and returns those that stay preserved.
 func (s *step) mergeAll(m *merger, schema *shape.Schema, u unresolved) (remaining entries) {
-	d := m.direction
 	deleted := slices.DeleteFunc(u.deleted, func(e *entry) bool { return m.parentOf(e) != nil && !s.restore.hasAncestorOf(e.pointer) })
 	m.noteBlocked()
 	for i := range s.merging {
@@ -101,7 +100,7 @@ func (s *step) mergeAll(m *merger, schema *shape.Schema, u unresolved) (remainin
 			remaining = append(remaining, *e)
 		}
 	}
-	return append(remaining, d.targetPlaces.entries(m.remaining, true)...)
+	return append(remaining, m.direction.targetPlaces.entries(m.remaining, true)...)
 }
 
 // noteKeyless records a list whose elements entries cannot name.

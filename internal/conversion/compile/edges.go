@@ -24,16 +24,8 @@ func (c *compiler) anchorRules(scope *conversion.Scope, above conversion.Path) {
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.anchorRules(&collection.Scope, inside(above, collection))
+		c.anchorRules(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
 	}
-}
-
-// inside returns the path of the elements of a list or map, or of an object with a place.
-func inside(above conversion.Path, of *conversion.Collection) conversion.Path {
-	if of.Object {
-		return slices.Concat(above, of.Path)
-	}
-	return slices.Concat(above, of.Path, conversion.Path{conversion.Each})
 }
 
 func anchorFields(above conversion.Path, fields []conversion.Field, other *schema.Structural, claims []claim) {

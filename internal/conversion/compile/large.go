@@ -150,11 +150,7 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 
 // collection adds the elements of a list or map. Their texts cannot be added up by an expression.
 func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural) {
-	path := of.At(ofHub)
-	if !of.Object {
-		path = append(slices.Clone(path), conversion.Each)
-	}
-	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, path)
+	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, of.Inside(of.At(ofHub)))
 	element.scope(&of.Scope, ofHub, elementSchema)
 	other := sizes{texts: map[string]string{}}
 	other.scope(&of.Scope, !ofHub, nil)

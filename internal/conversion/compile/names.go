@@ -19,7 +19,7 @@ import (
 // A move of an object, list or map whose inside converts by fields only gives it another name. The
 // compiler gives the schema of the spoke the names of the hub. From then on, what corresponds has the
 // same path on both sides, as if there had been no such move; only messages use the names of the spoke.
-// A list or map that such a move takes to another object has a place instead (placed.go).
+// A value that such a move takes to another object has a place instead (placed.go).
 
 // renaming is a move that gives a field another name, or a place.
 type renaming struct {
@@ -228,7 +228,7 @@ func (c *compiler) isNamed(move candidate) bool {
 	})
 }
 
-// rename notes the names of a field, unless they are the same. In a list or map with a place, a field of
+// rename notes the names of a field, unless they are the same. In a value with a place, a field of
 // the spoke with the names of the hub has the path of the spoke.
 func (c *compiler) rename(move renaming) {
 	if from, to := move.from[len(move.from)-1], move.to[len(move.to)-1]; from != to {

@@ -94,7 +94,7 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.markNulls(&collection.Scope, inside(above, collection))
+		c.markNulls(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
 	}
 }
 

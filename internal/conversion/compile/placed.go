@@ -92,12 +92,12 @@ func (c *compiler) placeProblem(move candidate) string {
 // hasPlaceNames reports whether an object or element around a path has a field that looks like a place.
 func hasPlaceNames(root *schema.Structural, path conversion.Path) bool {
 	for i := range path {
-		around, err := root, error(nil)
-		if i > 0 {
-			around, err = resolve(root, path[:i])
+		around, err := resolveParent(root, path[:i+1])
+		if err != nil {
+			continue
 		}
 		for name := range around.Properties {
-			if err == nil && conversion.IsPlace(name) {
+			if conversion.IsPlace(name) {
 				return true
 			}
 		}
@@ -232,6 +232,6 @@ func (c *compiler) bindPlaces(scope *conversion.Scope, above conversion.Path) {
 				collection.Spoke, collection.Hub = p.spoke[len(above):], p.hub[len(above):]
 			}
 		}
-		c.bindPlaces(&collection.Scope, inside(above, collection))
+		c.bindPlaces(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
 	}
 }

@@ -361,7 +361,7 @@ func (c *compiler) nameElements(scope *conversion.Scope, above conversion.Path) 
 		if errSpoke == nil && errHub == nil && !collection.Object {
 			collection.Keys = c.sharedKeys(full, spoke, hub)
 		}
-		c.nameElements(&collection.Scope, inside(above, collection))
+		c.nameElements(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
 	}
 }
 

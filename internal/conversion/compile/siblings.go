@@ -39,19 +39,10 @@ func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSc
 			o := &other.Collections[j]
 			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && c.Object == o.Object && (c.Map || c.Object || len(c.Keys) > 0) {
 				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema,
-					insideOf(ownAbove, c), insideOf(otherAbove, o))
+					c.Inside(slices.Concat(ownAbove, c.At(false))), o.Inside(slices.Concat(otherAbove, o.At(false))))
 			}
 		}
 	}
-}
-
-// insideOf returns the path, in the spoke, of the elements of a list or map, or of an object with a place.
-func insideOf(above conversion.Path, of *conversion.Collection) conversion.Path {
-	path := slices.Concat(above, of.At(false))
-	if !of.Object {
-		path = append(path, conversion.Each)
-	}
-	return path
 }
 
 // arePlain reports whether two fields are preserved as a whole, at the same path.

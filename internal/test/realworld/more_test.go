@@ -31,9 +31,9 @@ type more struct {
 	printed        time.Time
 }
 
-func (r *run) more(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, from, to version, convert, convertBack func(from, to any) error) *more {
+func (r *run) more(t *testing.T, schema *apiextensionsv1.JSONSchemaProps, from, to version, convert, convertBack func(from, to any) error) *more {
 	t.Helper()
-	m := &more{run: r, from: from, to: to, convert: convert, convertBack: convertBack, schema: schemaOf(t, crd, from.name).schema, printed: time.Now()}
+	m := &more{run: r, from: from, to: to, convert: convert, convertBack: convertBack, schema: schema, printed: time.Now()}
 	text, err := strip.Of(m.schema)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (m *more) check(t *testing.T, object []byte) {
 	}
 	for _, place := range places {
 		if i := m.known(m.to.name, place); i < 0 {
-			m.unknown[m.to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", m.to.name, place, object, ours)
+			m.noteUnknown(m.to, place, object, ours)
 		}
 	}
 	if len(m.losses(t, object, theirs, m.from, m.to, m.convertBack)) == 0 {
