@@ -29,8 +29,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestDependentsBlockRemoval: a version stays while the account that searches has no rights, or not
-// all of them, and while objects name the version. It is removed when none does.
+// TestDependentsBlockRemoval: a version stays served while the account that searches has no rights, or
+// not all of them, and while objects name the version. What names it later blocks its removal. It is
+// removed when nothing does.
 func TestDependentsBlockRemoval(t *testing.T) {
 	k := newKind(t, "named.retired.example.com")
 	expect.NoError(t, k.apply(t, "v1", "one", "tool", map[string]any{"host": "a"}))
@@ -59,7 +60,7 @@ func TestDependentsBlockRemoval(t *testing.T) {
 	mayList(t, "*", true)
 	k.search(t)
 	k.blocked(t, v1alpha1.ReasonBlocked, v1alpha1.BlockedDependents, "other objects name it (2): ValidatingWebhookConfiguration named.example.com (AdmissionWebhook), ConfigMap default/owned (OwnerReference): ")
-	if got := crds.ServedVersions(getCRD(t, k.name)); !slices.Equal(got, []string{"v1"}) {
+	if got := crds.ServedVersions(getCRD(t, k.name)); !slices.Contains(got, "v1beta1") {
 		t.Errorf("served are %v", got)
 	}
 
@@ -67,6 +68,16 @@ func TestDependentsBlockRemoval(t *testing.T) {
 
 	// The autoscaler stays: Kubernetes ignores the version there.
 	expect.NoError(t, cluster.Delete(t.Context(), planted[0]))
+	expect.NoError(t, cluster.Delete(t.Context(), planted[1]))
+	patchPolicy(t, k.name, `{"spec":{"retirement":[{"version":"v1beta1","action":"Unserve","after":"0s","dependents":"Check"}]}}`)
+	expect.Eventually(t, "v1beta1 is not served", func() (bool, string) {
+		return slices.Equal(crds.ServedVersions(getCRD(t, k.name)), []string{"v1"}), fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
+	})
+	planted[1].SetResourceVersion("")
+	expect.NoError(t, cluster.Create(t.Context(), planted[1]))
+	patchPolicy(t, k.name, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","dependents":"Check"}]}}`)
+	k.blocked(t, v1alpha1.ReasonBlocked, v1alpha1.BlockedDependents, "other objects name it (1): ValidatingWebhookConfiguration named.example.com (AdmissionWebhook): ")
+
 	expect.NoError(t, cluster.Delete(t.Context(), planted[1]))
 	k.search(t)
 	expect.Eventually(t, "v1beta1 is removed", func() (bool, string) {

@@ -24,14 +24,14 @@ const (
 	RetirementRemove RetirementAction = "Remove"
 )
 
-// RetirementDependents tells whether other objects that name a version prevent its removal.
+// RetirementDependents tells whether other objects that name a version keep it.
 // +kubebuilder:validation:Enum=Ignore;Check
 type RetirementDependents string
 
 const (
-	// DependentsIgnore removes the version whatever names it.
+	// DependentsIgnore stops serving and removes the version whatever names it.
 	DependentsIgnore RetirementDependents = "Ignore"
-	// DependentsCheck removes it only if a search has just found nothing that names it.
+	// DependentsCheck does so only if a search has just found nothing that names it.
 	DependentsCheck RetirementDependents = "Check"
 )
 
@@ -74,12 +74,12 @@ type Retirement struct {
 	// +kubebuilder:validation:items:Pattern=`^\..+$`
 	AcceptedLosses []string `json:"acceptedLosses,omitempty"`
 
-	// dependents tells whether other objects that name the version prevent its removal,
-	// such as ownerReferences and rules of webhooks: Ignore or Check. With Check and the
-	// action Remove, the operator searches for them right before it removes the version,
-	// and does not remove it while it finds any or cannot read something. This needs the
-	// component config/components/dependents, which has the rights to search. Defaults to
-	// Ignore.
+	// dependents tells whether other objects that name the version keep it, such as
+	// ownerReferences and rules of webhooks: Ignore or Check. With Check, the operator
+	// searches for them right before it stops serving the version, and again right before
+	// it removes it. It does neither while it finds any or cannot read something. This
+	// needs the component config/components/dependents, which has the rights to search.
+	// Defaults to Ignore.
 	// +optional
 	Dependents RetirementDependents `json:"dependents,omitempty"`
 }

@@ -71,7 +71,7 @@ func newManagerCommand() *cobra.Command {
 	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), workload.DefaultConverterAccount),
 		"ServiceAccount of converter pods, which has no rights; default $CONVERTER_SERVICE_ACCOUNT")
 	flags.StringVar(&options.searcher, "dependents-service-account", os.Getenv("DEPENDENTS_SERVICE_ACCOUNT"),
-		"ServiceAccount that may list all objects, as which the manager searches for dependents of a version before it removes it; "+
+		"ServiceAccount that may list all objects, as which the manager searches for dependents of a version before it stops serving or removes it; "+
 			"empty if config/components/dependents is not installed; default $DEPENDENTS_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), migration.DefaultPriorityLevel),
 		"PriorityLevelConfiguration in which requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")

@@ -28,7 +28,7 @@ func (t *Target) OfOwners(object Object, references []metav1.OwnerReference) []D
 		found = append(found, Dependent{
 			Dependency: OwnerReference, Impact: Breaks, Object: object, Version: version, Repairable: true,
 			Field:  fmt.Sprintf(".metadata.ownerReferences[%d].apiVersion", i),
-			Effect: fmt.Sprintf("garbage collection cannot resolve its owner %s %s, and does not delete the object after its owner", t.Kind, references[i].Name),
+			Effect: fmt.Sprintf("garbage collection cannot resolve its owner %s %s: it does not delete the object after its owner, and may delete others that are created with this owner", t.Kind, references[i].Name),
 			Cure:   fmt.Sprintf("move the controller that sets it to %s, then run the command with --repair", t.To),
 		})
 	}

@@ -21,6 +21,7 @@ import (
 func TestDependentsStories(t *testing.T) {
 	for name, play := range map[string]func(*world){
 		"dependents":         dependentsBlock,
+		"dependents-served":  dependentsBlockServing,
 		"dependents-unknown": dependentsUnknown,
 		"dependents-losses":  dependentsBeforeLosses,
 	} {
@@ -32,7 +33,8 @@ func TestDependentsStories(t *testing.T) {
 	}
 }
 
-// checked brings the world to where the removal of v1beta1 is due, if nothing else names it.
+// checked brings the world to where v1beta1 is not served, and its removal is due if nothing else names
+// it.
 func checked(w *world) {
 	w.t.Helper()
 	w.observed.Settings.DependentsAccount = "searcher"
@@ -53,6 +55,35 @@ func unread(found observed.BackgroundCheck) observed.BackgroundCheck {
 	found.Reason, found.Lost = v1alpha1.ReasonDependentsUnknown, true
 	found.Message = "2 resources or objects could not be read, for example secrets: forbidden"
 	return found
+}
+
+// dependentsBlockServing: a version stays served while other objects name it. What names it when it is
+// not served any more blocks its removal.
+func dependentsBlockServing(w *world) {
+	w.observed.Settings.DependentsAccount = "searcher"
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsCheck
+	w.searched = webhook(2)
+	promoted(w)
+	w.log.Reset()
+	w.say("Nothing is searched before a week without requests has passed.")
+	w.later(week - time.Hour)
+	w.tellBlocks()
+	w.later(2 * time.Hour)
+	w.tellBlocks()
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	if !crds.Serves(w.observed.CRD, "v1beta1") {
+		w.t.Error("v1beta1 is not served, although other objects name it")
+	}
+	w.say("Nothing names it.")
+	w.searched = observed.BackgroundCheck{}
+	w.later(time.Hour)
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.say("It is to be removed, and is named again.")
+	w.searched = webhook(1)
+	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementRemove
+	w.later(week)
+	w.tellBlocks()
 }
 
 func dependentsBlock(w *world) {
@@ -101,13 +132,15 @@ func dependentsUnknown(w *world) {
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.observed.Searched = nil
 	w.say("The author wants to keep v1beta1 for now: nothing is searched.")
-	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
+	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementDeprecate
 	w.later(time.Hour)
 	w.tellBlocks()
 	w.say("The author accepts whatever names it.")
 	w.observed.Policy.Spec.Retirement[0].Action = v1alpha1.RetirementRemove
 	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsIgnore
-	w.converge()
+	w.later(w.observed.Settings.PropagationDelay)
+	w.later(w.observed.Settings.PropagationDelay)
+	w.later(w.observed.Settings.PropagationDelay)
 	w.tellVersions()
 }
 
@@ -119,10 +152,10 @@ func dependentsBeforeLosses(w *world) {
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	w.observed.Policy.Spec.Retirement[0].Dependents = v1alpha1.DependentsCheck
 	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = []string{".note"}
-	w.searched = webhook(1)
-	w.say("Notes may be lost, but a webhook names v1beta1: they stay.")
+	w.say("Notes may be lost, but a webhook names v1beta1 after it is not served any more: they stay.")
 	w.converge()
 	w.later(week)
+	w.searched = webhook(1)
 	w.later(week)
 	w.tellBlocks()
 	if w.held.Objects == 0 {

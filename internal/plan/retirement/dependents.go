@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -18,16 +19,20 @@ import (
 )
 
 // Objects of any kind may name a version: owners, webhooks, configuration of other tools. If the
-// policy asks for it, the operator searches for them right before a removal. One search is for all
-// versions of the policy that are about to be removed, and a result is kept in memory only, so that
-// every manager searches itself before it removes a version.
+// policy asks for it, the operator searches for them right before it stops serving the version, and
+// again right before its removal. The first search matters most: once a version is not served,
+// garbage collection takes each object that is created with an owner at that version for one without
+// an owner, and deletes it (facts in decision 0064).
+//
+// One search is for all versions of the policy for which it is due, and a result is kept in memory
+// only, so that every manager searches itself.
 
 // searchLifetime is how long the result of a search counts, and the time between two searches while
-// dependents block a removal.
+// dependents block a version.
 const searchLifetime = 10 * time.Minute
 
 // notSearched is the message before the first search.
-const notSearched = "the operator searches for objects that name it before it removes it"
+const notSearched = "the operator searches for objects that name it before it stops serving it, and before it removes it"
 
 // search has the dependents of a version searched for. It returns no outcome once a recent search
 // has found none, or if the policy does not ask for it.
@@ -51,7 +56,11 @@ func (r *Retirement) search(entry *v1alpha1.Retirement) gate.Outcome {
 	case v1alpha1.BlockedDependents:
 		reason = v1alpha1.ReasonBlocked
 	}
-	return gate.Pending(reason, name+" stays: "+blocks[0].Message)
+	stays := name + " stays: "
+	if r.nextStep(name) == v1alpha1.RetirementUnserve {
+		stays = name + " stays served: "
+	}
+	return gate.Pending(reason, stays+blocks[0].Message)
 }
 
 // searchAgain starts a search if there is none, or if the last one is too old or failed, and reports
@@ -68,13 +77,11 @@ func (r *Retirement) searchAgain() bool {
 	return due
 }
 
-// toSearch are the versions for whose removal only a search may be missing.
+// toSearch are the versions for whose next step only a search may be missing.
 func (r *Retirement) toSearch() (versions []string) {
 	for i := range r.Policy.Spec.Retirement {
 		entry := &r.Policy.Spec.Retirement[i]
-		record := r.record(string(entry.Version))
-		if entry.Dependents == v1alpha1.DependentsCheck && reaches(entry.Action, v1alpha1.RetirementRemove) &&
-			record != nil && record.CleanedTime != nil && record.RemovedTime == nil {
+		if entry.Dependents == v1alpha1.DependentsCheck && (r.unserves(entry) || r.removes(entry)) {
 			versions = append(versions, string(entry.Version))
 		}
 	}
@@ -82,9 +89,36 @@ func (r *Retirement) toSearch() (versions []string) {
 	return versions
 }
 
-// searchSubject includes the generation of the policy, so that its author can have a search at once.
+// unserves reports that a version was deprecated, and not requested, for long enough.
+func (r *Retirement) unserves(entry *v1alpha1.Retirement) bool {
+	name := string(entry.Version)
+	record := r.record(name)
+	return reaches(entry.Action, v1alpha1.RetirementUnserve) && record != nil && record.DeprecatedTime != nil && record.UnservedTime == nil &&
+		r.Left(record.DeprecatedTime, afterOf(entry)) <= 0 && !r.lately(name)
+}
+
+// removes reports that no managedFields name a version that is not served.
+func (r *Retirement) removes(entry *v1alpha1.Retirement) bool {
+	record := r.record(string(entry.Version))
+	return reaches(entry.Action, v1alpha1.RetirementRemove) && record != nil && record.CleanedTime != nil && record.RemovedTime == nil
+}
+
+// searchSubject includes the generation of the policy, so that its author can have a search at once,
+// and for which step the search is.
 func (r *Retirement) searchSubject() string {
-	return names.Hash(append([]string{string(r.CRD.UID), strconv.FormatInt(r.Policy.Generation, 10)}, r.toSearch()...)...)
+	parts := []string{string(r.CRD.UID), strconv.FormatInt(r.Policy.Generation, 10)}
+	for _, name := range r.toSearch() {
+		parts = append(parts, name, string(r.nextStep(name)))
+	}
+	return names.Hash(parts...)
+}
+
+// nextStep is the step of a version that a search comes before.
+func (r *Retirement) nextStep(name string) v1alpha1.RetirementAction {
+	if crds.Serves(r.CRD, name) {
+		return v1alpha1.RetirementUnserve
+	}
+	return v1alpha1.RetirementRemove
 }
 
 // named blocks a version that other objects name, or for which that is unknown, if the policy asks
@@ -97,15 +131,15 @@ func (r *Retirement) named(name string) []v1alpha1.VersionBlock {
 	blocked := func(reason v1alpha1.VersionBlockReason, message string) []v1alpha1.VersionBlock {
 		return []v1alpha1.VersionBlock{{Reason: reason, Message: message}}
 	}
-	check, found := r.Searched, observed.Dependents{}
+	check, found, next := r.Searched, observed.Dependents{}, r.nextStep(name)
 	if check != nil {
 		found = check.Dependents[name]
 	}
 	switch {
 	case r.Settings.DependentsAccount == "":
 		return blocked(v1alpha1.BlockedDependentsNotSearched, "the operator has no account to search for objects that name it: install config/components/dependents; or "+r.orIgnore(name))
-	case !reaches(entry.Action, v1alpha1.RetirementRemove):
-		return blocked(v1alpha1.BlockedDependentsNotSearched, notSearched+": set its action in spec.retirement to Remove, or run: "+r.dependentsCommand(name))
+	case !reaches(entry.Action, next):
+		return blocked(v1alpha1.BlockedDependentsNotSearched, fmt.Sprintf("%s: set its action in spec.retirement to %s, or run: %s", notSearched, next, r.dependentsCommand(name)))
 	case check == nil || check.Running || check.Subject != r.searchSubject():
 		return r.namedBefore(name)
 	case found.Count > 0:

@@ -124,7 +124,8 @@ func (r *Retirement) answer(name string) string {
 	return fmt.Sprintf("%s may not be removed: %s", name, blocks[0].Message)
 }
 
-// unserve stops serving a version that was deprecated, and not requested, for long enough.
+// unserve stops serving a version that was deprecated, and not requested, for long enough. Right before
+// that, the operator checks on request that nothing else names it.
 func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, after := record.Version, afterOf(entry)
 	if r.onlyServed(name) {
@@ -134,17 +135,21 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 		r.work.Recheck(r.Left(record.LastRequested, after+requestsInterval))
 		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
 	}
-	left := r.Left(record.DeprecatedTime, after)
+	left, looked := r.Left(record.DeprecatedTime, after), after == 0 || r.looked(record.DeprecatedTime.Add(after))
 	switch {
 	case left > 0:
 		r.work.Recheck(left)
-	case after > 0 && !r.looked(record.DeprecatedTime.Add(after)):
-		r.readRequests()
-	case after > 0 && r.unknown() != "":
+	case looked && after > 0 && r.unknown() != "":
 		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s is deprecated, and stays served, because clients may request it unseen: %s; stop serving it yourself, or set after: 0s",
 			name, gate.Cut(r.unknown())))
 	default:
-		return r.edit("setting served: false for "+name, r.change(name, "served", false))
+		if found := r.search(entry); found.Reason != "" {
+			return found
+		}
+		if looked {
+			return r.edit("setting served: false for "+name, r.change(name, "served", false))
+		}
+		r.readRequests()
 	}
 	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated; the operator stops serving it after %s without requests%s", name, humanize.HumanDuration(after), r.unknownRequests()))
 }

@@ -113,6 +113,9 @@ func (r *Retirement) keepsServed(name string) []v1alpha1.VersionBlock {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedRequested,
 			Message: "a client requested it recently: move clients to " + crds.StorageVersion(r.CRD)})
 	}
+	if crds.Serves(r.CRD, name) {
+		blocks = append(blocks, r.named(name)...)
+	}
 	return blocks
 }
 
@@ -142,7 +145,10 @@ func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 		add(v1alpha1.BlockedManagedFields, "objects may have it in metadata.managedFields, and server-side apply would fail without it: "+
 			"set its action in spec.retirement to Unserve or Remove, and the operator cleans managedFields")
 	}
-	return append(blocks, r.named(name)...)
+	if !crds.Serves(r.CRD, name) {
+		blocks = append(blocks, r.named(name)...)
+	}
+	return blocks
 }
 
 // holdsObjects blocks a version in which objects are stored, or may be.
