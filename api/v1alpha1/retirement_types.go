@@ -125,7 +125,8 @@ type VersionStatus struct {
 	// +optional
 	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
 	// safeToUnserve tells whether you can set served: false: all objects are stored at
-	// another version, and no client requested this one lately.
+	// another version, and no client requested this one lately. With dependents: Check, a
+	// search has also just found nothing that names it.
 	// +required
 	SafeToUnserve bool `json:"safeToUnserve"`
 	// safeToRemove tells whether you can remove it from the CustomResourceDefinition:
