@@ -15,11 +15,12 @@ import (
 // have them, because it lacks as: Quantity and List, requires default.value, and the types of the fields do not fit.
 // cel.bounds needs none, either: without it, larger values are computed too, and come back all the same.
 // use is a rule of its own, and a version without it refuses {}; so ruleGroups without it need none.
+// exclude is a rule of its own, too.
 // cel.whenMissing is a field of revision 1, because it is older than the first release.
 var ruleFields = map[int]map[string]string{
 	1: {
 		"move": "from to", "format": "from template to", "default": "from to value valueFrom", "values": "from to table",
-		"drop": "from to", "wrap": "from to field", "cast": "from to as unit separator", "index": "from to key value", "cel": "from to forward backward bounds whenMissing", "use": "group from to",
+		"drop": "from to", "wrap": "from to field", "cast": "from to as unit separator", "index": "from to key value", "exclude": "from to without values", "cel": "from to forward backward bounds whenMissing", "use": "group from to",
 	},
 }
 

@@ -16,7 +16,7 @@ import (
 // removes a rule that it does not know and leaves {}, which is an invalid rule. It also removes a
 // field that it does not know from a rule that it knows, so such a field needs a later
 // spec.apiRevision.
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, cel, use"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.exclude), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, exclude, cel, use"
 type Rule struct {
 	// move maps a value that has different paths in the two versions.
 	// +optional
@@ -51,6 +51,10 @@ type Rule struct {
 	// objects.
 	// +optional
 	Index *IndexRule `json:"index,omitempty"`
+
+	// exclude keeps elements of a list out of the other version, which cannot have them.
+	// +optional
+	Exclude *ExcludeRule `json:"exclude,omitempty"`
 
 	// cel computes fields by two expressions, one for each direction.
 	// +optional
@@ -290,6 +294,33 @@ type IndexRule struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Value string `json:"value,omitempty"`
+}
+
+// ExcludeRule keeps elements out of a list that the other version cannot have: those without a
+// field, or with another value in it. They are preserved whole, and come back at their
+// index, or at the end if the list has become shorter. They also come back if clients have
+// changed the list, or removed it, in the other version: clients there do not see them. All
+// other elements are converted as without this rule. The list must not have keys.
+// +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a list of the spoke, or to, for one of the hub"
+type ExcludeRule struct {
+	// from is the path of the elements in the spoke, if only the spoke can have all of them:
+	// .spec.sources[*].
+	// +optional
+	From Path `json:"from,omitempty"`
+	// to is the path of the elements in the hub, if only the hub can have all of them.
+	// +optional
+	To Path `json:"to,omitempty"`
+	// without is the path of a field in the element, such as .extract. An element in which it
+	// is missing or null is excluded.
+	// +required
+	Without Path `json:"without"`
+	// values are the values of the field, a string, that the other version can have. An
+	// element with another value is excluded, too.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=253
+	Values []string `json:"values,omitempty"`
 }
 
 // CELRule computes the hub's fields from the spoke's by expressions, and the spoke's from

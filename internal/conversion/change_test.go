@@ -190,7 +190,9 @@ type reading struct {
 	entries map[string]any
 	// images are the images of the entries.
 	images map[string]any
-	edited bool
+	// excluded are the excluded elements.
+	excluded map[string]any
+	edited   bool
 }
 
 func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
@@ -201,6 +203,7 @@ func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
 		preserved, _ := inflated(t, text).(map[string]any)
 		r.entries, _ = preserved["fields"].(map[string]any)
 		r.images, _ = preserved["images"].(map[string]any)
+		r.excluded, _ = preserved["excluded"].(map[string]any)
 	}
 	return r
 }
@@ -280,7 +283,8 @@ func leavesOf(value any, at string) map[string]any {
 // without that default treat the default as live data without elements.
 //
 // Entries of elements without keys are left out after an edit, because the elements cannot be
-// identified.
+// identified; and where rules exclude elements: what was preserved of them is gone if the rules are new, and
+// those that are put back have other indexes.
 func (e *evolution) wantPreserved(t *testing.T, there, back reading, by *conversion.Converter, version string) {
 	t.Helper()
 	bare := map[string]any(nil)
@@ -302,6 +306,8 @@ func (e *evolution) wantPreserved(t *testing.T, there, back reading, by *convers
 			e.count("entries whose counterpart was removed")
 		case !found && e.isInDefault(t, there, version, pointer):
 			e.count("entries of lists in whose place there is a default")
+		case there.isOfElement(pointer) && len(there.excluded)+len(e.read(t, back.text, other(version)).excluded) > 0:
+			e.count("left out: entries of elements where rules exclude elements")
 		case !found && e.otherRulesMake(version, pointer):
 			e.count(madeByOthers)
 		case !found && !e.isPartOfLive(there.object, back.object, version, pointer):

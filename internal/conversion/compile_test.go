@@ -72,6 +72,7 @@ func TestCompileRefuses(t *testing.T) {
 		"cast as something":        {`{cast: {from: .a, to: .n2, as: Roman}}`, "rules[0].cast.as", "Unsupported value"},
 		"cel of the unknown":       {`{cel: {from: {a: .z}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}}}`, "rules[0].cel.from[a]", "no field z"},
 		"cel of no fields":         {`{cel: {from: {}, to: {b: .b}, forward: {b: "'x'"}, backward: {}}}`, "rules[0].cel.from", "name the fields"},
+		"exclude of a list":        {`{exclude: {to: .l, without: .x}}`, "rules[0].exclude.to", "name the elements of a list that is a field: its path, and [*]"},
 		"index without a list":     {`{index: {from: .a, to: .b, key: x}}`, "rules[0].index.to", "one of them is a list of objects"},
 		"index by no field":        {`{index: {from: .l, to: .lm, key: z}}`, "rules[0].index.key", "is no field of the list's objects that is a string or an integer: they have [x]"},
 		"index by a field":         {`{index: {from: .l, to: .lm, key: x}}`, "rules[0].index.key", "is a field of the map's objects too"},

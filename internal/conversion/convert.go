@@ -307,8 +307,10 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 	sourceData := s.takePreserved(metadata, from, nil)
 	sourceData.entries = s.stillPreserved(root, d, sourceData.entries)
 	s.restore, s.sourceEntries, s.foreignEntries = targetData.entries, sourceData.entries, c.otherEntries(s, metadata, from, to, d)
-	if len(sourceData.entries) > 0 {
-		s.foreignEntries = append(s.foreignEntries, sourceData.entries)
+	for _, own := range []entries{sourceData.entries, sourceData.excluded} {
+		if len(own) > 0 {
+			s.foreignEntries = append(s.foreignEntries, own)
+		}
 	}
 	s.restoring = len(s.restore) > 0
 	s.convertScope(d, root, nil)
@@ -317,6 +319,7 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 	}
 	root.set(&nameAPIVersion, s.raw(to.apiVersion))
 	root, targetData.entries = s.mergeUnresolved(root, to, d, before)
+	root, targetData.excluded = s.putBack(root, to, d, targetData)
 	if s.meter.err != nil {
 		return root, s.meter.err
 	}
@@ -332,7 +335,7 @@ func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direc
 		sourceData.adoptAnchors(s.preserving)
 		s.preserving = append(sourceData.entries, s.preserving...).sorted()
 	}
-	err := s.writePreserved(metadata, from, preserved{s.preserving, sourceData.unreadable})
+	err := s.writePreserved(metadata, from, preserved{s.preserving, sourceData.excluded, sourceData.unreadable})
 	if err != nil || to.ownNames == nil {
 		return root, err
 	}

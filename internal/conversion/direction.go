@@ -165,6 +165,9 @@ type collection struct {
 	direction           *direction
 	// projection is that of an element.
 	projection *projection
+	// exclusion selects the elements that the target version cannot have, and targetExclusion those of the
+	// target version that the source version cannot have; nil if there are none.
+	exclusion, targetExclusion *exclusion
 	// common is the shape that both versions allow. A list or map without it is one-sided, and is
 	// not converted.
 	common *Common
@@ -197,7 +200,8 @@ func (d *direction) fills(pointer []byte) bool {
 
 // looksUpAbsence reports whether a rule in this direction looks up whether the field was absent.
 func (d *direction) looksUpAbsence(pointer []byte) bool {
-	return slices.ContainsFunc(d.exchanges, func(e exchange) bool { return e.computesMissing() && e.to[0].pointer == string(pointer) })
+	return slices.ContainsFunc(d.exchanges, func(e exchange) bool { return e.computesMissing() && e.to[0].pointer == string(pointer) }) ||
+		slices.ContainsFunc(d.collections, func(c collection) bool { return c.exclusion != nil && c.pointer == string(pointer) })
 }
 
 // defaultAt returns the default rule of a field of the source or the target version, nil if there

@@ -12,7 +12,8 @@
 //
 // If rules give an object, list or map another name and change fields in it, objects of the spoke get
 // the names of the hub for the conversion (names.go). If rules also move it to another object, rules and pointers
-// name it by its place (place.go).
+// name it by its place (place.go). Elements that the other version cannot have leave lists before the
+// conversion, and are put back after it (exclude.go).
 //
 // A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two
 // directions, to the hub and from it (direction.go, prepare.go), with fast lookups of

@@ -20,14 +20,18 @@ import (
 
 // The fields of the examples in the documentation.
 const (
-	docsSpoke = `spec: {type: object, properties: {config: {type: string}, enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
+	docsSpoke = `spec: {type: object, properties: {
+		dataFrom: {type: array, items: {type: object, required: [extract], properties: {extract: {type: object, properties: {key: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string}, url: {type: string}}}},
+		config: {type: string}, enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
 		main: {type: object, properties: {name: {type: string}, policy: {type: string}}}, others: {type: array, items: {type: object, properties: {name: {type: string}, policy: {type: string}}}},
 		route: {type: object, properties: {receiver: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
 		zone: {type: string}, selector: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, zones: {type: string}, secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
 		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, legacy: {type: string},
 		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}}, probe: {type: object, properties: {path: {type: string}, timeout: {type: string}}},
 		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
-	docsHub = `spec: {type: object, properties: {config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: string}}}}, state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
+	docsHub = `spec: {type: object, properties: {
+		dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}}}, find: {type: object, properties: {name: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string, enum: [Git, Helm]}, url: {type: string}}}},
+		config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: string}}}}, state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
 		main: {type: object, properties: {target: {type: string}, mode: {type: string}}}, others: {type: array, items: {type: object, properties: {target: {type: string}, mode: {type: string}}}},
 		route: {type: object, properties: {target: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
 		backend: {type: string}, placement: {type: object, properties: {from: {type: string}, zone: {type: string}}}, choice: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}}}, zoneList: {type: array, items: {type: string}}, labels: {type: array, items: {type: string}}, pullSecrets: {type: array, items: {type: object, properties: {name: {type: string}, optional: {type: boolean}}}}, settings: {type: object, additionalProperties: {type: string}},

@@ -79,26 +79,57 @@ func (s *step) sameKeys(keys []name, a, b *node) bool {
 // converts to: the one at its index, or else the first one. If rules have changed since, no
 // element may convert to it. Then what the current element lacks is merged into it, if that is
 // still what the preserved one had become (unresolved.go).
-func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext) {
+func (s *step) convertUnkeyed(c *collection, list *node, pc *pathContext, excluding *excluding) {
+	merging := len(s.merging)
 	restored := s.preservedElementsOf(c, pc).match(s, list, pc)
 	restore, sourceEntries := s.restore, s.sourceEntries
 	s.restore, s.sourceEntries = nil, nil
-	for element := list.first; element != nil; element, pc.index = element.next, pc.index+1 {
-		if pc.index < len(restored) && restored[pc.index] != nil {
-			element.open, element.text = false, restored[pc.index]
-			element.kind, element.first, element.last = kindOf(element.text), nil, nil
-			continue
-		}
-		original, before := element.text, len(s.preserving)
-		if c.direction.dropAll(element) {
-			original = s.bytes(element)
-		}
-		s.convertScope(c.direction, element, pc)
-		if len(s.preserving) > before {
-			s.preserving = append(s.preserving[:before], entry{pointer: s.pointer(pc, ""), value: original, images: s.digest(element, c.targetNames)})
+	if excluding != nil {
+		merged := s.mergedIndexes(merging)
+		excluding.convert(s, list, func(element *node, index, targetIndex int) (known bool) {
+			pc.index = targetIndex
+			if i, is := merged[index]; is {
+				s.merging[i].pointer, known = s.pointer(pc, ""), true
+			}
+			return s.convertUnkeyedElement(c, element, pc, index, restored) || known
+		})
+	} else {
+		for element := list.first; element != nil; element, pc.index = element.next, pc.index+1 {
+			s.convertUnkeyedElement(c, element, pc, pc.index, restored)
 		}
 	}
 	s.restore, s.sourceEntries = restore, sourceEntries
+}
+
+// mergedIndexes returns the entries that are to be merged, since a number of them, by the indexes of their
+// elements.
+func (s *step) mergedIndexes(since int) map[int]int {
+	merged := map[int]int{}
+	for i := since; i < len(s.merging); i++ {
+		if _, index, isElement := s.merging[i].inList(); isElement {
+			merged[index] = i
+		}
+	}
+	return merged
+}
+
+// convertUnkeyedElement converts the element that has the index in the source version, and that of pc in the
+// target version. It reports whether the element was restored.
+func (s *step) convertUnkeyedElement(c *collection, element *node, pc *pathContext, index int, restored [][]byte) bool {
+	if index < len(restored) && restored[index] != nil {
+		element.open, element.text = false, restored[index]
+		element.kind, element.first, element.last = kindOf(element.text), nil, nil
+		return true
+	}
+	original, before := element.text, len(s.preserving)
+	if c.direction.dropAll(element) {
+		original = s.bytes(element)
+	}
+	s.convertScope(c.direction, element, pc)
+	if len(s.preserving) > before {
+		s.preserving = append(s.preserving[:before], entry{pointer: s.pointer(pc, ""), value: original, images: s.digest(element, c.targetNames)})
+	}
+	return false
 }
 
 // dropAll removes the dropped fields from an element, before it is preserved as a whole for other

@@ -182,6 +182,8 @@ func PreservedText(values string) string {
 			e.kind = absenceEntry
 		case '#':
 			e.kind = orderEntry
+		case '~':
+			e.kind = excludedEntry
 		case '@':
 			for _, of := range []entryKind{valueEntry, orderEntry} {
 				if found := p.find(e.pointer[1:], of); found != nil {

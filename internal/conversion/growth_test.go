@@ -81,7 +81,12 @@ var growths = map[string]growing{
 	"wrap":    inList("a: {type: string}", "b: {type: array, items: {type: string}}", `{wrap: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
 	"cast":    inList("a: {type: string}", "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"%d"}`),
 	"default": inList("a: {type: string}", "a: {type: string}, b: {type: string}", `{default: {to: ".l[*].b", value: x}}`, `{"a":"%d"}`),
-	"drop":    inList("a: {type: string}, b: {type: string}", "a: {type: string}", `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
+	"exclude": inList("a: {type: string}", "a: {type: string}, b: {type: string}", `{exclude: {from: ".l[*]", without: .a, values: [x]}}`, `{"a":"%d"}`),
+	"exclude back": {
+		v1: `l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`, v2: `l: {type: array, items: {type: object, properties: {b: {type: string}}}}`,
+		rules: `{exclude: {to: ".l[*]", without: .b}}`, object: repeated(`"l":[`, `{"a":"%d"},{"b":"%d"}`, `]`),
+	},
+	"drop": inList("a: {type: string}, b: {type: string}", "a: {type: string}", `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
 	"cel": inList("a: {type: string}", "b: {type: string}",
 		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: self.b}}}`, `{"a":"%d"}`),
 	"cel over a list": {

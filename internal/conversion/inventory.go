@@ -42,7 +42,7 @@ func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 		for _, e := range read.entries {
 			path := v.pathOf(e.pointer)
 			found.Fields = append(found.Fields, path)
-			if e.kind == valueEntry {
+			if e.kind == valueEntry || e.kind == excludedEntry {
 				found.Values = append(found.Values, path)
 			}
 		}
@@ -75,7 +75,7 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 	var all []Unplaced
 	read, _ := s.allPreserved(annotations, v)
 	for _, e := range read.entries {
-		if e.kind != valueEntry || !bytes.HasPrefix(e.pointer, []byte("/")) {
+		if e.kind != valueEntry && e.kind != excludedEntry || !bytes.HasPrefix(e.pointer, []byte("/")) {
 			continue
 		}
 		path, schema := v.locate(e.pointer)
@@ -258,6 +258,8 @@ const (
 	EntryAbsence EntryKind = "Absence"
 	// EntryOrder is the order of a list that is a map in the other version.
 	EntryOrder EntryKind = "Order"
+	// EntryExcluded is an element that a rule keeps out of the other version, at its index.
+	EntryExcluded EntryKind = "Excluded"
 )
 
 // Entry is what an annotation preserves at one place of a version.
@@ -296,7 +298,7 @@ func Entries(annotations map[string]string, resource, version string) (all []Ent
 	if text, there := annotations[AnnotationName(resource, version)]; there {
 		readable = s.readAnnotation([]byte(text), &read) && read.unreadable == nil && readable
 	}
-	kinds := map[entryKind]EntryKind{valueEntry: EntryValue, absenceEntry: EntryAbsence, orderEntry: EntryOrder}
+	kinds := map[entryKind]EntryKind{valueEntry: EntryValue, absenceEntry: EntryAbsence, orderEntry: EntryOrder, excludedEntry: EntryExcluded}
 	for _, e := range read.sorted() {
 		if !bytes.HasPrefix(e.pointer, []byte("/")) {
 			readable = false // an entry has a pointer

@@ -244,6 +244,11 @@ func (p *projection) addScope(scope *Scope) {
 				opened.each = &projection{}
 			}
 			opened.each.addScope(&collection.Scope)
+			for _, x := range []*Exclusion{collection.ExcludeSpoke, collection.ExcludeHub} {
+				if x != nil {
+					opened.each.addParent(x.Without)
+				}
+			}
 		}
 	}
 }

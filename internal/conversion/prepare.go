@@ -32,6 +32,8 @@ func (s *Scope) directions(spoke, hub *shape.Schema, names *shape.Names) (toHub,
 			inside, spokeElement, hubElement = inside.Member(Each), elementShape(spoke, c.At(false)), elementShape(hub, c.At(true))
 		}
 		to.sourceNames, from.targetNames = newNaming(inside), newNaming(inside)
+		to.exclusion, to.targetExclusion = newExclusion(c.ExcludeSpoke), newExclusion(c.ExcludeHub)
+		from.exclusion, from.targetExclusion = to.targetExclusion, to.exclusion
 		to.direction, from.direction = c.Scope.directions(spokeElement, hubElement, inside)
 		toHub.collections = append(toHub.collections, to)
 		fromHub.siblings = append(fromHub.siblings, from.direction.siblings...)
@@ -91,7 +93,7 @@ func (s *Scope) commonOf(path Path) *Common {
 // mayPreserve computes preserves.
 func (d *direction) mayPreserve() bool {
 	return len(d.exchanges)+len(d.defaults)+len(d.shells)+len(d.holders)+len(d.shared) > 0 ||
-		slices.ContainsFunc(d.collections, func(c collection) bool { return c.direction.preserves })
+		slices.ContainsFunc(d.collections, func(c collection) bool { return c.exclusion != nil || c.direction.preserves })
 }
 
 // direction prepares one direction, without the collections.

@@ -37,6 +37,8 @@ const (
 	absenceEntry
 	// orderEntry is the order of a list that is a map in the other version.
 	orderEntry
+	// excludedEntry is an element that a rule keeps out of the other version, at its index.
+	excludedEntry
 )
 
 // entryState is what happened to an entry in a conversion to its version.
@@ -186,7 +188,8 @@ func (c *Converter) adoptFromSiblings(s *step, metadata *node, d *direction, tar
 				targetData.entries = append(targetData.entries, e)
 			}
 		}
-		if err := s.writePreserved(metadata, sibling, preserved{rest, other.unreadable}); err != nil {
+		other.entries = rest
+		if err := s.writePreserved(metadata, sibling, other); err != nil {
 			return err
 		}
 	}

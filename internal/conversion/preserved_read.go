@@ -52,6 +52,7 @@ var (
 	nameFields     = newName("fields")
 	nameAbsent     = newName("absent")
 	nameOrders     = newName("orders")
+	nameExcluded   = newName("excluded")
 	nameImages     = newName("images")
 	nameAnchors    = newName("anchors")
 	nameDropped    = newName("dropped")
@@ -62,6 +63,8 @@ var (
 // preserved is the content of the annotations of one version.
 type preserved struct {
 	entries
+	// excluded are the entries of excluded elements, which no rule looks up (exclude.go).
+	excluded entries
 	// unreadable is other text that was found in the annotation, and stays in it.
 	unreadable []byte
 }
@@ -91,6 +94,7 @@ func (s *step) takePreserved(metadata *node, v *version, into entries) preserved
 		p.entries = p.sorted()
 	}
 	p.entries = s.asRulesName(p.entries, v)
+	p.splitExcluded()
 	return p
 }
 
@@ -175,6 +179,8 @@ func (s *step) readMember(m *node, into entries) (read entries, known bool) {
 		return s.readValues(m, valueEntry, into), m.isObject()
 	case m.named(&nameOrders):
 		return s.readValues(m, orderEntry, into), m.isObject()
+	case m.named(&nameExcluded):
+		return s.readValues(m, excludedEntry, into), m.isObject()
 	case m.named(&nameAbsent):
 		return s.readAbsent(m, into)
 	case m.named(&nameImages), m.named(&nameAnchors):

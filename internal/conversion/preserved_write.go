@@ -26,6 +26,9 @@ const (
 // writePreserved sets the annotation of a version, unless there is nothing to preserve. The entries
 // are as rules name them.
 func (s *step) writePreserved(metadata *node, v *version, p preserved) error {
+	if len(p.excluded) > 0 {
+		p.entries = append(p.entries, p.excluded.besides(p.entries)...).sorted()
+	}
 	if len(p.entries) == 0 && p.unreadable == nil {
 		return nil
 	}
@@ -69,6 +72,7 @@ func (s *step) appendPreserved(p preserved, dropped entries) []byte {
 	s.appendValues(&nameFields, p.entries, valueEntry)
 	s.appendList(&nameAbsent, p.entries, absenceEntry)
 	s.appendValues(&nameOrders, p.entries, orderEntry)
+	s.appendValues(&nameExcluded, p.entries, excludedEntry)
 	s.appendAttributes(&nameImages, p.entries, func(e *entry) []byte { return e.images })
 	s.appendAttributes(&nameAnchors, p.entries, func(e *entry) []byte { return e.anchor })
 	if len(dropped) > 0 {

@@ -21,12 +21,12 @@ const (
 		list: {type: array, items: {type: object, properties: {name: {type: string}, size: {type: integer}}}}, shout: {type: string},
 		refs: {type: array, items: {type: object, properties: {name: {type: string}}}}, env: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}}}},
 		csv: {type: string}, stamp: {type: integer}, flag: {type: boolean}, some: {type: string},
-		doc: {type: string}, tree: {type: object, properties: {a: {type: string}}}, docs: {type: string}, body: {type: string}`
+		sources: {type: array, items: {type: object, properties: {a: {type: string}}}}, doc: {type: string}, tree: {type: object, properties: {a: {type: string}}}, docs: {type: string}, body: {type: string}`
 	kindsHub = `to: {type: string}, left: {type: string}, right: {type: integer}, code: {type: string}, many: {type: array, items: {type: string}}, number: {type: integer},
 		map: {type: object, additionalProperties: {type: object, properties: {size: {type: integer}}}}, whisper: {type: string}, fresh: {type: string},
 		names: {type: array, items: {type: string}}, vars: {type: object, additionalProperties: {type: string}},
 		parts: {type: array, items: {type: string}}, moment: {type: string}, bool: {type: string}, always: {type: string},
-		value: {type: object, properties: {a: {type: string}}}, yaml: {type: string}, parsed: {type: array, items: {type: string}}, anything: {x-kubernetes-preserve-unknown-fields: true}`
+		sources: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}, value: {type: object, properties: {a: {type: string}}}, yaml: {type: string}, parsed: {type: array, items: {type: string}}, anything: {x-kubernetes-preserve-unknown-fields: true}`
 	// kindsRules has a rule of each kind.
 	kindsRules = `{move: {from: .moved, to: .to}}, {format: {from: .joined, template: "{l}:{r}", to: {l: .left, r: .right}}},
 		{default: {to: .fresh, value: a}}, {values: {from: .word, to: .code, table: [{from: a, to: b}]}}, {drop: {from: .gone}},
@@ -34,6 +34,7 @@ const (
 		{wrap: {from: .refs, to: .names, field: name}}, {index: {from: .env, to: .vars, key: k, value: v}},
 		{cast: {from: .csv, to: .parts, as: List, separator: ","}}, {cast: {from: .stamp, to: .moment, as: Timestamp}}, {cast: {from: .flag, to: .bool, as: Boolean}},
 		{cast: {from: .doc, to: .value, as: YAML}}, {cast: {from: .tree, to: .yaml, as: YAML}}, {cast: {from: .docs, to: .parsed, as: JSON}}, {cast: {from: .body, to: .anything, as: JSON}},
+		{exclude: {to: ".sources[*]", without: .a}},
 		{cel: {from: {s: .shout}, to: {w: .whisper}, forward: {w: self.s.lowerAscii()}, backward: {s: self.w.upperAscii()}}},
 		{cel: {from: {s: .some}, to: {a: .always}, forward: {a: "self.?s.orValue('none')"}, backward: {s: self.a}, whenMissing: Evaluate}}`
 )

@@ -129,8 +129,12 @@ type Collection struct {
 	Object bool `json:"object,omitempty"`
 	// Keys are the fields that identify the elements of a list. The elements of a list without
 	// keys are identified by their content.
-	Keys  []string `json:"keys,omitempty"`
-	Scope Scope    `json:"scope"`
+	Keys []string `json:"keys,omitempty"`
+	// ExcludeSpoke and ExcludeHub select the elements that the spoke, or the hub, has alone. Lists with keys
+	// have none.
+	ExcludeSpoke *Exclusion `json:"excludeSpoke,omitempty"`
+	ExcludeHub   *Exclusion `json:"excludeHub,omitempty"`
+	Scope        Scope      `json:"scope"`
 }
 
 // Move copies a value between two paths.
@@ -343,11 +347,20 @@ func (s *Scope) sound() bool {
 		return false
 	}
 	for i := range s.Collections {
-		if !s.Collections[i].Scope.sound() {
+		if !s.Collections[i].sound() {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(s.Shared, func(shared Shared) bool { return len(shared.Path) == 0 })
+}
+
+func (c *Collection) sound() bool {
+	for _, x := range []*Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
+		if x != nil && (len(x.Without) == 0 || c.Map || c.Object || len(c.Keys) > 0) {
+			return false
+		}
+	}
+	return c.Scope.sound()
 }
 
 func (e *Exchange) sound() bool {
@@ -409,7 +422,9 @@ func (p *Ruleset) Identity() bool {
 func (s Scope) identity() bool {
 	touched := len(s.Moves) + len(s.Exchanges) + len(s.Defaults) + len(s.DropSpoke) + len(s.DropHub) +
 		len(s.OnlySpoke) + len(s.OnlyHub) + len(s.Shared)
-	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool { return !c.Scope.identity() })
+	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool {
+		return c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
+	})
 }
 
 // Accepted reports whether a field, or one above it, is among the accepted losses of a policy

@@ -91,8 +91,8 @@ func widget(version, fields string) string {
 }
 
 // annotated encodes an object with the annotation of one version: the version, and values by
-// pointer. A pointer starts with ! for an absence, # for an order, @ for images, & for an anchor,
-// and - for an omitted value.
+// pointer. A pointer starts with ! for an absence, # for an order, ~ for an excluded element,
+// @ for images, & for an anchor, and - for an omitted value.
 func annotated(version, preserved, fields string) string {
 	metadata := `{}`
 	if owner, values, found := strings.Cut(preserved, " "); found {

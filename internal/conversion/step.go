@@ -324,6 +324,17 @@ func (s *step) convertCollection(c *collection, n *node, parent *pathContext) {
 		s.noteKeyless(s.pointer(parent, c.pointer))
 		return
 	}
+	if c.exclusion == nil && c.targetExclusion == nil {
+		s.convertElements(c, container, parent, nil)
+		return
+	}
+	excluding := s.exclude(c, container, parent)
+	s.convertElements(c, container, parent, excluding)
+	excluding.removeAbsent(s, n, container)
+}
+
+// convertElements converts the elements of a list or map. excluding is nil if no rule excludes elements.
+func (s *step) convertElements(c *collection, container *node, parent *pathContext, excluding *excluding) {
 	if container.first == nil {
 		return
 	}
@@ -334,7 +345,16 @@ func (s *step) convertCollection(c *collection, n *node, parent *pathContext) {
 		if len(c.keys) > 0 {
 			s.noteKeyless(s.pointer(parent, c.pointer))
 		}
-		s.convertUnkeyed(c, container, pc)
+		s.convertUnkeyed(c, container, pc, excluding)
+		return
+	}
+	if excluding != nil {
+		excluding.convert(s, container, func(element *node, _, _ int) bool {
+			if pc.element = element; !s.spend(width / widthUnits) {
+				s.convertScope(c.direction, element, pc)
+			}
+			return false
+		})
 		return
 	}
 	for element := container.first; element != nil; element = element.next {

@@ -380,6 +380,45 @@ func TestNestedWorlds(t *testing.T) {
 	}
 }
 
+// TestExcludingWorlds checks that worlds have rules that exclude elements, at the root, in elements and in
+// lists with other names.
+func TestExcludingWorlds(t *testing.T) {
+	made := map[string]int{}
+	var count func(*conversion.Scope, bool)
+	count = func(scope *conversion.Scope, inElements bool) {
+		for i := range scope.Collections {
+			c := &scope.Collections[i]
+			for side, x := range map[string]*conversion.Exclusion{"of the spoke": c.ExcludeSpoke, "of the hub": c.ExcludeHub} {
+				if x == nil {
+					continue
+				}
+				made[side]++
+				if len(x.Values) > 0 {
+					made["by values"]++
+				}
+				if inElements {
+					made["in elements"]++
+				}
+				if c.Spoke != nil {
+					made["in another object"]++
+				}
+			}
+			count(&c.Scope, inElements || !c.Object)
+		}
+	}
+	for seed := range uint64(100) {
+		crd, rules := randomWorld(t, generate.Choose(generate.Nested|generate.Excluding|seed, nil))
+		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
+			count(&spoke.Root, false)
+		}
+	}
+	for _, kind := range []string{"of the spoke", "of the hub", "by values", "in elements", "in another object"} {
+		if made[kind] < 2 {
+			t.Errorf("too few elements are excluded: %v", made)
+		}
+	}
+}
+
 // countPlaces counts the values that rules move to another object, with rules for fields in them.
 func countPlaces(made map[string]int, scope *conversion.Scope, inElements bool) {
 	for i := range scope.Collections {

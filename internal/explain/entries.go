@@ -6,6 +6,7 @@ package explain
 import (
 	"slices"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
@@ -101,6 +102,8 @@ func (s *step) why(e entry) (text, rule string) {
 		rule = leaf.Rule
 	}
 	switch {
+	case e.Kind == conversion.EntryExcluded:
+		return "a rule excludes the element, or what it would convert to", s.excluding(e.path)
 	case e.absent && s.rules[rule].kind == "cel":
 		return "the field was absent: an expression would compute a value on the way back", rule
 	case e.absent:
@@ -115,4 +118,14 @@ func (s *step) why(e entry) (text, rule string) {
 		return s.to + " has no such field", ""
 	}
 	return s.to + " cannot store the value unchanged", ""
+}
+
+// excluding returns the rule that excludes elements, empty if it is for the elements of the other version.
+func (s *step) excluding(elements path) string {
+	for at, rule := range s.rules {
+		if rule.kind == "exclude" && slices.ContainsFunc(slices.Concat(rule.spoke, rule.hub), func(p v1alpha1.Path) bool { return string(p) == elements.String() }) {
+			return at
+		}
+	}
+	return ""
 }

@@ -66,6 +66,8 @@ func ruleOf(r *v1alpha1.Rule) rule {
 	case r.Index != nil:
 		return rule{"index", "by " + r.Index.Key, spoke, hub,
 			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}
+	case r.Exclude != nil:
+		return rule{"exclude", "without " + string(r.Exclude.Without), spoke, hub, ""}
 	case r.CEL != nil:
 		detail := ""
 		if r.CEL.WhenMissing == v1alpha1.CELEvaluate {

@@ -42,6 +42,8 @@ func (r Resource) FateAt(e conversion.Entry, version string, before, after any) 
 		return CarriedOn
 	case isIndexed(e):
 		return elementFate(e, path, before, after)
+	case e.Kind == conversion.EntryExcluded:
+		return excludedFate(e, path, after)
 	case e.Kind != conversion.EntryValue:
 		return Data // an absence or an order has no value that could be missing
 	case ok && includes(live, valueOf(e)):
@@ -71,6 +73,20 @@ func elementFate(e conversion.Entry, path []string, before, after any) Fate {
 		return Lost
 	}
 	return Superseded
+}
+
+// excludedFate returns the fate of an element that was excluded. It is put back unless the object around its
+// list is gone.
+func excludedFate(e conversion.Entry, path []string, after any) Fate {
+	found, _ := Find(after, path[:len(path)-1])
+	list, _ := found.([]any)
+	if slices.ContainsFunc(list, func(element any) bool { return reflect.DeepEqual(element, valueOf(e)) }) {
+		return Data
+	}
+	if around, ok := Find(after, path[:max(0, len(path)-2)]); !ok || !isContainer(around) {
+		return Deleted
+	}
+	return Lost
 }
 
 // isIndexed reports whether an entry is the value of a list's element without keys.
@@ -120,7 +136,7 @@ func Contains(entries []conversion.Entry, e conversion.Entry) bool {
 // the annotation.
 func (r Resource) SameEntry(e conversion.Entry, version string, a, b any) bool {
 	path := Split(e.Pointer)
-	if isIndexed(e) {
+	if isIndexed(e) || e.Kind == conversion.EntryExcluded {
 		path = path[:len(path)-1]
 	}
 	left, inA := Find(a, path)
@@ -167,7 +183,8 @@ func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, o
 	path := Split(e.Pointer)
 	for i, segment := range path {
 		if isElementOf(schema, segment) {
-			if _, ok := Find(object, path[:i+1]); !ok {
+			isExcluded := e.Kind == conversion.EntryExcluded && i == len(path)-1
+			if _, ok := Find(object, path[:i+1]); !ok && !isExcluded {
 				return "the list has no such element any more"
 			}
 			schema = schema.Items()
@@ -178,7 +195,7 @@ func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, o
 			return version + " has no such field"
 		}
 	}
-	if e.Kind == conversion.EntryValue {
+	if e.Kind == conversion.EntryValue || e.Kind == conversion.EntryExcluded {
 		if err := schema.Fits(e.Value); err != nil {
 			return "the schema of " + version + " does not allow it: " + err.Error()
 		}

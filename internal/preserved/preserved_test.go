@@ -60,6 +60,7 @@ func TestEntries(t *testing.T) {
 		"compressed": {
 			map[string]string{own: deflated(t, `{"format":2,"fields":{"/a":1},"dropped":["/d"]}`)}, []string{"/a Value 1"}, nil, []string{"/d"},
 		},
+		"excluded":           {map[string]string{own: `{"format":2,"excluded":{"/l/1":{"a":1}}}`}, []string{`/l/1 Excluded {"a":1}`}, nil, nil},
 		"a later format":     {map[string]string{own: `{"format":3,"fields":{"/a":1}}`}, nil, []string{"v1"}, nil},
 		"no JSON":            {map[string]string{own: `{`}, nil, []string{"v1"}, nil},
 		"carried on text":    {map[string]string{own: `{"format":2,"fields":{"/a":1},"unreadable":"{"}`}, []string{"/a Value 1"}, []string{"v1"}, nil},
@@ -90,6 +91,9 @@ func TestFateAt(t *testing.T) {
 	value := func(pointer, value string, anchor int) conversion.Entry {
 		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryValue, Value: []byte(value), Anchor: anchor}
 	}
+	excluded := func(pointer, value string) conversion.Entry {
+		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryExcluded, Value: []byte(value)}
+	}
 	for name, test := range map[string]struct {
 		entry conversion.Entry
 		after any
@@ -110,6 +114,11 @@ func TestFateAt(t *testing.T) {
 		"a part of an element":     {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":2}]}`), Lost},
 		"an element that differs":  {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":3}]}`), Superseded},
 		"an absence":               {conversion.Entry{Pointer: "/spec/a", Kind: conversion.EntryAbsence}, object(t, nil, `{}`), Data},
+		"an excluded element":      {excluded("/spec/l/7", `{"a":1}`), object(t, nil, `{"l":[{"b":2},{"a":1}]}`), Data},
+		"one that is lost":         {excluded("/spec/l/0", `{"a":1}`), object(t, nil, `{"l":[{"a":1,"b":2}]}`), Lost},
+		"one with its list":        {excluded("/spec/l/0", `{"a":1}`), object(t, nil, `{}`), Lost},
+		"one with its object":      {excluded("/spec/o/l/0", `{"a":1}`), object(t, nil, `{}`), Deleted},
+		"one is carried on":        {excluded("/spec/l/0", `{"a":1}`), object(t, map[string]string{own: `{"format":2,"excluded":{"/spec/l/0":{"a":1}}}`}, `{}`), CarriedOn},
 		"an escaped name is there": {value("/spec/a~1b", "1", 1), object(t, nil, `{"a/b":1}`), Data},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,7 @@ var kinds = map[string]kind{
 	"wrap":      {"wrap", "translated", "One value is a list with one element.", "a list with no element, or with more than one"},
 	"cast":      {"cast", "translated", "A number is a string.", "a string that is not such a number, or has another format"},
 	"index":     {"index", "translated", "A list of objects is a map, keyed by one of their fields.", "the order of the list, and a list with duplicate keys"},
+	"exclude":   {"exclude", "preserved", "Elements of the list that the other version cannot have are kept out of it.", "each of these elements as a whole, with its index"},
 	"cel":       {"cel", "computed", "An expression computes the fields in each direction, with whenMissing: Evaluate also from nothing.", "every value that would not come back unchanged"},
 	"default":   {"default", "preserved", "The rule fills in a field that the other version lacks.", "any other value than the default"},
 	"drop":      {"drop", "dropped", "Given up: the field does not come back.", ""},

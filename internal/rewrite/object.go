@@ -115,10 +115,15 @@ func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 	}
 	known := r.resource.Entries(c.before, from)
 	for _, entry := range r.resource.Entries(c.after, from) {
-		if entry.Kind != conversion.EntryValue || slices.ContainsFunc(known, func(k conversion.Entry) bool { return k.Pointer == entry.Pointer }) {
+		isExcluded := entry.Kind == conversion.EntryExcluded
+		if entry.Kind != conversion.EntryValue && !isExcluded || slices.ContainsFunc(known, func(k conversion.Entry) bool { return k.Pointer == entry.Pointer && k.Kind == entry.Kind }) {
 			continue
 		}
 		at := path(explain.Split(preserved.ExactPath(entry.Pointer)))
+		if isExcluded {
+			l.lost = append(l.lost, fieldProblem{at, "version " + l.to + " cannot have the element, which a rule excludes"})
+			continue
+		}
 		if value, exists := preserved.Find(filled, at); exists {
 			l.compare(value, at, why[preserved.Path(entry.Pointer)])
 		}

@@ -246,6 +246,8 @@ type compiler struct {
 	// the other side.
 	traversed []collision
 	rulePaths []rulePaths
+	// exclusions are the elements of which some are excluded.
+	exclusions []excludedElements
 	// rule is the rule that is being compiled.
 	rule *policyRule
 

@@ -152,6 +152,9 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural) {
 	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, of.Inside(of.At(ofHub)))
 	element.scope(&of.Scope, ofHub, elementSchema)
+	if of.ExcludeHub != nil && ofHub || of.ExcludeSpoke != nil && !ofHub {
+		s.field(of.At(ofHub), own)
+	}
 	other := sizes{texts: map[string]string{}}
 	other.scope(&of.Scope, !ofHub, nil)
 	if !element.found && !other.found {

@@ -147,7 +147,7 @@ func (w *requiredWalker) cause(path conversion.Path, name string, source *schema
 		return "" // rules that set fields in it create it
 	case other == nil, slices.ContainsFunc(w.c.preserved(w.ofHub), func(preserved conversion.Path) bool { return slices.Equal(preserved, path) }):
 		return w.source.version + " does not have it"
-	case !isAlwaysSet(source, name):
+	case !isAlwaysSet(source, name) && !w.c.hasField(path, !w.ofHub):
 		return w.source.version + " does not require it"
 	}
 	return ""
@@ -204,7 +204,7 @@ func (w *requiredWalker) optional(path, other conversion.Path) conversion.Path {
 	current := w.source.schema
 	for i, segment := range path {
 		shared := len(other) > i+1 && len(path) > i+1 && path.HasPrefix(other[:i+1])
-		if segment != conversion.Each && !shared && path[0] != "metadata" && valuesOf(current) == nil && !isAlwaysSet(current, segment) {
+		if segment != conversion.Each && !shared && path[0] != "metadata" && valuesOf(current) == nil && !isAlwaysSet(current, segment) && !w.c.hasField(path[:i+1], !w.ofHub) {
 			return path[:i+1]
 		}
 		if path[0] == "metadata" || segment != conversion.Each && valuesOf(current) != nil {

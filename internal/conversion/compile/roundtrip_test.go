@@ -55,6 +55,7 @@ func TestPartlyPreserved(t *testing.T) {
 		"a default":                {"a: {type: string}", "a: {type: string}, b: {type: string}", "{default: {to: .b, value: x}}", ""},
 		"an expression":            {"a: {type: string}", "b: {type: string}", "{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}}}", both},
 		"an expression of nothing": {"a: {type: string}", "b: {type: string}", "{cel: {from: {a: .a}, to: {b: .b}, forward: {b: \"has(self.a) ? self.a : 'x'\"}, backward: {a: self.b}, whenMissing: Evaluate}}", both},
+		"an exclusion":             {"a: {type: array, items: {type: object, properties: {k: {type: string}}}}", "a: {type: array, items: {type: object, properties: {k: {type: string}}}}", `{exclude: {to: ".a[*]", without: .k}}`, both},
 		"a drop":                   {"a: {type: string}", "b: {type: string}", "{drop: {from: .a}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,8 @@ func (c *compiler) addRules(rules []*policyRule) {
 			c.addCast(rule.Cast, fldPath.Child("cast"))
 		case rule.Index != nil:
 			c.addIndex(rule.Index, fldPath.Child("index"))
+		case rule.Exclude != nil:
+			c.addExclude(rule.Exclude, fldPath.Child("exclude"))
 		case rule.CEL != nil:
 			c.addCEL(rule.CEL, fldPath.Child("cel"))
 		case rule.Default != nil:
@@ -101,6 +103,12 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion
 	for _, other := range *of.claims {
 		if path.Meets(other.path) {
 			c.invalid(fldPath, text, "%s", of.claimedMessage(path, other))
+			return nil, nil, false
+		}
+	}
+	for _, other := range c.exclusions {
+		if other.path.HasPrefix(path) {
+			c.invalid(fldPath, text, "has %s in it, of which elements are excluded by %s: give every field to one rule", of.shown(other.path), other.fldPath)
 			return nil, nil, false
 		}
 	}

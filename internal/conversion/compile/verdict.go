@@ -117,13 +117,15 @@ func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
 	if claim := claimOf(*own.claims, path); claim != nil {
 		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), own.shown(claim.path).String()
-		leaf.Owner, leaf.PartlyPreserved = claim.rule.owner(), c.notRoundTrippable(claim.rule, ofHub)
+		leaf.Owner = claim.rule.owner()
+		leaf.PartlyPreserved = c.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && c.mayBeExcluded(path)
 		return leaf
 	}
-	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
+	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub) || c.mayBeExcluded(path)
 	for _, preserved := range c.preserved(ofHub) {
 		if path.HasPrefix(preserved) {
 			leaf.Owner, leaf.Root = OwnerPreserved, own.shown(preserved).String()
+			leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
 		}
 	}
 	if moved := c.renamingAround(path); moved != nil && leaf.Owner == OwnerExact {

@@ -84,11 +84,12 @@ func readFormat(text string, into *preserved) bool {
 	}
 	fields, areFields := object(members, "fields")
 	orders, areOrders := object(members, "orders")
+	excluded, areExcluded := object(members, "excluded")
 	images, areImages := object(members, "images")
 	anchors, areAnchors := object(members, "anchors")
 	absent, areTexts := texts(members, "absent")
 	_, packed := members["deflate"]
-	if members["format"] != format || packed || !areFields || !areOrders || !areImages || !areAnchors || !areTexts {
+	if members["format"] != format || packed || !areFields || !areOrders || !areExcluded || !areImages || !areAnchors || !areTexts {
 		return false
 	}
 	for pointer, value := range fields {
@@ -96,6 +97,9 @@ func readFormat(text string, into *preserved) bool {
 	}
 	for pointer, value := range orders {
 		into.put(pointer, anOrder, value, images[pointer])
+	}
+	for pointer, value := range excluded {
+		into.put(pointer, anExcluded, value, nil)
 	}
 	for _, pointer := range absent {
 		into.put(pointer, anAbsence, nil, nil)
@@ -108,7 +112,7 @@ func readFormat(text string, into *preserved) bool {
 		}
 	}
 	for name := range members {
-		if !slices.Contains([]string{"format", "fields", "orders", "images", "anchors", "absent", "dropped", "unreadable"}, name) {
+		if !slices.Contains([]string{"format", "fields", "orders", "excluded", "images", "anchors", "absent", "dropped", "unreadable"}, name) {
 			return false
 		}
 	}
@@ -185,12 +189,14 @@ func putPreserved(object map[string]any, resource, version string, p *preserved)
 
 // content returns the value of the annotation.
 func (p *preserved) content() map[string]any {
-	fields, orders, images, anchors, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}
+	fields, orders, excluded, images, anchors, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}
 	for _, key := range p.places() {
 		e := p.entries[key]
 		switch key.kind {
 		case anAbsence:
 			absent = append(absent, key.pointer)
+		case anExcluded:
+			excluded[key.pointer] = e.value
 		case anOrder:
 			orders[key.pointer] = e.value
 		default:
@@ -204,7 +210,7 @@ func (p *preserved) content() map[string]any {
 		}
 	}
 	all := map[string]any{"format": format}
-	for name, members := range map[string]map[string]any{"fields": fields, "orders": orders, "images": images, "anchors": anchors} {
+	for name, members := range map[string]map[string]any{"fields": fields, "orders": orders, "excluded": excluded, "images": images, "anchors": anchors} {
 		if len(members) > 0 {
 			all[name] = members
 		}

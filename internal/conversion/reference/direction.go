@@ -67,6 +67,8 @@ type elements struct {
 	common *common
 	// of and to are the names that elements have in the version of x, and in that of y.
 	of, to names
+	// excludes are the elements that y cannot have, and excluded those of y that x cannot have.
+	excludes, excluded *exclusion
 }
 
 // directions returns both directions of a scope, for objects with this metadata.
@@ -105,8 +107,8 @@ func directions(s *scope, isWhole bool, metadata any) (toHub, toSpoke *direction
 			fragmentThere, fragmentBack = directions(&c.Scope, false, metadata)
 		}
 		shared := s.commonOf(c.Path)
-		toHub.collections = append(toHub.collections, elements{c.spoke(), c.Path, c.Map, c.Object, isNullable(s.spoke, c.spoke()), c.Keys, there, fragmentThere, shared, c.Scope.names, nil})
-		toSpoke.collections = append(toSpoke.collections, elements{c.hub(), c.Path, c.Map, c.Object, isNullable(s.hub, c.hub()), c.Keys, back, fragmentBack, shared, nil, c.Scope.names})
+		toHub.collections = append(toHub.collections, elements{c.spoke(), c.Path, c.Map, c.Object, isNullable(s.spoke, c.spoke()), c.Keys, there, fragmentThere, shared, c.Scope.names, nil, c.ExcludeSpoke, c.ExcludeHub})
+		toSpoke.collections = append(toSpoke.collections, elements{c.hub(), c.Path, c.Map, c.Object, isNullable(s.hub, c.hub()), c.Keys, back, fragmentBack, shared, nil, c.Scope.names, c.ExcludeHub, c.ExcludeSpoke})
 	}
 	toHub.drops, toSpoke.drops = s.DropSpoke, s.DropHub
 	toHub.lost, toSpoke.lost = s.OnlySpoke, s.OnlyHub
@@ -132,7 +134,7 @@ func (f *filling) value(metadata any) any {
 // mayPreserve reports whether a conversion of the scope may preserve anything.
 func (d *direction) mayPreserve() bool {
 	return len(d.exchanges)+len(d.emptied)+len(d.filled)+len(d.lost)+len(d.missing)+len(d.shared) > 0 ||
-		slices.ContainsFunc(d.collections, func(e elements) bool { return e.direction.mayPreserve() })
+		slices.ContainsFunc(d.collections, func(e elements) bool { return e.excludes != nil || e.excluded != nil || e.direction.mayPreserve() })
 }
 
 // commonOf returns the shape that both sides allow for a field, nil if they allow the same.

@@ -26,18 +26,32 @@ func (e *elements) convert(x any, s *preserved, at string) *preserved {
 			}
 		}
 	case []any:
+		var indexes []int
+		if (e.excludes != nil || e.excluded != nil) && !e.isMap {
+			held, indexes = e.exclude(x, held, keep, at)
+			defer e.removeAbsent(x, s.find(at, anAbsence))
+		}
 		switch {
 		case e.isMap || len(held) == 0:
 			s.markUnnamed(at, e.isMap)
 		case e.haveUniqueKeys(held) || !e.direction.mayPreserve():
+			ys := []any{}
 			for i := range held {
+				original := clone(held[i])
 				y, more := e.direction.convert(held[i], s, at+"/"+selector(held[i], e.keys))
-				held[i] = y
+				if e.excluded != nil && e.excluded.of(y) {
+					keep.put(at+"/"+strconv.Itoa(indexes[i]), anExcluded, e.direction.withoutAll(original), nil)
+					continue
+				}
+				ys = append(ys, y)
 				keep.add(more)
 			}
+			e.replace(x, held, ys)
 		default:
 			s.markUnnamed(at, len(e.keys) > 0)
-			return e.convertWithoutKeys(held, s, at)
+			ys, more := e.convertWithoutKeys(held, s, at, indexes)
+			e.replace(x, held, ys)
+			keep.add(more)
 		}
 	}
 	return keep
@@ -104,24 +118,45 @@ func selector(element any, keys []string) string {
 // convertWithoutKeys converts elements without keys. The law applies to each as a whole: an element
 // with anything to preserve is preserved whole, by its index, and restored in the place of an
 // element that it converts to.
-func (e *elements) convertWithoutKeys(list []any, s *preserved, at string) *preserved {
-	keep := newPreserved()
+func (e *elements) convertWithoutKeys(list []any, s *preserved, at string, indexes []int) (ys []any, keep *preserved) {
+	keep, ys = newPreserved(), []any{}
 	restored := e.matched(list, s, at)
 	for i := range list {
 		if restored[i] != nil {
-			list[i] = clone(restored[i].value)
+			ys = append(ys, clone(restored[i].value))
 			continue
 		}
+		pointer := at + "/" + strconv.Itoa(len(ys))
+		isMerged := s.mergeAt(at+"/"+strconv.Itoa(i), pointer)
 		x := e.direction.withoutAll(list[i])
-		y, more := e.direction.convert(x, nil, "")
-		for _, t := range more.taken {
-			keep.taken = append(keep.taken, taken{at + "/" + strconv.Itoa(i) + t.pointer, t.common})
+		y, more := e.direction.convert(clone(x), nil, "")
+		if e.excluded != nil && e.excluded.of(y) && !isMerged {
+			keep.put(at+"/"+strconv.Itoa(indexes[i]), anExcluded, x, nil)
+			continue
 		}
-		if list[i] = y; len(more.entries) > 0 {
-			keep.put(at+"/"+strconv.Itoa(i), aValue, x, digest(e.to.value(y)))
+		for _, t := range more.taken {
+			keep.taken = append(keep.taken, taken{pointer + t.pointer, t.common})
+		}
+		if ys = append(ys, y); len(more.entries) > 0 {
+			keep.put(pointer, aValue, x, digest(e.to.value(y)))
 		}
 	}
-	return keep
+	return ys, keep
+}
+
+// mergeAt changes the pointer of the element that is to be merged into another one, and reports whether
+// there is one. Elements come in order, and none moves to a later place.
+func (p *preserved) mergeAt(from, to string) bool {
+	if p == nil {
+		return false
+	}
+	for i := range p.merging {
+		if p.merging[i].pointer == from && !p.merging[i].moved {
+			p.merging[i].pointer, p.merging[i].moved = to, true
+			return true
+		}
+	}
+	return false
 }
 
 // matched returns the preserved element that each element is restored from, or nil. An element at
@@ -218,7 +253,7 @@ func (p *preserved) noteUnmatched(e *elements, left []waitingElement, list []any
 	}
 	for i := range list {
 		if old := became[i]; old != nil {
-			p.merging = append(p.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i])})
+			p.merging = append(p.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i]), false})
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (n names) entries(p *preserved) *preserved {
 		}
 		pointer, inside := n.pointer(key.pointer)
 		with := *e
-		if key.kind == aValue {
+		if key.kind == aValue || key.kind == anExcluded {
 			with.value = inside.value(e.value)
 		}
 		renamed.entries[entryKey{pointer, key.kind}] = &with

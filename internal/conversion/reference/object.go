@@ -141,13 +141,16 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	if err := c.takeFromSiblings(x, s, d); err != nil {
 		return nil, err
 	}
+	excluded := s.takeExcluded()
 	leaving := c.take(x, from)
+	notBack := leaving.takeExcluded()
 	leaving.removeLive(x, d)
-	s.leaving, s.others = leaving, append(c.others(x, from, to), leaving)
+	s.leaving, s.others = leaving, append(c.others(x, from, to), leaving, notBack)
 	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.ruleset.RefusesStatus
 	y, keep := d.convert(x, s, "")
 	object := y.(map[string]any)
 	left := d.mergeUnclaimed(x, object, s, keep)
+	d.putBack(object, excluded, s, left, keep)
 	object["apiVersion"] = c.ruleset.Group + "/" + to
 	if err := c.put(object, to, left); err != nil {
 		return nil, err
@@ -157,6 +160,7 @@ func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, 
 	}
 	leaving.inheritAnchors(keep)
 	leaving.add(keep)
+	leaving.addExcluded(notBack)
 	if err := c.put(object, from, leaving); err != nil {
 		return nil, err
 	}

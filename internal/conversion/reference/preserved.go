@@ -54,6 +54,8 @@ const (
 	anAbsence
 	// anOrder has the keys of a list that is a map at the other version.
 	anOrder
+	// anExcluded is an element that the other version cannot have.
+	anExcluded
 )
 
 type entry struct {
@@ -88,6 +90,8 @@ type merging struct {
 	entry   *entry
 	// replace means that the element replaces the result of the rules.
 	replace bool
+	// moved means that pointer has the index in y.
+	moved bool
 }
 
 func newPreserved() *preserved {

@@ -183,7 +183,10 @@ type collection struct {
 	// Object is true for a single object instead of a list or map.
 	Object bool     `json:"object"`
 	Keys   []string `json:"keys"`
-	Scope  scope    `json:"scope"`
+	// ExcludeSpoke and ExcludeHub are the elements that only the spoke, or the hub, can have.
+	ExcludeSpoke *exclusion `json:"excludeSpoke"`
+	ExcludeHub   *exclusion `json:"excludeHub"`
+	Scope        scope      `json:"scope"`
 }
 
 // readRuleset reads the output of Ruleset.Marshal. Unknown members are an error: the reference

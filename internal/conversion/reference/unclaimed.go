@@ -186,7 +186,8 @@ func (d *direction) looksUp(key entryKey, value any) bool {
 	switch key.kind {
 	case anAbsence:
 		isFirst := func(t transfer) bool { return t.whenMissing && is(t.to[0].Path) }
-		return fills || found || slices.ContainsFunc(d.exchanges, isFirst)
+		isExcluding := func(e elements) bool { return e.excludes != nil && is(e.place) }
+		return fills || found || slices.ContainsFunc(d.exchanges, isFirst) || slices.ContainsFunc(d.collections, isExcluding)
 	case anOrder:
 		return exchanges || found
 	}

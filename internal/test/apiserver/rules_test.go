@@ -10,12 +10,12 @@ import (
 )
 
 var ruleKind = twoVersions{
-	v1: `node: {type: string}, timeout: {type: string}, image: {type: string}, old: {type: string},
+	v1: `data: {type: array, items: {type: object, required: [extract], properties: {extract: {type: object, properties: {key: {type: string}}}}}}, node: {type: string}, timeout: {type: string}, image: {type: string}, old: {type: string},
   env: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}}}},
   secrets: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, optional: {type: boolean}}}}, zones: {type: string}, since: {type: integer}, config: {type: string},
   vars: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}, secret: {type: boolean}}}},
   servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, host: {type: string}, zone: {type: string}, probe: {type: object, properties: {timeout: {type: string}, old: {type: string}}}}}}`,
-	v2: `nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, repository: {type: string}, tag: {type: string},
+	v2: `dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}}}, find: {type: string}, note: {type: string}}}}, nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, repository: {type: string}, tag: {type: string},
   env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}},
   secretNames: {type: array, items: {type: string}}, zones: {type: array, items: {type: string}}, since: {type: string, format: date-time}, vars: {type: object, additionalProperties: {type: string}},
   config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: object, properties: {name: {type: string}, mode: {type: string, default: sync}}}}}},
@@ -38,6 +38,8 @@ spokes:
   - cast: {from: .spec.since, to: .spec.since, as: Timestamp}
   - cast: {from: .spec.config, to: .spec.config, as: YAML}
   - drop: {from: .spec.old}
+  - move: {from: .spec.data, to: .spec.dataFrom}
+  - exclude: {to: ".spec.dataFrom[*]", without: .extract}
   - move: {from: .spec.servers, to: .spec.net.endpoints}
   - move: {from: ".spec.servers[*].id", to: ".spec.net.endpoints[*].name"}
   - move: {from: ".spec.servers[*].host", to: ".spec.net.endpoints[*].address"}
@@ -77,6 +79,8 @@ func testRules(t *testing.T, s *apiServer) {
 		"cel-no-tag":    {"v1", "image: nginx", "repository: nginx"},
 		"cel-back":      {"v2", "repository: nginx, tag: '1'", "image: 'nginx:1'"},
 		"cel-back-half": {"v2", "repository: nginx", ""},
+		"exclude":       {"v2", "dataFrom: [{find: x}, {extract: {key: a}, note: o}, {find: z}, {extract: {key: b}}]", "data: [{extract: {key: a}}, {extract: {key: b}}]"},
+		"exclude-all":   {"v2", "dataFrom: [{find: x}]", "data: []"},
 		"placed":        {"v1", "servers: [{id: a, host: h, zone: west}, {id: b, probe: {timeout: 5s, old: x}}]", "net: {endpoints: [{name: a, address: h}, {name: b, health: {probe: {timeoutSeconds: 5}}}]}"},
 		"placed-around": {"v2", "net: {mode: m, endpoints: [{name: a, health: {level: high}}, {name: b, health: {}}]}", "servers: [{id: a}, {id: b}]"},
 		"placed-empty":  {"v2", "net: {}", ""},
@@ -110,6 +114,12 @@ func testEdits(t *testing.T, s *apiServer) {
 	k.mergePatch(t, "v2", "moved", "spec: {net: {endpoints: [{name: b, address: new, health: {probe: {timeoutSeconds: 90}}}, {name: c}, {name: a, address: other}]}}")
 	wantFields(t, "after edits of a list in another object", k.get(t, "v1", "moved"),
 		"spec: {servers: [{id: b, host: new, probe: {timeout: 90s, old: x}}, {id: c}, {id: a, host: other, zone: west}]}")
+	k.create(t, "v2", "excluded", "spec: {dataFrom: [{find: x}, {extract: {key: a}}, {find: z}]}")
+	k.mergePatch(t, "v1", "excluded", "spec: {data: [{extract: {key: b}}, {extract: {key: a}}]}")
+	wantFields(t, "after an edit beside excluded elements", k.get(t, "v2", "excluded"), "spec: {dataFrom: [{find: x}, {extract: {key: b}}, {find: z}, {extract: {key: a}}]}")
+	k.mergePatch(t, "v1", "excluded", "spec: {data: null}")
+	wantFields(t, "after the list was removed", k.get(t, "v2", "excluded"), "spec: {dataFrom: [{find: x}, {find: z}]}")
+	wantFields(t, "after the list was removed, at v1", k.get(t, "v1", "excluded"), "spec: {}")
 	k.create(t, "v1", "three", `spec: {config: "level: a # why\noutputs: [{name: x}]\nother: 1\n"}`)
 	k.mergePatch(t, "v2", "three", "spec: {config: {level: b}}")
 	wantFields(t, "after an edit of a text", k.get(t, "v1", "three"), `spec: {config: "level: b\nother: 1\noutputs:\n  - mode: sync\n    name: x\n"}`)

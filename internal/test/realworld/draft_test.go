@@ -32,8 +32,8 @@ var drafts = map[string]struct {
 		`{"move":{"from":".spec.targetAllocator.prometheusCR.serviceMonitorSelector","to":".spec.targetAllocator.prometheusCR.serviceMonitorSelector.matchLabels"}}`,
 	}},
 	"emissary-tracingservices": {more: []string{`{"move":{"from":".spec.v3CustomTags","to":".spec.custom_tags"}}`}},
-	// The functions forget the conversionStrategy.
-	"external-secrets-externalsecrets": {fewer: 1},
+	// The functions forget the conversionStrategy. A draft has no exclude rule.
+	"external-secrets-externalsecrets": {fewer: 2},
 	// Without the annotation, the rollout gets the value.
 	"openkruise-rollouts":  {fewer: 1, more: []string{`{"default":{"to":".spec.strategy.canary.enableExtraWorkloadForCanary","value":true}}`}},
 	"karpenter-nodeclaims": {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},

@@ -23,7 +23,7 @@ func TestExternalSecret(t *testing.T) {
 				some, _ := theirs.([]any)
 				all, _ := ours.([]any)
 				return len(some) < len(all)
-			}, "theirs leaves out elements without a key to extract, and they are lost; ours keeps each in its place, without a key"},
+			}, "theirs also leaves out elements with an empty key, and they are lost; ours keeps them"},
 			{"v1alpha1", ".spec.dataFrom[*].conversionStrategy", onlyOurs, forgotten},
 			{"v1beta1", ".spec.dataFrom[*].extract.conversionStrategy", onlyOurs, forgotten},
 		},

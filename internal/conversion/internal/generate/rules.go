@@ -38,6 +38,13 @@ func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v
 			rules = more
 		}
 	}
+	if c.isExcluding() {
+		for _, rule := range m.exclusions() {
+			if more := append(slices.Clip(rules), rule); valid(more) {
+				rules = more
+			}
+		}
+	}
 	return rules
 }
 

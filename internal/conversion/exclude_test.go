@@ -1,0 +1,138 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestExclude has a list whose elements the spoke v1 can only have with extract, and one whose elements the
+// hub v2 can only have with two types. Both have other rules for the elements, and other names.
+func TestExclude(t *testing.T) {
+	c := converterOf(t, between(t,
+		`spec: {type: object, properties: {
+		   data: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}, old: {type: string}}}}}},
+		   sources: {type: array, nullable: true, items: {type: object, properties: {kind: {type: string}, url: {type: string}, old: {type: string}}}}}}`,
+		`spec: {type: object, properties: {
+		   dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, nullable: true, properties: {name: {type: string}}}, find: {type: string}, note: {type: string}}}},
+		   sources: {type: array, nullable: true, items: {type: object, properties: {type: {type: string}, url: {type: string}}}}}}`,
+		`{move: {from: .spec.data, to: .spec.dataFrom}}, {move: {from: ".spec.data[*].extract.key", to: ".spec.dataFrom[*].extract.name"}},
+		 {exclude: {to: ".spec.dataFrom[*]", without: .extract}},
+		 {move: {from: ".spec.sources[*].kind", to: ".spec.sources[*].type"}}, {exclude: {from: ".spec.sources[*]", without: .kind, values: [Git, Helm]}}`))
+	for name, test := range map[string]roundTripTest{
+		"none":     {"v2", `"spec":{"dataFrom":[{"extract":{"name":"a"}}]}`, named("v1", "", `"spec":{"data":[{"extract":{"key":"a"}}]}`)},
+		"absent":   {"v2", `"spec":{}`, named("v1", "", `"spec":{}`)},
+		"empty":    {"v2", `"spec":{"dataFrom":[]}`, named("v1", "", `"spec":{"data":[]}`)},
+		"all":      {"v2", `"spec":{"dataFrom":[{"find":"x"}]}`, named("v1", `v2 {"~/spec/dataFrom/0":{"find":"x"}}`, `"spec":{"data":[]}`)},
+		"null":     {"v2", `"spec":{"dataFrom":[{"extract":null,"find":"x"}]}`, named("v1", `v2 {"~/spec/dataFrom/0":{"extract":null,"find":"x"}}`, `"spec":{"data":[]}`)},
+		"between":  {"v2", `"spec":{"dataFrom":[{"extract":{"name":"a"}},{"find":"x"},{"extract":{"name":"b"}},{"find":"y"}]}`, named("v1", `v2 {"~/spec/dataFrom/1":{"find":"x"},"~/spec/dataFrom/3":{"find":"y"}}`, `"spec":{"data":[{"extract":{"key":"a"}},{"extract":{"key":"b"}}]}`)},
+		"and note": {"v2", `"spec":{"dataFrom":[{"find":"x"},{"extract":{"name":"a"},"note":"n"}]}`, named("v1", `v2 {"/spec/dataFrom/0":{"extract":{"name":"a"},"note":"n"},"~/spec/dataFrom/0":{"find":"x"},"@/spec/dataFrom/0":`+digest(`{"extract":{"key":"a"}}`)+`}`, `"spec":{"data":[{"extract":{"key":"a"}}]}`)},
+		"values":   {"v1", `"spec":{"sources":[{"kind":"OCI","url":"o","old":"1"},{"kind":"Git","url":"g"},{"url":"none"}]}`, named("v2", `v1 {"~/spec/sources/0":{"kind":"OCI","url":"o","old":"1"},"~/spec/sources/2":{"url":"none"}}`, `"spec":{"sources":[{"url":"g","type":"Git"}]}`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	t.Run("no text", func(t *testing.T) {
+		want := named("v2", `v1 {"~/spec/sources/0":{"kind":7},"~/spec/sources/1":"text","~/spec/sources/2":null}`, `"spec":{"sources":[]}`)
+		if got := convert(t, c, named("v1", "", `"spec":{"sources":[{"kind":7},"text",null]}`), "v2"); !sameJSON(t, got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	const two = `v2 {"~/spec/dataFrom/1":{"find":"x"},"~/spec/dataFrom/10":{"find":"y"}}`
+	for name, test := range map[string]struct{ preserved, edited, want string }{
+		"an element is removed": {two, `"spec":{"data":[]}`, named("v2", "", `"spec":{"dataFrom":[{"find":"x"},{"find":"y"}]}`)},
+		"elements are added":    {two, `"spec":{"data":[{"extract":{"key":"1"}},{"extract":{"key":"2"}},{"extract":{}}]}`, named("v2", "", `"spec":{"dataFrom":[{"extract":{"name":"1"}},{"find":"x"},{"extract":{"name":"2"}},{"extract":{}},{"find":"y"}]}`)},
+		"it would be excluded":  {two, `"spec":{"data":[{},{"extract":{}}]}`, named("v2", `v1 {"~/spec/data/0":{}}`, `"spec":{"dataFrom":[{"extract":{}},{"find":"x"},{"find":"y"}]}`)},
+		"the list is removed":   {two, `"spec":{}`, named("v2", `v1 {"!/spec/data":true}`, `"spec":{"dataFrom":[{"find":"x"},{"find":"y"}]}`)},
+		"the list is null":      {two, `"spec":{"data":null}`, named("v2", two, `"spec":{"dataFrom":null}`)},
+		"its object is removed": {two, ``, named("v2", "", ``)},
+		"it is no list":         {two, `"spec":{"data":{}}`, named("v2", two, `"spec":{"dataFrom":{}}`)},
+		"it is no index":        {`v2 {"~/spec/dataFrom/x":{},"~/spec/dataFrom/01":{}}`, `"spec":{}`, named("v2", `v2 {"~/spec/dataFrom/01":{},"~/spec/dataFrom/x":{}}`, `"spec":{}`)},
+		"there is no such list": {`v2 {"~/spec/none/0":{},"~/metadata/labels/0":{}}`, `"spec":{}`, named("v2", `v2 {"~/metadata/labels/0":{},"~/spec/none/0":{}}`, `"spec":{}`)},
+		"it does not fit":       {`v2 {"~/spec/dataFrom/0":{"find":7}}`, `"spec":{}`, named("v2", `v2 {"~/spec/dataFrom/0":{"find":7}}`, `"spec":{}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := convert(t, c, named("v1", test.preserved, test.edited), "v2"); !sameJSON(t, got, test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+	t.Run("what does not fit stays beside what is excluded later", func(t *testing.T) {
+		held := named("v2", `v2 {"~/spec/dataFrom/0":{"find":7},"~/spec/dataFrom/1":{"find":8}}`, `"spec":{"dataFrom":[{"find":"x"}]}`)
+		want := named("v1", `v2 {"~/spec/dataFrom/0":{"find":"x"},"~/spec/dataFrom/1":{"find":7},"~/spec/dataFrom/2":{"find":8}}`, `"spec":{"data":[]}`)
+		if got := convert(t, c, held, "v1"); !sameJSON(t, got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// TestExcludeInElements has lists in the elements of a list with keys, and of one without.
+func TestExcludeInElements(t *testing.T) {
+	const element = `list: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`
+	c := converterOf(t, between(t,
+		`keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, `+element+`}}},
+		 plain: {type: array, items: {type: object, properties: {x: {type: string}, `+element+`}}}`,
+		`keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, `+element+`}}},
+		 plain: {type: array, items: {type: object, properties: {x: {type: string}, `+element+`}}}`,
+		`{move: {from: ".keyed[*].id", to: ".keyed[*].name"}}, {exclude: {to: ".keyed[*].list[*]", without: .a}}, {exclude: {to: ".plain[*].list[*]", without: .a}}`))
+	for name, test := range map[string]roundTripTest{
+		"keys": {"v2", `"keyed":[{"name":"k","list":[{"b":"1"},{"a":"2"}]}]`, named("v1", `v2 {"~/keyed/[name=\"k\"]/list/0":{"b":"1"}}`, `"keyed":[{"id":"k","list":[{"a":"2"}]}]`)},
+		"no keys": {"v2", `"plain":[{"x":"0"},{"x":"1","list":[{"b":"1"}]}]`,
+			named("v1", `v2 {"/plain/1":{"x":"1","list":[{"b":"1"}]},"@/plain/1":`+digest(`{"list":[],"x":"1"}`)+`}`, `"plain":[{"x":"0"},{"x":"1","list":[]}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	t.Run("moved", func(t *testing.T) {
+		edited := named("v1", `v2 {"~/keyed/[name=\"k\"]/list/0":{"b":"1"},"~/keyed/[name=\"gone\"]/list/0":{"b":"2"}}`, `"keyed":[{"id":"new"},{"id":"k"}]`)
+		if got, want := convert(t, c, edited, "v2"), named("v2", `v1 {"!/keyed/[id=\"k\"]/list":true}`, `"keyed":[{"name":"new"},{"name":"k","list":[{"b":"1"}]}]`); !sameJSON(t, got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// TestExcludeRefused has rules that the compiler refuses.
+func TestExcludeRefused(t *testing.T) {
+	const lists = `spec: {type: object, properties: {list: {type: array, items: {type: object, properties: {a: {type: string}, num: {type: integer}, in: {type: array, items: {type: string}}}}},
+		lists: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}, map: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}},
+		keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}}`
+	for name, test := range map[string]struct{ rules, want string }{
+		"neither side":  {`{exclude: {without: .a}}`, "set from, for a list of the spoke, or to, for one of the hub"},
+		"no elements":   {`{exclude: {to: .spec.list, without: .a}}`, "name the elements of a list that is a field: its path, and [*]"},
+		"list of lists": {`{exclude: {to: ".spec.lists[*][*]", without: .a}}`, "name the elements of a list that is a field: its path, and [*]"},
+		"unknown list":  {`{exclude: {to: ".spec.lis[*]", without: .a}}`, ".spec.list"},
+		"map":           {`{exclude: {to: ".spec.map[*]", without: .a}}`, "is no list in version v2"},
+		"keys":          {`{exclude: {to: ".spec.keyed[*]", without: .b}}`, "is a list with keys in version v2: server-side apply sends parts of its elements"},
+		"unknown field": {`{exclude: {to: ".spec.list[*]", without: .aa}}`, "version v2: "},
+		"in a list":     {`{exclude: {to: ".spec.list[*]", without: ".in[*]"}}`, "goes through a list or map: name a field of the element"},
+		"twice":         {`{exclude: {to: ".spec.list[*]", without: .a}}, {exclude: {to: ".spec.list[*]", without: .num}}`, "has another exclude rule: name all values that version v1 can have in one"},
+		"wrapped":       {`{wrap: {from: .spec.list, to: .spec.list}}, {exclude: {to: ".spec.list[*]", without: .a}}`, "already belongs to"},
+		"wrapped after": {`{exclude: {to: ".spec.list[*]", without: .a}}, {cel: {from: {l: .spec.list}, to: {l: .spec.list}, forward: {l: self.l}, backward: {l: self.l}}}`, "has .spec.list[*] in it, of which elements are excluded by"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := between(t, lists, lists, test.rules)
+			if len(result.Errors) == 0 || !strings.Contains(result.Errors.ToAggregate().Error(), test.want) {
+				t.Errorf("got %v, want %q", result.Errors, test.want)
+			}
+		})
+	}
+}
+
+// TestExcludeWarnings: elements that are not excluded have the field, and one of the values. So there is no
+// warning about what the other version requires of them.
+func TestExcludeWarnings(t *testing.T) {
+	const v1 = `a: {type: array, items: {type: object, required: [e], properties: {e: {type: string}, f: {type: string}}}},
+		b: {type: array, items: {type: object, properties: {t: {type: string}}}}, c: {type: array, items: {type: object, required: [old], properties: {old: {type: string}}}}`
+	const v2 = `a: {type: array, items: {type: object, properties: {e: {type: string}, f: {type: string}}}},
+		b: {type: array, items: {type: object, properties: {t: {type: string, enum: [Git, Helm]}}}}, c: {type: array, items: {type: object, properties: {new: {type: string}}}}`
+	const move = `{move: {from: ".c[*].old", to: ".c[*].new"}}`
+	for rules, want := range map[string]int{
+		move: 2,
+		move + `, {exclude: {to: ".a[*]", without: .e}}, {exclude: {from: ".b[*]", without: .t, values: [Git]}}, {exclude: {to: ".c[*]", without: .new}}`: 0,
+		move + `, {exclude: {to: ".a[*]", without: .f}}, {exclude: {from: ".b[*]", without: .t}}, {exclude: {to: ".c[*]", without: .new}}`:                2,
+	} {
+		if result := between(t, v1, v2, rules); len(result.Errors) > 0 || len(result.Warnings) != want {
+			t.Errorf("%s: got %v and %q, want %d warnings", rules, result.Errors, result.Warnings, want)
+		}
+	}
+}
