@@ -8,8 +8,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // A rule may exclude elements of a list that the other version cannot have. They are preserved whole, each
@@ -196,8 +194,8 @@ func (s *step) putBackInto(m *merger, to *version, pointer []byte, elements []ex
 		}
 		return remaining
 	}
-	items := s.itemsAt(to, path)
-	if items == nil || len(path) == 0 || path[0] == "metadata" || path[0] == "status" && s.refusesStatus {
+	_, schema := locateIn(to.namedShape(), path)
+	if schema == nil || !schema.IsList() || schema.Items() == nil || path[0] == "metadata" || path[0] == "status" && s.refusesStatus {
 		return keep(elements...)
 	}
 	holder, name := m.follow(m.root, path[:len(path)-1]), newName(unescapePointer(path[len(path)-1]))
@@ -215,7 +213,7 @@ func (s *step) putBackInto(m *merger, to *version, pointer []byte, elements []ex
 	var indexes []int
 	for _, e := range elements {
 		element, err := s.parse(e.value, openAll)
-		if err != nil || !s.fitsElement(items, element, e.value) {
+		if err != nil || !s.fitsElement(schema.Items(), element, e.value) {
 			keep(e)
 			continue
 		}
@@ -250,26 +248,6 @@ func insert(list *node, elements []*node, indexes []int) {
 		next = next.next
 		list.add(element)
 	}
-}
-
-// itemsAt returns the schema of the elements of a list in a version, by the segments of its pointer with the
-// names of the hub; nil if there is no such list.
-func (s *step) itemsAt(to *version, path []string) *shape.Schema {
-	schema := to.namedShape()
-	for _, segment := range path {
-		switch {
-		case schema == nil:
-			return nil
-		case schema.IsList():
-			schema = schema.Items()
-		default:
-			schema = schema.Field(unescapePointer(segment))
-		}
-	}
-	if schema == nil || !schema.IsList() {
-		return nil
-	}
-	return schema.Items()
 }
 
 // besides gives excluded elements indexes that no other one has. Those that could not be put back at the

@@ -42,7 +42,7 @@ func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 		for _, e := range read.entries {
 			path := v.pathOf(e.pointer)
 			found.Fields = append(found.Fields, path)
-			if e.kind == valueEntry || e.kind == excludedEntry {
+			if e.kind.isData() {
 				found.Values = append(found.Values, path)
 			}
 		}
@@ -75,7 +75,7 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 	var all []Unplaced
 	read, _ := s.allPreserved(annotations, v)
 	for _, e := range read.entries {
-		if e.kind != valueEntry && e.kind != excludedEntry || !bytes.HasPrefix(e.pointer, []byte("/")) {
+		if !e.kind.isData() || !bytes.HasPrefix(e.pointer, []byte("/")) {
 			continue
 		}
 		path, schema := v.locate(e.pointer)
@@ -233,9 +233,12 @@ func (v *version) placeOf(pointer []byte) Path {
 
 // locate returns placeOf and the schema of the place, nil if unknown.
 func (v *version) locate(pointer []byte) (Path, *shape.Schema) {
-	var path Path
-	at := v.shape
-	for _, segment := range splitPointer(pointer) {
+	return locateIn(v.shape, splitPointer(pointer))
+}
+
+// locateIn returns the path and the schema of the place to which the segments of a pointer lead.
+func locateIn(at *shape.Schema, segments []string) (path Path, found *shape.Schema) {
+	for _, segment := range segments {
 		name := unescapePointer(segment)
 		switch {
 		case strings.HasPrefix(segment, "["), at != nil && (at.IsMap() || at.IsList()), at == nil && isIndex([]byte(segment)):

@@ -199,7 +199,7 @@ func (s *step) renamedEntries(of entries, naming *naming) entries {
 		}
 		pointer, inside := renamedPointer(e.pointer, naming.Names)
 		e.pointer = pointer
-		if inside == nil || e.kind != valueEntry && e.kind != excludedEntry {
+		if inside == nil || !e.kind.isData() {
 			continue
 		}
 		if text, err := s.renamedText(e.value, newNaming(inside)); err == nil {

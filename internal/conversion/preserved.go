@@ -41,6 +41,9 @@ const (
 	excludedEntry
 )
 
+// isData reports whether an entry of the kind has a part of the object, and not just says how it was.
+func (k entryKind) isData() bool { return k == valueEntry || k == excludedEntry }
+
 // entryState is what happened to an entry in a conversion to its version.
 type entryState byte
 

@@ -120,12 +120,12 @@ func (s *step) why(e entry) (text, rule string) {
 	return s.to + " cannot store the value unchanged", ""
 }
 
-// excluding returns the rule that excludes elements, empty if it is for the elements of the other version.
+// excluding returns the rule of the step's spoke that excludes elements of the version that the object was
+// converted from, empty if it is for those of the other version.
 func (s *step) excluding(elements path) string {
-	for at, rule := range s.rules {
-		if rule.kind == "exclude" && slices.ContainsFunc(slices.Concat(rule.spoke, rule.hub), func(p v1alpha1.Path) bool { return string(p) == elements.String() }) {
-			return at
-		}
+	spoke := s.to
+	if s.fromSpoke {
+		spoke = s.from
 	}
-	return ""
+	return s.exclusions[exclusion{spoke, !s.fromSpoke, v1alpha1.Path(elements.String())}]
 }

@@ -108,9 +108,10 @@ type Preserved struct {
 
 // Explainer explains objects by one policy's rules.
 type Explainer struct {
-	result    compile.Result
-	rules     map[string]rule
-	converter *conversion.Converter
+	result     compile.Result
+	rules      map[string]rule
+	exclusions map[exclusion]string
+	converter  *conversion.Converter
 }
 
 // New returns an Explainer for compiled rules, and the policy from which they were compiled.
@@ -119,7 +120,8 @@ func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, 
 	if err != nil {
 		return nil, err
 	}
-	return &Explainer{result, rulesOf(policy.Spec.Converter.Declarative), converter}, nil
+	declarative := policy.Spec.Converter.Declarative
+	return &Explainer{result, rulesOf(declarative), exclusionsOf(declarative), converter}, nil
 }
 
 // Versions returns the versions to which objects can be converted.

@@ -32,6 +32,27 @@ func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 	return rules
 }
 
+// exclusion is what identifies a rule that excludes elements.
+type exclusion struct {
+	spoke    string
+	ofHub    bool
+	elements v1alpha1.Path
+}
+
+// exclusionsOf returns the positions of the rules that exclude elements.
+func exclusionsOf(converter *v1alpha1.DeclarativeConverter) map[exclusion]string {
+	exclusions := map[exclusion]string{}
+	for i, spoke := range converter.Spokes {
+		for _, rule := range compile.Rules(converter, i) {
+			if rule.Exclude != nil {
+				ofHub := rule.Exclude.From == ""
+				exclusions[exclusion{string(spoke.Version), ofHub, rule.Exclude.From + rule.Exclude.To}] = rule.At
+			}
+		}
+	}
+	return exclusions
+}
+
 func ruleOf(r *v1alpha1.Rule) rule {
 	spoke, hub := r.Paths()
 	switch {

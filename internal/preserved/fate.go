@@ -62,12 +62,11 @@ func (r Resource) FateAt(e conversion.Entry, version string, before, after any) 
 // that one. It is lost if that one exists, and only a part of the element came back.
 func elementFate(e conversion.Entry, path []string, before, after any) Fate {
 	value := valueOf(e)
-	found, _ := Find(after, path[:len(path)-1])
-	list, _ := found.([]any)
+	list, isThere := listOf(e, path, after)
 	switch {
 	case len(list) == 0:
 		return Deleted
-	case slices.ContainsFunc(list, func(element any) bool { return reflect.DeepEqual(element, value) }):
+	case isThere:
 		return Data
 	case slices.ContainsFunc(list, func(element any) bool { return includes(value, element) }) && (e.Digest == "" || hasElement(before, e.Digest)):
 		return Lost
@@ -78,15 +77,21 @@ func elementFate(e conversion.Entry, path []string, before, after any) Fate {
 // excludedFate returns the fate of an element that was excluded. It is put back unless the object around its
 // list is gone.
 func excludedFate(e conversion.Entry, path []string, after any) Fate {
-	found, _ := Find(after, path[:len(path)-1])
-	list, _ := found.([]any)
-	if slices.ContainsFunc(list, func(element any) bool { return reflect.DeepEqual(element, valueOf(e)) }) {
+	if _, isThere := listOf(e, path, after); isThere {
 		return Data
 	}
 	if around, ok := Find(after, path[:max(0, len(path)-2)]); !ok || !isContainer(around) {
 		return Deleted
 	}
 	return Lost
+}
+
+// listOf returns the list of an element, and whether it has an equal one.
+func listOf(e conversion.Entry, path []string, object any) (list []any, isThere bool) {
+	found, _ := Find(object, path[:len(path)-1])
+	list, _ = found.([]any)
+	value := valueOf(e)
+	return list, slices.ContainsFunc(list, func(element any) bool { return reflect.DeepEqual(element, value) })
 }
 
 // isIndexed reports whether an entry is the value of a list's element without keys.

@@ -16,7 +16,7 @@ import (
 
 func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
 	rulePath := fldPath
-	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
+	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
 	if !ok {
 		return
 	}
@@ -62,11 +62,14 @@ func (c *compiler) defaultOf(rule *v1alpha1.DefaultRule, s *schema.Structural, f
 	return nil, "", false
 }
 
-// oneOf returns the path of a rule for a field that only one side has.
-func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place) (text v1alpha1.Path, ofHub bool, child place, ok bool) {
+// setOneField is the advice for a rule that needs one of from and to, and has neither or both.
+const setOneField = "set from, for a field that only the spoke has, or to, for one that only the hub has"
+
+// oneOf returns the path of a rule that has either from or to.
+func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place, advice string) (text v1alpha1.Path, ofHub bool, child place, ok bool) {
 	switch {
 	case (from == "") == (to == ""):
-		c.invalid(fldPath, "", "set from, for a field that only the spoke has, or to, for one that only the hub has")
+		c.invalid(fldPath, "", "%s", advice)
 		return "", false, place{}, false
 	case from == "":
 		return to, true, fldPath.Child("to"), true

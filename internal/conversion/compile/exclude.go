@@ -52,15 +52,10 @@ func (c *compiler) mayBeExcluded(path conversion.Path) bool {
 }
 
 func (c *compiler) addExclude(rule *v1alpha1.ExcludeRule, fldPath place) {
-	text, child := rule.From, fldPath.Child("from")
-	if rule.From == "" {
-		text, child = rule.To, fldPath.Child("to")
-	}
-	if (rule.From == "") == (rule.To == "") {
-		c.invalid(fldPath, "", "set from, for a list of the spoke, or to, for one of the hub")
+	text, ofHub, child, ok := c.oneOf(rule.From, rule.To, fldPath, "set from, for a list of the spoke, or to, for one of the hub")
+	if !ok {
 		return
 	}
-	ofHub := rule.From == ""
 	own, other := c.sides(ofHub)
 	elements, element, ok := c.elementsToExclude(own, other, text, child)
 	if !ok {
@@ -150,13 +145,10 @@ func (c *compiler) fieldToExcludeBy(own side, element *schema.Structural, text v
 		c.invalid(fldPath, text, "goes through a list or map: name a field of the element")
 		return nil, nil, false
 	}
-	for i, segment := range path {
-		next := childOf(element, segment)
-		if next == nil || element.XEmbeddedResource {
-			c.invalid(fldPath, text, "version %s: %s", own.version, &unknownFieldError{element, element, path[:i+1]})
-			return nil, nil, false
-		}
-		element = next
+	field, err := resolveIn(element, path)
+	if err != nil {
+		c.invalid(fldPath, text, "version %s: %s", own.version, err)
+		return nil, nil, false
 	}
-	return path, element, true
+	return path, field, true
 }

@@ -39,6 +39,11 @@ func resolve(root *schema.Structural, path conversion.Path) (*schema.Structural,
 	if len(path) == 1 && (path[0] == "apiVersion" || path[0] == "kind") {
 		return nil, fmt.Errorf("%s is converted by itself: remove the rule", path)
 	}
+	return resolveIn(root, path)
+}
+
+// resolveIn is resolve for a path in an element, which has no metadata of its own.
+func resolveIn(root *schema.Structural, path conversion.Path) (*schema.Structural, error) {
 	current := root
 	for i, segment := range path {
 		if current.XEmbeddedResource {

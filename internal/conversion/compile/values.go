@@ -141,7 +141,7 @@ var castTypes = []v1alpha1.CastType{
 }
 
 func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath place) {
-	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath)
+	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
 	if !ok {
 		return
 	}
