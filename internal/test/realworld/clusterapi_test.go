@@ -134,16 +134,24 @@ func TestKubeadmConfig(t *testing.T) {
 		func() any { return &kubeadmv1beta1.KubeadmConfig{} }, func() any { return &kubeadmv1beta2.KubeadmConfig{} })
 	p.times(".spec.initConfiguration.bootstrapTokens[*].ttl", ".spec.clusterConfiguration.apiServer.timeoutForControlPlane", ".spec.joinConfiguration.discovery.timeout")
 	p.examples[".spec.initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
+	p.differences = append(differencesOfClusterAPI(), differencesOfJoining(".spec")...)
+	p.rare = rareDifferencesOfKubeadm(".spec")
+	p.check(t)
+}
+
+// rareDifferencesOfKubeadm are those of arguments, of files, and of what has no values in v1beta1, in a configuration
+// of kubeadm.
+func rareDifferencesOfKubeadm(config string) []difference {
 	const (
 		twice = "theirs takes the last of two arguments with one name; the expression has no result for them, and ours preserves the list"
 		empty = "theirs drops an initConfiguration or joinConfiguration without values in v1beta1; ours copies it"
+		path  = "theirs takes append from the first file with the same path; ours copies that of each file"
 	)
-	p.differences = differencesOfClusterAPI()
-	p.differences = append(p.differences,
-		difference{"v1beta1", "**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
-		difference{"v1beta1", ".spec.**Configuration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty})
-	p.differences = append(p.differences, differencesOfJoining(".spec")...)
-	p.check(t)
+	return []difference{
+		{"v1beta1", config + ".**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
+		{"v1beta1", config + ".**Configuration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
+		{"v1beta2", config + ".files[*].append", func(theirs, ours any) bool { return isZero(theirs) != isZero(ours) }, path},
+	}
 }
 
 // differencesOfJoining are those of the timeouts in a configuration of kubeadm.
@@ -167,6 +175,7 @@ func TestKubeadmControlPlane(t *testing.T) {
 	p.references(machine + ".infrastructureRef")
 	p.examples[config+".initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
 	p.differences = append(differencesOfClusterAPI(), differencesOfJoining(config)...)
+	p.rare = rareDifferencesOfKubeadm(config)
 	p.check(t)
 }
 

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"regexp/syntax"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -71,7 +72,17 @@ func (o *objects) value(schema *apiextensionsv1.JSONSchemaProps, path string) an
 	return o.fields(schema, path)
 }
 
+// fields returns an object with as many fields as the schema requires, or nil if chance does not give one.
 func (o *objects) fields(schema *apiextensionsv1.JSONSchemaProps, path string) map[string]any {
+	for range 100 {
+		if made := o.someFields(schema, path); schema.MinProperties == nil || len(made) >= int(*schema.MinProperties) {
+			return made
+		}
+	}
+	return nil
+}
+
+func (o *objects) someFields(schema *apiextensionsv1.JSONSchemaProps, path string) map[string]any {
 	made := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		if path == "" && (name == "apiVersion" || name == "kind" || name == "metadata") {
@@ -151,13 +162,20 @@ func (o *objects) word() string {
 	return pick(o, []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}) + fmt.Sprint(o.IntN(1000))
 }
 
+// patterns has the regular expressions that were parsed.
+var patterns sync.Map
+
 // matching returns text for a regular expression.
 func (o *objects) matching(pattern string) string {
+	if parsed, isParsed := patterns.Load(pattern); isParsed {
+		return o.regexp(parsed.(*syntax.Regexp))
+	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		panic(err) // the API server would refuse it, too
 	}
-	return o.regexp(parsed.Simplify())
+	patterns.Store(pattern, parsed.Simplify())
+	return o.matching(pattern)
 }
 
 func (o *objects) regexp(re *syntax.Regexp) string {

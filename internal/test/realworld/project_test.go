@@ -61,6 +61,8 @@ type project struct {
 	// and a colon.
 	examples    map[string][]any
 	differences []difference
+	// rare are differences that fewer than one of a thousand objects show, so that only -rounds finds them.
+	rare []difference
 	// unsaid are fields that have a counterpart in the other version, with the reason why no rule says
 	// so. The keys are as in a verdict, such as v1beta1:.spec.field; they are for all fields inside.
 	unsaid map[string]string
@@ -158,13 +160,7 @@ func (r *run) direction(
 		if len(places) == 0 {
 			counted.same++
 		}
-		for _, place := range places {
-			if i := r.known(to.name, place); i >= 0 {
-				r.seen[i]++
-				continue
-			}
-			r.noteUnknown(to, place, object, ours)
-		}
+		r.note(to, places, object, ours)
 	}
 	if *rounds > tabled {
 		more := r.more(t, source.schema, from, to, convert, convertBack)
@@ -181,9 +177,15 @@ func (r *run) direction(
 	return counted
 }
 
-// noteUnknown notes a difference without a name.
-func (r *run) noteUnknown(to version, place found, object, ours []byte) {
-	r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
+// note notes where the results for an object differ.
+func (r *run) note(to version, places []found, object, ours []byte) {
+	for _, place := range places {
+		if i := r.known(to.name, place); i >= 0 {
+			r.seen[i]++
+		} else if !r.isRare(to.name, place) {
+			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
+		}
+	}
 }
 
 // examplesOf returns the examples for a version, by path or by pattern.
@@ -199,20 +201,28 @@ func (p *project) examplesOf(v version) map[string][]any {
 
 // known returns the index of the known difference at a place, or -1.
 func (p *project) known(to string, place found) int {
-	return slices.IndexFunc(p.differences, func(known difference) bool {
-		return known.to == to && known.covers(place.at) && known.is(place.left, place.right)
-	})
+	return slices.IndexFunc(p.differences, func(known difference) bool { return known.explains(to, place) })
+}
+
+func (p *project) isRare(to string, place found) bool {
+	return slices.ContainsFunc(p.rare, func(known difference) bool { return known.explains(to, place) })
 }
 
 // convert converts an object with the project's functions.
 func (p *project) convert(t *testing.T, object []byte, from, to version, convert func(from, to any) error) []byte {
+	t.Helper()
+	return encode(t, p.converted(t, object, from, to, convert))
+}
+
+// converted is like convert, and returns an object of the project's Go type.
+func (p *project) converted(t *testing.T, object []byte, from, to version, convert func(from, to any) error) any {
 	t.Helper()
 	source, target := from.new(), to.new()
 	read(t, object, source)
 	if err := convert(source, target); err != nil {
 		t.Fatalf("%s cannot be converted to %s by the project itself: %v", object, to.name, err)
 	}
-	return encode(t, target)
+	return target
 }
 
 // losses returns the values of the object that are missing or different after the project's functions
