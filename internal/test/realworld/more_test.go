@@ -37,9 +37,9 @@ type more struct {
 	printed        time.Time
 }
 
-func (r *run) more(t *testing.T, schema *apiextensionsv1.JSONSchemaProps, from, to version, convert, convertBack func(from, to any) error) *more {
+func (r *run) more(t *testing.T, of *apiextensionsv1.JSONSchemaProps, from, to version, convert, convertBack func(from, to any) error) *more {
 	t.Helper()
-	m := &more{run: r, from: from, to: to, convert: convert, convertBack: convertBack, schema: schema, printed: time.Now()}
+	m := &more{run: r, from: from, to: to, convert: convert, convertBack: convertBack, schema: of, printed: time.Now()}
 	text, err := strip.Of(m.schema)
 	if err != nil {
 		t.Fatal(err)
