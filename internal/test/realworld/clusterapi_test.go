@@ -132,51 +132,46 @@ func TestCluster(t *testing.T) {
 func TestKubeadmConfig(t *testing.T) {
 	p := clusterAPI("cluster-api-kubeadmconfigs", "bootstrap/kubeadm/config/crd/bases/bootstrap.cluster.x-k8s.io_kubeadmconfigs.yaml",
 		func() any { return &kubeadmv1beta1.KubeadmConfig{} }, func() any { return &kubeadmv1beta2.KubeadmConfig{} })
-	p.times(".spec.initConfiguration.bootstrapTokens[*].ttl", ".spec.clusterConfiguration.apiServer.timeoutForControlPlane", ".spec.joinConfiguration.discovery.timeout")
-	p.examples[".spec.initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
-	p.differences = append(differencesOfClusterAPI(), differencesOfJoining(".spec")...)
-	p.rare = rareDifferencesOfKubeadm(".spec")
+	p.ofKubeadm(".spec")
 	p.check(t)
-}
-
-// rareDifferencesOfKubeadm are those of arguments, of files, and of what has no values in v1beta1, in a configuration
-// of kubeadm.
-func rareDifferencesOfKubeadm(config string) []difference {
-	const (
-		twice = "theirs takes the last of two arguments with one name; the expression has no result for them, and ours preserves the list"
-		empty = "theirs drops an initConfiguration or joinConfiguration without values in v1beta1; ours copies it"
-		path  = "theirs takes append from the first file with the same path; ours copies that of each file"
-	)
-	return []difference{
-		{"v1beta1", config + ".**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
-		{"v1beta1", config + ".**Configuration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
-		{"v1beta2", config + ".files[*].append", func(theirs, ours any) bool { return isZero(theirs) != isZero(ours) }, path},
-	}
-}
-
-// differencesOfJoining are those of the timeouts in a configuration of kubeadm.
-func differencesOfJoining(config string) []difference {
-	const join = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
-	config += ".joinConfiguration"
-	return []difference{
-		{"v1beta2", config, func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, join},
-		{"v1beta2", config + ".timeouts", onlyTheirs, join},
-		{"v1beta2", config + ".timeouts.controlPlaneComponentHealthCheckSeconds", onlyTheirs, join},
-	}
 }
 
 func TestKubeadmControlPlane(t *testing.T) {
 	p := clusterAPI("cluster-api-kubeadmcontrolplanes", "controlplane/kubeadm/config/crd/bases/controlplane.cluster.x-k8s.io_kubeadmcontrolplanes.yaml",
 		func() any { return &controlplanev1beta1.KubeadmControlPlane{} }, func() any { return &controlplanev1beta2.KubeadmControlPlane{} })
-	const config, machine = ".spec.kubeadmConfigSpec", ".spec.machineTemplate"
-	p.times(config+".initConfiguration.bootstrapTokens[*].ttl", config+".clusterConfiguration.apiServer.timeoutForControlPlane",
-		config+".joinConfiguration.discovery.timeout", ".spec.remediationStrategy.minHealthyPeriod", ".spec.remediationStrategy.retryPeriod",
+	const machine = ".spec.machineTemplate"
+	p.times(".spec.remediationStrategy.minHealthyPeriod", ".spec.remediationStrategy.retryPeriod",
 		machine+".nodeDrainTimeout", machine+".nodeVolumeDetachTimeout", machine+".nodeDeletionTimeout")
 	p.references(machine + ".infrastructureRef")
-	p.examples[config+".initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
-	p.differences = append(differencesOfClusterAPI(), differencesOfJoining(config)...)
-	p.rare = rareDifferencesOfKubeadm(config)
+	p.ofKubeadm(".spec.kubeadmConfigSpec")
 	p.check(t)
+}
+
+// ofKubeadm adds examples and differences for a configuration of kubeadm.
+func (p *project) ofKubeadm(config string) {
+	join := config + ".joinConfiguration"
+	p.times(config+".initConfiguration.bootstrapTokens[*].ttl", config+".clusterConfiguration.apiServer.timeoutForControlPlane", join+".discovery.timeout")
+	p.examples[config+".initConfiguration.bootstrapTokens[*].token"] = []any{"abcdef.0123456789abcdef"}
+	p.examples[config+".files[*].path"] = []any{"/etc/one", "/etc/two"}
+	p.examples[config+".clusterConfiguration.scheduler.extraVolumes[*].hostPath"] = []any{"/var/one", "/var/two"}
+	argument := func(value string) any { return map[string]any{"name": "v", "value": value} }
+	p.examples["v1beta2:"+config+".clusterConfiguration.scheduler.extraArgs"] = []any{
+		[]any{argument("1")}, []any{argument("1"), argument("2")},
+	}
+	const (
+		twice   = "theirs takes the last of two arguments with one name; the expression has no result for them, and ours preserves the list"
+		empty   = "theirs drops an initConfiguration or joinConfiguration without values in v1beta1; ours copies it"
+		first   = "theirs takes append from the first file with the same path, and readOnly from the first volume with the same hostPath; ours copies those of each"
+		joining = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
+	)
+	p.differences = append(differencesOfClusterAPI(),
+		difference{"v1beta1", config + ".**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
+		difference{"v1beta1", config + ".**Configuration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
+		difference{"v1beta2", config + ".files[*].append", func(theirs, ours any) bool { return isZero(theirs) != isZero(ours) }, first},
+		difference{"v1beta2", config + ".clusterConfiguration.**.extraVolumes[*].readOnly", func(theirs, ours any) bool { return isZero(theirs) != isZero(ours) }, first},
+		difference{"v1beta2", join, func(theirs, ours any) bool { return asMap(theirs)["timeouts"] != nil && ours == absent }, joining},
+		difference{"v1beta2", join + ".timeouts", onlyTheirs, joining},
+		difference{"v1beta2", join + ".timeouts.controlPlaneComponentHealthCheckSeconds", onlyTheirs, joining})
 }
 
 // TestMachineHealthCheck: Cluster API changed durations to seconds as integers.

@@ -39,10 +39,6 @@ func (d difference) covers(at string) bool {
 	return len(at) >= len(before)+len(after) && strings.HasPrefix(at, before) && strings.HasSuffix(at, after)
 }
 
-func (d difference) explains(to string, place found) bool {
-	return d.to == to && d.covers(place.at) && d.is(place.left, place.right)
-}
-
 // absent stands for a missing value.
 var absent any = struct{}{}
 

@@ -167,15 +167,16 @@ var patterns sync.Map
 
 // matching returns text for a regular expression.
 func (o *objects) matching(pattern string) string {
-	if parsed, isParsed := patterns.Load(pattern); isParsed {
-		return o.regexp(parsed.(*syntax.Regexp))
+	simple, isParsed := patterns.Load(pattern)
+	if !isParsed {
+		parsed, err := syntax.Parse(pattern, syntax.Perl)
+		if err != nil {
+			panic(err) // the API server would refuse it, too
+		}
+		simple = parsed.Simplify()
+		patterns.Store(pattern, simple)
 	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		panic(err) // the API server would refuse it, too
-	}
-	patterns.Store(pattern, parsed.Simplify())
-	return o.matching(pattern)
+	return o.regexp(simple.(*syntax.Regexp))
 }
 
 func (o *objects) regexp(re *syntax.Regexp) string {

@@ -61,8 +61,6 @@ type project struct {
 	// and a colon.
 	examples    map[string][]any
 	differences []difference
-	// rare are differences that fewer than one of a thousand objects show, so that only -rounds finds them.
-	rare []difference
 	// unsaid are fields that have a counterpart in the other version, with the reason why no rule says
 	// so. The keys are as in a verdict, such as v1beta1:.spec.field; they are for all fields inside.
 	unsaid map[string]string
@@ -182,7 +180,7 @@ func (r *run) note(to version, places []found, object, ours []byte) {
 	for _, place := range places {
 		if i := r.known(to.name, place); i >= 0 {
 			r.seen[i]++
-		} else if !r.isRare(to.name, place) {
+		} else {
 			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
 		}
 	}
@@ -201,21 +199,19 @@ func (p *project) examplesOf(v version) map[string][]any {
 
 // known returns the index of the known difference at a place, or -1.
 func (p *project) known(to string, place found) int {
-	return slices.IndexFunc(p.differences, func(known difference) bool { return known.explains(to, place) })
-}
-
-func (p *project) isRare(to string, place found) bool {
-	return slices.ContainsFunc(p.rare, func(known difference) bool { return known.explains(to, place) })
+	return slices.IndexFunc(p.differences, func(known difference) bool {
+		return known.to == to && known.covers(place.at) && known.is(place.left, place.right)
+	})
 }
 
 // convert converts an object with the project's functions.
 func (p *project) convert(t *testing.T, object []byte, from, to version, convert func(from, to any) error) []byte {
 	t.Helper()
-	return encode(t, p.converted(t, object, from, to, convert))
+	return encode(t, p.convertTyped(t, object, from, to, convert))
 }
 
-// converted is like convert, and returns an object of the project's Go type.
-func (p *project) converted(t *testing.T, object []byte, from, to version, convert func(from, to any) error) any {
+// convertTyped is like convert, and returns an object of the project's Go type.
+func (p *project) convertTyped(t *testing.T, object []byte, from, to version, convert func(from, to any) error) any {
 	t.Helper()
 	source, target := from.new(), to.new()
 	read(t, object, source)
