@@ -50,10 +50,11 @@ func (r *run) more(t *testing.T, of *apiextensionsv1.JSONSchemaProps, from, to v
 	return m
 }
 
-// next returns a valid random object.
+// next returns a valid random object, with many or few optional fields.
 func (m *more) next(t *testing.T, made *objects, apiVersion, kind string) map[string]any {
 	t.Helper()
 	for range 1000 {
+		made.rare = pick(made, []int{0, 2, 4, 8})
 		object := made.object(apiVersion, kind, m.schema)
 		fields := maps.Clone(object)
 		for _, name := range []string{"apiVersion", "kind", "metadata"} {

@@ -127,8 +127,8 @@ func (r *run) direction(
 	empty := 0
 	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
 	// Edits have their own random source, so that rejected mixes do not change the objects.
-	made := &objects{rand.New(rand.NewPCG(1, 2)), r.examplesOf(from)}
-	edits := &objects{rand.New(rand.NewPCG(3, 4)), r.examplesOf(to)}
+	made := &objects{Rand: rand.New(rand.NewPCG(1, 2)), examples: r.examplesOf(from)}
+	edits := &objects{Rand: rand.New(rand.NewPCG(3, 4)), examples: r.examplesOf(to)}
 	for i := range min(*rounds, tabled) {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		if isZero(asMap(decode(object))["spec"]) {
