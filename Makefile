@@ -309,8 +309,8 @@ soak-short: ## Run soak for three minutes, always with the same steps
 # The first run builds that version, for about ten minutes, into its own cache.
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
-test-oldest: ## Run integration and e2e on the oldest supported Kubernetes
-	@internal/tools/test.sh integration-release certmanager e2e-release
+test-oldest: ## Run integration, helm and e2e on the oldest supported Kubernetes
+	@internal/tools/test.sh integration-release helm certmanager e2e-release
 
 ##@ Benchmarks
 
