@@ -5,8 +5,8 @@
 # is in bin/test/STAGE.log.
 #
 # Stages run side by side, in lanes: those that run pods, those that only run API servers, those that
-# compare conversions with other projects, and all others. The first two mostly wait, so that the others
-# take the processors they leave.
+# read and test the project's own code, and all others. The first two mostly wait, so that the others take
+# the processors they leave.
 #
 # End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the end
 # and in bin/left-out; with CI=true it is a failure.
@@ -41,7 +41,7 @@ lane() {
   verify) echo first ;;
   e2e | e2e-release | soak-short) echo pods ;;
   integration | integration-release | helm | certmanager | crossplane | velero) echo servers ;;
-  realworld) echo projects ;;
+  lint | compatibility | unit | browser) echo code ;;
   fuzz | fuzz-short) echo last ;;
   *) echo programs ;;
   esac
@@ -95,9 +95,9 @@ run first
 # not ignore interrupts, which some tests send.
 set -m
 lanes=()
-for lane in pods servers programs projects; do
+for lane in pods servers code programs; do
   {
-    case $lane in programs | projects) renice -n 10 -p "$BASHPID" >/dev/null ;; esac
+    case $lane in code | programs) renice -n 10 -p "$BASHPID" >/dev/null ;; esac
     run "$lane"
   } &
   lanes+=($!)
