@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.." || exit
 time=${1:-30s} only=${2:-.}
 mkdir -p bin/fuzz
 
-# Tests the laws, in new worlds, as tests of Go: without an instrumented binary.
+# Tests the laws with new worlds, and prints how many.
 test_laws() {
   local log=bin/fuzz/laws.log
   # No time limit: on a busy machine, -for would end a law after fewer worlds.
@@ -46,7 +46,7 @@ if [[ $time == short ]]; then
   # run faster without instrumentation.
   laws=$(grep -lE 'newTally\(f|fuzzWorlds\(f' internal/conversion/*_test.go | xargs grep -ho '^func Fuzz[A-Za-z0-9]*' | sed 's/^func //')
   fuzzers=$(grep -vwF -f <(echo "$laws") <<<"$fuzzers")
-  # They need one processor, and the fuzzers another one.
+  # They need one processor, and the other fuzzers another one.
   test_laws &
   laws_job=$!
 fi

@@ -28,8 +28,8 @@ type objects struct {
 	// examples are for fields whose schema is less strict than the project's Go type, by path or by
 	// pattern.
 	examples map[string][]any
-	// rare says how often an optional field is absent: it is there once in rare times, or, if rare is 0, twice in
-	// three times.
+	// rare says how rare optional fields are: they are there once in rare times, or, if rare is 0, twice in three
+	// times.
 	rare int
 }
 
