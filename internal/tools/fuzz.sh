@@ -13,6 +13,8 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 time=${1:-30s} only=${2:-.}
 mkdir -p bin/fuzz
+# A fuzzer that is interrupted reports success, so that the next one would start.
+trap 'exit 130' INT TERM
 
 # Tests the laws with new worlds, and prints how many.
 test_laws() {
@@ -46,9 +48,13 @@ if [[ $time == short ]]; then
   # run faster without instrumentation.
   laws=$(grep -lE 'newTally\(f|fuzzWorlds\(f' internal/conversion/*_test.go | xargs grep -ho '^func Fuzz[A-Za-z0-9]*' | sed 's/^func //')
   fuzzers=$(grep -vwF -f <(echo "$laws") <<<"$fuzzers")
-  # They need one processor, and the other fuzzers another one.
+  # They need one processor, and the other fuzzers another one. With job control, they are a process group
+  # of their own, which ends with this script, also if that is interrupted.
+  set -m
   test_laws &
   laws_job=$!
+  set +m
+  trap 'rm -rf "$cache"; kill -- "-$laws_job" 2>/dev/null' EXIT
 fi
 
 count=$(wc -l <<<"$fuzzers")
