@@ -7,6 +7,14 @@ MAKEFLAGS     += --no-print-directory
 # The folder of runc and ip on Debian, which some root shells lack.
 export PATH   := $(PATH):/usr/sbin:/sbin
 
+# One set of flags for binaries, tests and the local cluster, so that the go command compiles each
+# package once: internal/localcluster/gocommand.go has the same. Binaries depend only on the sources, not
+# on place, time or checkout. For the race detector: CGO_ENABLED=1 make unit TESTFLAGS=-race
+export GOFLAGS     := -trimpath -buildvcs=false -gcflags=all=-dwarf=false
+export CGO_ENABLED ?= 0
+# Compilers have memory, and so less to do. What runs in tests has the default.
+COMPILE            := GOGC=400 go build
+
 # The name of the image. On another cluster: a name that it can pull.
 IMG       ?= localhost/conversion-operator:dev
 # The name of the image of config/samples/crontab-image.
@@ -66,16 +74,11 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
 MODULE    := github.com/conversion-operator/conversion-operator
 LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION) -X $(MODULE)/internal/cmd.commit=$(REVISION)
-# The result depends only on the sources, not on place, time or checkout.
-GO_BUILD   = CGO_ENABLED=0 go build -trimpath -buildvcs=false $(PROFILED) -ldflags '$(LDFLAGS)'
+GO_BUILD   = $(COMPILE) -ldflags '$(LDFLAGS)'
 # The time of files in the image: that of the last commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # The architectures that `make images` builds for.
 ARCHES    ?= amd64 arm64
-
-# Our packages are compiled with a profile of a converter (make profile). A profile for the whole
-# binary would also recompile all libraries of Kubernetes.
-PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 
 # What `make prose` checks.
 PROSE := README.md api bundle config controllers internal
@@ -133,7 +136,7 @@ playground-page: bin/npm/node_modules bin/tools/esbuild ## Build the page of the
 .PHONY: playground
 playground: ## Build the playground as a static page with its engine as WebAssembly, into bin/playground
 	@mkdir -p bin/playground
-	@GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o bin/playground/engine.wasm ./internal/playground/wasm
+	@GOOS=js GOARCH=wasm $(COMPILE) -ldflags='-s -w' -o bin/playground/engine.wasm ./internal/playground/wasm
 	@gzip -9nf bin/playground/engine.wasm
 	@cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" internal/playground/page/worker.js bin/playground/
 	@go run ./internal/playground/static -output bin/playground
@@ -226,7 +229,7 @@ fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 
 .PHONY: fuzz-seeds
 fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=100000 worlds from FIRST=1000 on, with OBJECTS=400 in each, for FUZZTIME each, and count worlds and steps
-	GOGC=400 go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
+	go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two minutes
@@ -260,7 +263,7 @@ certmanager: bin/localcluster ## Test certificates with cert-manager's own contr
 
 .PHONY: crossplane
 crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core generates, on a real kube-apiserver; downloads and builds Crossplane
-	@go build -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
+	@$(COMPILE) -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -count=1 $(LIMIT) -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
@@ -296,7 +299,7 @@ e2e-release: deps image sample-image previous-image bin/localcluster ## Test in 
 soak: ## Perform random actions and failures for SOAKTIME=1h, and check the operator's invariants; SOAKSEED= repeats a sequence, SOAKPOLICIES=200 does so beside that many policies
 	@internal/tools/deps.sh $(deps.local)
 	@$(MAKE) image bin/localcluster
-	@go build -o bin/soak ./internal/test/soak
+	@$(COMPILE) -o bin/soak ./internal/test/soak
 	@export CLUSTER=local RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
 		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED)) $(if $(SOAKPOLICIES),-neighbors=$(SOAKPOLICIES))'
 
@@ -319,21 +322,15 @@ bench: bench-conversion bench-latency bench-lists bench-scale bench-migration ##
 
 .PHONY: bench-conversion
 bench-conversion: build ## Measure conversion webhooks alone
-	@go run $(PROFILED) ./internal/bench -suite=conversion -o bin/bench.json $(BENCHFLAGS)
+	@go run ./internal/bench -suite=conversion -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-latency
 bench-latency: build ## Measure conversions through TLS, of one kind alone and beside 199 idle ones; takes a minute
-	@go run $(PROFILED) ./internal/bench -suite=latency -o bin/bench.json $(BENCHFLAGS)
-
-.PHONY: profile
-profile: ## Profile a converter for the compiler; needs an idle machine
-	@mkdir -p bin
-	@go test -run='^$$' -bench=Serving -benchtime=3s -cpuprofile=bin/serving.pprof -o bin/serving.test ./internal/bench/converters
-	@go tool preprofile -i bin/serving.pprof -o internal/conversion/serving.pgo
+	@go run ./internal/bench -suite=latency -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-lists
 bench-lists: build bin/localcluster ## Measure what conversions add to lists of an API server, by size and number of objects; takes some 10 minutes, less with BENCHFLAGS="-sizes=10 -counts=1000"
-	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run $(PROFILED) ./internal/bench -suite=lists -o bin/bench.json $(BENCHFLAGS)
+	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=lists -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-scale
 bench-scale: build bin/localcluster bin/cainjector ## Measure one manager and one fleet with 1,000 CustomResourceDefinitions, and 200 and 1,000 policies; takes some 15 minutes, less with BENCHFLAGS=-most=0
@@ -345,12 +342,12 @@ bench-scale-own: build bin/localcluster ## Measure the same with pods of each po
 
 .PHONY: bench-migration
 bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes an hour, less with BENCHFLAGS="-objects=2000 -setup=rules"
-	@go build -o bin/bench ./internal/bench
+	@$(COMPILE) -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
 
 .PHONY: bench-growth
 bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects over time; takes some 15 minutes
-	@go build -o bin/bench ./internal/bench
+	@$(COMPILE) -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=growth -objects=200000 -o bin/bench.json $(BENCHFLAGS)'
 
 ##@ Local cluster
@@ -362,7 +359,7 @@ demo: ## Watch two CustomResourceDefinitions convert, migrate and be pruned, on 
 
 .PHONY: demo-on-cluster
 demo-on-cluster: deps image $(if $(filter local,$(CLUSTER)),bin/localcluster)
-	@go build -o bin/demo ./internal/demo
+	@$(COMPILE) -o bin/demo ./internal/demo
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
 
 .PHONY: cluster-up
@@ -405,7 +402,7 @@ image: binary-$(ARCH) ## Build the image IMG for ARCH as bin/image.tar
 sample-image: ## Build the image of the sample converter as bin/crontab-converter.tar
 	@internal/tools/deps.sh image-builder
 	@echo 'building the image $(SAMPLE_IMG)'
-	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
+	@GOOS=linux GOARCH=$(ARCH) $(COMPILE) -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
 	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
 
 .PHONY: previous-image
@@ -525,36 +522,36 @@ package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
-	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
+	@$(COMPILE) -C internal/tools -ldflags='-s -w' -o ../../$@ $(package.$*)
 
 # A module of its own, with separate dependencies. Its parsers of Go files are written in C.
 bin/tools/vale: internal/tools/vale/go.mod
 	@internal/tools/deps.sh cc
 	@echo 'building vale'
-	@CGO_ENABLED=1 go build -C internal/tools/vale -trimpath -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
+	@CGO_ENABLED=1 $(COMPILE) -C internal/tools/vale -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
 
 # The version of the libraries that the tests of the chart use.
 bin/tools/helm: internal/test/chart/go.mod
 	@echo 'building helm'
-	@CGO_ENABLED=0 go build -C internal/test/chart -trimpath -ldflags='-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
+	@$(COMPILE) -C internal/test/chart -ldflags='-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
 # A module of its own, with separate dependencies.
 bin/tools/govulncheck: internal/tools/vulncheck/go.mod
 	@echo 'building govulncheck'
-	@CGO_ENABLED=0 go build -C internal/tools/vulncheck -trimpath -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
+	@$(COMPILE) -C internal/tools/vulncheck -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
 bin/localcluster:
-	@go build -o bin/localcluster ./internal/localcluster/cmd
+	@$(COMPILE) -o bin/localcluster ./internal/localcluster/cmd
 
 .PHONY: bin/cainjector
 bin/cainjector:
-	@CGO_ENABLED=0 go build -C internal/bench/cainjector -trimpath -ldflags='-s -w' -o ../../../$@ .
+	@$(COMPILE) -C internal/bench/cainjector -ldflags='-s -w' -o ../../../$@ .
 
 # The version that the tests of alerts use, in a module of its own, because it needs the libraries
 # of every cloud. Its service discoveries, which are most of it, are omitted.
 bin/promtool/promtool: internal/tools/promtool/go.mod
 	@echo 'building promtool'
 	@mkdir -p bin/promtool
-	@CGO_ENABLED=0 go build -C internal/tools/promtool -tags=remove_all_sd -trimpath -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool
+	@$(COMPILE) -C internal/tools/promtool -tags=remove_all_sd -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool

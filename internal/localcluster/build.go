@@ -5,10 +5,12 @@ package localcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,8 +36,8 @@ func (o Options) build(ctx context.Context, needed []target) (string, error) {
 		dir:      o.versionDir(),
 		sets:     sets,
 		progress: o.Progress,
-		compile: func(ctx context.Context, t target, out string) error {
-			return o.compile(ctx, sets, t, out)
+		compile: func(ctx context.Context, group []target, dir string) error {
+			return o.compile(ctx, sets[group[0].set], group, dir)
 		},
 	}
 	return o.binDir(), b.build(ctx, needed)
@@ -46,8 +48,8 @@ type builder struct {
 	dir      string
 	sets     map[string]moduleSet
 	progress io.Writer
-	// compile writes the target to the file out.
-	compile func(ctx context.Context, t target, out string) error
+	// compile writes targets of one module set to the files of their names in the directory dir.
+	compile func(ctx context.Context, group []target, dir string) error
 }
 
 // build compiles what is missing. It checks first without the lock, which is the usual case and
@@ -68,9 +70,8 @@ func (b builder) build(ctx context.Context, needed []target) error {
 		return err
 	}
 	defer unlock()
-	missing := b.missing(needed)
-	for i, t := range missing {
-		if err := b.one(ctx, t, fmt.Sprintf("%d/%d", i+1, len(missing))); err != nil {
+	for _, group := range b.groups(b.missing(needed)) {
+		if err := b.together(ctx, group); err != nil {
 			return err
 		}
 	}
@@ -92,38 +93,75 @@ func (b builder) missing(needed []target) []target {
 	return missing
 }
 
-// one builds a target beside its final name. The rename is atomic, so that no process runs an
-// incomplete binary. The stamp is written last, so that an interrupted build is repeated.
-func (b builder) one(ctx context.Context, t target, count string) error {
-	_, _ = fmt.Fprintf(b.progress, "building %s (%s) ... ", t.name, count)
-	start := time.Now()
-	partial := filepath.Join(b.dir, "bin", "."+t.name+".partial")
-	if err := b.compile(ctx, t, partial); err != nil {
-		_, _ = fmt.Fprintln(b.progress, "failed")
-		return fmt.Errorf("cannot build %s: %w", t.name, err)
+// groups returns the targets of each module set: one go command compiles them together.
+func (b builder) groups(missing []target) [][]target {
+	var groups [][]target
+	for _, t := range missing {
+		i := slices.IndexFunc(groups, func(group []target) bool { return b.sets[group[0].set] == b.sets[t.set] })
+		if i < 0 {
+			groups = append(groups, []target{t})
+			continue
+		}
+		groups[i] = append(groups[i], t)
 	}
-	if err := os.Rename(partial, b.file(t)); err != nil {
+	return groups
+}
+
+// together builds the targets of a group beside their final names. Each rename is atomic, so that no
+// process runs an incomplete binary. A stamp is written last, so that an interrupted build is
+// repeated: what the go command had compiled is in its cache.
+func (b builder) together(ctx context.Context, group []target) error {
+	var names []string
+	for _, t := range group {
+		names = append(names, t.name)
+	}
+	_, _ = fmt.Fprintf(b.progress, "building %s\n", strings.Join(names, ", "))
+	start := time.Now()
+	partial := filepath.Join(b.dir, "partial")
+	defer func() { _ = os.RemoveAll(partial) }()
+	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.progress, "%.1f s\n", time.Since(start).Seconds())
-	return os.WriteFile(b.stamp(t), []byte(b.key(t)), 0o644)
+	if err := b.compile(ctx, group, partial); err != nil {
+		return fmt.Errorf("cannot build %s: %w", strings.Join(names, ", "), err)
+	}
+	for _, t := range group {
+		if err := os.Rename(filepath.Join(partial, t.name), b.file(t)); err != nil {
+			return err
+		}
+		if err := os.WriteFile(b.stamp(t), []byte(b.key(t)), 0o644); err != nil {
+			return err
+		}
+	}
+	_, _ = fmt.Fprintf(b.progress, "built %s in %.1f s\n", strings.Join(names, ", "), time.Since(start).Seconds())
+	return nil
 }
 
 func (b builder) file(t target) string  { return filepath.Join(b.dir, "bin", t.name) }
 func (b builder) stamp(t target) string { return filepath.Join(b.dir, "stamps", t.name) }
 func (b builder) key(t target) string   { return b.sets[t.set].key }
 
-// compile builds one target with the go command.
-func (o Options) compile(ctx context.Context, sets map[string]moduleSet, t target, out string) error {
-	if t.set == pauseSet {
-		return buildPauseImage(ctx, out)
+// compile builds targets of one module set with one go command.
+func (o Options) compile(ctx context.Context, set moduleSet, group []target, dir string) error {
+	if group[0].set == pauseSet {
+		return buildPauseImage(ctx, filepath.Join(dir, group[0].name))
 	}
-	set := sets[t.set]
 	if err := o.deriveIfMissing(ctx, set.dir); err != nil {
 		return err
 	}
-	// Without debug information, which these binaries do not need, compiling takes a tenth less.
-	_, err := runGo(ctx, set.dir, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-		"-ldflags", strings.TrimSpace(t.linkerFlags(o.KubernetesVersion)), "-o", out, t.pkg)
-	return err
+	args := []string{"build", "-v", "-ldflags", linkerFlags(o.KubernetesVersion), "-o", dir + "/"}
+	for _, t := range group {
+		args = append(args, t.pkg)
+	}
+	if err := runGoWithProgress(ctx, set.dir, o.Progress, args...); err != nil {
+		return err
+	}
+	for _, t := range group {
+		if t.built() != t.name {
+			if err := os.Rename(filepath.Join(dir, t.built()), filepath.Join(dir, t.name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -23,8 +23,8 @@ func (o Options) derivedSetDir() string {
 	return filepath.Join(o.versionDir(), "modules", kubernetesSet)
 }
 
-// deriveIfMissing writes the Kubernetes module set of a version that modules/kubernetes does not
-// pin. It does not change pinned sets.
+// deriveIfMissing writes the Kubernetes module set of a version that modules/ does not pin. It
+// does not change the pinned set.
 func (o Options) deriveIfMissing(ctx context.Context, dir string) error {
 	if dir != o.derivedSetDir() {
 		return nil

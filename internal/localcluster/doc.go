@@ -7,19 +7,20 @@
 //
 // # Binaries
 //
-// etcd, the Kubernetes components, containerd and three CNI plugins are built from the module sets
-// in modules/. Each set is a Go module of its own, so that the dependencies of Kubernetes do not
-// affect those of the operator. [Build] writes the binaries to <cache>/<Kubernetes version>/bin,
+// etcd, the Kubernetes components, containerd and three CNI plugins are built from the module in
+// modules/, so that the dependencies of Kubernetes do not affect those of the operator. The module has
+// the operator's versions of libraries that both use, and the Makefile the same build flags, so that
+// the go command compiles each library once. [Build] writes the binaries to <cache>/<Kubernetes version>/bin,
 // where <cache> is $LOCALCLUSTER_CACHE or conversion-operator/localcluster in the user's cache
 // directory. A stamp beside each binary has the hash of its module set, so that a changed go.mod
 // rebuilds only the affected binaries. A file lock serialises concurrent builds.
 //
 // The variable KUBERNETES_VERSION selects another version: a release, a minor version of
 // [SupportedVersions], or oldest for the first of these. The module set is then derived from the
-// go.mod of that version instead of read from modules/kubernetes.
+// go.mod of that version instead of read from modules/.
 //
-// The module sets are read from the working tree, so the command has to run in a checkout. They are
-// not embedded: a Go module cannot embed another one, and "go get -tool" can update plain modules.
+// The module set is read from the working tree, so the command has to run in a checkout. It is
+// not embedded: a Go module cannot embed another one, and "go get -tool" can update a plain module.
 //
 // # A full node
 //

@@ -34,7 +34,7 @@ func buildPauseImage(ctx context.Context, out string) error {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), pauseSource, 0o644); err != nil {
 		return err
 	}
-	if _, err := runGo(ctx, dir, "build", "-trimpath", "-ldflags", "-s -w", "-o", "pause", "main.go"); err != nil {
+	if _, err := runGo(ctx, dir, "build", "-ldflags", "-s -w", "-o", "pause", "main.go"); err != nil {
 		return err
 	}
 	program, err := os.ReadFile(filepath.Join(dir, "pause"))

@@ -14,7 +14,7 @@ import (
 	"runtime"
 )
 
-// modulesPath is the directory of the module sets in a checkout.
+// modulesPath is the directory of the pinned module set in a checkout.
 const modulesPath = "internal/localcluster/modules"
 
 // moduleSet is a directory with go.mod and go.sum, and a hash of its content.
@@ -23,12 +23,12 @@ type moduleSet struct {
 	key string
 }
 
-// findModules returns the directory of the module sets in the checkout around start. Walking up
+// findModules returns the directory of the pinned module set in the checkout around start. Walking up
 // also works inside a nested module, where the go command would not find it.
 func findModules(start string) (string, error) {
 	for dir := start; ; dir = filepath.Dir(dir) {
 		found := filepath.Join(dir, modulesPath)
-		if _, err := os.Stat(filepath.Join(found, kubernetesSet, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(found, "go.mod")); err == nil {
 			return found, nil
 		}
 		if dir == filepath.Dir(dir) {
@@ -38,7 +38,7 @@ func findModules(start string) (string, error) {
 	}
 }
 
-// moduleSets reads the pinned sets. The Kubernetes set of another version is in the cache, and may
+// moduleSets reads the pinned set. The Kubernetes set of another version is in the cache, and may
 // not exist yet, so its key is the version.
 func (o Options) moduleSets() (map[string]moduleSet, error) {
 	wd, err := os.Getwd()
@@ -49,12 +49,11 @@ func (o Options) moduleSets() (map[string]moduleSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets := map[string]moduleSet{pauseSet: {key: contentKey(pauseSource)}}
-	for _, name := range []string{kubernetesSet, etcdSet, nodeSet} {
-		if sets[name], err = readModuleSet(filepath.Join(modules, name)); err != nil {
-			return nil, err
-		}
+	pinned, err := readModuleSet(modules)
+	if err != nil {
+		return nil, err
 	}
+	sets := map[string]moduleSet{kubernetesSet: pinned, pinnedSet: pinned, pauseSet: {key: contentKey(pauseSource)}}
 	if o.KubernetesVersion != DefaultKubernetesVersion {
 		sets[kubernetesSet] = moduleSet{dir: o.derivedSetDir(), key: contentKey([]byte(o.KubernetesVersion))}
 	}

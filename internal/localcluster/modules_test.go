@@ -6,6 +6,7 @@ package localcluster
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,30 +45,27 @@ replace (
 }
 
 func TestLinkerFlagsStateTheVersion(t *testing.T) {
-	kubelet := target{set: kubernetesSet}.linkerFlags("v1.36.3")
+	flags := linkerFlags("v1.36.3")
 	for _, want := range []string{".gitVersion=v1.36.3", ".gitMajor=1", ".gitMinor=36"} {
-		if !strings.Contains(kubelet+" ", want+" ") {
-			t.Errorf("linker flags %q lack %s", kubelet, want)
+		if !strings.Contains(flags+" ", want+" ") {
+			t.Errorf("linker flags %q lack %s", flags, want)
 		}
-	}
-	if got := (target{set: nodeSet}).linkerFlags("v1.36.3"); got != "-s -w" {
-		t.Errorf("linker flags of a binary that is not Kubernetes': %q", got)
 	}
 }
 
 func TestDefaultVersionIsTheOnePinned(t *testing.T) {
-	mod, err := os.ReadFile(filepath.Join("modules", kubernetesSet, "go.mod"))
+	mod, err := os.ReadFile(filepath.Join("modules", "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(mod), "k8s.io/kubernetes "+DefaultKubernetesVersion+" ") {
-		t.Errorf("modules/kubernetes/go.mod does not require k8s.io/kubernetes %s", DefaultKubernetesVersion)
+		t.Errorf("modules/go.mod does not require k8s.io/kubernetes %s", DefaultKubernetesVersion)
 	}
 }
 
 func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
 	root := t.TempDir()
-	set := filepath.Join(root, modulesPath, kubernetesSet)
+	set := filepath.Join(root, modulesPath)
 	if err := os.MkdirAll(set, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +99,8 @@ func TestAnotherVersionUsesADerivedSet(t *testing.T) {
 	if other[kubernetesSet].key == pinned[kubernetesSet].key {
 		t.Error("two versions of Kubernetes have the same key")
 	}
-	if other[etcdSet] != pinned[etcdSet] || other[nodeSet] != pinned[nodeSet] {
-		t.Error("the sets of etcd and containerd depend on the version of Kubernetes")
+	if other[pinnedSet] != pinned[pinnedSet] {
+		t.Error("etcd and containerd depend on the version of Kubernetes")
 	}
 }
 
@@ -122,4 +120,32 @@ func TestUnknownVersion(t *testing.T) {
 			t.Errorf("error is %q, want %q in it", err, want)
 		}
 	}
+}
+
+// TestModulesAgree: the cluster and the operator use the same versions of libraries, and the tests'
+// Kubernetes is the release of those libraries, so that each is compiled once.
+func TestModulesAgree(t *testing.T) {
+	cluster, operator := versionsIn(t, "modules"), versionsIn(t, filepath.Join("..", ".."))
+	if got, want := operator["k8s.io/client-go"], "v0."+strings.TrimPrefix(DefaultKubernetesVersion, "v1."); got != want {
+		t.Errorf("the operator requires k8s.io/client-go %s, and the cluster is Kubernetes %s", got, DefaultKubernetesVersion)
+	}
+	for path, version := range operator {
+		if other, shared := cluster[path]; shared && other != version {
+			t.Errorf("%s is %s in go.mod and %s in internal/localcluster/modules/go.mod: go get it at the higher version in both", path, version, other)
+		}
+	}
+}
+
+// versionsIn returns the versions of all modules that the go.mod of a directory requires, by path.
+func versionsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^(?:\t|require |\t\S+ => )(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
+		versions[line[1]] = line[2] // replacements follow
+	}
+	return versions
 }

@@ -15,9 +15,9 @@ import (
 const (
 	// DefaultName is the default name of a cluster.
 	DefaultName = "conversion-operator"
-	// DefaultKubernetesVersion is pinned by modules/kubernetes, and the newest version that the
+	// DefaultKubernetesVersion is pinned by modules/go.mod, and the newest version that the
 	// operator is tested on.
-	DefaultKubernetesVersion = "v1.37.0"
+	DefaultKubernetesVersion = "v1.37.2"
 	// OldestKubernetesVersion is the oldest supported version. make test-oldest runs on it.
 	OldestKubernetesVersion = "v1.32.2"
 	// OldestInstallableMinor is the oldest minor version on which bundle and chart install the operator.
@@ -80,7 +80,7 @@ func (o Options) withDefaults() (Options, error) {
 	version := firstOf(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
 	match := validVersion.FindStringSubmatch(release(version))
 	if match == nil {
-		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.0, 1.37 for a supported minor version, or oldest", VersionVariable, version)
+		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.2, 1.37 for a supported minor version, or oldest", VersionVariable, version)
 	}
 	o.KubernetesVersion = "v" + match[1]
 	dir, err := cacheDir(o.CacheDir)

@@ -5,14 +5,15 @@ package localcluster
 
 import (
 	"fmt"
+	"path"
 	"strings"
 )
 
-// The module sets, by directory in modules/. The pause image is built from this package instead.
+// The module sets. All binaries come from modules/, unless another version of Kubernetes is wanted:
+// then its binaries come from a derived set. The pause image is built from this package instead.
 const (
 	kubernetesSet = "kubernetes"
-	etcdSet       = "etcd"
-	nodeSet       = "node"
+	pinnedSet     = "pinned"
 	pauseSet      = "pause"
 )
 
@@ -30,18 +31,18 @@ const (
 )
 
 var targets = []target{
-	{name: "etcd", set: etcdSet, pkg: "go.etcd.io/etcd/server/v3"},
+	{name: "etcd", set: pinnedSet, pkg: "go.etcd.io/etcd/server/v3"},
 	{name: "kube-apiserver", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{name: "kube-controller-manager", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{name: "kubectl", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kubectl"},
 	{name: "kube-scheduler", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kube-scheduler", node: true},
 	{name: "kubelet", set: kubernetesSet, pkg: "k8s.io/kubernetes/cmd/kubelet", node: true},
-	{name: "containerd", set: nodeSet, pkg: containerd + "containerd", node: true},
-	{name: "containerd-shim-runc-v2", set: nodeSet, pkg: containerd + "containerd-shim-runc-v2", node: true},
-	{name: "ctr", set: nodeSet, pkg: containerd + "ctr", node: true},
-	{name: "bridge", set: nodeSet, pkg: cniPlugins + "main/bridge", node: true},
-	{name: "loopback", set: nodeSet, pkg: cniPlugins + "main/loopback", node: true},
-	{name: "host-local", set: nodeSet, pkg: cniPlugins + "ipam/host-local", node: true},
+	{name: "containerd", set: pinnedSet, pkg: containerd + "containerd", node: true},
+	{name: "containerd-shim-runc-v2", set: pinnedSet, pkg: containerd + "containerd-shim-runc-v2", node: true},
+	{name: "ctr", set: pinnedSet, pkg: containerd + "ctr", node: true},
+	{name: "bridge", set: pinnedSet, pkg: cniPlugins + "main/bridge", node: true},
+	{name: "loopback", set: pinnedSet, pkg: cniPlugins + "main/loopback", node: true},
+	{name: "host-local", set: pinnedSet, pkg: cniPlugins + "ipam/host-local", node: true},
 	{name: "pause.tar", set: pauseSet, node: true},
 }
 
@@ -56,14 +57,14 @@ func targetsFor(controlPlaneOnly bool) []target {
 	return needed
 }
 
-// linkerFlags strips the binary and, for Kubernetes, sets the version that it reports, which a
-// module build does not know.
-func (t target) linkerFlags(version string) string {
-	flags := "-s -w"
-	if t.set != kubernetesSet {
-		return flags
-	}
+// built returns the file name that the go command gives to the program: the last element of its
+// path that is no major version.
+func (t target) built() string { return path.Base(strings.TrimSuffix(t.pkg, "/v3")) }
+
+// linkerFlags strips binaries, and sets the version that those of Kubernetes report, which a module
+// build does not know.
+func linkerFlags(version string) string {
 	const pkg = "k8s.io/component-base/version."
 	minor, _, _ := strings.Cut(strings.TrimPrefix(version, "v1."), ".")
-	return fmt.Sprintf("%s -X %sgitVersion=%s -X %sgitMajor=1 -X %sgitMinor=%s", flags, pkg, version, pkg, pkg, minor)
+	return fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=1 -X %sgitMinor=%s", pkg, version, pkg, pkg, minor)
 }
