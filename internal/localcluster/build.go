@@ -33,9 +33,10 @@ func (o Options) build(ctx context.Context, needed []target) (string, error) {
 		return "", err
 	}
 	b := builder{
-		dir:      o.versionDir(),
-		sets:     sets,
-		progress: o.Progress,
+		dir:       o.versionDir(),
+		sets:      sets,
+		progress:  o.Progress,
+		downloads: o.downloads(sets[pinnedSet].etcd),
 		compile: func(ctx context.Context, group []target, dir string) error {
 			return o.compile(ctx, sets[group[0].set], group, dir)
 		},
@@ -48,6 +49,8 @@ type builder struct {
 	dir      string
 	sets     map[string]moduleSet
 	progress io.Writer
+	// downloads are the official binaries, by name.
+	downloads map[string]download
 	// compile writes targets of one module set to the files of their names in the directory dir.
 	compile func(ctx context.Context, group []target, dir string) error
 }
@@ -107,23 +110,21 @@ func (b builder) groups(missing []target) [][]target {
 	return groups
 }
 
-// together builds the targets of a group beside their final names. Each rename is atomic, so that no
+// together downloads or builds the targets of a group beside their final names. Each rename is atomic, so that no
 // process runs an incomplete binary. A stamp is written last, so that an interrupted build is
 // repeated: what the go command had compiled is in its cache.
 func (b builder) together(ctx context.Context, group []target) error {
-	var names []string
-	for _, t := range group {
-		names = append(names, t.name)
-	}
-	_, _ = fmt.Fprintf(b.progress, "building %s\n", strings.Join(names, ", "))
-	start := time.Now()
 	partial := filepath.Join(b.dir, "partial")
 	defer func() { _ = os.RemoveAll(partial) }()
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
-	if err := b.compile(ctx, group, partial); err != nil {
-		return fmt.Errorf("cannot build %s: %w", strings.Join(names, ", "), err)
+	rest, err := b.fetch(ctx, group, partial)
+	if err != nil {
+		return err
+	}
+	if err := b.compileAll(ctx, rest, partial); err != nil {
+		return err
 	}
 	for _, t := range group {
 		if err := os.Rename(filepath.Join(partial, t.name), b.file(t)); err != nil {
@@ -133,7 +134,24 @@ func (b builder) together(ctx context.Context, group []target) error {
 			return err
 		}
 	}
-	_, _ = fmt.Fprintf(b.progress, "built %s in %.1f s\n", strings.Join(names, ", "), time.Since(start).Seconds())
+	return nil
+}
+
+func (b builder) compileAll(ctx context.Context, group []target, dir string) error {
+	if len(group) == 0 {
+		return nil
+	}
+	var all []string
+	for _, t := range group {
+		all = append(all, t.name)
+	}
+	names := strings.Join(all, ", ")
+	_, _ = fmt.Fprintf(b.progress, "building %s\n", names)
+	start := time.Now()
+	if err := b.compile(ctx, group, dir); err != nil {
+		return fmt.Errorf("cannot build %s: %w", names, err)
+	}
+	_, _ = fmt.Fprintf(b.progress, "built in %.1f s\n", time.Since(start).Seconds())
 	return nil
 }
 

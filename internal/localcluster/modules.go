@@ -17,10 +17,11 @@ import (
 // modulesPath is the directory of the pinned module set in a checkout.
 const modulesPath = "internal/localcluster/modules"
 
-// moduleSet is a directory with go.mod and go.sum, and a hash of its content.
+// moduleSet is a directory with go.mod and go.sum, and a hash of their content.
 type moduleSet struct {
-	dir string
-	key string
+	dir  string
+	key  string
+	etcd string // the version of etcd in it, if any
 }
 
 // findModules returns the directory of the pinned module set in the checkout around start. Walking up
@@ -69,7 +70,7 @@ func readModuleSet(dir string) (moduleSet, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return moduleSet{}, err
 	}
-	return moduleSet{dir: dir, key: contentKey(mod, sum)}, nil
+	return moduleSet{dir: dir, key: contentKey(mod, sum), etcd: etcdVersion(string(mod))}, nil
 }
 
 // contentKey hashes the contents and the processor architecture: machines may share a home
