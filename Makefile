@@ -194,16 +194,33 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browser, integration, helm, e2e
-	@internal/tools/test.sh test
+test: vet unit integration ## Run what every change has to pass: vet, unit, and integration, which needs a real kube-apiserver and no root
+
+.PHONY: test-ci
+test-ci: ## Run the stages of continuous integration: compile, verify, test, lint, test-modules, helm, browser, fuzz-short, test-e2e
+	@internal/tools/test.sh ci
 
 .PHONY: test-release
-test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, crossplane, velero, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, e2e-release, e2e@oldest, soak-short, fuzz
+test-release: ## Run what a release needs besides: promtool, sbom, reproducible, realworld, certmanager, crossplane, velero, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, test-e2e-release, test-e2e@oldest, soak-short, fuzz
 	@internal/tools/test.sh release
 
+# What all tests and binaries link, once: stages that run side by side find it in the build cache.
+.PHONY: compile
+compile: bin/localcluster build
+	@bin/localcluster build
+	@GOGC=400 go vet -tags=integration,e2e ./...
+
+.PHONY: vet
+vet: ## Check the code of all packages for mistakes that Go knows
+	@GOGC=400 go vet -tags=integration,e2e ./...
+
+# vet has checked the packages, and go test would check them again.
 .PHONY: unit
-unit: ## Test packages without a cluster, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
-	@go test $(LIMIT) $(TESTFLAGS) ./...
+unit: ## Test packages without a cluster
+	@go test -vet=off $(LIMIT) $(TESTFLAGS) ./...
+
+.PHONY: test-modules
+test-modules: ## Test what is in modules of their own: the bundle, the chart, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
 	@go test -C internal/tools/bundle $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/tools/chart $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/test/chart $(LIMIT) $(TESTFLAGS) ./...
@@ -250,7 +267,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=2 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS) $$packages
+	go test -vet=off -p=2 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS) $$packages
 
 .PHONY: integration-release
 integration-release: ## Test on a real kube-apiserver and etcd, including slow tests
@@ -283,13 +300,13 @@ helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninsta
 play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
 	'go test -count=1 $(LIMIT) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
-.PHONY: e2e
-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+.PHONY: test-e2e
+test-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
 	@$(play)
 
-.PHONY: e2e-release
-e2e-release: export TEST_RELEASE = 1
-e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
+.PHONY: test-e2e-release
+test-e2e-release: export TEST_RELEASE = 1
+test-e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
 	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
 	$(play)
@@ -312,8 +329,8 @@ soak-short: ## Run soak for three minutes, always with the same steps
 # The first run builds that version, for about ten minutes, into its own cache.
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
-test-oldest: ## Run integration, helm and e2e on the oldest supported Kubernetes
-	@internal/tools/test.sh integration-release helm certmanager e2e-release
+test-oldest: ## Run integration, helm and test-e2e on the oldest supported Kubernetes
+	@internal/tools/test.sh integration-release helm certmanager test-e2e-release
 
 ##@ Benchmarks
 
@@ -499,7 +516,7 @@ deps.kind    := kind kubectl image-builder
 deps.current := kubectl image-builder
 
 .PHONY: deps
-deps: ## Install missing dependencies of e2e and the demo, or list them
+deps: ## Install missing dependencies of test-e2e and the demo, or list them
 	@internal/tools/deps.sh $(deps.$(CLUSTER))
 
 .PHONY: clean

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# test.sh test runs the stages of `make test`, test.sh release those of `make test-release`, and
+# test.sh ci runs the stages of continuous integration, test.sh release those of `make test-release`, and
 # test.sh STAGE... the given stages; STAGE@1.34 runs one on another version of Kubernetes. It runs all
 # of them, even after a failure, and then prints their times and the failures. The output of a stage
 # is in bin/test/STAGE.log.
 #
-# Stages run side by side, in lanes: those that run pods, those that only run API servers, those that
-# read and test the project's own code, and all others. The first two mostly wait, so that the others take
-# the processors they leave.
+# Stages run side by side, in lanes: those that run pods, those that run API servers, and all others. The
+# first two mostly wait, so that the others take the processors they leave.
 #
-# End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the end
-# and in bin/left-out; with CI=true it is a failure.
+# End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the start and
+# at the end, and in bin/left-out; with CI=true it is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 rm -rf bin/left-out bin/test
@@ -33,17 +32,16 @@ leave_out() {
   printf '%-16s %-8s\n' "$1" 'LEFT OUT' >>bin/test/summary
 }
 
-# Prints the lane of a stage. verify writes generated files, so that it runs before all others. Fuzzers
-# run after them, on an idle machine: Go ends one whose input takes ten seconds, and fuzz runs for a
-# time.
+# Prints the lane of a stage. compile fills the build cache, so that no two lanes compile the same
+# package at the same time. Fuzzers run after all others, on an idle machine: Go ends one whose input
+# takes ten seconds, and fuzz runs for a time.
 lane() {
   case ${1%@*} in
-  verify) echo first ;;
-  e2e | e2e-release | soak-short) echo pods ;;
-  integration | integration-release | helm | certmanager | crossplane | velero) echo servers ;;
-  lint | compatibility | unit | browser) echo code ;;
+  compile | verify) echo first ;;
+  test-e2e | test-e2e-release | soak-short) echo pods ;;
+  test | integration | integration-release | helm | certmanager | crossplane | velero) echo servers ;;
   fuzz | fuzz-short) echo last ;;
-  *) echo programs ;;
+  *) echo others ;;
   esac
 }
 
@@ -64,17 +62,10 @@ no_node() {
   fi
 }
 
-# The stages for every change, and the additional ones for a release.
-test=(lint verify compatibility unit fuzz-short browser integration helm e2e)
-release=(promtool sbom reproducible realworld certmanager crossplane velero integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest helm@1.36 helm@1.35 helm@1.34 helm@1.33 helm@oldest e2e-release e2e@oldest soak-short fuzz)
-# With RELEASE=true, they include stages of a release that give the same result each time, as far as the
-# time limit of continuous integration allows, also if it has built nothing before.
-if [[ ${RELEASE:-} == true ]]; then
-  test=("${test[@]/#integration/integration-release}")
-  test+=(promtool sbom reproducible realworld certmanager soak-short)
-fi
+ci=(compile verify test lint test-modules helm browser fuzz-short test-e2e)
+release=(promtool sbom reproducible realworld certmanager crossplane velero integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest helm@1.36 helm@1.35 helm@1.34 helm@1.33 helm@oldest test-e2e-release test-e2e@oldest soak-short fuzz)
 case $* in
-test) chosen=("${test[@]}") ;;
+ci) chosen=("${ci[@]}") ;;
 release) chosen=("${release[@]}") ;;
 *) chosen=("$@") ;;
 esac
@@ -84,20 +75,21 @@ stages=()
 for name in "${chosen[@]}"; do
   case $name in
   # Other clusters run pods, but their processes cannot be killed.
-  e2e | e2e@* | e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stages+=("$name"); else leave_out "$name" "$why"; fi ;;
+  test-e2e | test-e2e@* | test-e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stages+=("$name"); else leave_out "$name" "$why"; fi ;;
   soak-short) if [[ -z $why ]]; then stages+=(soak-short); else leave_out soak-short "$why"; fi ;;
   *) stages+=("$name") ;;
   esac
 done
+[[ ! -e bin/left-out ]] || printf 'left out: %s\n' "$(<bin/left-out)"
 
 run first
 # With job control, each lane is a process group: it is interrupted as a whole, and its programs do
 # not ignore interrupts, which some tests send.
 set -m
 lanes=()
-for lane in pods servers code programs; do
+for lane in pods servers others; do
   {
-    case $lane in code | programs) renice -n 10 -p "$BASHPID" >/dev/null ;; esac
+    [[ $lane != others ]] || renice -n 10 -p "$BASHPID" >/dev/null
     run "$lane"
   } &
   lanes+=($!)
@@ -114,14 +106,6 @@ for name in "${stages[@]}"; do
 done
 printf '\n=== summary%s\n' "${KUBERNETES_VERSION:+, on Kubernetes $KUBERNETES_VERSION}"
 cat bin/test/summary
-if [[ $* == test ]]; then
-  # The line above release.Only has the name of the test.
-  stories=$(grep -h -B 1 'release.Only(t, ' internal/test/e2e/*_test.go | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p')
-  printf '\nBefore a release, make test-release runs:\n'
-  fmt -w 78 <<<"${release[*]}" | sed 's/^/  /'
-  printf 'Of these, e2e-release plays the stories of e2e, and\n'
-  tr '\n' ' ' <<<"$stories" | fmt -w 78 | sed 's/^/  /'
-fi
 if [[ -s bin/left-out ]]; then
   cat <<BLOCK
 

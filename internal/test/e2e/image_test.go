@@ -34,7 +34,7 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 	expect.NoError(t, err)
 	image := os.Getenv("E2E_CONVERTER_IMAGE")
 	if image == "" {
-		t.Fatal("E2E_CONVERTER_IMAGE is not set: run make e2e")
+		t.Fatal("E2E_CONVERTER_IMAGE is not set: run make test-e2e")
 	}
 	changed := strings.NewReplacer("crontabs.example.com", crontab.CRD(), "--group=example.com", "--group="+crontab.Group,
 		"localhost/crontab-converter:dev", image).Replace(string(text))

@@ -35,7 +35,7 @@ var (
 func TestMain(m *testing.M) {
 	localcluster.PlayRole()
 	if err := connect(); err != nil {
-		fmt.Fprintln(os.Stderr, "end-to-end tests need a cluster, see make e2e:", err)
+		fmt.Fprintln(os.Stderr, "end-to-end tests need a cluster, see make test-e2e:", err)
 		os.Exit(1)
 	}
 	if err := scenarios.Install(context.Background(), teller); err != nil {

@@ -71,7 +71,7 @@ func installations(t *testing.T) (player *docs.Player, before, now string) {
 	t.Helper()
 	before, now = os.Getenv("E2E_PREVIOUS_IMAGE"), os.Getenv("E2E_IMAGE")
 	if before == "" || now == "" {
-		t.Fatal("E2E_PREVIOUS_IMAGE or E2E_IMAGE is not set: run make e2e")
+		t.Fatal("E2E_PREVIOUS_IMAGE or E2E_IMAGE is not set: run make test-e2e")
 	}
 	folder := t.TempDir()
 	kustomize(t, filepath.Join(folder, "before"), "bin/previous/config/default", before) // make previous-image puts it there

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that make integration-release and make e2e-release set, so
+// Variable is the environment variable that make integration-release and make test-e2e-release set, so
 // that every test runs.
 const Variable = "TEST_RELEASE"
 
