@@ -123,16 +123,13 @@ func build(source filesys.FileSystem, components []string, patches []types.Patch
 func merge(all []*object, by setting, before, after []*object) ([]*object, error) {
 	for _, old := range before {
 		into := find(all, old.id)
-		if into == nil || !slices.Equal(into.lines, old.lines) {
+		if into == nil || !slices.Equal(into.texts(), old.texts()) {
 			return nil, fmt.Errorf("%s: %v, which %q needs, change it or are not settings before that", old.id, by.Needs, by.When)
 		}
-		changed := find(after, old.id)
-		if changed == nil {
+		if changed := find(after, old.id); changed != nil {
+			into.merge(by.When, changed)
+		} else {
 			into.when = append(into.when, "not ("+by.When+")")
-			continue
-		}
-		if err := into.merge(by.When, changed.lines); err != nil {
-			return nil, err
 		}
 	}
 	for _, added := range after {

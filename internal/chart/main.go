@@ -9,8 +9,8 @@
 // expressions of templates: helm(.Values.replicas) as a value, or {helm: toYaml .Values.resources} as a
 // field or an item whose place the lines of the expression take.
 //
-// Two settings that change the same lines are an error. internal/test/chart compares what Helm and
-// kustomize render. All other files of config/chart are written by hand.
+// Two settings that change the same field need an expression in its place. internal/test/chart compares
+// what Helm and kustomize render. All other files of config/chart are written by hand.
 package main
 
 import (

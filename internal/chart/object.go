@@ -21,60 +21,75 @@ type object struct {
 	// when are its conditions.
 	when []string
 	// lines are those of the installation that adds it.
-	lines []string
-	// added and begins stand before a line, and ends after it. Some settings remove a line.
-	added, begins, ends map[int][]string
-	removed             map[int]bool
+	lines []line
+	// end stands after the lines.
+	end line
+}
+
+// line is a line without the settings that remove it, and stands after what other settings add.
+type line struct {
+	text           string
+	added, without []string
 }
 
 func newObject(id, kind, text string) *object {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	return &object{id: id, kind: kind, lines: lines, added: map[int][]string{}, begins: map[int][]string{}, ends: map[int][]string{}, removed: map[int]bool{}}
+	result := &object{id: id, kind: kind}
+	for each := range strings.Lines(text) {
+		result.lines = append(result.lines, line{text: each})
+	}
+	return result
 }
 
-// merge adds the lines of another variant, with the condition under which they are used.
-func (o *object) merge(when string, lines []string) error {
-	for _, each := range difflib.NewMatcherWithJunk(o.lines, lines, false, nil).GetOpCodes() {
-		begin, other := "{{- if "+when+" }}", lines[each.J1:each.J2]
-		switch each.Tag {
-		case 'i':
-			if i := each.I1; i > 0 && i < len(o.lines) && o.removed[i-1] && o.removed[i] && o.begins[i] == nil {
-				return o.conflict(when, i)
-			}
-			o.added[each.I1] = slices.Concat(o.added[each.I1], []string{begin}, other, []string{"{{- end }}"})
-		case 'd', 'r':
-			for i := each.I1; i < each.I2; i++ {
-				if o.removed[i] || i > each.I1 && o.added[i] != nil {
-					return o.conflict(when, i)
-				}
-				o.removed[i] = true
-			}
-			o.begins[each.I1] = slices.Concat([]string{begin}, other, []string{"{{- else }}"})
-			o.ends[each.I2-1] = []string{"{{- end }}"}
+func (o *object) texts() []string {
+	result := make([]string, 0, len(o.lines))
+	for _, each := range o.lines {
+		result = append(result, each.text)
+	}
+	return result
+}
+
+// merge adds the difference to another variant, with the condition under which that is used.
+func (o *object) merge(when string, other *object) {
+	for _, each := range difflib.NewMatcherWithJunk(o.texts(), other.texts(), false, nil).GetOpCodes() {
+		if each.Tag == 'e' {
+			continue
+		}
+		for i := each.I1; i < each.I2; i++ {
+			o.lines[i].without = append(o.lines[i].without, when)
+		}
+		at := &o.end
+		if each.I1 < len(o.lines) {
+			at = &o.lines[each.I1]
+		}
+		if added := other.texts()[each.J1:each.J2]; len(added) > 0 {
+			at.added = append(at.added, "{{- if "+when+" }}\n", strings.Join(added, ""), "{{- end }}\n")
 		}
 	}
-	return nil
-}
-
-func (o *object) conflict(when string, line int) error {
-	return fmt.Errorf("%s: %q changes lines that another setting changes: %s", o.id, when, o.lines[line])
 }
 
 // String returns the template.
 func (o *object) String() string {
-	var lines []string
-	for _, each := range o.when {
-		lines = append(lines, "{{- if "+each+" }}")
+	result := &strings.Builder{}
+	open := func(format string, conditions []string) {
+		for _, each := range conditions {
+			fmt.Fprintf(result, "{{- if "+format+" }}\n", each)
+		}
 	}
-	lines = append(lines, "---")
-	for i, each := range o.lines {
-		lines = slices.Concat(lines, o.added[i], o.begins[i], []string{each}, o.ends[i])
+	closed := func(conditions []string) { result.WriteString(strings.Repeat("{{- end }}\n", len(conditions))) }
+	open("%s", o.when)
+	result.WriteString("---\n")
+	var without []string
+	for _, each := range append(o.lines, o.end) {
+		if each.added != nil || !slices.Equal(each.without, without) {
+			closed(without)
+			result.WriteString(strings.Join(each.added, ""))
+			open("not (%s)", each.without)
+			without = each.without
+		}
+		result.WriteString(each.text)
 	}
-	lines = append(lines, o.added[len(o.lines)]...)
-	for range o.when {
-		lines = append(lines, "{{- end }}")
-	}
-	return strings.Join(lines, "\n") + "\n"
+	closed(o.when)
+	return result.String()
 }
 
 var (
