@@ -188,16 +188,12 @@ func withoutHelm(object unstructured.Unstructured) {
 // ordered returns components with those that they need, in an order that kustomize accepts.
 func ordered(components []string) []string {
 	result := slices.Clone(components)
-	for _, last := range []string{"metrics-certificate", "openshift"} {
-		if i := slices.Index(result, last); i >= 0 {
-			result = append(slices.Delete(result, i, i+1), last)
-		}
-	}
 	if slices.Contains(result, "metrics-certificate") {
-		others := slices.DeleteFunc(result, func(each string) bool { return each == "cert-manager" || each == "prometheus" })
-		result = append([]string{"cert-manager", "prometheus"}, others...)
+		result = append(result, "cert-manager", "prometheus")
 	}
-	return result
+	later := func(each string) string { return map[string]string{"metrics-certificate": "~", "openshift": "~"}[each] }
+	slices.SortFunc(result, func(a, b string) int { return strings.Compare(later(a)+a, later(b)+b) })
+	return slices.Compact(result)
 }
 
 func namesIn(t *testing.T, of string) []string {
