@@ -22,11 +22,12 @@ type object struct {
 	when []string
 	// lines are those of the installation that adds it.
 	lines []line
-	// end stands after the lines.
+	// end has what settings add after the lines.
 	end line
 }
 
-// line is a line without the settings that remove it, and stands after what other settings add.
+// line is a line of an installation, the lines that settings add before it, and the conditions of the
+// settings that remove it.
 type line struct {
 	text           string
 	added, without []string
