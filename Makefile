@@ -84,7 +84,7 @@ ARCHES    ?= amd64 arm64
 PROSE := README.md api bundle config controllers internal
 
 # Every committed file that a command of this file generates.
-GENERATED := internal/playground/page/dist api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := internal/playground/page/dist api/README.md api/docs/commands.md bundle config/chart/templates/generated '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
 
@@ -116,8 +116,8 @@ bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_I
 		-version='$(BUNDLE_VERSION)' -image='$(BUNDLE_IMG)' -replaces='$(BUNDLE_REPLACES)'
 
 .PHONY: chart
-chart: ## Generate the templates of config/chart, for Helm; of a release with CHART_VERSION=
-	@go run -C internal/tools/chart . -root=../../.. -output=../../../config/chart -version='$(CHART_VERSION)'
+chart: ## Generate the templates of config/chart, for Helm
+	@go run ./internal/chart
 
 # Without their scripts, which npm would run as this user.
 bin/npm/node_modules: internal/playground/page/package.json internal/playground/page/package-lock.json
@@ -162,7 +162,6 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
-	@cd internal/tools/chart && ../../../bin/tools/golangci-lint run
 	@cd internal/test/chart && ../../../bin/tools/golangci-lint run
 
 # The linter matches phrases, and cannot judge prose: each row of its rules is a phrase that
@@ -222,7 +221,6 @@ unit: ## Test packages without a cluster
 .PHONY: test-modules
 test-modules: ## Test what is in modules of their own: the bundle, the chart, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
 	@go test -C internal/tools/bundle $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/tools/chart $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/test/chart $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/test/monitoring $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/test/standards $(LIMIT) $(TESTFLAGS) ./...

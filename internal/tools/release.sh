@@ -40,7 +40,7 @@ cp bin/install.yaml bin/krew/conversion.yaml bin/krew/kubectl-conversion-*.tar.g
 digest=$(tar -xOf bin/images.tar index.json | jq -er '.manifests[0].digest')
 
 cp -r config/chart "$work/conversion-operator"
-go run -C internal/tools/chart . -root=../../.. -output="$work/conversion-operator" -version="$number"
+sed -i -E "s,^(version|appVersion): .*,\\1: $number," "$work/conversion-operator/Chart.yaml"
 sed -i "0,/^  repository: .*/s,,  repository: $image,; 0,/^  tag: .*/s,,  tag: $version," "$work/conversion-operator/values.yaml"
 bin/tools/helm template "$work/conversion-operator" | grep -qF "image: \"$image:$version\"" || fail "the chart does not use the image $image:$version"
 tar "${plain[@]}" -C "$work" -cf - conversion-operator | gzip -9n >"$folder/conversion-operator-$number.tgz"

@@ -15,6 +15,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end }}
 
+{{/* The namespace of Prometheus. */}}
+{{- define "conversion-operator.prometheus" -}}
+{{ .Values.prometheus.serviceAccount.namespace | default (ternary "openshift-monitoring" "monitoring" .Values.openshift.enabled) }}
+{{- end }}
+
 {{/* The pod of a hook: a command of the image, with the rights of the manager. */}}
 {{- define "conversion-operator.hookPod" -}}
 restartPolicy: Never

@@ -6,7 +6,6 @@
 package chart
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,13 +23,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -62,11 +59,9 @@ func (c *cluster) helm(t *testing.T, args ...string) (string, error) {
 	expect.NoError(t, err)
 	command := exec.CommandContext(t.Context(), program, append(args, "--namespace", namespace)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "HELM_CACHE_HOME="+c.folder, "HELM_CONFIG_HOME="+c.folder, "HELM_DATA_HOME="+c.folder)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	err = command.Run()
-	t.Logf("helm %s: %v\n%s", strings.Join(args, " "), err, output.String())
-	return output.String(), err
+	output, err := command.CombinedOutput()
+	t.Logf("helm %s: %v\n%s", strings.Join(args, " "), err, output)
+	return string(output), err
 }
 
 // succeeds runs helm, and fails the test if helm fails.
@@ -79,11 +74,16 @@ func (c *cluster) succeeds(t *testing.T, args ...string) string {
 	return output
 }
 
-// has returns the objects of a rendered manifest that the API server has, and their versions.
-func (c *cluster) has(t *testing.T, manifest string) map[string]string {
+func (c *cluster) manifest(t *testing.T) objects {
+	t.Helper()
+	return decode(t, c.succeeds(t, "get", "manifest", name))
+}
+
+// has returns the objects that the API server has, and their versions.
+func (c *cluster) has(t *testing.T, all objects) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for name, object := range decode(t, manifest) {
+	for name, object := range all {
 		err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(&object), &object)
 		if !apierrors.IsNotFound(err) {
 			expect.NoError(t, err)
@@ -93,86 +93,18 @@ func (c *cluster) has(t *testing.T, manifest string) map[string]string {
 	return found
 }
 
-// deployed returns the objects of the release that the API server has.
+// deployed returns the objects of the release, which have to be there.
 func (c *cluster) deployed(t *testing.T) map[string]string {
 	t.Helper()
-	return c.has(t, c.succeeds(t, "get", "manifest", name))
+	manifest := c.manifest(t)
+	found := c.has(t, manifest)
+	if diff := cmp.Diff(keys(manifest), keys(found)); diff != "" {
+		t.Errorf("objects (-release +cluster):\n%s", diff)
+	}
+	return found
 }
 
-// TestLifecycle installs, upgrades, rolls back and uninstalls the chart.
-func TestLifecycle(t *testing.T) {
-	c := start(t)
-	notes := c.succeeds(t, "install", name, folder, "--create-namespace")
-	for label := range podSecurity {
-		if want := "kubectl label namespace elsewhere --overwrite " + label + "='restricted'"; !strings.Contains(notes, want) {
-			t.Errorf("the notes do not say: %s", want)
-		}
-	}
-	first := c.deployed(t)
-	checkComplete(t, c, first)
-
-	c.labelNamespace(t)
-	if notes := c.succeeds(t, "upgrade", name, folder); strings.Contains(notes, "kubectl label") {
-		t.Error("the notes want labels that the namespace has")
-	}
-	if diff := cmp.Diff(first, c.deployed(t)); diff != "" {
-		t.Errorf("an upgrade to the same changed something (-before +after):\n%s", diff)
-	}
-
-	const guard = "ValidatingAdmissionPolicy  uninstall-guard.conversion-operator.io"
-	c.succeeds(t, "upgrade", name, folder, "--set", "uninstallGuard.enabled=true,replicas=3,rights=granted")
-	changed := c.deployed(t)
-	if checkComplete(t, c, changed); changed[guard] == "" || c.replicas(t) != 3 {
-		t.Errorf("after the upgrade there are %d replicas, and %v", c.replicas(t), changed)
-	}
-	if left := c.has(t, clusterRole("conversion-operator-grants")); len(left) > 0 {
-		t.Errorf("with rights=granted there is still %v", left)
-	}
-
-	c.succeeds(t, "rollback", name, "1")
-	if again := c.deployed(t); again[guard] != "" || c.replicas(t) != 2 || !cmp.Equal(keys(first), keys(again)) {
-		t.Errorf("after the rollback there are %d replicas, and (-before +after):\n%s", c.replicas(t), cmp.Diff(keys(first), keys(again)))
-	}
-
-	if said, err := c.helm(t, "install", "second", folder); err == nil || !strings.Contains(said, "invalid ownership metadata") {
-		t.Errorf("a second operator is installed: %v\n%s", err, said)
-	}
-	manifest := c.succeeds(t, "get", "manifest", name)
-	c.uninstall(t)
-	c.checkRemoved(t, manifest)
-	c.succeeds(t, "install", name, folder, "--set", "crds.keep=false")
-	if diff := cmp.Diff(keys(first), keys(c.deployed(t))); diff != "" {
-		t.Errorf("installed again (-before +after):\n%s", diff)
-	}
-	c.uninstall(t)
-	if left := c.has(t, manifest); len(left) > 1 {
-		t.Errorf("after the uninstallation with crds.keep=false there is %v", left)
-	}
-}
-
-// checkRemoved checks that nothing remains of a release except the kinds, and the account of converter
-// pods, which has no rights.
-func (c *cluster) checkRemoved(t *testing.T, manifest string) {
-	t.Helper()
-	for left := range c.has(t, manifest) {
-		if !strings.HasPrefix(left, "CustomResourceDefinition ") && left != "ServiceAccount elsewhere conversion-operator-converter" {
-			t.Errorf("after the uninstallation there is %s", left)
-		}
-	}
-}
-
-// podSecurity are the labels of the namespace in config/default.
-var podSecurity = map[string]string{
-	"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/audit": "restricted", "pod-security.kubernetes.io/warn": "restricted",
-}
-
-func (c *cluster) labelNamespace(t *testing.T) {
-	t.Helper()
-	found := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	expect.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(found), found))
-	maps.Copy(found.Labels, podSecurity)
-	expect.NoError(t, c.Client.Update(t.Context(), found))
-}
+func keys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
 func (c *cluster) replicas(t *testing.T) int32 {
 	t.Helper()
@@ -181,33 +113,69 @@ func (c *cluster) replicas(t *testing.T) int32 {
 	return *found.Spec.Replicas
 }
 
-// checkComplete checks that the API server has every object of the release.
-func checkComplete(t *testing.T, c *cluster, has map[string]string) {
+// TestLifecycle installs, upgrades, rolls back and uninstalls the chart.
+func TestLifecycle(t *testing.T) {
+	c := start(t)
+	c.checkNotes(t)
+	first := c.deployed(t)
+	c.succeeds(t, "upgrade", name, folder)
+	if diff := cmp.Diff(first, c.deployed(t)); diff != "" {
+		t.Errorf("an upgrade to the same changed something (-before +after):\n%s", diff)
+	}
+
+	const guard, grants = "ValidatingAdmissionPolicy  uninstall-guard.conversion-operator.io", "ClusterRole  conversion-operator-grants"
+	rights := objects{grants: c.manifest(t)[grants]}
+	c.succeeds(t, "upgrade", name, folder, "--set", "uninstallGuard.enabled=true,replicas=3,rights=granted")
+	if changed := c.deployed(t); changed[guard] == "" || c.replicas(t) != 3 || len(c.has(t, rights)) > 0 {
+		t.Errorf("after the upgrade there are %d replicas, %v and %v", c.replicas(t), changed, c.has(t, rights))
+	}
+	c.succeeds(t, "rollback", name, "1")
+	if diff := cmp.Diff(keys(first), keys(c.deployed(t))); diff != "" || c.replicas(t) != 2 {
+		t.Errorf("after the rollback there are %d replicas, and (-before +after):\n%s", c.replicas(t), diff)
+	}
+	if said, err := c.helm(t, "install", "second", folder); err == nil || !strings.Contains(said, "invalid ownership metadata") {
+		t.Errorf("a second operator is installed: %v\n%s", err, said)
+	}
+
+	c.uninstall(t, "CustomResourceDefinition ", "ServiceAccount elsewhere conversion-operator-converter")
+	c.succeeds(t, "install", name, folder, "--set", "crds.keep=false")
+	if diff := cmp.Diff(keys(first), keys(c.deployed(t))); diff != "" {
+		t.Errorf("installed again (-before +after):\n%s", diff)
+	}
+	c.uninstall(t, "ServiceAccount elsewhere conversion-operator-converter")
+}
+
+// checkNotes installs the chart. The notes say which labels of config/default the namespace lacks.
+func (c *cluster) checkNotes(t *testing.T) {
 	t.Helper()
-	if diff := cmp.Diff(keys(decode(t, c.succeeds(t, "get", "manifest", name))), keys(has)); diff != "" {
-		t.Errorf("objects (-release +cluster):\n%s", diff)
+	notes := c.succeeds(t, "install", name, folder, "--create-namespace")
+	found := &corev1.Namespace{}
+	expect.NoError(t, c.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, found))
+	for _, mode := range []string{"enforce", "audit", "warn"} {
+		label := "pod-security.kubernetes.io/" + mode
+		if want := "kubectl label namespace elsewhere --overwrite " + label + "='restricted'"; !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say: %s", want)
+		}
+		found.Labels[label] = "restricted"
+	}
+	expect.NoError(t, c.Client.Update(t.Context(), found))
+	if notes := c.succeeds(t, "upgrade", name, folder); strings.Contains(notes, "kubectl label") {
+		t.Error("the notes want labels that the namespace has")
 	}
 }
 
-func keys[V any](of map[string]V) []string {
-	result := make([]string, 0, len(of))
-	for key := range of {
-		result = append(result, key)
-	}
-	slices.Sort(result)
-	return result
-}
-
-func clusterRole(name string) string {
-	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + name + "}\n"
-}
-
-// uninstall runs helm uninstall, which has to succeed.
-func (c *cluster) uninstall(t *testing.T) {
+// uninstall runs helm uninstall, which leaves nothing but some objects.
+func (c *cluster) uninstall(t *testing.T, stay ...string) {
 	t.Helper()
+	manifest := c.manifest(t)
 	ended := c.runHooks(t)
 	c.succeeds(t, "uninstall", name, "--wait")
 	ended()
+	for left := range c.has(t, manifest) {
+		if !slices.ContainsFunc(stay, func(each string) bool { return strings.HasPrefix(left, each) }) {
+			t.Errorf("after the uninstallation there is %s", left)
+		}
+	}
 }
 
 // runHooks acts as Job controller and kubelet for the Job before an uninstallation: it runs the
@@ -236,23 +204,22 @@ func (c *cluster) runHooks(t *testing.T) (end func()) {
 }
 
 func (c *cluster) runJob(ctx context.Context, job *batchv1.Job) error {
-	failed := c.runPod(ctx, &job.Spec.Template.Spec)
 	now := metav1.NewTime(time.Now())
 	conditions := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}
-	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
-	if failed != nil {
+	status := batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1}
+	if c.runPod(ctx, job.Spec.Template.Spec) != nil {
 		conditions = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
-		job.Status.CompletionTime, job.Status.Succeeded, job.Status.Failed = nil, 0, 1
+		status = batchv1.JobStatus{StartTime: &now, Failed: 1}
 	}
 	for _, each := range conditions {
-		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-			Type: each, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test"})
+		status.Conditions = append(status.Conditions, batchv1.JobCondition{Type: each, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test"})
 	}
+	job.Status = status
 	return c.Client.Status().Update(ctx, job)
 }
 
 // runPod runs the command of a pod, as its ServiceAccount.
-func (c *cluster) runPod(ctx context.Context, pod *corev1.PodSpec) error {
+func (c *cluster) runPod(ctx context.Context, pod corev1.PodSpec) error {
 	root := cmd.NewRootCommand()
 	root.SetErr(io.Discard)
 	root.SetOut(io.Discard)
@@ -260,35 +227,56 @@ func (c *cluster) runPod(ctx context.Context, pod *corev1.PodSpec) error {
 	return root.ExecuteContext(ctx)
 }
 
-// TestHooks: the commands of the hooks have the rights that they need, and the one before an
-// uninstallation names everything that needs the operator.
-func TestHooks(t *testing.T) {
+// users need the operator, except the last. No manager runs here, which would add finalizers.
+const users = `
+apiVersion: conversion-operator.io/v1alpha1
+kind: ConversionPolicy
+metadata: {name: crontabs.example.com}
+spec: {converter: {none: {}}}
+---
+apiVersion: conversion-operator.io/v1alpha1
+kind: ConverterFleet
+metadata: {name: shared}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: abandoned.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: abandoned, kind: Abandoned}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: elsewhere, name: converter}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: others.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: others, kind: Other}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: another, name: converter}}}
+`
+
+// TestUninstallIsRefused: while something needs the operator, helm uninstall fails, and changes nothing.
+// A rollback to the same revision makes the release usable again. Without hooks, policies stay.
+func TestUninstallIsRefused(t *testing.T) {
 	c := start(t)
 	c.succeeds(t, "install", name, folder, "--create-namespace")
-	rendered, err := installed{release: name, namespace: namespace}.render()
+	rendered, err := render(namespace, nil)
 	expect.NoError(t, err)
-	var check, test *corev1.PodSpec
-	for _, hook := range rendered.Hooks {
-		for _, object := range decode(t, hook.Manifest) {
-			if object.GetKind() == "Job" {
-				job := convert[batchv1.Job](t, object)
-				check = &job.Spec.Template.Spec
-			} else {
-				pod := convert[corev1.Pod](t, object)
-				test = &pod.Spec
-			}
-		}
-	}
+	test, check := hookPods(t, rendered)
 	expect.NoError(t, c.runPod(t.Context(), test))
 	expect.NoError(t, c.runPod(t.Context(), check))
 
-	converting := definition("abandoned.example.com", namespace)
-	expect.NoError(t, c.Client.Create(t.Context(), converting))
-	expect.NoError(t, c.Client.Create(t.Context(), definition("others.example.com", "another")))
-	c.createPolicy(t)
-	fleet := &v1alpha1.ConverterFleet{}
-	fleet.SetName("shared")
-	expect.NoError(t, c.Client.Create(t.Context(), fleet))
+	for _, each := range decode(t, users) {
+		expect.NoError(t, c.Client.Create(t.Context(), &each))
+	}
 	const want = `the operator cannot be uninstalled yet: delete the policies, then the fleets, and wait until they are gone:
   ConversionPolicy crontabs.example.com
   ConverterFleet shared
@@ -296,32 +284,7 @@ func TestHooks(t *testing.T) {
 	if err := c.runPod(t.Context(), check); cmd.ExitCode(err) != 1 || err.Error() != want {
 		t.Errorf("exit code %d, error %v, want %s", cmd.ExitCode(err), err, want)
 	}
-}
-
-// definition returns a CustomResourceDefinition that converts through a Service in a namespace.
-func definition(name, namespace string) *apiextensionsv1.CustomResourceDefinition {
-	plural, group, _ := strings.Cut(name, ".")
-	version := apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Served: true, Storage: true,
-		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.SetName(name)
-	crd.Spec.Group, crd.Spec.Scope, crd.Spec.Versions = group, apiextensionsv1.ClusterScoped, []apiextensionsv1.CustomResourceDefinitionVersion{version}
-	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: plural[:len(plural)-1], Kind: strings.ToUpper(plural[:1]) + plural[1:]}
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-		ConversionReviewVersions: []string{"v1"},
-		ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: "converter"}},
-	}}
-	return crd
-}
-
-// TestUninstallIsRefused: while there is a policy or a fleet, helm uninstall fails, and changes nothing.
-// A rollback to the same revision makes the release usable again.
-func TestUninstallIsRefused(t *testing.T) {
-	c := start(t)
-	c.succeeds(t, "install", name, folder, "--create-namespace")
-	policy := c.createPolicy(t)
 	before := c.deployed(t)
-
 	ended := c.runHooks(t)
 	if said, err := c.helm(t, "uninstall", name); err == nil || !strings.Contains(said, "conversion-operator-uninstall-check") {
 		t.Errorf("the uninstallation is not refused: %v\n%s", err, said)
@@ -333,29 +296,10 @@ func TestUninstallIsRefused(t *testing.T) {
 	c.succeeds(t, "rollback", name, "1")
 	c.succeeds(t, "upgrade", name, folder, "--set", "replicas=3")
 
-	expect.NoError(t, c.Client.Delete(t.Context(), policy))
-	manifest := c.succeeds(t, "get", "manifest", name)
-	c.uninstall(t)
-	c.checkRemoved(t, manifest)
-}
-
-// createPolicy creates a policy that only cleans up. No manager runs here.
-func (c *cluster) createPolicy(t *testing.T) *v1alpha1.ConversionPolicy {
-	t.Helper()
-	policy := &v1alpha1.ConversionPolicy{}
-	policy.SetName("crontabs.example.com")
-	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
-	expect.NoError(t, c.Client.Create(t.Context(), policy))
-	return policy
-}
-
-// TestPoliciesStay: without hooks, an uninstallation leaves the policies and their kinds.
-func TestPoliciesStay(t *testing.T) {
-	c := start(t)
-	c.succeeds(t, "install", name, folder, "--create-namespace")
-	policy := c.createPolicy(t)
 	c.succeeds(t, "uninstall", name, "--no-hooks")
-	expect.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
 	c.succeeds(t, "install", name, folder)
-	expect.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+	for _, each := range decode(t, users) {
+		expect.NoError(t, c.Client.Delete(t.Context(), &each))
+	}
+	c.uninstall(t, "CustomResourceDefinition ", "ServiceAccount elsewhere conversion-operator-converter")
 }

@@ -34,63 +34,36 @@ type values = map[string]any
 // objects are objects by kind, namespace and name.
 type objects map[string]unstructured.Unstructured
 
-// installed configures what Helm renders.
-type installed struct {
-	release, namespace string
-	values             values
-	apiVersions        []string
+// optionalKinds are those that the chart installs only on clusters that serve them.
+var optionalKinds = []string{
+	"admissionregistration.k8s.io/v1/MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding",
 }
 
-// render runs `helm template`.
-func (i installed) render() (*release.Release, error) {
+// render runs `helm template` for the release operator.
+func render(namespace string, with values, apiVersions ...string) (*release.Release, error) {
 	chart, err := loader.Load(folder)
 	if err != nil {
 		return nil, err
 	}
 	install := action.NewInstall(action.NewConfiguration())
-	install.DryRunStrategy, install.APIVersions = action.DryRunClient, i.apiVersions
-	install.ReleaseName, install.Namespace = i.release, i.namespace
+	install.DryRunStrategy, install.APIVersions = action.DryRunClient, apiVersions
+	install.ReleaseName, install.Namespace = "operator", namespace
 	if install.KubeVersion, err = common.ParseKubeVersion("v1.37.0"); err != nil {
 		return nil, err
 	}
-	rendered, err := install.Run(chart, i.values)
+	rendered, err := install.Run(chart, with)
 	if err != nil {
 		return nil, err
 	}
 	return rendered.(*release.Release), nil //nolint:forcetypeassert // the only type
 }
 
-// helm returns the rendered objects in the namespace of config/default, as kustomize would render
-// them.
+// helm returns the rendered objects in the namespace of config/default.
 func helm(t *testing.T, with values, apiVersions ...string) objects {
 	t.Helper()
-	rendered, err := installed{"conversion-operator", "conversion-system", with, apiVersions}.render()
+	rendered, err := render("conversion-system", with, apiVersions...)
 	expect.NoError(t, err)
-	all := decode(t, rendered.Manifest)
-	for name, object := range all {
-		withoutHelm(object)
-		all[name] = object
-	}
-	return all
-}
-
-// withoutHelm removes what only charts have: their labels, and the annotation of
-// CustomResourceDefinitions that stay.
-func withoutHelm(object unstructured.Unstructured) {
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
-	for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version"} {
-		delete(labels, label)
-	}
-	delete(annotations, "helm.sh/resource-policy")
-	// An empty map is nothing.
-	unstructured.RemoveNestedField(object.Object, "metadata", "labels")
-	unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
-	if len(labels) > 0 {
-		object.SetLabels(labels)
-	}
-	if len(annotations) > 0 {
-		object.SetAnnotations(annotations)
-	}
+	return decode(t, rendered.Manifest)
 }
 
 // decode reads a stream of documents.
@@ -114,9 +87,9 @@ func decode(t *testing.T, stream string) objects {
 	return all
 }
 
-// kustomize returns the objects of a folder of config/ with components, without the namespace,
-// which the user of Helm creates.
-func kustomize(t *testing.T, of string, components ...string) objects {
+// kustomize returns the objects of a folder of config/ with components, without the namespace, which
+// the user of Helm creates.
+func kustomize(t *testing.T, of string, components []string) objects {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	expect.NoError(t, err)
@@ -134,7 +107,7 @@ func kustomize(t *testing.T, of string, components ...string) objects {
 	stream, err := rendered.AsYaml()
 	expect.NoError(t, err)
 	all := decode(t, string(stream))
-	maps.DeleteFunc(all, func(_ string, object unstructured.Unstructured) bool { return object.GetKind() == "Namespace" })
+	delete(all, "Namespace  conversion-system")
 	return all
 }
 
@@ -155,75 +128,72 @@ var componentValues = map[string]values{
 	"uninstall-guard":     {"uninstallGuard": values{"enabled": true}},
 }
 
-// TestSameAsKustomize: with the values of components, the chart has exactly the objects of config/default
-// with these components, and of each overlay.
+// TestSameAsKustomize: with the values of components, the chart has exactly the objects of
+// config/default with these components: each alone, all, all but one, and those of each overlay.
 func TestSameAsKustomize(t *testing.T) {
-	for name, components := range installations(t) {
-		t.Run(name, func(t *testing.T) {
-			with := values{"keepConversion": values{"enabled": false}} // the only component that the chart has by default
-			for _, component := range components {
-				value, has := componentValues[component]
-				if !has {
-					t.Fatalf("no value installs the component %s: add one to values.yaml, values.schema.json and this test", component)
-				}
-				maps.Copy(with, value)
-			}
-			of, beside := "default", components
-			if overlay, is := strings.CutPrefix(name, "overlay "); is {
-				of, beside = filepath.Join("overlays", overlay), nil
-			}
-			if diff := cmp.Diff(kustomize(t, of, beside...), helm(t, with, optionalKinds...)); diff != "" {
-				t.Errorf("objects (-kustomize +helm):\n%s", diff)
-			}
-		})
-	}
-}
-
-// optionalKinds are those that the chart installs only on clusters that serve them.
-var optionalKinds = []string{
-	"admissionregistration.k8s.io/v1/MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding",
-}
-
-// installations returns the components of each tested installation: each component with those that it
-// needs, each pair, all of them, and those of the overlays.
-func installations(t *testing.T) map[string][]string {
-	t.Helper()
-	result := map[string][]string{"default": nil}
 	components := namesIn(t, "components")
-	all := ordered(components)
-	result["all"] = all
-	for i, one := range components {
-		result[one] = ordered([]string{one})
-		for _, other := range components[i+1:] {
-			result[one+" and "+other] = ordered([]string{one, other})
-		}
+	check(t, "default", nil)
+	check(t, "default", components)
+	for _, one := range components {
+		check(t, "default", []string{one})
+		check(t, "default", slices.DeleteFunc(slices.Clone(components), func(each string) bool { return each == one }))
 	}
 	for _, overlay := range namesIn(t, "overlays") {
 		if overlay != "olm" { // what a bundle lacks
-			result["overlay "+overlay] = []string{overlay}
+			check(t, filepath.Join("overlays", overlay), []string{overlay})
 		}
 	}
-	return result
+}
+
+// check compares config/default with components, or an overlay that has them.
+func check(t *testing.T, of string, components []string) {
+	t.Helper()
+	components = ordered(components)
+	t.Run(of+" "+strings.Join(components, " "), func(t *testing.T) {
+		with := values{"keepConversion": values{"enabled": false}} // the only component that the chart has by default
+		for _, component := range components {
+			value, has := componentValues[component]
+			if !has {
+				t.Fatalf("no value installs the component %s: add one to values.yaml, values.schema.json, internal/chart/settings.yaml and this test", component)
+			}
+			maps.Copy(with, value)
+		}
+		if of != "default" {
+			components = nil
+		}
+		got := helm(t, with, optionalKinds...)
+		for _, object := range got {
+			withoutHelm(object)
+		}
+		if diff := cmp.Diff(kustomize(t, of, components), got); diff != "" {
+			t.Errorf("objects (-kustomize +helm):\n%s", diff)
+		}
+	})
+}
+
+// withoutHelm removes what only charts have: their labels, and the annotation of objects that stay.
+func withoutHelm(object unstructured.Unstructured) {
+	for field, keys := range map[string][]string{
+		"labels": {"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version"}, "annotations": {"helm.sh/resource-policy"},
+	} {
+		for _, key := range keys {
+			unstructured.RemoveNestedField(object.Object, "metadata", field, key)
+		}
+		if left, _, _ := unstructured.NestedMap(object.Object, "metadata", field); len(left) == 0 {
+			unstructured.RemoveNestedField(object.Object, "metadata", field)
+		}
+	}
 }
 
 // ordered returns components with those that they need, in an order that kustomize accepts.
 func ordered(components []string) []string {
-	needed := map[string]bool{}
-	for _, component := range components {
-		needed[component] = true
-		if component == "metrics-certificate" {
-			needed["cert-manager"], needed["prometheus"] = true, true
-		}
+	result := slices.Clone(components)
+	if slices.Contains(result, "metrics-certificate") {
+		result = append(result, "cert-manager", "prometheus")
 	}
-	last := func(component string) int {
-		return slices.Index([]string{"metrics-certificate", "openshift"}, component)
-	}
-	return slices.SortedFunc(maps.Keys(needed), func(a, b string) int {
-		if last(a) != last(b) {
-			return last(a) - last(b)
-		}
-		return strings.Compare(a, b)
-	})
+	later := func(each string) string { return map[string]string{"metrics-certificate": "~", "openshift": "~"}[each] }
+	slices.SortFunc(result, func(a, b string) int { return strings.Compare(later(a)+a, later(b)+b) })
+	return slices.Compact(result)
 }
 
 func namesIn(t *testing.T, of string) []string {
@@ -235,11 +205,4 @@ func namesIn(t *testing.T, of string) []string {
 		names = append(names, entry.Name())
 	}
 	return names
-}
-
-func read(t *testing.T, file string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	expect.NoError(t, err)
-	return text
 }
