@@ -162,11 +162,10 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/tools/chart && ../../../bin/tools/golangci-lint run
 	@cd internal/test/chart && ../../../bin/tools/golangci-lint run
 
-# The linter matches phrases, and cannot judge prose: each row of its rules is a phrase that
-# confused readers.
+# It matches phrases, and cannot judge prose.
 .PHONY: prose
-prose: bin/tools/vale ## Check the language of pages, comments and messages; part of lint
-	@bin/tools/vale --output=line --glob='!**/testdata/**' $(PROSE)
+prose: ## Check the language of pages, comments and messages; part of lint
+	@go run ./internal/test/docs/prose $(PROSE)
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date and committed
@@ -526,12 +525,6 @@ package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
-
-# A module of its own, with separate dependencies. Its parsers of Go files are written in C.
-bin/tools/vale: internal/tools/vale/go.mod
-	@internal/tools/deps.sh cc
-	@echo 'building vale'
-	@CGO_ENABLED=1 go build -C internal/tools/vale -trimpath -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
 
 # The version of the libraries that the tests of the chart use.
 bin/tools/helm: internal/test/chart/go.mod
