@@ -80,6 +80,10 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 # What `make prose` checks.
 PROSE := README.md api bundle config controllers internal
 
+# The modules that lint and unit check besides the root. The commands that test other modules also
+# lint them, so that their dependencies are compiled once, and only there.
+MODULES := internal/tools internal/tools/chart internal/test/chart internal/test/monitoring
+
 # Every committed file that a command of this file generates.
 GENERATED := internal/playground/page/dist api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
@@ -109,7 +113,7 @@ cli-reference: ## Generate api/docs/commands.md from the commands
 
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
-	@go run -C internal/tools/bundle . -root=../../.. -output=../../../bundle \
+	@go run -C internal/tools ./bundle -root=../.. -output=../../bundle \
 		-version='$(BUNDLE_VERSION)' -image='$(BUNDLE_IMG)' -replaces='$(BUNDLE_REPLACES)'
 
 .PHONY: chart
@@ -149,18 +153,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 
 .PHONY: lint
 lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and that imports point one way
-	@bin/tools/golangci-lint run
-	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
-	@cd internal/test/realworld/older && ../../../../bin/tools/golangci-lint run
-	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
-	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
-	@cd internal/test/standards && ../../../bin/tools/golangci-lint run
-	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
-	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
-	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
-	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
-	@cd internal/tools/chart && ../../../bin/tools/golangci-lint run
-	@cd internal/test/chart && ../../../bin/tools/golangci-lint run
+	@for module in . $(MODULES); do (cd $$module && $(CURDIR)/bin/tools/golangci-lint run); done
 
 # It matches phrases, and cannot judge prose.
 .PHONY: prose
@@ -179,7 +172,7 @@ verify: ## Check that everything generated is up to date and committed
 
 .PHONY: licences
 licences: ## Check the licences of all modules linked into the binary; part of unit
-	@go test -C internal/test/licences -count=1 -v .
+	@go test -count=1 -v ./internal/test/licences
 
 # Not part of test: it queries https://vuln.go.dev, and the result of a test must not depend on the
 # date. It fails if the database cannot be reached.
@@ -200,12 +193,7 @@ test-release: ## Run what a release needs besides test: promtool, sbom, reproduc
 .PHONY: unit
 unit: ## Test packages without a cluster, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
 	@go test $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/tools/bundle $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/tools/chart $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/chart $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/monitoring $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/standards $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/licences $(LIMIT) $(TESTFLAGS) ./...
+	@for module in . $(MODULES); do go test -C $$module $(LIMIT) $(TESTFLAGS) ./...; done
 
 .PHONY: compatibility
 compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
@@ -234,10 +222,11 @@ fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two 
 .PHONY: browser
 browser: build playground ## Test HTML reports and the playground in Chromium, which is installed if missing
 	@internal/tools/deps.sh chromium
-	@go test -C internal/test/browser -count=1 $(LIMIT) $(TESTFLAGS) ./...
+	@go test -count=1 $(LIMIT) -tags=browser $(TESTFLAGS) ./internal/test/browser
 
 .PHONY: realworld
-realworld: ## Test policies against other projects' own conversions; downloads those projects
+realworld: bin/tools/golangci-lint ## Test policies against other projects' own conversions; downloads those projects
+	@for module in internal/test/realworld internal/test/realworld/older; do (cd $$module && $(CURDIR)/bin/tools/golangci-lint run); done
 	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: integration
@@ -253,7 +242,8 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 	@TEST_RELEASE=1 $(MAKE) --no-print-directory integration
 
 .PHONY: certmanager
-certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
+certmanager: bin/localcluster bin/tools/golangci-lint ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
+	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/certmanager -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
@@ -439,7 +429,7 @@ reproducible: ## Build binary and images twice, from copies of the sources, and 
 sbom: build bin/tools/cyclonedx-gomod ## Write the binary's software bill of materials as bin/sbom.json, in CycloneDX format
 	@rm -f bin/sbom.json
 	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/modules.json bin/conversion-operator
-	@go run -C internal/test/licences ./sbom ../../../bin/conversion-operator ../../../bin/modules.json ../../../bin/sbom.json
+	@go run ./internal/test/licences/sbom bin/conversion-operator bin/modules.json bin/sbom.json
 
 .PHONY: install-manifest
 install-manifest: bin/deploy ## Write all manifests of the installation, with the image IMG, as bin/install.yaml
@@ -520,6 +510,7 @@ package.crd-ref-docs   := github.com/elastic/crd-ref-docs
 package.cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 package.golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 package.esbuild        := github.com/evanw/esbuild/cmd/esbuild
+package.govulncheck    := golang.org/x/vuln/cmd/govulncheck
 package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 
 bin/tools/%: internal/tools/go.mod
@@ -531,11 +522,6 @@ bin/tools/helm: internal/test/chart/go.mod
 	@echo 'building helm'
 	@CGO_ENABLED=0 go build -C internal/test/chart -trimpath -ldflags='-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
-# A module of its own, with separate dependencies.
-bin/tools/govulncheck: internal/tools/vulncheck/go.mod
-	@echo 'building govulncheck'
-	@CGO_ENABLED=0 go build -C internal/tools/vulncheck -trimpath -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
-
 # Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
 bin/localcluster:
@@ -543,11 +529,10 @@ bin/localcluster:
 
 .PHONY: bin/cainjector
 bin/cainjector:
-	@CGO_ENABLED=0 go build -C internal/bench/cainjector -trimpath -ldflags='-s -w' -o ../../../$@ .
+	@CGO_ENABLED=0 go build -C internal/test/certmanager -trimpath -ldflags='-s -w' -o ../../../$@ ./cainjector
 
-# The version that the tests of alerts use, in a module of its own, because it needs the libraries
-# of every cloud. Its service discoveries, which are most of it, are omitted.
-bin/promtool/promtool: internal/tools/promtool/go.mod
+# The version that the tests of alerts use. Its service discoveries, which are most of it, are omitted.
+bin/promtool/promtool: internal/test/monitoring/go.mod
 	@echo 'building promtool'
 	@mkdir -p bin/promtool
-	@CGO_ENABLED=0 go build -C internal/tools/promtool -tags=remove_all_sd -trimpath -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool
+	@CGO_ENABLED=0 go build -C internal/test/monitoring -tags=remove_all_sd -trimpath -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool
