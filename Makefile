@@ -85,7 +85,7 @@ PROSE := README.md api bundle config controllers internal
 MODULES := internal/tools internal/tools/chart internal/test/chart internal/test/monitoring
 
 # Every committed file that a command of this file generates.
-GENERATED := internal/playground/page/dist api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := internal/playground/page/dist internal/playground/page/dist.sha256 api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
 
@@ -128,11 +128,8 @@ bin/npm/node_modules: internal/playground/page/package.json internal/playground/
 	@touch bin/npm/node_modules
 
 .PHONY: playground-page
-playground-page: bin/npm/node_modules bin/tools/esbuild ## Build the page of the playground from internal/playground/page/src
-	@bin/npm/node_modules/.bin/tsc -p internal/playground/page
-	@NODE_PATH=bin/npm/node_modules bin/tools/esbuild internal/playground/page/src/main.tsx --bundle --minify --format=esm --target=es2022 \
-		--jsx=automatic --jsx-import-source=preact --legal-comments=none --metafile=bin/npm/bundled.json --log-level=warning --outfile=internal/playground/page/dist/playground.js
-	@internal/playground/page/licences.sh bin/npm/bundled.json >internal/playground/page/dist/licences.txt
+playground-page: ## Build the page of the playground from internal/playground/page/src, unless it is built
+	@internal/playground/page/build.sh
 
 .PHONY: playground
 playground: ## Build the playground as a static page with its engine as WebAssembly, into bin/playground
