@@ -80,9 +80,12 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 # What `make prose` checks.
 PROSE := README.md api bundle config controllers internal
 
-# The modules that lint and unit check besides the root. The commands that test other modules also
-# lint them, so that their dependencies are compiled once, and only there.
+# The modules that lint and unit check besides the root. The commands that test modules with large
+# dependencies also lint them, and check that they are tidy, so that only they download all of them.
 MODULES := internal/tools internal/tools/chart internal/test/chart internal/test/monitoring
+LARGE   := internal/test/monitoring
+LINT    := $(CURDIR)/bin/tools/golangci-lint run
+TIDY    := $$(find . -name go.mod -not -path './bin/*' | xargs -n1 dirname)
 
 # Every committed file that a command of this file generates.
 GENERATED := internal/playground/page/dist internal/playground/page/dist.sha256 api/README.md api/docs/commands.md bundle config/chart/Chart.yaml config/chart/templates '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
@@ -142,7 +145,7 @@ playground: ## Build the playground as a static page with its engine as WebAssem
 
 .PHONY: tidy
 tidy: ## Tidy the go.mod of every module in the tree
-	@for module in $$(find . -name go.mod -not -path './bin/*'); do go mod tidy -C "$$(dirname "$$module")"; done
+	@for module in $(TIDY); do go mod tidy -C "$$module"; done
 
 .PHONY: fmt
 fmt: bin/tools/golangci-lint ## Format the code
@@ -150,7 +153,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 
 .PHONY: lint
 lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and that imports point one way
-	@for module in . $(MODULES); do (cd $$module && $(CURDIR)/bin/tools/golangci-lint run); done
+	@for module in . $(MODULES); do (cd $$module && $(LINT)); done
 
 # It matches phrases, and cannot judge prose.
 .PHONY: prose
@@ -159,7 +162,7 @@ prose: ## Check the language of pages, comments and messages; part of lint
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date and committed
-	@internal/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page
+	@internal/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page TIDY='. $(filter-out $(LARGE),$(MODULES))'
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -190,7 +193,7 @@ test-release: ## Run what a release needs besides test: promtool, sbom, reproduc
 .PHONY: unit
 unit: ## Test packages without a cluster, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
 	@go test $(LIMIT) $(TESTFLAGS) ./...
-	@for module in . $(MODULES); do go test -C $$module $(LIMIT) $(TESTFLAGS) ./...; done
+	@for module in $(MODULES); do go test -C $$module $(LIMIT) $(TESTFLAGS) ./...; done
 
 .PHONY: compatibility
 compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
@@ -200,6 +203,7 @@ compatibility: ## Check that policies of the revision PREVIOUS, and of earlier v
 # promtool reads the rules of the PrometheusRule from a plain file beside their tests.
 .PHONY: promtool
 promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtool
+	@go mod tidy -C internal/test/monitoring -diff
 	@cp internal/test/monitoring/testdata/*_test.yaml bin/promtool/
 	@sed -n '/^  groups:/,$$s/^  //p' config/components/prometheus/rules.yaml >bin/promtool/rules.yaml
 	@cd bin/promtool && ./promtool check rules rules.yaml && ./promtool test rules *_test.yaml
@@ -223,7 +227,7 @@ browser: build playground ## Test HTML reports and the playground in Chromium, w
 
 .PHONY: realworld
 realworld: bin/tools/golangci-lint ## Test policies against other projects' own conversions; downloads those projects
-	@for module in internal/test/realworld internal/test/realworld/older; do (cd $$module && $(CURDIR)/bin/tools/golangci-lint run); done
+	@for module in internal/test/realworld internal/test/realworld/older; do (cd $$module && go mod tidy -diff && $(LINT)); done
 	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: integration
@@ -240,12 +244,13 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 
 .PHONY: certmanager
 certmanager: bin/localcluster bin/tools/golangci-lint ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
-	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/certmanager && go mod tidy -diff && $(LINT)
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/certmanager -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: crossplane
 crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core generates, on a real kube-apiserver; downloads and builds Crossplane
+	@go mod tidy -C internal/test/crossplane -diff
 	@go build -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
@@ -253,7 +258,7 @@ crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core g
 
 .PHONY: velero
 velero: bin/localcluster bin/tools/golangci-lint ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
-	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
+	@cd internal/test/velero && go mod tidy -diff && $(LINT)
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/velero -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
@@ -273,6 +278,7 @@ e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, n
 .PHONY: e2e-release
 e2e-release: export TEST_RELEASE = 1
 e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
+	@for module in $$(find internal/localcluster -name go.mod | xargs -n1 dirname); do go mod tidy -C $$module -diff; done
 	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
 	$(play)
