@@ -83,8 +83,15 @@ ARCHES    ?= amd64 arm64
 # What `make prose` checks.
 PROSE := README.md api bundle config controllers internal
 
+# The modules that lint and unit check besides the root. The commands that test modules with large
+# dependencies also lint them, and check that they are tidy, so that only they download all of them.
+MODULES := internal/tools internal/test/chart internal/test/monitoring
+LARGE   := internal/test/monitoring
+LINT    := $(CURDIR)/bin/tools/golangci-lint run
+TIDY    := $$(find . -name go.mod -not -path './bin/*' | xargs -n1 dirname)
+
 # Every committed file that a command of this file generates.
-GENERATED := internal/playground/page/dist api/README.md api/docs/commands.md bundle config/chart/templates/generated '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := internal/playground/page/dist internal/playground/page/dist.sha256 api/README.md api/docs/commands.md bundle config/chart/templates/generated '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
 
@@ -112,7 +119,7 @@ cli-reference: ## Generate api/docs/commands.md from the commands
 
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
-	@go run -C internal/tools/bundle . -root=../../.. -output=../../../bundle \
+	@go run -C internal/tools ./bundle -root=../.. -output=../../bundle \
 		-version='$(BUNDLE_VERSION)' -image='$(BUNDLE_IMG)' -replaces='$(BUNDLE_REPLACES)'
 
 .PHONY: chart
@@ -127,11 +134,8 @@ bin/npm/node_modules: internal/playground/page/package.json internal/playground/
 	@touch bin/npm/node_modules
 
 .PHONY: playground-page
-playground-page: bin/npm/node_modules bin/tools/esbuild ## Build the page of the playground from internal/playground/page/src
-	@bin/npm/node_modules/.bin/tsc -p internal/playground/page
-	@NODE_PATH=bin/npm/node_modules bin/tools/esbuild internal/playground/page/src/main.tsx --bundle --minify --format=esm --target=es2022 \
-		--jsx=automatic --jsx-import-source=preact --legal-comments=none --metafile=bin/npm/bundled.json --log-level=warning --outfile=internal/playground/page/dist/playground.js
-	@internal/playground/page/licences.sh bin/npm/bundled.json >internal/playground/page/dist/licences.txt
+playground-page: ## Build the page of the playground from internal/playground/page/src, unless it is built
+	@internal/playground/page/build.sh
 
 .PHONY: playground
 playground: ## Build the playground as a static page with its engine as WebAssembly, into bin/playground
@@ -144,7 +148,7 @@ playground: ## Build the playground as a static page with its engine as WebAssem
 
 .PHONY: tidy
 tidy: ## Tidy the go.mod of every module in the tree
-	@for module in $$(find . -name go.mod -not -path './bin/*'); do go mod tidy -C "$$(dirname "$$module")"; done
+	@for module in $(TIDY); do go mod tidy -C "$$module"; done
 
 .PHONY: fmt
 fmt: bin/tools/golangci-lint ## Format the code
@@ -152,27 +156,16 @@ fmt: bin/tools/golangci-lint ## Format the code
 
 .PHONY: lint
 lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and that imports point one way
-	@bin/tools/golangci-lint run
-	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
-	@cd internal/test/realworld/older && ../../../../bin/tools/golangci-lint run
-	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
-	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
-	@cd internal/test/standards && ../../../bin/tools/golangci-lint run
-	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
-	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
-	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
-	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
-	@cd internal/test/chart && ../../../bin/tools/golangci-lint run
+	@for module in . $(MODULES); do (cd $$module && $(LINT)); done
 
-# The linter matches phrases, and cannot judge prose: each row of its rules is a phrase that
-# confused readers.
+# It matches phrases, and cannot judge prose.
 .PHONY: prose
-prose: bin/tools/vale ## Check the language of pages, comments and messages; part of lint
-	@bin/tools/vale --output=line --glob='!**/testdata/**' $(PROSE)
+prose: ## Check the language of pages, comments and messages; part of lint
+	@go run ./internal/test/docs/prose $(PROSE)
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date and committed
-	@internal/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page
+	@internal/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page TIDY='. $(filter-out $(LARGE),$(MODULES))'
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -182,7 +175,7 @@ verify: ## Check that everything generated is up to date and committed
 
 .PHONY: licences
 licences: ## Check the licences of all modules linked into the binary; part of unit
-	@go test -C internal/test/licences -count=1 -v .
+	@go test -count=1 -v ./internal/test/licences
 
 # Not part of test: it queries https://vuln.go.dev, and the result of a test must not depend on the
 # date. It fails if the database cannot be reached.
@@ -219,12 +212,8 @@ unit: ## Test packages without a cluster
 	@go test -vet=off $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: test-modules
-test-modules: ## Test what is in modules of their own: the bundle, the chart, alerts and dashboard with the engine of Prometheus, statuses and pods with code of other projects, and licences
-	@go test -C internal/tools/bundle $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/chart $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/monitoring $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/standards $(LIMIT) $(TESTFLAGS) ./...
-	@go test -C internal/test/licences $(LIMIT) $(TESTFLAGS) ./...
+test-modules: ## Test what is in modules of their own: the bundle, the chart, and alerts and dashboard with the engine of Prometheus
+	@for module in $(MODULES); do go test -C $$module -vet=off $(LIMIT) $(TESTFLAGS) ./...; done
 
 .PHONY: compatibility
 compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
@@ -234,6 +223,7 @@ compatibility: ## Check that policies of the revision PREVIOUS, and of earlier v
 # promtool reads the rules of the PrometheusRule from a plain file beside their tests.
 .PHONY: promtool
 promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtool
+	@go mod tidy -C internal/test/monitoring -diff
 	@cp internal/test/monitoring/testdata/*_test.yaml bin/promtool/
 	@sed -n '/^  groups:/,$$s/^  //p' config/components/prometheus/rules.yaml >bin/promtool/rules.yaml
 	@cd bin/promtool && ./promtool check rules rules.yaml && ./promtool test rules *_test.yaml
@@ -253,10 +243,11 @@ fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two 
 .PHONY: browser
 browser: build playground ## Test HTML reports and the playground in Chromium, which is installed if missing
 	@internal/tools/deps.sh chromium
-	@go test -C internal/test/browser -count=1 $(LIMIT) $(TESTFLAGS) ./...
+	@go test -count=1 $(LIMIT) -tags=browser $(TESTFLAGS) ./internal/test/browser
 
 .PHONY: realworld
-realworld: ## Test policies against other projects' own conversions; downloads those projects
+realworld: bin/tools/golangci-lint ## Test policies against other projects' own conversions; downloads those projects
+	@for module in internal/test/realworld internal/test/realworld/older; do (cd $$module && go mod tidy -diff && $(LINT)); done
 	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: integration
@@ -272,12 +263,14 @@ integration-release: ## Test on a real kube-apiserver and etcd, including slow t
 	@TEST_RELEASE=1 $(MAKE) --no-print-directory integration
 
 .PHONY: certmanager
-certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
+certmanager: bin/localcluster bin/tools/golangci-lint ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
+	@cd internal/test/certmanager && go mod tidy -diff && $(LINT)
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/certmanager -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 .PHONY: crossplane
 crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core generates, on a real kube-apiserver; downloads and builds Crossplane
+	@go mod tidy -C internal/test/crossplane -diff
 	@$(COMPILE) -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
@@ -285,7 +278,7 @@ crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core g
 
 .PHONY: velero
 velero: bin/localcluster bin/tools/golangci-lint ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero
-	@cd internal/test/velero && ../../../bin/tools/golangci-lint run
+	@cd internal/test/velero && go mod tidy -diff && $(LINT)
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -C internal/test/velero -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
@@ -305,6 +298,7 @@ test-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (defau
 .PHONY: test-e2e-release
 test-e2e-release: export TEST_RELEASE = 1
 test-e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
+	@go mod tidy -C internal/localcluster/modules -diff
 	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
 	$(play)
@@ -452,7 +446,7 @@ reproducible: ## Build binary and images twice, from copies of the sources, and 
 sbom: build bin/tools/cyclonedx-gomod ## Write the binary's software bill of materials as bin/sbom.json, in CycloneDX format
 	@rm -f bin/sbom.json
 	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/modules.json bin/conversion-operator
-	@go run -C internal/test/licences ./sbom ../../../bin/conversion-operator ../../../bin/modules.json ../../../bin/sbom.json
+	@go run ./internal/test/licences/sbom bin/conversion-operator bin/modules.json bin/sbom.json
 
 .PHONY: install-manifest
 install-manifest: bin/deploy ## Write all manifests of the installation, with the image IMG, as bin/install.yaml
@@ -533,27 +527,17 @@ package.crd-ref-docs   := github.com/elastic/crd-ref-docs
 package.cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 package.golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 package.esbuild        := github.com/evanw/esbuild/cmd/esbuild
+package.govulncheck    := golang.org/x/vuln/cmd/govulncheck
 package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@$(COMPILE) -C internal/tools -ldflags='-s -w' -o ../../$@ $(package.$*)
 
-# A module of its own, with separate dependencies. Its parsers of Go files are written in C.
-bin/tools/vale: internal/tools/vale/go.mod
-	@internal/tools/deps.sh cc
-	@echo 'building vale'
-	@CGO_ENABLED=1 $(COMPILE) -C internal/tools/vale -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
-
 # The version of the libraries that the tests of the chart use.
 bin/tools/helm: internal/test/chart/go.mod
 	@echo 'building helm'
 	@$(COMPILE) -C internal/test/chart -ldflags='-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
-
-# A module of its own, with separate dependencies.
-bin/tools/govulncheck: internal/tools/vulncheck/go.mod
-	@echo 'building govulncheck'
-	@$(COMPILE) -C internal/tools/vulncheck -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
@@ -562,11 +546,10 @@ bin/localcluster:
 
 .PHONY: bin/cainjector
 bin/cainjector:
-	@$(COMPILE) -C internal/bench/cainjector -ldflags='-s -w' -o ../../../$@ .
+	@$(COMPILE) -C internal/test/certmanager -ldflags='-s -w' -o ../../../$@ ./cainjector
 
-# The version that the tests of alerts use, in a module of its own, because it needs the libraries
-# of every cloud. Its service discoveries, which are most of it, are omitted.
-bin/promtool/promtool: internal/tools/promtool/go.mod
+# The version that the tests of alerts use. Its service discoveries, which are most of it, are omitted.
+bin/promtool/promtool: internal/test/monitoring/go.mod
 	@echo 'building promtool'
 	@mkdir -p bin/promtool
-	@$(COMPILE) -C internal/tools/promtool -tags=remove_all_sd -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool
+	@$(COMPILE) -C internal/test/monitoring -tags=remove_all_sd -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool

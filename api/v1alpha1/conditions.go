@@ -120,8 +120,8 @@ const (
 )
 
 // Reasons of CertificatesReady. While the authority is being replaced, the state
-// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA. Where
-// a certificate of another issuer cannot be used, it is the problem: KeyMismatch,
+// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA. If
+// a certificate of another issuer cannot be used, its problem is the reason: KeyMismatch,
 // NotYetValid, Expired, WrongName, CAMismatch, InvalidCertificate.
 const (
 	// ReasonIssued: the serving certificate is valid, and the CustomResourceDefinition is to trust its authority.

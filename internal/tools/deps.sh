@@ -8,7 +8,7 @@ set -euo pipefail
 here=$(dirname "$0")
 
 # The Debian packages of programs.
-declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah [chromium]=chromium-headless-shell [jq]=jq [npm]=npm [cc]=build-essential)
+declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah [chromium]=chromium-headless-shell [jq]=jq [npm]=npm)
 
 present() {
   case $1 in

@@ -45,7 +45,7 @@ sed -i "0,/^  repository: .*/s,,  repository: $image,; 0,/^  tag: .*/s,,  tag: $
 bin/tools/helm template "$work/conversion-operator" | grep -qF "image: \"$image:$version\"" || fail "the chart does not use the image $image:$version"
 tar "${plain[@]}" -C "$work" -cf - conversion-operator | gzip -9n >"$folder/conversion-operator-$number.tgz"
 
-go run -C internal/tools/bundle . -root=../../.. -output="$work/bundle" -version="$number" -image="$image@$digest"
+go run -C internal/tools ./bundle -root=../.. -output="$work/bundle" -version="$number" -image="$image@$digest"
 ARCHIVE="$folder/conversion-operator-$number-bundle.tar" DOCKERFILE=$work/bundle/bundle.Dockerfile CONTEXT=$work/bundle internal/tools/image.sh build "$image-bundle:$version" amd64
 
 # The subjects of all commits since the previous release.

@@ -124,8 +124,8 @@ func (w *writer) fitList(list []any, s *Schema, depth int) (any, bool) {
 	return elements, true
 }
 
-// membersOf returns the members of a map, nil if a key is not a string. Source objects are used as
-// they are, because their schema need not name all members.
+// membersOf returns the members of a map, nil if a key is not a string. Members of source objects
+// are used unchanged, because their schema need not name all members.
 func membersOf(m traits.Mapper) map[string]any {
 	if plain, is := m.Value().(map[string]any); is {
 		return plain

@@ -1,3 +1,5 @@
+//go:build browser
+
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 

@@ -36,7 +36,7 @@ func checkLeading() error {
 		return fmt.Errorf("the audit log does not say who led: %q", leading.Leaders)
 	}
 	var wrong []error
-	for _, write := range leading.Strangers {
+	for _, write := range leading.WithoutLease {
 		wrong = append(wrong, fmt.Errorf("a manager writes that does not lead: %s", write))
 	}
 	return errors.Join(wrong...)

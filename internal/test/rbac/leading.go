@@ -16,8 +16,8 @@ import (
 type Leading struct {
 	// Leaders are the pods that held the lease, in order.
 	Leaders []string
-	// Strangers are writes of managers that did not hold the lease.
-	Strangers []string
+	// WithoutLease are writes of managers that did not hold the lease.
+	WithoutLease []string
 }
 
 // asked are resources that managers create whether they lead or not: checks of clients that read
@@ -62,7 +62,7 @@ func (l *Leading) add(event *auditv1.Event) {
 	case event.ObjectRef.Resource == "leases":
 		l.Leaders = append(l.Leaders, pod)
 	default:
-		l.Strangers = append(l.Strangers, fmt.Sprintf("%s: pod %s: %s %s %s, while %q led",
+		l.WithoutLease = append(l.WithoutLease, fmt.Sprintf("%s: pod %s: %s %s %s, while %q led",
 			event.RequestReceivedTimestamp.UTC().Format(time.RFC3339Nano), pod, event.Verb, event.ObjectRef.Resource, event.ObjectRef.Name, leader))
 	}
 }

@@ -52,7 +52,7 @@ func TestReadLeading(t *testing.T) {
 	got, err := ReadLeading(strings.NewReader(lines.String()), "system")
 	expect.NoError(t, err)
 	want := &Leading{Leaders: []string{"one", "two"},
-		Strangers: []string{`2026-01-01T00:00:09Z: pod one: patch deployments crontabs, while "two" led`}}
+		WithoutLease: []string{`2026-01-01T00:00:09Z: pod one: patch deployments crontabs, while "two" led`}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -18,7 +18,4 @@
 // lists.
 //
 // The tests compare bundle/ with the Operator Framework's validators, its scorecard, and config/.
-//
-// The command is a module of its own, so that the libraries of the Operator Framework are no
-// dependencies of the operator.
 package main

@@ -5,7 +5,7 @@
 // checkout, adds licences, and compares it with the binary. It writes the result only if they
 // agree.
 //
-//	go run -C internal/test/licences ./sbom BINARY FROM TO
+//	go run ./internal/test/licences/sbom BINARY FROM TO
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/licences"
 )
 
-// root is the root of the checkout, relative to the module of this command.
-const root = "../../.."
+// root is the root of the checkout, in which this command runs.
+const root = "."
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
