@@ -13,9 +13,8 @@ IMG       ?= localhost/conversion-operator:dev
 SAMPLE_IMG ?= localhost/crontab-converter:dev
 # The name of the image of bundle/.
 BUNDLE_IMAGE ?= localhost/conversion-operator-bundle:dev
-# The revision from which tests upgrade, and the name of its image.
-PREVIOUS  ?= HEAD~1
-PREVIOUS_IMG ?= localhost/conversion-operator:previous
+# Another name for the same image: end-to-end tests upgrade from it.
+UPGRADE_IMG ?= localhost/conversion-operator:upgrade
 # The image's architecture.
 ARCH      ?= $(shell go env GOARCH)
 # Where end-to-end tests and the demo run: local, kind or current.
@@ -157,7 +156,6 @@ lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and
 	@cd internal/test/standards && ../../../bin/tools/golangci-lint run
 	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
-	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 	@cd internal/tools/chart && ../../../bin/tools/golangci-lint run
 	@cd internal/test/chart && ../../../bin/tools/golangci-lint run
@@ -191,7 +189,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browser, integration, helm, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, browser, integration, helm, e2e
 	@internal/tools/test.sh test
 
 .PHONY: test-release
@@ -207,11 +205,6 @@ unit: ## Test packages without a cluster, alerts and dashboard with the engine o
 	@go test -C internal/test/monitoring $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/test/standards $(LIMIT) $(TESTFLAGS) ./...
 	@go test -C internal/test/licences $(LIMIT) $(TESTFLAGS) ./...
-
-.PHONY: compatibility
-compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
-	@internal/tools/previous.sh '$(PREVIOUS)' crds
-	@go test -C internal/test/compatibility/schema -count=1 $(LIMIT) $(TESTFLAGS) ./...
 
 # promtool reads the rules of the PrometheusRule from a plain file beside their tests.
 .PHONY: promtool
@@ -286,9 +279,9 @@ e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, n
 
 .PHONY: e2e-release
 e2e-release: export TEST_RELEASE = 1
-e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
+e2e-release: deps image sample-image upgrade-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
 	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
+	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_UPGRADE_IMAGE='$(UPGRADE_IMG)' ARCHIVES='bin/crontab-converter.tar bin/upgrade.tar'; \
 	$(play)
 
 # Killing processes needs a cluster on this machine.
@@ -408,10 +401,10 @@ sample-image: ## Build the image of the sample converter as bin/crontab-converte
 	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
 	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
 
-.PHONY: previous-image
-previous-image: ## Build the image of the revision PREVIOUS as bin/previous.tar, and keep its config/ beside it
+.PHONY: upgrade-image
+upgrade-image: binary-$(ARCH) ## Build the same image under the name UPGRADE_IMG, as bin/upgrade.tar
 	@internal/tools/deps.sh image-builder
-	@internal/tools/previous.sh '$(PREVIOUS)' install '$(PREVIOUS_IMG)' '$(ARCH)'
+	@ARCHIVE=bin/upgrade.tar internal/tools/image.sh build '$(UPGRADE_IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: images
 images: $(ARCHES:%=binary-%) ## Build the image IMG for ARCHES='amd64 arm64', and an index of both, as bin/images.tar

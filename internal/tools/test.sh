@@ -41,7 +41,7 @@ lane() {
   verify) echo first ;;
   e2e | e2e-release | soak-short) echo pods ;;
   integration | integration-release | helm | certmanager | crossplane | velero) echo servers ;;
-  lint | compatibility | unit | browser) echo code ;;
+  lint | unit | browser) echo code ;;
   fuzz | fuzz-short) echo last ;;
   *) echo programs ;;
   esac
@@ -65,7 +65,7 @@ no_node() {
 }
 
 # The stages for every change, and the additional ones for a release.
-test=(lint verify compatibility unit fuzz-short browser integration helm e2e)
+test=(lint verify unit fuzz-short browser integration helm e2e)
 release=(promtool sbom reproducible realworld certmanager crossplane velero integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest helm@1.36 helm@1.35 helm@1.34 helm@1.33 helm@oldest e2e-release e2e@oldest soak-short fuzz)
 # With RELEASE=true, they include stages of a release that give the same result each time, as far as the
 # time limit of continuous integration allows, also if it has built nothing before.
