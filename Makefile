@@ -21,9 +21,8 @@ IMG       ?= localhost/conversion-operator:dev
 SAMPLE_IMG ?= localhost/crontab-converter:dev
 # The name of the image of bundle/.
 BUNDLE_IMAGE ?= localhost/conversion-operator-bundle:dev
-# The revision from which tests upgrade, and the name of its image.
-PREVIOUS  ?= HEAD~1
-PREVIOUS_IMG ?= localhost/conversion-operator:previous
+# Another name for the same image: end-to-end tests upgrade from it.
+UPGRADE_IMG ?= localhost/conversion-operator:upgrade
 # The image's architecture.
 ARCH      ?= $(shell go env GOARCH)
 # Where end-to-end tests and the demo run: local, kind or current.
@@ -215,11 +214,6 @@ unit: ## Test packages without a cluster
 test-modules: ## Test what is in modules of their own: the bundle, the chart, and alerts and dashboard with the engine of Prometheus
 	@for module in $(MODULES); do go test -C $$module -vet=off $(LIMIT) $(TESTFLAGS) ./...; done
 
-.PHONY: compatibility
-compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
-	@internal/tools/previous.sh '$(PREVIOUS)' crds
-	@go test -C internal/test/compatibility/schema -count=1 $(LIMIT) $(TESTFLAGS) ./...
-
 # promtool reads the rules of the PrometheusRule from a plain file beside their tests.
 .PHONY: promtool
 promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtool
@@ -297,10 +291,10 @@ test-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (defau
 
 .PHONY: test-e2e-release
 test-e2e-release: export TEST_RELEASE = 1
-test-e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
+test-e2e-release: deps image sample-image upgrade-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
 	@go mod tidy -C internal/localcluster/modules -diff
 	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
+	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_UPGRADE_IMAGE='$(UPGRADE_IMG)' ARCHIVES='bin/crontab-converter.tar bin/upgrade.tar'; \
 	$(play)
 
 # Killing processes needs a cluster on this machine.
@@ -414,10 +408,10 @@ sample-image: ## Build the image of the sample converter as bin/crontab-converte
 	@GOOS=linux GOARCH=$(ARCH) $(COMPILE) -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
 	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
 
-.PHONY: previous-image
-previous-image: ## Build the image of the revision PREVIOUS as bin/previous.tar, and keep its config/ beside it
+.PHONY: upgrade-image
+upgrade-image: binary-$(ARCH) ## Build the same image under the name UPGRADE_IMG, as bin/upgrade.tar
 	@internal/tools/deps.sh image-builder
-	@internal/tools/previous.sh '$(PREVIOUS)' install '$(PREVIOUS_IMG)' '$(ARCH)'
+	@ARCHIVE=bin/upgrade.tar internal/tools/image.sh build '$(UPGRADE_IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: images
 images: $(ARCHES:%=binary-%) ## Build the image IMG for ARCHES='amd64 arm64', and an index of both, as bin/images.tar

@@ -126,17 +126,14 @@ func (s *storedRulesets) read(policy string, configMaps []corev1.ConfigMap) (all
 // readRulesets returns the rulesets in a ConfigMap. None of them is readable if the ConfigMap is
 // being deleted.
 func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
-	stored := configMap.BinaryData
-	if text, old := configMap.Data[oldRulesetKey]; old {
-		stored = map[string][]byte{conversion.StoredName(configMap.Labels[names.InstanceLabel], configMap.Labels[names.RevisionLabel]): conversion.Store([]byte(text))}
-	}
-	for _, key := range slices.Sorted(maps.Keys(stored)) {
+	for _, key := range slices.Sorted(maps.Keys(configMap.BinaryData)) {
 		hash, is := conversion.StoredHash(key)
 		if !is {
 			continue
 		}
-		_, err := conversion.LoadStored(hash, stored[key])
-		all = append(all, observed.StoredRevision{Hash: hash, Readable: err == nil && configMap.DeletionTimestamp.IsZero(), Stored: stored[key], ConfigMap: configMap.Name})
+		stored := configMap.BinaryData[key]
+		_, err := conversion.LoadStored(hash, stored)
+		all = append(all, observed.StoredRevision{Hash: hash, Readable: err == nil && configMap.DeletionTimestamp.IsZero(), Stored: stored, ConfigMap: configMap.Name})
 	}
 	return all
 }
@@ -175,10 +172,6 @@ type loaded struct {
 	stored   []byte
 	readable bool
 }
-
-// oldRulesetKey is the key of a ruleset in the ConfigMap of its own that earlier versions of the
-// operator wrote.
-const oldRulesetKey = "ruleset.json"
 
 // forget drops the rulesets of a deleted policy.
 func (s *storedRulesets) forget(policy string) {

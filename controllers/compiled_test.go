@@ -14,7 +14,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // TestRulesAreCompiledOnce for each generation and uid of a policy and of its
@@ -120,20 +119,5 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	*configMap.DeletionTimestamp = metav1.Unix(1, 0)
 	if is() {
 		t.Error("one that is being deleted is readable")
-	}
-}
-
-// TestRulesetsOfEarlierVersions: earlier versions of the operator stored each ruleset as text in a
-// ConfigMap of its own.
-func TestRulesetsOfEarlierVersions(t *testing.T) {
-	text := []byte(`{"format":1}`)
-	hash := conversion.HashOf(text)
-	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: map[string]string{names.RevisionLabel: hash}}, Data: map[string]string{oldRulesetKey: string(text)}}
-	read := readRulesets(&configMap)
-	if len(read) != 1 || read[0].Hash != hash {
-		t.Fatalf("read %+v", read)
-	}
-	if got, err := conversion.Expand(read[0].Stored); err != nil || string(got) != string(text) {
-		t.Errorf("stored %s, %v", got, err)
 	}
 }

@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"cmp"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,11 +72,11 @@ func collectMigration(last *v1alpha1.MigrationStatus, set setGauge) {
 	}
 }
 
-// listedFailures counts failures by reason. Records of previous versions have no reasons.
+// listedFailures counts failures by reason.
 func listedFailures(last *v1alpha1.MigrationStatus) map[string]float64 {
 	counts := map[string]float64{}
 	for _, failure := range last.Failures {
-		counts[cmp.Or(string(failure.Reason), "Unknown")]++
+		counts[string(failure.Reason)]++
 	}
 	return counts
 }

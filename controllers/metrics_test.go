@@ -80,7 +80,7 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 				State: v1alpha1.MigrationRunning, Step: v1alpha1.MigrationRewriting, Waiting: "patches wait", Total: 12,
 				Rewritten: 4, Current: 3, Gone: 2, Failed: 3, RatePerSecond: 5,
 				StartTime: new(at(100)), CompletionTime: new(at(300)), EstimatedCompletion: new(at(200)),
-				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {}},
+				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {Reason: "TooLarge"}},
 			},
 			PreservedData: &v1alpha1.PreservedDataStatus{
 				Objects: 7, Bytes: 900, LargestBytes: 400, Seen: 12, Complete: true, Time: at(500),
@@ -121,7 +121,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`migration_end_timestamp_seconds{} 300`,
 		`migration_estimated_end_timestamp_seconds{} 200`,
 		`migration_listed_failures{,reason="Invalid"} 2`,
-		`migration_listed_failures{,reason="Unknown"} 1`,
+		`migration_listed_failures{,reason="TooLarge"} 1`,
 		`migration_objects_found{} 12`,
 		`migration_objects_per_second{} 5`,
 		`migration_objects{outcome="current",} 3`,

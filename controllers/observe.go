@@ -75,25 +75,18 @@ func (r *ConversionPolicyReconciler) observeRulesets(ctx context.Context, state 
 	if err != nil {
 		return err
 	}
-	for i := range list.Items {
-		if name := list.Items[i].Name; name != names.Rulesets(state.Policy.Name) {
-			state.OldRulesets = append(state.OldRulesets, name)
-		}
-	}
 	state.Revisions = append(state.Revisions, r.rulesets.read(state.Policy.Name, list.Items)...)
 	return nil
 }
 
-// observeDeployment reads why pods are missing, and whether the rollout is complete.
+// observeDeployment reads why pods are missing.
 func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, state *observed.Cluster) error {
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.Child(state.Policy.Name)}
 	if err := r.Client.Get(ctx, key, deployment); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	status := deployment.Status
 	state.Deployed, state.PodFailure = true, replicaFailure(deployment)
-	state.RolledOut = status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == status.Replicas
 	return nil
 }
 

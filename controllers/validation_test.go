@@ -45,8 +45,6 @@ func TestAdmission(t *testing.T) {
 		"samples twice a day":           {name, "{converter: {declarative: " + good + "}, verification: {resampleInterval: 12h}}", ""},
 		"samples all the time":          {name, "{converter: {declarative: " + good + "}, verification: {resampleInterval: 1m}}", "resampleInterval must be 0s, for never, or between 10m and 720h"},
 		"no time to verify":             {name, "{converter: {declarative: " + good + "}, verification: {timeout: 10ms}}", "timeout must be between 1s and 1h"},
-		"the current revision":          {name, "{apiRevision: 1, converter: {declarative: " + good + "}}", ""},
-		"a later revision":              {name, "{apiRevision: 2, converter: {declarative: " + good + "}}", "apiRevision must be 1 or less"},
 		"no rules":                      {name, "{converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", ""},
 		"name without a group":          {"crontabs", "{converter: {declarative: " + good + "}}", "must be the name of the CustomResourceDefinition"},
 		"a kind of the operator":        {"converterfleets.conversion-operator.io", "{converter: {declarative: " + good + "}}", "must not name a CustomResourceDefinition of this operator"},

@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Certificates tells where the converter's certificates come from. Exactly one member is
-// set. A source that is added later needs a later spec.apiRevision.
+// set.
 // +kubebuilder:validation:XValidation:rule="[has(self.selfManaged), has(self.certManager), has(self.secret), has(self.injected)].filter(set, set).size() == 1",message="set exactly one source of certificates: selfManaged, certManager, secret or injected"
 type Certificates struct {
 	// selfManaged lets the operator issue certificates, with a certificate authority for

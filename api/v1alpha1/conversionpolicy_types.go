@@ -4,7 +4,6 @@
 package v1alpha1
 
 import (
-	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,17 +69,6 @@ type ConversionPolicySpec struct {
 	// objects stay readable.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-
-	// apiRevision is the revision of this API that the policy needs; 1 by default. A field that
-	// was added after revision 1, and without which the operator would do something else, such
-	// as a field of a rule, needs the revision that added it: the API server refuses the policy
-	// otherwise. API servers with an earlier CustomResourceDefinition silently remove fields
-	// that it does not have, but not this one. An operator that does not know the revision
-	// changes nothing, as if suspend were true, and reports UnsupportedPolicy.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:XValidation:rule="self <= 1 || (oldSelf.hasValue() && oldSelf.value() == self)",optionalOldSelf=true,message="apiRevision must be 1 or less: the policy was written for a later version of the operator, which must be installed first"
-	APIRevision int32 `json:"apiRevision,omitempty"`
 
 	// converter tells what converts objects.
 	// +required
@@ -155,17 +143,10 @@ type ConversionPolicySpec struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// APIRevision is the latest revision of the API that this version of the operator knows. A change
-// of it needs a change of the rule of spec.apiRevision.
-const APIRevision = 1
-
 // Unsupported says why this version of the operator cannot follow a policy: a later version wrote
 // it, and the API server has removed what this version does not know. It is empty if it can.
 func (s *ConversionPolicySpec) Unsupported() string {
-	switch {
-	case s.APIRevision > APIRevision:
-		return fmt.Sprintf("spec.apiRevision is %d, and this version of the operator knows revision %d: fields that it does not know may be missing; install a later version, or remove the fields that need it", s.APIRevision, APIRevision)
-	case s.Converter.Kind() == "unknown":
+	if s.Converter.Kind() == "unknown" {
 		return "spec.converter is empty: this version of the operator does not know the kind of converter that the policy has; install a later version, or choose another converter"
 	}
 	return ""

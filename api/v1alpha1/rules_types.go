@@ -13,9 +13,7 @@ import (
 )
 
 // Rule is one bidirectional rule. Exactly one member is set. An earlier CustomResourceDefinition
-// removes a rule that it does not know and leaves {}, which is an invalid rule. It also removes a
-// field that it does not know from a rule that it knows, so such a field needs a later
-// spec.apiRevision.
+// removes a rule that it does not know and leaves {}, which is an invalid rule.
 // +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.exclude), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, exclude, cel, use"
 type Rule struct {
 	// move maps a value that has different paths in the two versions.

@@ -136,7 +136,7 @@ func (c *Converter) refuseMarked(s *step, root *node, from *version) error {
 			continue
 		}
 		signed := len(from.token) > 0 && bytes.Contains(m.text, from.token)
-		if signed || s.format2(s.decode(m.text)).get(&nameOmitted) != nil {
+		if signed || s.formatted(s.decode(m.text)).get(&nameOmitted) != nil {
 			return c.truncatedError(s, m, from)
 		}
 	}
@@ -166,7 +166,7 @@ func (c *Converter) truncatedError(s *step, annotation *node, at *version) error
 			owner = v
 		}
 	}
-	marker := s.format2(s.decode(annotation.text)).get(&nameOmitted)
+	marker := s.formatted(s.decode(annotation.text)).get(&nameOmitted)
 	if owner == nil || marker == nil || !marker.isObject() {
 		return refused
 	}

@@ -27,9 +27,8 @@ type version struct {
 	name string
 	// apiVersion is the JSON string of the apiVersion.
 	apiVersion []byte
-	// annotation holds the preserved values while the object is in another version; legacy held
-	// them in format 1.
-	annotation, legacy name
+	// annotation holds the preserved values while the object is in another version.
+	annotation name
 	// token signs truncated forms at this version. It is empty if nothing is truncated.
 	token []byte
 	// shape is the schema of the version, nil if unknown.
@@ -84,8 +83,8 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 func newVersion(ruleset *Ruleset, name string, schemas *shape.Reader) (*version, error) {
 	v := &version{
 		name: name, apiVersion: appendQuoted(nil, ruleset.Group+"/"+name),
-		annotation: newName(AnnotationName(ruleset.CRD, name)), legacy: newName(legacyName(name)),
-		token: ruleset.Truncating.token(ruleset.CRD, name),
+		annotation: newName(AnnotationName(ruleset.CRD, name)),
+		token:      ruleset.Truncating.token(ruleset.CRD, name),
 	}
 	text, known := ruleset.Schemas[name]
 	if !known {

@@ -296,7 +296,7 @@ func (l *preservedElements) takeFirst(text string) []byte {
 }
 
 // noteMerges records merges of preserved elements into the elements that are still their result
-// under the previous rules. Entries of format 1 have no digest to compare.
+// under the previous rules.
 func (l *preservedElements) noteMerges(s *step, matched [][]byte, unchanged []int, texts []string, pc *pathContext) {
 	byDigest := map[string][]int{}
 	for i := range l.all {
@@ -318,9 +318,6 @@ func (l *preservedElements) noteMerges(s *step, matched [][]byte, unchanged []in
 		}
 	}
 	pc.index = 0
-	for _, i := range byDigest[""] {
-		l.all[i].state = unmatched
-	}
 }
 
 // noteMerge records that a preserved element is to be merged into the current one.

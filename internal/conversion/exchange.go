@@ -245,32 +245,14 @@ func (s *step) isImage(images []byte, fields []slot) bool {
 // restoreOrder returns the list in the order that was preserved.
 func (s *step) restoreOrder(e *exchange, pc *pathContext, list *node) *node {
 	order := s.preserved(pc, e.to[0].pointer, orderEntry)
-	keys := []byte(nil)
-	if order != nil {
-		keys = order.value
-	} else if order = s.preserved(pc, e.to[0].pointer, valueEntry); order != nil {
-		keys = s.legacyOrder(order.value)
-	}
-	if keys == nil {
+	if order == nil {
 		return list
 	}
 	order.state = consumed
 	if list == nil || list.kind != array {
 		return list
 	}
-	return e.index.reorder(s, list, keys)
-}
-
-// legacyOrder returns the order in a value of format 1, nil if it is an ordinary value.
-func (s *step) legacyOrder(value []byte) []byte {
-	parsed, err := s.parse(value, openMembers)
-	if err != nil {
-		return nil
-	}
-	if order := parsed.get(&orderName); order != nil && order.kind == array && parsed.first == parsed.last {
-		return order.text
-	}
-	return nil
+	return e.index.reorder(s, list, order.value)
 }
 
 // noteWithoutImage records the paths of values that have no image in the other version.

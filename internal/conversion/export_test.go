@@ -32,7 +32,6 @@ var (
 	EscapePointer   = escapePointer
 	UnescapePointer = unescapePointer
 	SplitPointer    = splitPointer
-	LegacyName      = legacyName
 	ShortPath       = shortPath
 	IsIntegral      = isIntegral
 	IsIndex         = isIndex

@@ -163,25 +163,18 @@ func (w *world) wantLive(t testing.TB, live, got any, where string) {
 	}
 }
 
-// forge adds annotations of a version to an object of another version: format 2, format 1, or both.
+// forge adds the annotation of a version to an object of another version.
 func (w *world) forge(t *testing.T, annotations map[string]any, from, to string) {
 	t.Helper()
-	which := w.IntN(3)
-	if which != 0 {
-		annotations[conversion.LegacyName(to)] = string(w.Text(w.forged(t, from, to)))
-	}
-	if which == 1 {
-		return
-	}
-	text := string(w.Text(w.forgedFormat2(t, from, to)))
+	text := string(w.Text(w.forgedAnnotation(t, from, to)))
 	if w.Rarely(4) {
 		text = deflated(text)
 	}
 	annotations[conversion.AnnotationName(w.ruleset.CRD, to)] = text
 }
 
-// forgedFormat2 returns an annotation of a version in format 2.
-func (w *world) forgedFormat2(t *testing.T, from, to string) map[string]any {
+// forgedAnnotation returns an annotation of a version.
+func (w *world) forgedAnnotation(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	fields, orders, excluded, images, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}
 	values := w.forged(t, from, to)
@@ -223,8 +216,8 @@ func (w *world) forgedImages(pointers []string) any {
 	return strings.Trim(digest("{}"), `"`)
 }
 
-// forged returns an annotation of a version in format 1: real preserved data, values of other
-// fields, and invalid values and pointers.
+// forged returns the values of an annotation by their pointers: real preserved data, values of other
+// fields, and invalid values and pointers. A pointer with a ! is an absence.
 func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	source := w.object(to)

@@ -143,9 +143,6 @@ func (s *step) keyValue(name []byte, integer bool) *node {
 	return s.raw(name)
 }
 
-// orderName is the only name in an order of format 1: {"order":["b","a"]}.
-var orderName = newName("order")
-
 // order returns the keys of a list in their order, as a JSON list. It returns nil if the map has not
 // all fields of the objects.
 func (x *indexing) order(s *step, list []byte) []byte {

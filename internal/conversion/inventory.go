@@ -34,11 +34,10 @@ type Preserved struct {
 func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 	var all []Preserved
 	for _, v := range c.versions {
-		found := Preserved{Version: v.name, Bytes: len(annotations[v.legacy.text]) + len(annotations[v.annotation.text])}
+		found := Preserved{Version: v.name, Bytes: len(annotations[v.annotation.text])}
 		s := stepPool.Get().(*step)
-		read, legacy := s.allPreserved(annotations, v)
-		_, hasLegacy := annotations[v.legacy.text]
-		found.Unreadable = read.unreadable != nil || hasLegacy != legacy
+		read := s.allPreserved(annotations, v)
+		found.Unreadable = read.unreadable != nil
 		for _, e := range read.entries {
 			path := v.pathOf(e.pointer)
 			found.Fields = append(found.Fields, path)
@@ -73,7 +72,7 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 	s := stepPool.Get().(*step)
 	defer s.release()
 	var all []Unplaced
-	read, _ := s.allPreserved(annotations, v)
+	read := s.allPreserved(annotations, v)
 	for _, e := range read.entries {
 		if !e.kind.isData() || !bytes.HasPrefix(e.pointer, []byte("/")) {
 			continue
@@ -108,7 +107,7 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 	}
 	s := stepPool.Get().(*step)
 	defer s.release()
-	read, legacy := s.allPreserved(annotations, v)
+	read := s.allPreserved(annotations, v)
 	var removed entries
 	read.entries = slices.DeleteFunc(read.entries, func(e entry) bool {
 		accepted := bytes.HasPrefix(e.pointer, []byte("/")) && v.placeOf(e.pointer).below(paths)
@@ -121,28 +120,22 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 		return nil, nil
 	}
 	changes := map[string]*string{}
-	s.noteChange(changes, annotations, v, read, legacy)
+	s.noteChange(changes, annotations, v, read)
 	c.moveToSiblings(s, changes, annotations, v, removed)
 	return changes, nil
 }
 
-// allPreserved returns the content of the annotations of a version, with its own names. legacy is true
-// if a part of it is in format 1.
-func (s *step) allPreserved(annotations map[string]string, v *version) (read preserved, legacy bool) {
-	text, there := annotations[v.legacy.text]
-	legacy = there && s.readLegacy([]byte(text), &read)
+// allPreserved returns the content of the annotation of a version, with its own names.
+func (s *step) allPreserved(annotations map[string]string, v *version) (read preserved) {
 	if text, there := annotations[v.annotation.text]; there && !s.readAnnotation([]byte(text), &read) {
 		read.unreadable = []byte(text)
 	}
 	read.entries = read.sorted()
-	return read, legacy
+	return read
 }
 
 // noteChange records the changes that make annotations hold this content.
-func (s *step) noteChange(changes map[string]*string, annotations map[string]string, v *version, to preserved, legacy bool) {
-	if legacy {
-		changes[v.legacy.text] = nil
-	}
+func (s *step) noteChange(changes map[string]*string, annotations map[string]string, v *version, to preserved) {
 	if len(to.entries) > 0 || to.unreadable != nil {
 		changes[v.annotation.text] = new(string(s.pack(s.appendPreserved(to, nil))))
 	} else if _, there := annotations[v.annotation.text]; there {
@@ -162,7 +155,7 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 		if sibling == nil {
 			continue
 		}
-		existing, legacy := s.allPreserved(annotations, sibling)
+		existing := s.allPreserved(annotations, sibling)
 		existing.entries = s.asRulesName(existing.entries, sibling)
 		before := len(existing.entries)
 		removed = slices.DeleteFunc(removed, func(e entry) bool {
@@ -174,7 +167,7 @@ func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotati
 		})
 		if len(existing.entries) > before {
 			existing.entries = s.asVersionNames(existing.sorted(), sibling)
-			s.noteChange(changes, annotations, sibling, existing, legacy)
+			s.noteChange(changes, annotations, sibling, existing)
 		}
 	}
 }
@@ -187,7 +180,7 @@ func (c *Converter) isHeldElsewhere(s *step, annotations map[string]string, v *v
 		if other == nil || name == but || !v.fromHub.shares(e.pointer, name) {
 			return false
 		}
-		held, _ := s.allPreserved(annotations, other)
+		held := s.allPreserved(annotations, other)
 		return s.asRulesName(held.entries, other).find(e.pointer, valueEntry) != nil
 	})
 }
@@ -281,25 +274,16 @@ type Entry struct {
 	Digest string
 }
 
-// AnnotationNames returns the names of the annotations that may preserve values of a version of a
-// resource (plural.group): AnnotationName, and that of format 1.
-func AnnotationNames(resource, version string) []string {
-	return []string{AnnotationName(resource, version), legacyName(version)}
-}
-
 // Entries returns what the annotations of an object preserve of a version of a resource
-// (plural.group), in both formats, sorted by pointer and kind. readable is false if at least a
-// part of an annotation is in no known format.
+// (plural.group), sorted by pointer and kind. readable is false if at least a part of the annotation
+// is in another format.
 func Entries(annotations map[string]string, resource, version string) (all []Entry, readable bool) {
 	s := stepPool.Get().(*step)
 	defer s.release()
 	var read preserved
 	readable = true
-	if text, there := annotations[legacyName(version)]; there {
-		readable = s.readLegacy([]byte(text), &read)
-	}
 	if text, there := annotations[AnnotationName(resource, version)]; there {
-		readable = s.readAnnotation([]byte(text), &read) && read.unreadable == nil && readable
+		readable = s.readAnnotation([]byte(text), &read) && read.unreadable == nil
 	}
 	kinds := map[entryKind]EntryKind{valueEntry: EntryValue, absenceEntry: EntryAbsence, orderEntry: EntryOrder, excludedEntry: EntryExcluded}
 	for _, e := range read.sorted() {
@@ -323,26 +307,17 @@ func Entries(annotations map[string]string, resource, version string) (all []Ent
 }
 
 // Dropped returns the pointers of values that were dropped by overflow: Drop, as far as the
-// annotations name them.
+// annotation names them.
 func Dropped(annotations map[string]string, resource, version string) (pointers []string) {
 	s := stepPool.Get().(*step)
 	defer s.release()
-	for _, name := range AnnotationNames(resource, version) {
-		value, err := s.parse([]byte(annotations[name]), openNestedMembers)
-		if err != nil {
-			continue
-		}
-		if packed := value.get(&nameDeflate); packed != nil && isFormat(value.get(&nameFormat)) {
-			value = s.format2(s.inflate(packed))
-		}
-		list := value.get(&nameDropped)
-		if list == nil {
-			continue
-		}
-		var named []string
-		if json.Unmarshal(list.text, &named) == nil {
-			pointers = append(pointers, named...)
-		}
+	value := s.formatted([]byte(annotations[AnnotationName(resource, version)]))
+	if packed := value.get(&nameDeflate); packed != nil {
+		value = s.formatted(s.inflate(packed))
+	}
+	list := value.get(&nameDropped)
+	if list == nil || json.Unmarshal(list.text, &pointers) != nil {
+		return nil
 	}
 	return pointers
 }

@@ -14,10 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-const (
-	preservedV1 = "conversion-operator.io/v1.widgets.example.com"
-	legacyV1    = "conversion-operator.io/v1"
-)
+const preservedV1 = "conversion-operator.io/v1.widgets.example.com"
 
 func inventoryResult(t *testing.T) compile.Result {
 	return between(t,
@@ -65,10 +62,10 @@ func TestPreservedIn(t *testing.T) {
 	c := converterOf(t, inventoryResult(t))
 	text := `{"format":2,"fields":{"/spec/note":"precious","/ports/0":{"name":"a","w":7},"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
 	want := []conversion.Preserved{{
-		Version: "v1", Bytes: len(text) + len(`{"/spec/note":1}`),
+		Version: "v1", Bytes: len(text),
 		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
 	}}
-	if diff := cmp.Diff(want, c.PreservedIn(map[string]string{preservedV1: text, legacyV1: `{"/spec/note":1}`, "conversion-operator.io/v1.others.example.com": text})); diff != "" {
+	if diff := cmp.Diff(want, c.PreservedIn(map[string]string{preservedV1: text, "conversion-operator.io/v1.others.example.com": text})); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
 	got := c.PreservedIn(map[string]string{preservedV1: "garbage"})
@@ -114,9 +111,6 @@ func TestWithoutPreserved(t *testing.T) {
 		"one of two":            {map[string]string{preservedV1: two}, []string{".spec.note"}, map[string]*string{preservedV1: &one}},
 		"all that is below":     {map[string]string{preservedV1: two}, []string{".spec", ".ports"}, map[string]*string{preservedV1: nil}},
 		"elements":              {map[string]string{preservedV1: two}, []string{".spec.note", ".ports[*]"}, map[string]*string{preservedV1: nil}},
-		"format 1":              {map[string]string{legacyV1: `{"/spec/note":1}`}, []string{".spec.note"}, map[string]*string{legacyV1: nil}},
-		"format 1, one of two":  {map[string]string{legacyV1: `{"/spec/note":1,"/ports/0":{"w":7}}`}, []string{".spec.note"}, map[string]*string{legacyV1: nil, preservedV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
-		"text beside format 1":  {map[string]string{legacyV1: `{"/spec/note":1}`, preservedV1: "garbage"}, []string{".spec.note"}, map[string]*string{legacyV1: nil, preservedV1: new(`{"format":2,"unreadable":"garbage"}`)}},
 		"what cannot be read":   {map[string]string{preservedV1: "garbage"}, []string{".spec"}, nil},
 		"of another kind":       {map[string]string{"conversion-operator.io/v1.others.example.com": two}, []string{".spec"}, nil},
 		"of the other version":  {map[string]string{"conversion-operator.io/v2.widgets.example.com": two}, []string{".spec"}, nil},

@@ -39,10 +39,9 @@ func (w *world) withPreservedOf(t testing.TB, version, object, other string) str
 		annotations = map[string]any{}
 	}
 	others, _ := lookUp(decode(t, other), conversion.Path{"metadata", "annotations"}).(map[string]any)
-	for _, name := range []string{conversion.AnnotationName(w.ruleset.CRD, version), conversion.LegacyName(version)} {
-		if delete(annotations, name); others[name] != nil {
-			annotations[name] = others[name]
-		}
+	name := conversion.AnnotationName(w.ruleset.CRD, version)
+	if delete(annotations, name); others[name] != nil {
+		annotations[name] = others[name]
 	}
 	value["metadata"].(map[string]any)["annotations"] = annotations
 	return generate.Plain(value)

@@ -18,12 +18,11 @@ type merger struct {
 	root      *node
 	direction *direction
 	// entry is being merged; kind and digest are its own. exact is true if its pointer names an
-	// element by the current index. unmatched is true if a missing element was edited, so that the
-	// entry is dropped.
-	kind             entryKind
-	digest           []byte
-	entry            *entry
-	exact, unmatched bool
+	// element by the current index.
+	kind   entryKind
+	digest []byte
+	entry  *entry
+	exact  bool
 	// restore are all entries of the target version.
 	restore entries
 	// remaining are the entries that stay preserved; added are the nodes made of other entries.
@@ -57,7 +56,7 @@ func (m *merger) merge(schema *shape.Schema, of *entry, exact bool) {
 	moved := *of
 	e := &moved
 	e.pointer, e.anchor = m.direction.targetPlaces.moved(e.pointer, e.anchor, false)
-	m.entry, m.kind, m.digest, m.exact, m.unmatched = e, e.kind, e.images, exact, e.state == unmatched
+	m.entry, m.kind, m.digest, m.exact = e, e.kind, e.images, exact
 	if !isString(m.digest) {
 		m.digest = nil // the images are fields of a rule
 	}
@@ -99,7 +98,7 @@ func (m *merger) mergeAt(n *node, schema *shape.Schema, pointer string, path []s
 	case n.kind == array:
 		if element := m.element(n, schema, path, value); element != nil {
 			m.mergeAt(element, schema.Items(), pointer+"/"+path[0], path[1:], value)
-		} else if !m.unmatched {
+		} else {
 			m.keepPreserved(pointer, path, value)
 		}
 	default:
@@ -225,8 +224,7 @@ func (m *merger) fillMissing(n *node, schema *shape.Schema, pointer string, valu
 
 // element returns the element of a list to which the path leads. An index belongs to an element
 // that had no keys: it stands for the element that now has the same keys, or that is still the
-// result of the preserved one. Format 1 has no digest of that result: there, it stands for the
-// element at the index if that has nothing that the preserved one lacks.
+// result of the preserved one.
 func (m *merger) element(list *node, schema *shape.Schema, path []string, value *node) *node {
 	segment := path[0]
 	switch keys := Path(schema.Keys()).segments(); {
@@ -240,9 +238,6 @@ func (m *merger) element(list *node, schema *shape.Schema, path []string, value 
 		return m.selected(list, keys, string(appendSelector(nil, value, keys)))
 	case m.digest != nil:
 		return m.digested(list, segment)
-	}
-	if element := m.elementAt(list, segment); m.kind == valueEntry && element != nil && element.isPartOf(value) {
-		return element
 	}
 	return nil
 }

@@ -57,9 +57,6 @@ const (
 	// deferred: the counterpart is preserved itself, so it was not deleted, or the field of another value
 	// of the same rule does not allow that value.
 	deferred
-	// unmatched: no element converts to this element of format 1, because it was edited or rules
-	// have changed.
-	unmatched
 	// unedited: the element replaces the result of the rules, because that was not edited.
 	unedited
 )
@@ -232,7 +229,7 @@ func (s *step) isSuperseded(reverse *direction, e *entry, sibling string) bool {
 // siblingHolds reports whether the annotations of a sibling hold one of some entries. If they do
 // not, they stay unchanged.
 func (c *Converter) siblingHolds(s *step, annotations *node, sibling *version, one func(entry) bool) bool {
-	if annotations.get(&sibling.annotation) == nil && annotations.get(&sibling.legacy) == nil {
+	if annotations.get(&sibling.annotation) == nil {
 		return false
 	}
 	other := s.peekPreserved(annotations, sibling)

@@ -38,9 +38,6 @@ func AnnotationName(resource, version string) string {
 	return PreservedPrefix + name
 }
 
-// legacyName returns the annotation name of format 1, which did not contain the resource.
-func legacyName(version string) string { return PreservedPrefix + version }
-
 // openMembers opens an object.
 var openMembers = &projection{}
 
@@ -70,25 +67,19 @@ type preserved struct {
 }
 
 // takePreserved removes the annotations of a version and returns their content, as rules name it. It leaves an
-// annotation that it cannot read: users can write annotations, another kind may use the name of
-// format 1, and later versions of this program write other formats.
+// annotation that it cannot read: users can write annotations, and later versions of this program write
+// other formats.
 func (s *step) takePreserved(metadata *node, v *version, into entries) preserved {
 	p := preserved{entries: into}
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil {
 		return p
 	}
-	found := false
-	if text := s.annotation(annotations, &v.legacy); text != nil && s.readLegacy(text, &p) {
-		annotations.remove(&v.legacy)
-		found = true
-	}
 	if text := s.annotation(annotations, &v.annotation); text != nil && s.readAnnotation(text, &p) {
 		annotations.remove(&v.annotation)
-		found = true
-	}
-	if found && annotations.first == nil {
-		metadata.remove(&nameAnnotations)
+		if annotations.first == nil {
+			metadata.remove(&nameAnnotations)
+		}
 	}
 	if !p.areSorted() {
 		p.entries = p.sorted()
@@ -100,9 +91,6 @@ func (s *step) takePreserved(metadata *node, v *version, into entries) preserved
 
 // peekPreserved returns the content of the annotations of a version, as rules name it.
 func (s *step) peekPreserved(annotations *node, v *version) (p preserved) {
-	if text := s.annotation(annotations, &v.legacy); text != nil {
-		s.readLegacy(text, &p)
-	}
 	if text := s.annotation(annotations, &v.annotation); text != nil {
 		s.readAnnotation(text, &p)
 	}
@@ -119,15 +107,15 @@ func (a *arena) annotation(annotations *node, name *name) []byte {
 	return a.decode(value.text)
 }
 
-// readAnnotation reads the value of an annotation in format 2. It returns false if any part is not
+// readAnnotation reads the value of an annotation. It returns false if any part is not
 // as this version of the program writes it.
 func (s *step) readAnnotation(text []byte, into *preserved) bool {
-	value := s.format2(text)
+	value := s.formatted(text)
 	if packed := value.get(&nameDeflate); packed != nil && value.first.next == value.last {
 		if text = s.inflate(packed); text == nil {
 			return false
 		}
-		if value = s.format2(text); value.get(&nameDeflate) != nil {
+		if value = s.formatted(text); value.get(&nameDeflate) != nil {
 			return false
 		}
 	}
@@ -163,8 +151,8 @@ func (s *step) readAnnotation(text []byte, into *preserved) bool {
 	return true
 }
 
-// format2 parses a text in format 2. It returns an empty object for any other text.
-func (s *step) format2(text []byte) *node {
+// formatted parses a text in the current format. It returns an empty object for any other text.
+func (s *step) formatted(text []byte) *node {
 	value, err := s.parse(text, openNestedMembers)
 	if err != nil || !value.isObject() || !isFormat(value.get(&nameFormat)) {
 		return s.newObject()
@@ -172,7 +160,7 @@ func (s *step) format2(text []byte) *node {
 	return value
 }
 
-// readMember reads a member of format 2, and returns false if it does not know the member.
+// readMember reads a member of an annotation, and returns false if it does not know the member.
 func (s *step) readMember(m *node, into entries) (read entries, known bool) {
 	switch {
 	case m.named(&nameFields):
@@ -229,27 +217,6 @@ func (s *step) readAttributes(of *node, sorted entries, set func(*entry, []byte)
 			}
 		}
 	}
-}
-
-// readLegacy reads format 1: an object of values by pointer. A pointer with a ! prefix is an
-// absence, and an object whose only member is a list called order is the order of a list. The
-// format has no images.
-func (s *step) readLegacy(text []byte, into *preserved) bool {
-	values, err := s.parse(text, openNestedMembers)
-	if err != nil || !values.isObject() {
-		return false
-	}
-	for m := values.first; m != nil; m = m.next {
-		e := entry{pointer: s.nameOf(m), value: m.text}
-		if string(e.pointer) == nameDropped.text {
-			continue // the names of dropped values
-		}
-		if absent, found := bytes.CutPrefix(e.pointer, []byte("!")); found {
-			e = entry{pointer: absent, kind: absenceEntry}
-		}
-		into.entries = append(into.entries, e)
-	}
-	return true
 }
 
 // inflate decompresses the output of pack, and returns nil for anything else.

@@ -24,11 +24,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// ofV1 is the annotation for preserved data of v1, and legacyOfV1 that of format 1.
-const (
-	ofV1       = "conversion-operator.io/v1.widgets.example.com"
-	legacyOfV1 = "conversion-operator.io/v1"
-)
+// ofV1 is the annotation for preserved data of v1.
+const ofV1 = "conversion-operator.io/v1.widgets.example.com"
 
 // TestPreserved converts objects with preserved data of v1 from v2 to v1.
 func TestPreserved(t *testing.T) {
@@ -54,11 +51,6 @@ func TestPreserved(t *testing.T) {
 		"of another version":             {annotated("v2", `v9 {"/b":"1"}`, ``), annotated("v1", `v9 {"/b":"1"}`, ``)},
 		"no metadata":                    {`{"apiVersion":"example.com/v2","kind":"Widget","g":"1"}`, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"s":{"f":"1"}}`},
 		"metadata that is null":          {`{"apiVersion":"example.com/v2","kind":"Widget","metadata":null}`, widget("v1", ``)},
-		"format 1":                       {withAnnotation(legacyOfV1, "v2", `{"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
-		"format 1 that is no JSON":       {withAnnotation(legacyOfV1, "v2", `{"/o/own":`, `"o":{}`), withAnnotation(legacyOfV1, "v1", `{"/o/own":`, `"o":{}`)},
-		"format 1, what was given up":    {withAnnotation(legacyOfV1, "v2", `{"/o/own":"1","dropped":["/a"]}`, `"o":{}`), widget("v1", `"o":{"own":"1"}`)},
-		"format 1 of its own version":    {withAnnotation("conversion-operator.io/v2", "v2", `{"/b":"1"}`, ``), annotated("v1", `v2 {"/b":"1"}`, ``)},
-		"format 1 of another version":    {withAnnotation("conversion-operator.io/v9", "v2", `{"/b":"1"}`, ``), withAnnotation("conversion-operator.io/v9", "v1", `{"/b":"1"}`, ``)},
 		"of another resource":            {withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"fields":{"/a":"1"}}`, ``), withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v1", `{"format":2,"fields":{"/a":"1"}}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +66,7 @@ func withAnnotation(annotation, version, text, fields string) string {
 	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+conversion.Quoted(text)+`}}`, 1)
 }
 
-// TestPreservedUnknown has text of format 2 that this version cannot read: it stays in both
-// directions.
+// TestPreservedUnknown has text that this version cannot read: it stays in both directions.
 func TestPreservedUnknown(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	for name, text := range map[string]string{
@@ -129,7 +120,7 @@ func TestMergedElement(t *testing.T) {
 		return "l: {type: array, items: {type: object, properties: {x: {type: string}, " + own + ": {type: string}}}}"
 	}
 	c := converterOf(t, between(t, list("own"), list("note"), ""))
-	there := convert(t, c, withAnnotation("conversion-operator.io/v2", "v1", `{"/l/0":{"x":"1","note":"n"}}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
+	there := convert(t, c, annotated("v1", `v2 {"/l/0":{"x":"1","note":"n"},"@/l/0":`+digest(`{"own":"mine","x":"1"}`)+`}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
 	if diff := cmp.Diff(annotated("v2", `v1 {"/l/0":{"x":"1","own":"mine"},"@/l/0":`+digest(`{"note":"n","x":"1"}`)+`}`, `"l":[{"x":"1","note":"n"}]`), there); diff != "" {
 		t.Errorf("there (-want +got):\n%s", diff)
 	}

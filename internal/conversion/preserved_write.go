@@ -65,7 +65,7 @@ func (s *step) hasRoom(annotations *node, v *version, text []byte) bool {
 	return room >= 0 && (quotedSizeOf(annotations) <= room || sizeOf(annotations) <= room)
 }
 
-// appendPreserved returns the value of an annotation, in format 2.
+// appendPreserved returns the value of an annotation.
 func (s *step) appendPreserved(p preserved, dropped entries) []byte {
 	start := len(s.text)
 	s.text = append(s.text, `{"format":`+preservedFormat...)

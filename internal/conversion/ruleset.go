@@ -19,8 +19,6 @@ import (
 )
 
 // RulesetFormat is the format of a ruleset. It changes if an older reader would misread a ruleset.
-// Format 2 lacks schemas, and can still be read: pods serve such rulesets until API servers
-// request another.
 const RulesetFormat = 3
 
 // Ruleset is the compiled form of a policy's rules for the versions of one kind. It is small and
@@ -297,8 +295,8 @@ func Load(data []byte) (*Ruleset, error) {
 		return nil, fmt.Errorf("the ruleset is not readable: %w", err)
 	}
 	switch {
-	case ruleset.Format != RulesetFormat && ruleset.Format != RulesetFormat-1:
-		return nil, fmt.Errorf("the ruleset has format %d, this version of conversion-operator reads %d and %d", ruleset.Format, RulesetFormat-1, RulesetFormat)
+	case ruleset.Format != RulesetFormat:
+		return nil, fmt.Errorf("the ruleset has format %d, this version of conversion-operator reads %d", ruleset.Format, RulesetFormat)
 	case ruleset.Group == "" || ruleset.Kind == "" || len(ruleset.Versions) == 0:
 		return nil, errors.New("the ruleset names no group, kind or version")
 	case len(ruleset.Spokes) > 0 && !slices.Contains(ruleset.Versions, ruleset.Hub):

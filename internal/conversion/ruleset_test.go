@@ -52,8 +52,8 @@ func FuzzRulesetLoad(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(`{"format":2,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
-	f.Add([]byte(`{"format":2} {}`))
+	f.Add([]byte(`{"format":3,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
+	f.Add([]byte(`{"format":3} {}`))
 	f.Add([]byte(namedRuleset(`{"spoke":["a","[*]","b"],"hub":["c","[*]","d"],"inElement":true},{"spoke":["a","[*]","d"],"hub":["c","[*]","b"]},{"spoke":["a"],"hub":["c"]},{"spoke":["c"],"hub":["a"]}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		ruleset, err := conversion.Load(text)

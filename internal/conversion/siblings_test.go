@@ -54,7 +54,6 @@ func TestPreservedMovesToSibling(t *testing.T) {
 		"something else":   {map[string]string{name("v3"): `{"format":2,"fields":{"/x":1}}`}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
 		"its own":          {map[string]string{name("v3"): `{"format":2,"fields":{"/own":"3"}}`}, map[string]string{}},
 		"that of a third":  {map[string]string{name("v4"): `{"format":2,"fields":{"/own":"4"}}`}, map[string]string{}},
-		"format 1":         {map[string]string{conversion.LegacyName("v3"): `{"/x":1}`}, map[string]string{conversion.LegacyName("v3"): "(removed)", name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
 		"text":             {map[string]string{name("v3"): "text"}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2"},"unreadable":"text"}`}},
 	} {
 		t.Run(what, func(t *testing.T) {

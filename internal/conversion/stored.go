@@ -28,7 +28,6 @@ func StoredHash(name string) (hash string, is bool) {
 }
 
 // StoredOwner returns the owner in the name of a stored ruleset, and whether it is such a name.
-// Earlier versions of the operator wrote names without an owner.
 func StoredOwner(name string) (owner string, is bool) {
 	owner, _, is = cutStored(name)
 	return owner, is
@@ -36,13 +35,11 @@ func StoredOwner(name string) (owner string, is bool) {
 
 func cutStored(name string) (owner, hash string, is bool) {
 	name, is = strings.CutSuffix(name, storedSuffix)
-	if !is {
+	dot := strings.LastIndexByte(name, '.')
+	if !is || dot < 0 {
 		return "", "", false
 	}
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		return name[:dot], name[dot+1:], true
-	}
-	return "", name, true
+	return name[:dot], name[dot+1:], true
 }
 
 // maxTextBytes bounds the size of a ruleset in JSON. A compressed text of 1 MiB could expand to

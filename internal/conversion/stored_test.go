@@ -9,15 +9,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestStoredNames: a name has an owner and a hash, or only a hash if an earlier version of the
-// operator wrote it.
+// TestStoredNames: a name has an owner and a hash.
 func TestStoredNames(t *testing.T) {
 	for name, want := range map[string]struct {
 		owner, hash string
 		is          bool
 	}{
 		conversion.StoredName("crontabs-example-com-d884ab8c", "0123456789abcdef"): {"crontabs-example-com-d884ab8c", "0123456789abcdef", true},
-		"0123456789abcdef.json.gz": {"", "0123456789abcdef", true},
+		"0123456789abcdef.json.gz": {},
 		"notes.txt":                {},
 		"..data":                   {},
 	} {

@@ -65,7 +65,7 @@ func (s *step) unresolvedEntries(d *direction) (u unresolved) {
 			u.remaining = append(u.remaining, *e)
 		case e.state == refused:
 			u.misfits = append(u.misfits, e)
-		case e.state == unmatched, e.state == notLookedUp && !d.looksUp(e.pointer, e):
+		case e.state == notLookedUp && !d.looksUp(e.pointer, e):
 			u.mergeable = append(u.mergeable, e)
 		case e.state == deferred, e.state == notLookedUp && (s.sourceEntries.hasAncestorOf(e.pointer) || s.sourceEntries.hasNeighbourOf(e.pointer)):
 			u.remaining = append(u.remaining, *e)

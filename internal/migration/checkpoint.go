@@ -60,8 +60,7 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 	return j, j.resume(spec, data)
 }
 
-// resume continues from the data of an earlier pod. The next write upgrades a record of the
-// previous format.
+// resume continues from the data of an earlier pod.
 func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error) {
 	if j.record, err = contract.ParseRecord([]byte(data[contract.RecordKey])); err != nil {
 		return err
@@ -76,9 +75,6 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 		return err
 	}
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
-	if !j.record.Finished() {
-		j.record.Format = contract.RecordFormat
-	}
 	if j.record.State == contract.StateRunning {
 		j.resetPage()
 	}

@@ -330,23 +330,3 @@ func TestAbortedRunListsTheFailuresThatItCounts(t *testing.T) {
 		t.Errorf("%d failures are listed, and the record is %+v", len(failures), record)
 	}
 }
-
-func TestPreviousRecordFormatIsContinued(t *testing.T) {
-	api, store := newFakeAPI(12), &fakeStore{}
-	ctx, cancel := context.WithCancel(t.Context())
-	api.onPatch = func(key string) error {
-		if key == objectKey(7) {
-			cancel()
-		}
-		return ctx.Err()
-	}
-	if _, err := newTestEngine(api, store).Run(ctx); err == nil {
-		t.Fatal("the run did not stop")
-	}
-	api.onPatch = nil
-	store.edit(t, func(r *contract.Record) { r.Format, r.BarrierKind, r.APIServers = 1, "", 0 })
-	record := mustRun(t, newTestEngine(api, store))
-	if !record.Complete() || record.Format != contract.RecordFormat || record.Rewritten+record.Current != 12 {
-		t.Errorf("record is %+v", record)
-	}
-}

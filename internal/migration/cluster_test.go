@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -146,7 +147,7 @@ func (r *resource) list(version string) *unstructured.UnstructuredList {
 
 func (r *resource) object(version string, i int) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": host}}}
-	object.SetAnnotations(map[string]string{"conversion-operator.io/v1alpha1": `{"/spec/note":"` + preservedValue + `"}`})
+	object.SetAnnotations(map[string]string{conversion.AnnotationName(r.plural+"."+testGroup, "v1alpha1"): `{"format":2,"fields":{"/spec/note":"` + preservedValue + `"}}`})
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: version, Kind: r.plural})
 	object.SetNamespace("default")
 	object.SetName(objectName(i))

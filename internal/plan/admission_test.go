@@ -266,9 +266,8 @@ func (w *world) admittedSince() string {
 // pods by the same authorities for admission as for conversion.
 func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
 	for name, shut := range map[string]func(*world){
-		"open":           func(*world) {},
-		"broken rules":   func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
-		"pods not ready": func(w *world) { w.observed.RolledOut = false },
+		"open":         func(*world) {},
+		"broken rules": func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := active(t)

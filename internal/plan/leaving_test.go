@@ -227,7 +227,7 @@ func recreatedCRD(w *world) {
 // loseNamespace takes everything that is in the operator's namespace.
 func (w *world) loseNamespace() {
 	lost := &w.observed
-	lost.Authority, lost.Certificate, lost.Pods, lost.Revisions, lost.Runs, lost.Endpoints, lost.RolledOut = nil, nil, nil, nil, nil, 0, false
+	lost.Authority, lost.Certificate, lost.Pods, lost.Revisions, lost.Runs, lost.Endpoints = nil, nil, nil, nil, nil, 0
 }
 
 func namespaceDeleted(w *world) {

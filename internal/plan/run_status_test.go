@@ -314,14 +314,13 @@ func specOf(t *testing.T, run observed.Run) contract.Spec {
 	return spec
 }
 
-// TestJobOfAnOlderManager: the pods of a Job that an older version made with flags are
-// told the same in the way of now. What they have recorded stays.
-func TestJobOfAnOlderManager(t *testing.T) {
+// TestJobOfAnotherVersion: a Job that another version of the manager made with other settings is
+// replaced. What its pods have recorded stays.
+func TestJobOfAnotherVersion(t *testing.T) {
 	w := running(t)
 	run := &w.observed.Runs[0]
 	old, record := run.Job, run.Record
-	delete(old.Annotations, names.SettingsAnnotation)
-	old.Spec.Template.Spec.Containers[0].Args = []string{"migrate", "--run=" + run.ID, "--concurrency=32"}
+	old.Annotations[names.SettingsAnnotation] = "others"
 	decided := w.look(time.Second)
 	if want := step.Step(step.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {
 		t.Errorf("the steps are %v; expected %v", decided.Steps, want)

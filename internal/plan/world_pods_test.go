@@ -108,7 +108,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 			proof = observed.Proof{Reason: "CanaryFailed", Message: w.misbehave}
 		}
 		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" })
-		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
+		w.observed.Endpoints = int(*object.Spec.Replicas)
 		for i := range *object.Spec.Replicas {
 			pod := observed.Pod{Name: fmt.Sprintf("converter-%d", i), Revisions: w.storedRulesets("")}
 			if known, runs := before[pod.Name]; runs {

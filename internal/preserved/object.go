@@ -46,10 +46,9 @@ func (r Resource) Entries(object any, version string) []conversion.Entry {
 func (r Resource) Size(object any, versions []string) (size int) {
 	annotations := Annotations(object)
 	for _, version := range versions {
-		for _, name := range conversion.AnnotationNames(r.Name, version) {
-			if text := annotations[name]; text != "" {
-				size += len(name) + len(text)
-			}
+		name := conversion.AnnotationName(r.Name, version)
+		if text := annotations[name]; text != "" {
+			size += len(name) + len(text)
 		}
 	}
 	return size
@@ -99,7 +98,7 @@ func (r Resource) Without(object any) any {
 
 func (r Resource) names() (names []string) {
 	for _, version := range r.Versions {
-		names = append(names, conversion.AnnotationNames(r.Name, version)...)
+		names = append(names, conversion.AnnotationName(r.Name, version))
 	}
 	return names
 }

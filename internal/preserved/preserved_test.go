@@ -46,17 +46,15 @@ func deflated(t *testing.T, text string) string {
 }
 
 func TestEntries(t *testing.T) {
-	const own, former = "conversion-operator.io/v1.widgets.example.com", "conversion-operator.io/v1"
+	const own = "conversion-operator.io/v1.widgets.example.com"
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		want        []string
 		unreadable  []string
 		dropped     []string
 	}{
-		"none":     {nil, nil, nil, nil},
-		"format 2": {map[string]string{own: `{"format":2,"fields":{"/a":1},"absent":["/b"],"orders":{"/c":["x"]},"dropped":["/d"]}`}, []string{"/a Value 1", "/b Absence ", `/c Order ["x"]`}, nil, []string{"/d"}},
-		"format 1": {map[string]string{former: `{"/a":1,"!/b":true,"dropped":["/d"]}`}, []string{"/a Value 1", "/b Absence "}, nil, []string{"/d"}},
-		"both":     {map[string]string{former: `{"/a":1}`, own: `{"format":2,"fields":{"/b":2}}`}, []string{"/a Value 1", "/b Value 2"}, nil, nil},
+		"none":      {nil, nil, nil, nil},
+		"all kinds": {map[string]string{own: `{"format":2,"fields":{"/a":1},"absent":["/b"],"orders":{"/c":["x"]},"dropped":["/d"]}`}, []string{"/a Value 1", "/b Absence ", `/c Order ["x"]`}, nil, []string{"/d"}},
 		"compressed": {
 			map[string]string{own: deflated(t, `{"format":2,"fields":{"/a":1},"dropped":["/d"]}`)}, []string{"/a Value 1"}, nil, []string{"/d"},
 		},

@@ -65,7 +65,6 @@ func TestEntriesLost(t *testing.T) {
 	}
 	const (
 		note    = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/note\":\"n\"}}"}`
-		format1 = `{"conversion-operator.io/v1":"{\"/spec/note\":\"n\"}"}`
 		former  = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/former\":\"n\"}}"}`
 		tier    = `{"conversion-operator.io/v3.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/tier\":\"gold\"}}"}`
 		parts   = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/parts/0\":{\"image\":\"i\",\"weight\":2}},\"images\":{\"/spec/parts/0\":\"fe3ac8c8908c8db3\"}}"}`
@@ -83,7 +82,6 @@ func TestEntriesLost(t *testing.T) {
 		"data of the hub is intact between spokes":         {of("v3", hubsOwn, "{}"), never, never, nil},
 		"data of its own version is intact":                {of("v1", former, "{}"), never, never, nil},
 		"a value that has a place now":                     {of("v2", note, "{}"), arriving, never, []string{"v2 → v1: .spec.note of v1", "v3 → v1: .spec.note of v1"}},
-		"a value of format 1":                              {of("v2", format1, "{}"), arriving, never, []string{"v2 → v1: .spec.note of v1", "v3 → v1: .spec.note of v1"}},
 		"a value without a place":                          {of("v2", former, "{}"), arriving, never, []string{"v2 → v1: .spec.former of v1", "v3 → v1: .spec.former of v1"}},
 		"a value without a place, after the conversion":    {of("v2", former, "{}"), never, arriving, []string{"v2 → v1: .spec.former of v1", "v3 → v1: .spec.former of v1"}},
 		"a value of its own version":                       {of("v1", former, "{}"), leaving, never, []string{"v1 → v2: .spec.former of v1", "v1 → v3: .spec.former of v1"}},

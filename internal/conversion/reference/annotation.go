@@ -36,47 +36,26 @@ func annotationName(resource, version string) string {
 	return preservedPrefix + name
 }
 
-// readPreserved returns the preserved data of a version, and the names of its annotations. Format 2
-// takes precedence over format 1.
-func readPreserved(object any, resource, version string) (p *preserved, names []string) {
+// readPreserved returns the preserved data of a version, and whether its annotation is readable.
+func readPreserved(object any, resource, version string) (p *preserved, readable bool) {
 	p = newPreserved()
-	read := func(name string, read func(string, *preserved) bool) {
-		text, isText := find(object, append(annotations[:2:2], name)).(string)
-		if isText && read(text, p) {
-			names = append(names, name)
-		}
-	}
-	read(preservedPrefix+version, readLegacy)
-	read(annotationName(resource, version), readFormat)
-	return p, names
+	text, isText := find(object, append(annotations[:2:2], annotationName(resource, version))).(string)
+	return p, isText && readFormat(text, p)
 }
 
-// takePreserved is readPreserved, and removes the annotations. Unreadable annotations remain.
+// takePreserved is readPreserved, and removes the annotation. An unreadable annotation remains.
 func takePreserved(object any, resource, version string) *preserved {
-	p, names := readPreserved(object, resource, version)
-	for _, name := range names {
-		if remove(object, append(annotations[:2:2], name)); hasNoMembers(find(object, annotations)) {
-			remove(object, annotations)
-		}
+	p, readable := readPreserved(object, resource, version)
+	if !readable {
+		return p
+	}
+	if remove(object, append(annotations[:2:2], annotationName(resource, version))); hasNoMembers(find(object, annotations)) {
+		remove(object, annotations)
 	}
 	return p
 }
 
-// readLegacy reads format 1. Its orders remain values, as objects that cannot be mistaken for
-// lists.
-func readLegacy(text string, into *preserved) bool {
-	values, isObject := decodeObject(text)
-	for pointer, value := range values {
-		if absent, found := strings.CutPrefix(pointer, "!"); found {
-			into.put(absent, anAbsence, nil, nil)
-		} else {
-			into.put(pointer, aValue, value, nil)
-		}
-	}
-	return isObject
-}
-
-// readFormat reads format 2. It refuses members of wrong types.
+// readFormat reads the value of an annotation. It refuses members of wrong types.
 func readFormat(text string, into *preserved) bool {
 	members, _ := decodeObject(text)
 	if packed, is := members["deflate"].(string); is && members["format"] == format && len(members) == 2 {

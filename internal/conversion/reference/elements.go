@@ -237,13 +237,9 @@ func (e *elements) accepts(value any, s *preserved) bool {
 }
 
 // noteUnmatched selects the elements that preserved elements are merged into if no element converts
-// to them: an element that still is their image. Format 1 has no images.
+// to them: an element that still is their image.
 func (p *preserved) noteUnmatched(e *elements, left []waitingElement, list []any, matched []*entry, became map[int]*entry, at string) {
 	for _, old := range left {
-		if old.images == nil {
-			old.state = unmatched
-			continue
-		}
 		for i := range list {
 			if matched[i] == nil && became[i] == nil && old.images == digest(e.of.value(list[i])) {
 				became[i] = old.entry

@@ -131,7 +131,7 @@ func (t *transfer) restored(image, values []any, x any, s *preserved, at string)
 	for i := range t.to {
 		f := &t.to[i]
 		e := s.find(at+f.Path.pointer(), aValue)
-		if e == nil || t.arrange != nil && legacyOrder(e.value) != nil || !there && !isObject(find(x, f.Path[:f.Anchor])) {
+		if e == nil || !there && !isObject(find(x, f.Path[:f.Anchor])) {
 			continue
 		}
 		whole[i], entries = e.value, append(entries, e)
@@ -177,31 +177,16 @@ func (t *transfer) wasAbsent(there bool, x any, s *preserved, at string) bool {
 	return true
 }
 
-// arranged returns a list in its preserved order. Format 1 stores the order in the place of a
-// value.
+// arranged returns a list in its preserved order.
 func (t *transfer) arranged(image []any, s *preserved, at string) []any {
 	if t.arrange == nil {
 		return image
 	}
-	pointer := at + t.to[0].Path.pointer()
-	if e := s.find(pointer, aValue); e != nil && legacyOrder(e.value) != nil {
-		e.state = done
-		image = []any{t.arrange(image[0], legacyOrder(e.value))}
-	}
-	if e := s.find(pointer, anOrder); e != nil {
+	if e := s.find(at+t.to[0].Path.pointer(), anOrder); e != nil {
 		e.state = done
 		image = []any{t.arrange(image[0], e.value)}
 	}
 	return image
-}
-
-// legacyOrder returns an order of format 1, an object that cannot be mistaken for a list, or nil.
-func legacyOrder(value any) any {
-	list, isList := find(value, path{"order"}).([]any)
-	if !isList || len(value.(map[string]any)) != 1 {
-		return nil
-	}
-	return list
 }
 
 // anyPresent reports whether there is any value.

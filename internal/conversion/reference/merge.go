@@ -89,10 +89,9 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 		}
 	case []any:
 		element := m.element(live, s, at, rest, value)
-		switch {
-		case element != none:
+		if element != none {
 			m.into(element, s.Items(), below, rest[1:], value)
-		case m.entry.state != unmatched:
+		} else {
 			m.retain(at, rest, value)
 		}
 	default:

@@ -13,8 +13,7 @@ import (
 
 // element returns the element of a list at a segment, or none. An index identifies an element
 // without keys: it matches the element that has the same keys now, or whose digest is the entry's
-// image. In format 1 it matches the element at the index if that has no other members than the
-// preserved element.
+// image.
 func (m *merger) element(list []any, s *shape.Schema, at string, rest []string, value any) any {
 	index, isIndex := indexOf(rest[0])
 	there := isIndex && index < len(list)
@@ -30,9 +29,6 @@ func (m *merger) element(list []any, s *shape.Schema, at string, rest []string, 
 	}
 	if _, isDigest := m.entry.images.(string); isDigest {
 		return m.digested(list, at, rest[0])
-	}
-	if m.key.kind == aValue && there && within(list[index], value) {
-		return list[index]
 	}
 	return none
 }

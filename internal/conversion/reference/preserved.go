@@ -81,8 +81,6 @@ const (
 	// deferred is an entry whose image is itself preserved, or one of several values of which another one is
 	// refused.
 	deferred
-	// unmatched is an element of format 1 to which no element converts.
-	unmatched
 )
 
 type merging struct {

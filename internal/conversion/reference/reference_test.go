@@ -69,15 +69,13 @@ func newPolicy(t *testing.T) *Converter {
 	return c
 }
 
-// widget encodes an object. The annotations have the members of format 2, without the format.
+// widget encodes an object. The annotations have no member format.
 func widget(version string, annotations map[string]string, fields string) string {
 	texts := map[string]any{}
 	for owner, text := range annotations {
 		switch members, isObject := decodeObject(text); {
 		case owner == other:
 			texts[owner] = text
-		case owner[0] == '!':
-			texts[preservedPrefix+owner[1:]] = text
 		case isObject && members["format"] == nil:
 			members["format"] = format
 			text = marshal(members)
@@ -94,7 +92,6 @@ func widget(version string, annotations map[string]string, fields string) string
 }
 
 // conversion is a conversion between two versions, with the annotations by version, and the fields.
-// A version with a ! has an annotation of format 1.
 type conversion struct {
 	from        string
 	annotations map[string]string
@@ -249,24 +246,6 @@ func TestRetain(t *testing.T) {
 		"text that was under the name":    {"v2", annotated{"v1": `{"fields":{"/o/own":1},"unreadable":"{"}`}, `,"o":{}`, "v1", annotated{"v1": `{`}, `,"o":{"own":1}`},
 		"compressed text that is damaged": {"v2", annotated{"v1": `{"deflate":"/w=="}`}, ``, "v1", annotated{"v1": `{"deflate":"/w=="}`}, ``},
 		"compressed text":                 {"v2", annotated{"v1": `{"deflate":"q1ZKyy/KTSxRsjLSUUrLTM1JKVayqlbSz9PPV7JSqlCqrQUA"}`}, ``, "v1", annotated{"v1": `{"fields":{"/n/o":"x"}}`}, ``},
-	} {
-		t.Run(name, test.run)
-	}
-}
-
-// TestLegacy checks that format 1 is read, and format 2 is written.
-func TestLegacy(t *testing.T) {
-	for name, test := range map[string]conversion{
-		"values and absences":           {"v2", annotated{"!v1": `{"/o/own":1,"!/f/d":true}`}, `,"o":{},"f":{}`, "v1", nil, `,"o":{"own":1},"f":{}`},
-		"an order":                      {"v2", annotated{"!v1": `{"/l":{"order":["b","a"]}}`}, `,"m":{"a":{},"b":{}}`, "v1", nil, `,"l":[{"name":"b"},{"name":"a"}]`},
-		"its counterpart is gone":       {"v2", annotated{"!v1": `{"/p":"Forbid"}`}, ``, "v1", nil, `,"p":"Forbid"`},
-		"the later format counts more":  {"v2", annotated{"!v1": `{"/n":"old"}`, "v1": `{"fields":{"/n":"new"}}`}, ``, "v1", nil, `,"n":"new"`},
-		"what is carried on":            {"v2", annotated{"!v1": `{"/gone":1}`}, ``, "v1", annotated{"v1": `{"fields":{"/gone":1}}`}, ``},
-		"what is not readable":          {"v2", annotated{"!v1": `x`}, ``, "v1", annotated{"!v1": `x`}, ``},
-		"that of a third version stays": {"v1", annotated{"!v3": `{"/n":1}`}, ``, "v2", annotated{"!v3": `{"/n":1}`}, ``},
-		"an element by other rules":     {"v2", annotated{"!v1": `{"/e/0":{"id":"b","more":1,"w":1}}`}, `,"e":[{"id":"b"}]`, "v1", annotated{"v1": `{"fields":{"/e/0":{"id":"b","more":1,"w":1}}}`}, `,"e":[{"id":"b"}]`},
-		"an element that is less now":   {"v2", annotated{"!v1": `{"/e/0":{"id":"b","w":1}}`}, `,"e":[{}]`, "v1", nil, `,"e":[{"id":"b","w":1}]`},
-		"an element that was edited":    {"v2", annotated{"!v1": `{"/e/0":{"id":"b","w":1}}`}, `,"e":[{"id":"c"}]`, "v1", nil, `,"e":[{"id":"c"}]`},
 	} {
 		t.Run(name, test.run)
 	}

@@ -26,7 +26,7 @@ func (d *direction) mergeUnclaimed(x any, y map[string]any, s, keep *preserved) 
 		case e.state == unclaimed && !strings.HasPrefix(key.pointer, "/"), e.state == deferred,
 			e.state == unclaimed && d.looksUp(key, e.value) && (s.leaving.preservesParentOf(key.pointer) || s.leaving.preservesBeside(key.pointer)):
 			m.leave(key)
-		case e.state == unmatched, e.state == unclaimed && (!d.looksUp(key, e.value) || s.isUnnamed(key.pointer) || e.anchored(x, key, d)):
+		case e.state == unclaimed && (!d.looksUp(key, e.value) || s.isUnnamed(key.pointer) || e.anchored(x, key, d)):
 			asked = append(asked, key)
 		case e.state == unclaimed && (d.holder(y, key) == none || s.preservesParentOf(key.pointer)):
 			deleted = append(deleted, key)

@@ -20,13 +20,8 @@ import (
 // RecordKey is the key of the record in the data of the run's ConfigMap.
 const RecordKey = "record.json"
 
-const (
-	// RecordFormat changes when an older reader would misread the record.
-	RecordFormat = 2
-	// oldFormat had no audit, no verification and no reasons. It is still read, because its content
-	// remains valid.
-	oldFormat = 1
-)
+// RecordFormat changes when an older reader would misread the record.
+const RecordFormat = 2
 
 // MaxFailures bounds the lists of objects in a record, which are copied to the status of the
 // policy.
@@ -207,8 +202,8 @@ func (r Record) validate() error {
 	}
 	passing := r.State != StatePreflight && r.State != StatePropagating && r.State != StateAborted
 	switch {
-	case r.Format != RecordFormat && r.Format != oldFormat:
-		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, RecordFormat)
+	case r.Format != RecordFormat:
+		return fmt.Errorf("format is %d, this version of conversion-operator reads %d", r.Format, RecordFormat)
 	case r.Run == "":
 		return errors.New("run is empty")
 	case r.CRDUID == "" && r.StorageVersionHash == "":

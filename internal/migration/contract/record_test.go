@@ -40,31 +40,12 @@ func TestParseRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// The record of an older version.
-func TestParseRecordReadsThePreviousFormat(t *testing.T) {
-	const counters = `"total":6,"rewritten":3,"current":2,"gone":0,"failed":1`
-	const text = `{"format":1,"run":"run-1","crdUID":"crd-1","crdGeneration":3,"state":"Completed","barrier":"7",` + counters +
-		`,"checkpoint":{"pages":2,` + counters + `},"failures":[{"object":"ns/a","message":"no"}],"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:04:05Z"}`
-	want := completedRecord()
-	want.Format = oldFormat
-	want.Counters = Counters{Total: 6, Rewritten: 3, Current: 2, Failed: 1}
-	want.Checkpoint.Counters = want.Counters
-	want.Failures = []v1alpha1.MigrationFailure{{Object: "ns/a", Message: "no"}}
-	got, err := ParseRecord([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("record (-want +got):\n%s", diff)
-	}
-}
-
 func TestParseRecordRefuses(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Record)
 		want   string
 	}{
-		"an unknown format":                 {func(r *Record) { r.Format = 3 }, "format is 3, this version of conversion-operator reads 1 and 2"},
+		"an unknown format":                 {func(r *Record) { r.Format = 3 }, "format is 3, this version of conversion-operator reads 2"},
 		"no start":                          {func(r *Record) { r.StartTime = nil }, "startTime is empty"},
 		"no run":                            {func(r *Record) { r.Run = "" }, "run is empty"},
 		"no uid":                            {func(r *Record) { r.CRDUID = "" }, "crdUID is empty"},
@@ -134,7 +115,7 @@ func TestReadRecord(t *testing.T) {
 	}{
 		"of the run":         {"run-1", string(text), StateCompleted, ""},
 		"of another run":     {"run-2", string(text), StateAborted, "the record is of run run-1"},
-		"of a newer version": {"run-1", strings.Replace(string(text), `"format":2`, `"format":99`, 1), StateAborted, `the migration record of run "run-1" is not usable: format is 99, this version of conversion-operator reads 1 and 2`},
+		"of a newer version": {"run-1", strings.Replace(string(text), `"format":2`, `"format":99`, 1), StateAborted, `the migration record of run "run-1" is not usable: format is 99, this version of conversion-operator reads 2`},
 		"unreadable":         {"run-1", "{", StateAborted, "the migration record is not readable: unexpected end of JSON input"},
 	}
 	for name, c := range cases {

@@ -317,11 +317,6 @@ func (c *Converter) DropUnused() gate.Work {
 		work.Do(step.DeleteRulesets{Name: names.Rulesets(c.Policy.Name)})
 	}
 	work.Add(c.ReleaseFleets(kept...))
-	if c.RolledOut || !rules {
-		for _, name := range c.OldRulesets {
-			work.Do(step.DeleteRulesets{Name: name})
-		}
-	}
 	if c.Exposed && (!c.Deploys() || c.Fleet() != "") && !rules && !images {
 		work.Do(step.DeleteService{Name: names.Child(c.Policy.Name)})
 	}

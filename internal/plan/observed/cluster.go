@@ -109,9 +109,6 @@ type Cluster struct {
 
 	// PodFailure is why the Deployment cannot create converter pods.
 	PodFailure PodTrouble
-	// RolledOut tells that all pods of the Deployment that have not terminated have its
-	// current template.
-	RolledOut bool
 	// Pods are the converter pods that are not being deleted.
 	Pods []Pod
 	// Ending are the converter pods that are being deleted, and may still answer.
@@ -139,9 +136,6 @@ type Cluster struct {
 	ForeignMigration string
 	// Revisions are the rulesets in ConfigMaps, and the images that have a Deployment.
 	Revisions []StoredRevision
-	// OldRulesets are the names of ConfigMaps in which an earlier version of the operator stored
-	// one ruleset each.
-	OldRulesets []string
 	// Rights tells that migration rights for this policy exist.
 	Rights bool
 	// KeepAccount tells that an administrator gave pull secrets to the ServiceAccount of

@@ -118,24 +118,24 @@ func metadataOf(object *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// testForged writes preserved data by hand, in format 1: it restores fields that the object lacks,
+// testForged writes preserved data by hand: it restores fields that the object lacks,
 // including those of the status, and does not change others. Unreadable data, and fields that the
 // version lacks, stay in the annotation.
 func testForged(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "forged")
-	forged := `{"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",
-		"/metadata/finalizers": ["evil"], "/spec/ports/[name=\"http\"]/weight": 7, "/spec/ports/[name=\"new\"]/weight": 8, "/status/phase": "evil"}`
-	former, own := conversion.PreservedPrefix+"v1", conversion.AnnotationName(k.crd, "v1")
+	forged := `{"format": 2, "fields": {"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",
+		"/metadata/finalizers": ["evil"], "/spec/ports/[name=\"http\"]/weight": 7, "/spec/ports/[name=\"new\"]/weight": 8, "/status/phase": "evil"}}`
+	own := conversion.AnnotationName(k.crd, "v1")
 	for text, left := range map[string]map[string]string{
-		forged:                         {own: `{"format":2,"fields":{"/metadata/finalizers":["evil"],"/metadata/name":"other"}}`},
-		`{"/spec": {"tier": "whole"}}`: nil,
-		"not JSON":                     {former: "not JSON"},
-		"[]":                           {former: "[]"},
-		"null":                         {former: "null"},
-		"":                             {former: ""},
+		forged: {own: `{"format":2,"fields":{"/metadata/finalizers":["evil"],"/metadata/name":"other"}}`},
+		`{"format": 2, "fields": {"/spec": {"tier": "whole"}}}`: nil,
+		"not JSON": {own: "not JSON"},
+		"[]":       {own: "[]"},
+		"null":     {own: "null"},
+		"":         {own: ""},
 	} {
 		object := k.gadget(t, "v1beta1", "forged", seen("v1", "v1beta1", "a"))
-		object.SetAnnotations(map[string]string{former: text})
+		object.SetAnnotations(map[string]string{own: text})
 		created, err := k.at("v1beta1").Create(t.Context(), object, metav1.CreateOptions{})
 		expect.NoError(t, err)
 		want := fieldsOf(t, seen("v1beta1", "v1", "a"))

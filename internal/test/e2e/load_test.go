@@ -15,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -130,37 +128,14 @@ func allConvert(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (c
 	}
 }
 
-// podNames are pods whose requests the check of the current version's rights ignores.
+// podNames are pods whose requests the check of rights ignores.
 type podNames struct {
-	mu    sync.Mutex
-	image string
-	seen  map[string]bool
+	mu   sync.Mutex
+	seen map[string]bool
 }
 
-// leftOut are the pods of the version that TestUpgrade downgrades to, and managers whose rights
-// were deleted before they ended.
+// leftOut are managers whose rights were deleted before they ended.
 var leftOut = podNames{seen: map[string]bool{}}
-
-// watch records the pods of an image until the context ends.
-func (p *podNames) watch(ctx context.Context, t *testing.T, image string) {
-	t.Helper()
-	events, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(system))
-	expect.NoError(t, err)
-	p.image = image
-	go func() {
-		defer events.Stop()
-		for event := range events.ResultChan() {
-			p.see(event)
-		}
-	}()
-}
-
-func (p *podNames) see(event watch.Event) {
-	pod, isPod := event.Object.(*corev1.Pod)
-	if isPod && pod.Spec.Containers[0].Image == p.image {
-		p.add(pod.Name)
-	}
-}
 
 func (p *podNames) add(name string) {
 	p.mu.Lock()
