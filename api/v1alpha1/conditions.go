@@ -337,8 +337,6 @@ const (
 	ReasonPodAdmission = "PodAdmission"
 	// ReasonCertificateIssuance: certificates of the converter may be issued by them.
 	ReasonCertificateIssuance = "CertificateIssuance"
-	// ReasonOperatorConfiguration: the operator works by them.
-	ReasonOperatorConfiguration = "OperatorConfiguration"
 )
 
 // Reasons of events about the end of a condition.

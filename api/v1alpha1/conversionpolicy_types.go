@@ -4,7 +4,6 @@
 package v1alpha1
 
 import (
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +34,7 @@ import (
 // +kubebuilder:printcolumn:name="DeletionBlocked",type=string,JSONPath=`.status.conditions[?(@.type=="DeletionBlocked")].reason`,priority=1,description="Why the policy stays although it was deleted"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What is done or missing, and what to do"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.contains('.')",message="metadata.name must be the name of the CustomResourceDefinition: <plural>.<group>, for example crontabs.example.com"
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !self.metadata.name.endsWith('.conversion-operator.io')",optionalOldSelf=true,message="metadata.name must not name a CustomResourceDefinition of this operator: it reads these objects to run converter pods, so that no pod could convert them after an outage"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.endsWith('.conversion-operator.io')",message="metadata.name must not name a CustomResourceDefinition of this operator: it reads these objects to run converter pods, so that no pod could convert them after an outage"
 type ConversionPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -12,7 +12,7 @@ import (
 // Need is what a cluster needs the objects of a kind for, before pods can start or answer.
 type Need string
 
-// The needs, as reasons of the condition BootstrapDependency.
+// The needs. All others than NeedOperator are reasons of the condition BootstrapDependency.
 const (
 	// NeedNodes: nodes are provisioned or configured by these objects.
 	NeedNodes Need = v1alpha1.ReasonNodeProvisioning
@@ -22,8 +22,8 @@ const (
 	NeedAdmission Need = v1alpha1.ReasonPodAdmission
 	// NeedCertificates: certificates are issued by these objects.
 	NeedCertificates Need = v1alpha1.ReasonCertificateIssuance
-	// NeedOperator: conversion-operator works by these objects.
-	NeedOperator Need = v1alpha1.ReasonOperatorConfiguration
+	// NeedOperator: conversion-operator works by these objects. No policy can be for them.
+	NeedOperator Need = "OperatorConfiguration"
 )
 
 // needs say what a component does with objects, and what an outage of their converter may lead to.

@@ -38,9 +38,6 @@ func TestDeadlocks(t *testing.T) {
 		spec  v1alpha1.ConversionPolicySpec
 		want  string
 	}{
-		"a policy":                 {"conversion-operator.io", v1alpha1.ConversionPolicySpec{}, refused("delete this policy")},
-		"a probe":                  {"probe.conversion-operator.io", v1alpha1.ConversionPolicySpec{}, refused("delete this policy")},
-		"no converter":             {"conversion-operator.io", v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}}, ""},
 		"by cert-manager":          {"cert-manager.io", v1alpha1.ConversionPolicySpec{Certificates: byCertManager}, refused("set spec.certificates.selfManaged")},
 		"by an external issuer":    {"issuers.example.org", v1alpha1.ConversionPolicySpec{Certificates: byExternalIssuer}, refused("set spec.certificates.selfManaged")},
 		"by another issuer":        {"issuers.example.org", v1alpha1.ConversionPolicySpec{Certificates: byCertManager}, ""},
@@ -157,7 +154,6 @@ func TestBootstrapDependencies(t *testing.T) {
 		"certificates with an injector":    {group: "acme.cert-manager.io", certificates: byInjector, reason: v1alpha1.ReasonCertificateIssuance},
 		"approval of certificates":         {group: "policy.cert-manager.io", certificates: byCertManager, reason: v1alpha1.ReasonCertificateIssuance, says: "approver-policy"},
 		"certificates of an issuer":        {group: "issuers.example.org", certificates: byExternalIssuer, reason: v1alpha1.ReasonCertificateIssuance, says: "cert-manager reads"},
-		"the operator":                     {group: "conversion-operator.io", reason: v1alpha1.ReasonOperatorConfiguration, says: "make it request v1, migrate all objects, and stop serving"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func elementFate(e conversion.Entry, path []string, before, after any) Fate {
 		return Deleted
 	case isThere:
 		return Data
-	case slices.ContainsFunc(list, func(element any) bool { return includes(value, element) }) && (e.Digest == "" || hasElement(before, e.Digest)):
+	case slices.ContainsFunc(list, func(element any) bool { return includes(value, element) }) && hasElement(before, e.Digest):
 		return Lost
 	}
 	return Superseded

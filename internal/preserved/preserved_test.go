@@ -86,8 +86,12 @@ func TestEntries(t *testing.T) {
 
 func TestFateAt(t *testing.T) {
 	const own = "conversion-operator.io/v1.widgets.example.com"
+	before := object(t, nil, `{"l":[{"b":2}]}`)
 	value := func(pointer, value string, anchor int) conversion.Entry {
 		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryValue, Value: []byte(value), Anchor: anchor}
+	}
+	element := func(pointer, value, became string) conversion.Entry {
+		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryValue, Value: []byte(value), Anchor: 2, Digest: conversion.Digest([]byte(became))}
 	}
 	excluded := func(pointer, value string) conversion.Entry {
 		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryExcluded, Value: []byte(value)}
@@ -109,7 +113,7 @@ func TestFateAt(t *testing.T) {
 		"lost in an element":       {value(`/spec/l/[name="x",port=80]/a`, "1", 3), object(t, nil, `{"l":[{"name":"x","port":80}]}`), Lost},
 		"its element is gone":      {value(`/spec/l/[name="x"]/a`, "1", 3), object(t, nil, `{"l":[{"name":"y"}]}`), Deleted},
 		"an element as a whole":    {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":2},{"a":1,"b":2}]}`), Data},
-		"a part of an element":     {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":2}]}`), Lost},
+		"a part of an element":     {element("/spec/l/0", `{"a":1,"b":2}`, `{"b":2}`), object(t, nil, `{"l":[{"b":2}]}`), Lost},
 		"an element that differs":  {value("/spec/l/0", `{"a":1,"b":2}`, 2), object(t, nil, `{"l":[{"b":3}]}`), Superseded},
 		"an absence":               {conversion.Entry{Pointer: "/spec/a", Kind: conversion.EntryAbsence}, object(t, nil, `{}`), Data},
 		"an excluded element":      {excluded("/spec/l/7", `{"a":1}`), object(t, nil, `{"l":[{"b":2},{"a":1}]}`), Data},
@@ -120,7 +124,7 @@ func TestFateAt(t *testing.T) {
 		"an escaped name is there": {value("/spec/a~1b", "1", 1), object(t, nil, `{"a/b":1}`), Data},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := widgets.FateAt(test.entry, "v1", object(t, nil, "{}"), test.after); got != test.want {
+			if got := widgets.FateAt(test.entry, "v1", before, test.after); got != test.want {
 				t.Errorf("the fate is %s, want %s", got, test.want)
 			}
 		})

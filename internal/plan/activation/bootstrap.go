@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
@@ -20,10 +19,6 @@ func (a *Activation) NoDeadlock() gate.Decision { return a.work.Decide(a.noDeadl
 func (a *Activation) noDeadlock() gate.Outcome {
 	if a.None() || a.converter.EverActive {
 		return gate.Outcome{}
-	}
-	if reader := crds.ReaderOf(a.CRD.Spec.Group); reader != nil && reader.Need == crds.NeedOperator {
-		return gate.Stalled(v1alpha1.ReasonBootstrapDeadlock,
-			"the operator reads objects of this kind to run converter pods, and could not read them while no pod converts: delete this policy")
 	}
 	fleet := a.converter.Fleet()
 	if !a.IssuesItself(fleet) {
