@@ -19,7 +19,7 @@
 // Package workload renders converter pods, for policies and for fleets. Package fleet is beside this
 // list: it decides about a ConverterFleet, with its own Make, and uses certificates and workload.
 //
-// Each of them gathers the state of its area once. Its methods return decisions as values: a
+// Each of them gathers the state of its area once, because the gates of one area share results. Its methods return decisions as values: a
 // gate.Decision has the outcome of a gate, the steps (package step) that follow, and when to
 // reconcile again. Its Status is its part of the status. It never changes the values of another
 // package. Package observed has the observed cluster, names has the names and labels of what the
@@ -49,4 +49,51 @@
 // running and repairs drift. report.go composes the status from the parts of all packages,
 // events.go the events, and cleanup.go deletes what nothing uses. trust.go has the one
 // decision that comes before Make: how converter pods are probed.
+//
+// A decision that concerns two areas is in the package of the later one, or here: cleanup.go has
+// which rights and leftovers may be deleted.
+//
+// # A new gate
+//
+// NotOwnedByAnother is one of the smallest gates; follow it.
+//
+//  1. An exported method in a file of its own, such as activation/ownership.go, in the package of
+//     its subject. It returns a gate.Decision: an outcome, by a function of gate/gate.go, with the
+//     steps that the package added to its work. Waiting, if the operator continues by itself;
+//     Stalled, if a user has to act. The zero Outcome passes and reports nothing. It makes no
+//     request: its input is a field of Cluster in observed/cluster.go, which controllers/observe.go
+//     fills in. State that must survive a restart is a field of the package's Status, which
+//     report.go copies to the status of the policy.
+//  2. Its place in gates of plan.go, with the condition that reports its outcome, and in the list
+//     above. That condition is its own, which you add to Gates of api/v1alpha1/conditions.go and to
+//     the table in the README of the project, or that of the step that it protects: then the list
+//     above has its name in parentheses.
+//  3. What it does not stop. Upkeep continues (upkeep in plan.go), and so does a running migration,
+//     unless whyNot in migration/guard.go knows the reason too. A policy whose deletion is blocked
+//     passes the gates as well. No test reports a gate that forgets this: write a story in which the
+//     gate closes during a migration.
+//  4. What opens it again. A change of the policy, of its CustomResourceDefinition (also of its
+//     annotations) or of an object that the operator created wakes the controller; for everything
+//     else, add a watch in controllers/setup.go, or call Recheck with a duration.
+//  5. A new step is a type in step/step.go; controllers/apply.go carries it out. A step may be
+//     carried out twice or in part, so it must be idempotent.
+//  6. A row of TestGates in gates_test.go, or a story in TestStories of story_test.go. Then run
+//     "go test ./internal/plan -update", and read the difference.
+//
+// # A new condition or reason
+//
+//  1. Its constant in api/v1alpha1/conditions.go, in the block of its condition.
+//  2. Its row in api/docs/conditions.md: what it means, and what to do. The tests of this package
+//     compare these rows with the states of all tests, in both directions; with -run, they do not.
+//  3. The function that reports it, and a test case. Messages name the object and what to do. Lists
+//     in them are sorted, and they have no times or counters that change by themselves; tests check
+//     that.
+//  4. Its event: events.go. Each change of a reason creates one, but not a gate that passes without
+//     a problem before, unless it changes the CustomResourceDefinition. With the status False, it is
+//     a warning, unless the reason is in the list of those that only need time. Reasons with events
+//     of their own are in another list there. No test reports a reason that should be in one of
+//     these lists: read the difference in testdata/events.
+//  5. What the command status advises, if a command helps to find the cause: overview/advice.go.
+//     Without an entry, it refers to the message if the policy is Stalled, and otherwise says that
+//     there is nothing to do.
 package plan

@@ -7,7 +7,7 @@
 //
 // All questions are about three texts: a CustomResourceDefinition, a ConversionPolicy, and objects (input.go).
 //
-// Check (check.go) is asked while the user types. It finds what is wrong and where (position.go), says how the
+// Check (check.go) is asked while the user types. It finds what is wrong and where, says how the
 // fields of both versions correspond, converts the objects to every other version and back (objects.go), and
 // tests them as verify does. Suggest (suggest.go) drafts rules for fields that have none, and Accept (accept.go)
 // inserts one into the policy, without a change of other lines. Complete (complete.go, cursor.go) says what can

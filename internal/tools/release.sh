@@ -9,6 +9,9 @@
 #   IMAGE     the name of the image, with its registry and without a tag
 #   URI       the folder from which the files will be fetched
 #   FOLDER    receives the files; its previous content is removed
+#
+# To publish: run `make test-release` before, and `make try-release` after it. Then tag the commit, push
+# the images with `skopeo copy --all`, sign the checksums, and put the files where URI is.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 version=$1 image=$2 uri=${3%/} folder=$4

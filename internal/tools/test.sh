@@ -5,7 +5,8 @@
 # is in bin/test/STAGE.log.
 #
 # Stages run side by side, in lanes: those that run pods, those that run API servers, and all others. The
-# first two mostly wait, so that the others take the processors they leave.
+# first two mostly wait, so that the others take the processors they leave. A stage must not write a file
+# that another lane reads.
 #
 # End-to-end tests run pods. If this machine cannot, they are left out, which is reported at the start and
 # at the end, and in bin/left-out; with CI=true it is a failure.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fleet decides about a ConverterFleet: its pods, their certificate, and its status. What a
-// policy does in a fleet is decided by package converter, in shared.go: it stores its rulesets,
+// policy does in a fleet is decided by package converter, in plan/converter/shared.go: it stores its rulesets,
 // proves them in every pod, and points its CustomResourceDefinition at the Service of the fleet.
 //
 // A certificate of a new authority is served after every CustomResourceDefinition that the fleet

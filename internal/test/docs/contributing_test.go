@@ -224,6 +224,38 @@ func TestContributorsPaths(t *testing.T) {
 	}
 }
 
+// aFile matches the name of a file in a package comment. A path that begins with pkg is another project's.
+var aFile = regexp.MustCompile(`(?:^|[\s(])([\w-][\w./-]*\w\.(?:go|md|yaml|sh))\b`)
+
+// TestPackageComments: files that package comments name exist, in the package or below it, or in the
+// repository or its folder internal.
+func TestPackageComments(t *testing.T) {
+	found := 0
+	expect.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "doc.go" {
+			return err
+		}
+		folder := filepath.Dir(path)
+		for _, match := range aFile.FindAllStringSubmatch(read(t, path), -1) {
+			name := match[1]
+			if strings.HasPrefix(name, "pkg") {
+				continue
+			}
+			found++
+			if !slices.ContainsFunc([]string{folder, filepath.Join(folder, "*"), root, filepath.Join(root, "internal")}, func(in string) bool {
+				files, _ := filepath.Glob(filepath.Join(in, name))
+				return len(files) > 0
+			}) {
+				t.Errorf("%s: there is no %s", path, name)
+			}
+		}
+		return nil
+	}))
+	if found < 300 {
+		t.Errorf("found %d names only", found)
+	}
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

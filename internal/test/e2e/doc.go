@@ -9,6 +9,5 @@
 // or that use metrics of the API server for all converters together, and the stories, whose output
 // people read.
 //
-// Slow stories begin with release.Only: `make test-e2e-release` runs all stories, and `make test` lists
-// the skipped ones at its end.
+// Slow stories begin with release.Only: `make test-e2e-release` runs all stories.
 package e2e

@@ -1,7 +1,28 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release skips slow tests outside of make test-release.
+// Package release skips slow tests outside of make test-release. If a new story takes more than a
+// minute, begin it with Only.
+//
+// These stages of make test-release (internal/tools/test.sh) are not in make test, which shows
+// the same behaviour by other tests:
+//
+//	test-e2e-release      migrates thousands of objects, stops the operator or starts several
+//	                      versions of it, and tests the local cluster. With all stories, it also
+//	                      checks that no right is unused. make test: what each story names in Only
+//	integration-release   API servers without a watch cache, migrations with a lagging API server
+//	                      or whose pod is killed in every page. make test: what Only names
+//	STAGE@VERSION         builds other versions of Kubernetes. make test: the recorded answers of
+//	                      each version, in package answers
+//	certmanager           builds another project. make test: TestCertManager and TestInjected
+//	crossplane            builds another project. make test: TestComposite
+//	velero                builds another project. make test: package internal/backup
+//	realworld             builds other projects. make test: the laws of internal/conversion
+//	promtool              builds another project. make test-ci: internal/test/monitoring
+//	fuzz                  each fuzzer runs for FUZZTIME. make test-ci: fuzz-short
+//	soak-short            random actions for three minutes. make test: internal/test/activation, which
+//	                      takes them in order, and the unit tests of internal/test/soak
+//	reproducible, sbom    check artifacts of a release. make test: nothing
 package release
 
 import (
