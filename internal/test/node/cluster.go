@@ -102,7 +102,7 @@ func defaulted(given, otherwise time.Duration) time.Duration {
 func (c *Cluster) open(ctx context.Context) (err error) {
 	ctrl.SetLogger(c.Log)
 	config := rest.CopyConfig(c.Config)
-	config.QPS = -1
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // they are about addresses as names
 	if c.api, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
 		return err
 	}

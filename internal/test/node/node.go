@@ -80,6 +80,8 @@ func (n *Node) register(ctx context.Context) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	labels := map[string]string{
 		corev1.LabelHostname: n.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
+		// The scheduler does not spread pods that ask for zones among nodes without one.
+		corev1.LabelTopologyZone: "local",
 	}
 	err := n.cluster.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -121,9 +121,10 @@ type text string
 func (text) Network() string  { return "tcp" }
 func (t text) String() string { return string(t) }
 
-func (c *Cluster) isNode(ip string) bool {
+// isNode reports whether a host is a node. API servers prefer its name.
+func (c *Cluster) isNode(host string) bool {
 	for _, n := range c.all() {
-		if n.ip() == ip {
+		if host == n.Name || host == n.ip() {
 			return true
 		}
 	}
