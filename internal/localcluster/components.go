@@ -54,7 +54,7 @@ func (s spec) apiServer() component {
 			"--audit-log-maxsize=10000")
 	}
 	if s.ProcessNodes > 0 {
-		args = append(args, "--egress-selector-config-file="+node.EgressFile(s.home("nodes")))
+		args = append(args, "--egress-selector-config-file="+node.EgressFile(s.home("processes")))
 	}
 	if s.ControlPlaneOnly {
 		return component{"kube-apiserver", append(args,

@@ -39,7 +39,7 @@ func serveNodes(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := node.Start(ctx, node.Options{Config: config, Images: s.Images, Dir: s.home("nodes"), Log: klog.Background()})
+	cluster, err := node.Start(ctx, node.Options{Config: config, Images: s.Images, Dir: s.home("processes"), Log: klog.Background()})
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func prepare(o Options) (spec, error) {
 		}
 		s = s.onLoopback(ports)
 	}
-	for _, dir := range []string{"log", "pki", "cni", "nodes"} {
+	for _, dir := range []string{"log", "pki", "cni", "processes"} {
 		if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o700); err != nil {
 			return s, err
 		}
@@ -118,7 +118,7 @@ func prepare(o Options) (spec, error) {
 	}
 	c, err := newCredentials(s.address(), time.Now())
 	if err == nil && s.ProcessNodes > 0 {
-		err = node.WriteEgress(s.home("nodes"))
+		err = node.WriteEgress(s.home("processes"))
 	}
 	if err != nil {
 		return s, err

@@ -58,6 +58,7 @@ type Cluster struct {
 	claim   net.Listener
 	socket  net.Listener
 	kubelet *kubelet
+	alive   context.Context //nolint:containedctx // the life of the cluster
 	end     context.CancelFunc
 	running sync.WaitGroup
 
@@ -74,8 +75,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Options: o, nodes: map[string]*Node{}}
-	ctx, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	if err := c.open(ctx); err != nil {
+	c.alive, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	if err := c.open(c.alive); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -152,6 +153,23 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 
 func (c *Cluster) run(do func()) { c.running.Go(do) }
 
+// Run runs a program of the control plane until Close. Its log is in the folder of the cluster.
+func (c *Cluster) Run(path string, args ...string) error {
+	running, err := start(program{path: path, args: args, env: os.Environ()}, filepath.Join(c.Dir, filepath.Base(path)+".log"))
+	if err != nil {
+		return err
+	}
+	c.run(func() {
+		select {
+		case <-running.ended:
+			c.Log.Error(errors.New("a part of the control plane has ended"), "See its log", "program", path)
+		case <-c.alive.Done():
+		}
+		running.kill()
+	})
+	return nil
+}
+
 // networks are the second bytes of addresses that clusters on one machine may take. Others, such as
 // 127.0.0.0/16, are used by all kinds of programs.
 const firstNetwork, lastNetwork = 64, 250
@@ -212,6 +230,13 @@ func (c *Cluster) Close() error {
 	}
 	c.running.Wait()
 	return errors.Join(errs...)
+}
+
+// Node returns a node that runs, or nil.
+func (c *Cluster) Node(name string) *Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodes[name]
 }
 
 func (c *Cluster) all() []*Node {

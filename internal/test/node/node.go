@@ -133,9 +133,7 @@ func (n *Node) renew(ctx context.Context) error {
 // see starts a pod that was bound to a node, or tells it that its object has changed.
 func (c *Cluster) see(object any) {
 	seen := object.(*corev1.Pod)
-	c.mu.Lock()
-	n := c.nodes[seen.Spec.NodeName]
-	c.mu.Unlock()
+	n := c.Node(seen.Spec.NodeName)
 	if n == nil {
 		return
 	}
