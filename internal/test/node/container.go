@@ -127,7 +127,7 @@ func (c *container) prepare() (program, error) {
 	}
 	p := program{path: path, env: env}
 	for _, arg := range append(c.command(), c.spec.Args...) {
-		p.args = append(p.args, c.ownAddress(c.pod.volumes.Path(&c.spec, c.expand(arg, env))))
+		p.args = append(p.args, c.argument(arg, env))
 	}
 	return p, nil
 }
@@ -145,7 +145,8 @@ func (c *container) command() []string {
 // not those of the pod alone.
 var allAddresses = regexp.MustCompile(`^(--?[a-z-]+=):([0-9]+)$`)
 
-func (c *container) ownAddress(arg string) string {
+func (c *container) argument(arg string, env []string) string {
+	arg = c.pod.volumes.Path(&c.spec, c.expand(arg, env))
 	return allAddresses.ReplaceAllString(arg, "${1}"+c.pod.ip+":${2}")
 }
 

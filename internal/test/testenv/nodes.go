@@ -38,7 +38,10 @@ func (c *Cluster) start(ctx context.Context, options Options, images map[string]
 	if err := node.WriteEgress(c.dir); err != nil {
 		return err
 	}
-	arguments := map[string]string{"egress-selector-config-file": node.EgressFile(c.dir), "endpoint-reconciler-type": "none"}
+	arguments := map[string]string{
+		"egress-selector-config-file": node.EgressFile(c.dir), "endpoint-reconciler-type": "none",
+		// envtest disables the one for ServiceAccounts, because it has no controllers.
+		"disable-admission-plugins": ""}
 	for name, value := range options.Arguments {
 		arguments[name] = value
 	}
