@@ -6,18 +6,37 @@ package localcluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/node"
 )
 
 // processNode is the name of a node of processes, by its index.
 func processNode(index int) string { return fmt.Sprintf("node%d", index+1) }
+
+// podPorts are those at which the operator's pods listen, each at its own address.
+var podPorts = []int{8080, 8081, 8443, 9443}
+
+// checkPorts returns an error if another program listens at one of these ports at all addresses.
+func checkPorts() error {
+	for _, port := range podPorts {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.255.0.1:%d", port)) //nolint:noctx // on loopback nothing is waited for
+		if err != nil {
+			return fmt.Errorf("another program listens at port %d of all addresses, which pods need: stop it, or use nodes of containers", port)
+		}
+		if err := listener.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // runNodes runs the nodes of processes until a signal. Its pods die with it.
 func runNodes(dir string) int {
@@ -35,6 +54,7 @@ func serveNodes(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	ctrl.SetLogger(klog.Background())
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigFile(dir))
 	if err != nil {
 		return err

@@ -38,8 +38,10 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if err := thisHost().check(o); err != nil {
 		return nil, err
 	}
-	if err := node.CheckImages(o.Images); err != nil {
-		return nil, err
+	if o.ProcessNodes > 0 {
+		if err := errors.Join(node.CheckImages(o.Images), checkPorts()); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := Build(ctx, o); err != nil {
 		return nil, err

@@ -21,7 +21,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -101,7 +100,6 @@ func defaulted(given, otherwise time.Duration) time.Duration {
 }
 
 func (c *Cluster) open(ctx context.Context) (err error) {
-	ctrl.SetLogger(c.Log)
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // they are about addresses as names
 	if c.api, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
@@ -172,14 +170,14 @@ func (c *Cluster) Run(path string, args ...string) error {
 
 // networks are the second bytes of addresses that clusters on one machine may take. Others, such as
 // 127.0.0.0/16, are used by all kinds of programs.
-const firstNetwork, lastNetwork = 64, 250
+const firstNetwork, lastNetwork, claimPort = 64, 250, 49151
 
 // claimNetwork finds a network that no other cluster of this machine has. Its claim is an open port,
 // which the kernel closes when this program ends in any way.
 func claimNetwork() (int, net.Listener, error) {
 	var last error
 	for network := firstNetwork; network <= lastNetwork; network++ {
-		claim, err := net.Listen("tcp", fmt.Sprintf("127.%d.0.1:%d", network, kubeletPort)) //nolint:noctx // on loopback nothing is waited for
+		claim, err := net.Listen("tcp", fmt.Sprintf("127.%d.0.1:%d", network, claimPort)) //nolint:noctx // on loopback nothing is waited for
 		if err == nil {
 			return network, claim, nil
 		}

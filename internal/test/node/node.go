@@ -182,7 +182,7 @@ func (c *Cluster) find(key client.ObjectKey) *pod {
 	for _, n := range c.all() {
 		n.mu.Lock()
 		for _, p := range n.pods {
-			if client.ObjectKeyFromObject(p.object) == key {
+			if client.ObjectKeyFromObject(p.get()) == key {
 				n.mu.Unlock()
 				return p
 			}
