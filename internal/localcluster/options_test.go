@@ -126,10 +126,10 @@ func TestProcessNodes(t *testing.T) {
 		t.Errorf("the same cluster is refused: %v", err)
 	}
 	for what, other := range map[string]Options{
-		"fewer nodes":   {ProcessNodes: 1, ControlPlaneOnly: true},
-		"no nodes":      {ControlPlaneOnly: true},
-		"other images":  {ProcessNodes: 2, ControlPlaneOnly: true, Images: map[string]string{"a": "/a"}},
-		"containers":  : {},
+		"fewer nodes":  {ProcessNodes: 1, ControlPlaneOnly: true},
+		"no nodes":     {ControlPlaneOnly: true},
+		"other images": {ProcessNodes: 2, ControlPlaneOnly: true, Images: map[string]string{"a": "/a"}},
+		"containers":   {},
 	} {
 		other.KubernetesVersion = o.KubernetesVersion
 		if err := c.matches(other); err == nil {
