@@ -27,6 +27,8 @@ UPGRADE_IMG ?= localhost/conversion-operator:upgrade
 ARCH      ?= $(shell go env GOARCH)
 # Where end-to-end tests and the demo run: local, kind or current.
 CLUSTER   ?= local
+# What the nodes of the local cluster run in the demo: processes, or containers, which need root.
+NODE      ?= processes
 # The name of the cluster that cluster-up starts.
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
@@ -361,9 +363,9 @@ demo: ## Watch two CustomResourceDefinitions convert, migrate and be pruned, on 
 	@$(MAKE) demo-on-cluster CLUSTER="$$($(if $(filter file,$(origin CLUSTER)),internal/tools/choose-cluster.sh,echo '$(CLUSTER)'))"
 
 .PHONY: demo-on-cluster
-demo-on-cluster: deps image $(if $(filter local,$(CLUSTER)),bin/localcluster)
+demo-on-cluster: $(if $(filter localprocesses,$(CLUSTER)$(NODE)),build,deps image) $(if $(filter local,$(CLUSTER)),bin/localcluster)
 	@$(COMPILE) -o bin/demo ./internal/demo
-	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
+	@export E2E_IMAGE='$(IMG)' NODE='$(NODE)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
 
 .PHONY: cluster-up
 cluster-up: bin/localcluster ## Start a local cluster with one node (needs root); NAME= tells clusters apart

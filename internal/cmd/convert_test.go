@@ -186,7 +186,7 @@ func TestExitCode(t *testing.T) {
 	if code := ExitCode(nil); code != 0 {
 		t.Errorf("exit code is %d without an error", code)
 	}
-	_, _, err := run("serve", "--port=0")
+	_, _, err := run("serve", "--bind-address=:0")
 	if code := ExitCode(err); code != 1 {
 		t.Errorf("exit code of serve is %d", code)
 	}

@@ -52,7 +52,7 @@ exit code means that the manager should start it again.`,
 	flags.StringVar(&o.spec, contract.SpecFlag, "", "specification of the run as JSON, which the manager writes")
 	_ = cmd.MarkFlagRequired(contract.SpecFlag) // the flag is there
 	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address of /metrics for Prometheus, without TLS; 0 for none")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; default $KUBECONFIG, else the pod's own ServiceAccount")
 	return cmd
 }
 
@@ -80,8 +80,9 @@ func (o *runMigrationOptions) run(ctx context.Context, spec *contract.Spec) erro
 }
 
 func (o *runMigrationOptions) restConfig() (*rest.Config, error) {
-	if o.kubeconfig == "" {
+	kubeconfig := cmp.Or(o.kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	if kubeconfig == "" {
 		return rest.InClusterConfig()
 	}
-	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }

@@ -6,6 +6,8 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,7 +25,7 @@ type serveOptions struct {
 	rulesets     string
 	shared       bool
 	certificates string
-	port         int
+	address      string
 	drain        time.Duration
 	alone        bool
 	metrics      string
@@ -65,7 +67,7 @@ API servers have closed their connections, finishes the calls in flight, and end
 	flags.BoolVar(&options.shared, "shared", false, "serve rulesets of several CustomResourceDefinitions; "+
 		"the command starts without rulesets, and a ruleset that cannot be loaded affects no other")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
-	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
+	flags.StringVar(&options.address, "bind-address", webhook.DefaultAddress, "address to listen on, with TLS")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
 		"how long to wait at most, after a stop signal, until API servers have closed their connections; they close one without calls after 90s")
 	flags.BoolVar(&options.alone, "alone", false,
@@ -80,8 +82,9 @@ API servers have closed their connections, finishes the calls in flight, and end
 }
 
 func (o *serveOptions) validate() error {
-	if o.port < 1 || o.port > 65535 {
-		return fmt.Errorf("--port must be between 1 and 65535, is %d", o.port)
+	_, port, err := net.SplitHostPort(o.address)
+	if number, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil || number == 0 {
+		return fmt.Errorf("--bind-address must be an address with a port between 1 and 65535, such as :9443; it is %q", o.address)
 	}
 	if o.drain < 0 {
 		return fmt.Errorf("--drain must not be negative, is %s", o.drain)
@@ -103,7 +106,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		return err
 	}
 	server, err := webhook.NewServer(o.newHandler(rulesets, log), webhook.ServerOptions{
-		Port:                 o.port,
+		Address:              o.address,
 		CertificateDirectory: o.certificates,
 		Rulesets:             rulesets,
 		MetricsAddress:       o.metrics,

@@ -179,7 +179,7 @@ func serve(t *testing.T, rulesets, certificates string) (address string, logged 
 	address, logged = listener.Addr().String(), &logRecorder{}
 	_, port, _ := net.SplitHostPort(address) // it was made so
 	listener.Close()
-	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+rulesets, "--certificates="+certificates, "--port="+port,
+	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address=127.0.0.1:"+port,
 		"--drain=0s", "--metrics-bind-address=0", "--log-level=debug")
 	program.Env, program.Stderr = append(os.Environ(), asProgram+"=yes"), logged
 	if err := program.Start(); err != nil {

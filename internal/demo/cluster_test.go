@@ -75,9 +75,10 @@ func TestExplicitCluster(t *testing.T) {
 	path := fakes(t, map[string]string{"kind": "0", "kubectl": "0", "docker": "0"}) + ":" + os.Getenv("PATH")
 	for _, c := range []struct{ arguments, environment, want string }{
 		{"", "", "deps.sh kind "},
-		{"CLUSTER=local", "", "deps.sh runc "},
+		{"CLUSTER=local", "", "bin/conversion-operator"},
+		{"CLUSTER=local", "NODE=containers", "deps.sh runc "},
 		{"CLUSTER=current", "", "deps.sh kubectl "},
-		{"", "CLUSTER=local", "deps.sh runc "},
+		{"", "CLUSTER=local", "bin/conversion-operator"},
 	} {
 		command := exec.CommandContext(t.Context(), "make", "-n", "demo", c.arguments)
 		if c.arguments == "" {
@@ -86,7 +87,7 @@ func TestExplicitCluster(t *testing.T) {
 		command.Dir = filepath.Join("..", "..")
 		for _, variable := range os.Environ() {
 			// make test passes CLUSTER to everything that it runs.
-			if name, _, _ := strings.Cut(variable, "="); name != "CLUSTER" && name != "KUBERNETES_VERSION" && name != "MAKEFLAGS" && name != "MAKEOVERRIDES" {
+			if name, _, _ := strings.Cut(variable, "="); name != "CLUSTER" && name != "NODE" && name != "KUBERNETES_VERSION" && name != "MAKEFLAGS" && name != "MAKEOVERRIDES" {
 				command.Env = append(command.Env, variable)
 			}
 		}

@@ -159,7 +159,7 @@ func TestControlPlaneNeedsFewerBinaries(t *testing.T) {
 	for _, needed := range targetsFor(true) {
 		names = append(names, needed.name)
 	}
-	if diff := cmp.Diff([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := len(targetsFor(false)); got != len(targets) {

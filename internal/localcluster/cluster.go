@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,16 +77,13 @@ func (c *Cluster) record() error {
 
 // matches returns an error if the running cluster has another kind or version.
 func (c *Cluster) matches(o Options) error {
-	if c.spec.ControlPlaneOnly == o.ControlPlaneOnly && c.spec.KubernetesVersion == o.KubernetesVersion {
+	wanted := spec{ControlPlaneOnly: o.ControlPlaneOnly, ProcessNodes: o.ProcessNodes}
+	if c.spec.kind() == wanted.kind() && maps.Equal(c.spec.Images, o.Images) && c.spec.KubernetesVersion == o.KubernetesVersion {
 		_, _ = fmt.Fprintf(o.Progress, "cluster %q is already up\n", o.Name)
 		return nil
 	}
-	kind := "a full node"
-	if c.spec.ControlPlaneOnly {
-		kind = "a control plane only"
-	}
 	return fmt.Errorf("cluster %q is already up as %s of %s: stop it first, or use another name",
-		o.Name, kind, c.spec.KubernetesVersion)
+		o.Name, c.spec.kind(), c.spec.KubernetesVersion)
 }
 
 // Kubeconfig returns the path of the administrator's kubeconfig. That of a full node works only

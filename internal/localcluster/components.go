@@ -3,7 +3,11 @@
 
 package localcluster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/node"
+)
 
 // auditLog is the name of the log of requests to the API server, one event per line.
 const auditLog = "audit"
@@ -49,6 +53,9 @@ func (s spec) apiServer() component {
 			// Megabytes, so that nothing is rotated away.
 			"--audit-log-maxsize=10000")
 	}
+	if s.ProcessNodes > 0 {
+		args = append(args, "--egress-selector-config-file="+node.EgressFile(s.home("processes")))
+	}
 	if s.ControlPlaneOnly {
 		return component{"kube-apiserver", append(args,
 			"--bind-address="+loopbackAddress,
@@ -76,6 +83,9 @@ func (s spec) controllerManager() component {
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 	}
+	if s.ProcessNodes > 0 {
+		args = append(args, "--controllers="+node.Controllers)
+	}
 	if s.ControlPlaneOnly {
 		// Its own port would collide between clusters, and nothing reads it.
 		args = append(args, "--secure-port=0")
@@ -84,11 +94,18 @@ func (s spec) controllerManager() component {
 }
 
 func (s spec) scheduler() component {
-	return component{"kube-scheduler", []string{
+	args := []string{
 		"--kubeconfig=" + s.home("kubeconfig"),
 		"--leader-elect=false",
-	}}
+	}
+	if s.ControlPlaneOnly {
+		args = append(args, "--secure-port=0") // as above
+	}
+	return component{"kube-scheduler", args}
 }
+
+// processNodes runs the nodes of processes.
+func (s spec) processNodes() component { return component{nodesName, []string{s.Home}} }
 
 func (s spec) containerd() component {
 	return component{"containerd", []string{"--config=" + s.home("containerd.toml")}}

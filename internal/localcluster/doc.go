@@ -54,6 +54,12 @@
 // ends a node with all its pods, as a power failure does. Its address is 10.240.0.<number>, and its
 // pods are in 10.244.<number-1>.0/24.
 //
+// # Nodes of processes
+//
+// With [Options.ProcessNodes], and without root, nodes of package node run pods as processes beside a
+// control plane on the loopback interface, with kube-scheduler. A component of the supervisor runs
+// these nodes, and the pods die with it.
+//
 // # Control plane only
 //
 // Without root, etcd, kube-apiserver and kube-controller-manager run on free ports of the loopback

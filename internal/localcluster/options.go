@@ -30,6 +30,9 @@ const (
 	// one, a supported minor version such as 1.34, or oldest for OldestKubernetesVersion.
 	VersionVariable = "KUBERNETES_VERSION"
 
+	// maxProcessNodes have each a /24 of 127.0.0.0/8.
+	maxProcessNodes = 200
+
 	oldest = "oldest"
 )
 
@@ -52,6 +55,11 @@ type Options struct {
 	Name string
 	// ControlPlaneOnly starts no node: it needs no root and runs no pods.
 	ControlPlaneOnly bool
+	// ProcessNodes is the number of nodes that run pods as processes, of package node, beside the
+	// control plane on the loopback interface. They need no root. Default: none.
+	ProcessNodes int
+	// Images maps names of images to the programs that ProcessNodes run for them.
+	Images map[string]string
 	// KubernetesVersion is a released version such as v1.36.3, a supported minor version such as
 	// 1.36, or oldest. Default: $KUBERNETES_VERSION, else DefaultKubernetesVersion.
 	KubernetesVersion string
@@ -83,6 +91,12 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.2, 1.37 for a supported minor version, or oldest", VersionVariable, version)
 	}
 	o.KubernetesVersion = "v" + match[1]
+	if o.ProcessNodes > 0 {
+		o.ControlPlaneOnly = true
+	}
+	if o.ProcessNodes < 0 || o.ProcessNodes > maxProcessNodes {
+		return o, fmt.Errorf("%d nodes of processes are not possible: use 0 to %d", o.ProcessNodes, maxProcessNodes)
+	}
 	dir, err := cacheDir(o.CacheDir)
 	o.CacheDir = dir
 	return o, err

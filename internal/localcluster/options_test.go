@@ -112,3 +112,28 @@ func absent(name string) (string, error) { return "", &notFound{name} }
 type notFound struct{ name string }
 
 func (e *notFound) Error() string { return e.name + " not found" }
+
+func TestProcessNodes(t *testing.T) {
+	o, err := Options{ProcessNodes: 2, CacheDir: t.TempDir()}.withDefaults()
+	if err != nil || !o.ControlPlaneOnly {
+		t.Errorf("they need more than the control plane: %+v, error %v", o, err)
+	}
+	if _, err := (Options{ProcessNodes: 201}).withDefaults(); err == nil {
+		t.Error("more nodes than addresses are accepted")
+	}
+	c := &Cluster{spec: spec{Name: "one", ProcessNodes: 2, ControlPlaneOnly: true, KubernetesVersion: o.KubernetesVersion}}
+	if err := c.matches(o); err != nil {
+		t.Errorf("the same cluster is refused: %v", err)
+	}
+	for what, other := range map[string]Options{
+		"fewer nodes":  {ProcessNodes: 1, ControlPlaneOnly: true},
+		"no nodes":     {ControlPlaneOnly: true},
+		"other images": {ProcessNodes: 2, ControlPlaneOnly: true, Images: map[string]string{"a": "/a"}},
+		"containers":   {},
+	} {
+		other.KubernetesVersion = o.KubernetesVersion
+		if err := c.matches(other); err == nil {
+			t.Errorf("%s: the cluster is reused", what)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (h host) check(o Options) error {
 	}
 	if h.uid != 0 {
 		return errors.New("a full node needs root: run this as root, " +
-			"or start the control plane only (--control-plane), which runs no pods")
+			"or start nodes that run pods as processes (--process-nodes)")
 	}
 	if missing := h.missing("runc", "ip"); len(missing) > 0 {
 		return fmt.Errorf("not on PATH: %s: install runc and iproute2: "+

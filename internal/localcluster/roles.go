@@ -14,6 +14,7 @@ const (
 	supervisorName = "localcluster-supervisor"
 	enterName      = "localcluster-enter"
 	insideName     = "localcluster-inside"
+	nodesName      = "localcluster-nodes"
 )
 
 var errNoRoles = errors.New("this program cannot start clusters: call localcluster.PlayRole first thing in main or TestMain")
@@ -29,6 +30,7 @@ func PlayRole() {
 	canPlayRoles = true
 	roles := map[string]func(args []string) int{
 		supervisorName: func(args []string) int { return supervise(args[0]) },
+		nodesName:      func(args []string) int { return runNodes(args[0]) },
 		enterName:      enter,
 		insideName:     becomeProgram,
 	}

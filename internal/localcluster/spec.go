@@ -31,10 +31,12 @@ type spec struct {
 	Bin               string // the directory of the binaries
 	Runc              string // the path of runc; empty without a node
 	KubernetesVersion string
-	ControlPlaneOnly  bool
-	Audited           bool // the API server keeps an audit log
-	Restart           bool // components that end are started again
-	Node              int  // the number of the node, from 1; only the first has a control plane
+	ControlPlaneOnly  bool              // on the loopback interface, without nodes of containers
+	ProcessNodes      int               // that run pods as processes
+	Images            map[string]string // the programs for images, on ProcessNodes
+	Audited           bool              // the API server keeps an audit log
+	Restart           bool              // components that end are started again
+	Node              int               // the number of the node, from 1; only the first has a control plane
 
 	Port         int // of the API server
 	EtcdPort     int
@@ -50,6 +52,8 @@ func newSpec(o Options, runc string) spec {
 		Bin:               o.binDir(),
 		Runc:              runc,
 		KubernetesVersion: o.KubernetesVersion,
+		ProcessNodes:      o.ProcessNodes,
+		Images:            o.Images,
 		Audited:           o.AuditPolicy != "",
 		Restart:           o.Restart,
 		Node:              1,
@@ -72,6 +76,17 @@ func (s spec) address() string {
 		return loopbackAddress
 	}
 	return nodeAddress
+}
+
+// kind says what runs, for messages.
+func (s spec) kind() string {
+	switch {
+	case s.ProcessNodes > 0:
+		return fmt.Sprintf("%d nodes of processes", s.ProcessNodes)
+	case s.ControlPlaneOnly:
+		return "a control plane only"
+	}
+	return "a full node"
 }
 
 func (s spec) nodeName() string { return fmt.Sprintf("node%d", s.Node) }

@@ -140,10 +140,14 @@ func (v *supervisor) startAll(ctx context.Context) error {
 	if err := v.startComponents(v.spec.controllerManager()); err != nil {
 		return err
 	}
-	if !v.spec.ControlPlaneOnly {
-		if err := v.startNode(ctx, api, v.spec.scheduler()); err != nil {
-			return err
-		}
+	switch {
+	case v.spec.ProcessNodes > 0:
+		err = v.startProcessNodes(ctx, api)
+	case !v.spec.ControlPlaneOnly:
+		err = v.startNode(ctx, api, v.spec.scheduler())
+	}
+	if err != nil {
+		return err
 	}
 	return v.await(ctx, "the default ServiceAccount", api.serviceAccountReady)
 }
@@ -180,6 +184,20 @@ func (v *supervisor) startNode(ctx context.Context, api apiClient, others ...com
 	return v.await(ctx, "the node", api.nodeReady)
 }
 
+// startProcessNodes waits until each of the nodes is ready.
+func (v *supervisor) startProcessNodes(ctx context.Context, api apiClient) error {
+	if err := v.startComponents(v.spec.scheduler(), v.spec.processNodes()); err != nil {
+		return err
+	}
+	for number := range v.spec.ProcessNodes {
+		api.node = processNode(number)
+		if err := v.await(ctx, api.node, api.nodeReady); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // startWorker starts a node without a control plane, once Join has connected its network.
 func (v *supervisor) startWorker(ctx context.Context) error {
 	if err := poll(ctx, "the network", connected); err != nil {
@@ -211,7 +229,11 @@ func (v *supervisor) await(ctx context.Context, what string, check func(context.
 // stops, or restarts it.
 func (v *supervisor) startComponents(components ...component) error {
 	for _, c := range components {
-		exited, err := v.launch(c.name, exec.Command(c.name, c.args...)) //nolint:noctx // it runs as long as the cluster
+		cmd := exec.Command(c.name, c.args...) //nolint:noctx // it runs as long as the cluster
+		if c.name == nodesName {
+			cmd.Path, cmd.Err = self, nil
+		}
+		exited, err := v.launch(c.name, cmd)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/node"
 )
 
 // Up starts a cluster, and returns when pods can be created in it or, with the control plane only,
@@ -35,6 +37,11 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	if err := thisHost().check(o); err != nil {
 		return nil, err
+	}
+	if o.ProcessNodes > 0 {
+		if err := errors.Join(node.CheckImages(o.Images), checkPorts()); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := Build(ctx, o); err != nil {
 		return nil, err
@@ -97,7 +104,7 @@ func prepare(o Options) (spec, error) {
 		}
 		s = s.onLoopback(ports)
 	}
-	for _, dir := range []string{"log", "pki", "cni"} {
+	for _, dir := range []string{"log", "pki", "cni", "processes"} {
 		if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o700); err != nil {
 			return s, err
 		}
@@ -112,6 +119,9 @@ func prepare(o Options) (spec, error) {
 		}
 	}
 	c, err := newCredentials(s.address(), time.Now())
+	if err == nil && s.ProcessNodes > 0 {
+		err = node.WriteEgress(s.home("processes"))
+	}
 	if err != nil {
 		return s, err
 	}

@@ -165,7 +165,7 @@ hostNetwork: true
 	}
 	container := got.Containers[0]
 	if diff := cmp.Diff([]string{"serve", "--rulesets=/etc/conversion-operator/rulesets", "--certificates=/etc/conversion-operator/tls",
-		"--port=10250", "--metrics-bind-address=0", "--drain=100s"}, container.Args); diff != "" {
+		"--bind-address=:10250", "--metrics-bind-address=0", "--drain=100s"}, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
 	if len(container.Ports) != 1 || *container.Ports[0].ContainerPort != 10250 || container.ReadinessProbe.HTTPGet.Port.IntVal != 10250 {

@@ -38,7 +38,7 @@ func TestConverterPod(t *testing.T) {
 		if diff := cmp.Diff([]port{{"https", 9443}, {"metrics", 8080}}, ports); diff != "" {
 			t.Errorf("ports (-want +got):\n%s", diff)
 		}
-		for _, want := range []string{"--port=9443", "--metrics-bind-address=:8080"} {
+		for _, want := range []string{"--bind-address=:9443", "--metrics-bind-address=:8080"} {
 			if !slices.Contains(container.Args, want) {
 				t.Errorf("%s is not in %q", want, container.Args)
 			}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # choose-cluster.sh prints the default cluster of the demo: kind, which starts in seconds, if kind,
 # kubectl and a running container engine are installed; otherwise local, which first builds
-# Kubernetes. KUBERNETES_VERSION requires local.
+# Kubernetes, and needs no root. KUBERNETES_VERSION requires local.
 set -euo pipefail
 
 installed() { command -v "$1" >/dev/null; }

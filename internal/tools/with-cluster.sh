@@ -5,7 +5,9 @@
 # The command gets KUBECONFIG, and INSIDE: the words before a command that has to run in the
 # cluster's network, which are empty, or `.../localcluster exec ... --`.
 #
-#   CLUSTER=local    the project's own, one node, built from Go modules (default)
+#   CLUSTER=local    the project's own, built from Go modules (default)
+#   NODE=processes   its two nodes run pods as processes of this user: IMG runs bin/conversion-operator
+#   NODE=containers  its node runs containers, which needs root (default)
 #   CLUSTER=kind     created with kind, which needs a container engine
 #   CLUSTER=current  that of the current kubeconfig; it must be able to pull IMG
 #   KEEP=1           keep the cluster
@@ -35,12 +37,20 @@ case ${CLUSTER:-local} in
 local)
   localcluster=$root/bin/localcluster
   down="$localcluster down --name $name"
-  "$localcluster" build
+  case ${NODE:-containers} in
+  processes)
+    parts=(--control-plane) archives=()
+    nodes=(--process-nodes=2 "--image=${IMG:-localhost/conversion-operator:dev}=$root/bin/conversion-operator")
+    ;;
+  containers) parts=() nodes=() ;;
+  *) echo "error: NODE=$NODE: use processes or containers" >&2 && exit 1 ;;
+  esac
+  "$localcluster" build "${parts[@]}"
   $down >/dev/null 2>&1 || true # what an interrupted run left
   INSIDE="$localcluster exec --name $name --"
   KUBECONFIG=
   trap leave EXIT
-  "$localcluster" up --name "$name" --audit-policy="${AUDIT_POLICY:-}" ${RESTART:+--restart}
+  "$localcluster" up --name "$name" "${nodes[@]}" --audit-policy="${AUDIT_POLICY:-}" ${RESTART:+--restart}
   KUBECONFIG=$("$localcluster" kubeconfig --name "$name")
   [[ -z ${AUDIT_POLICY:-} ]] || export AUDIT_LOG=${KUBECONFIG%/*}/log/audit.log
   for archive in "${archives[@]}"; do

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +24,8 @@ import (
 )
 
 const (
-	// DefaultPort is the port that the server listens on.
-	DefaultPort = 9443
+	// DefaultAddress is the address that the server listens on.
+	DefaultAddress = ":9443"
 	// DefaultDrainPeriod is how long the server waits at most, after it was told to stop, until API
 	// servers have closed their connections. They close one without calls after 90 s: IdleConnTimeout
 	// of http.DefaultTransport, which k8s.io/apimachinery/pkg/util/net sets for all clients.
@@ -57,8 +56,8 @@ const (
 
 // ServerOptions configures a Server.
 type ServerOptions struct {
-	// Port to listen on, on all addresses.
-	Port int
+	// Address to listen on, such as ":9443".
+	Address string
 	// CertificateDirectory contains tls.crt and tls.key, like a mounted Secret.
 	CertificateDirectory string
 	// Rulesets is the directory that the handler serves; nil if its rulesets never change.
@@ -166,7 +165,7 @@ func (s *Server) certificateExpiry() float64 {
 // server answers calls until API servers have closed their connections, at most for the drain period,
 // and then finishes those in flight.
 func (s *Server) Run(ctx context.Context) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.options.Port)))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.options.Address)
 	if err != nil {
 		return fmt.Errorf("listening for conversion requests: %w", err)
 	}

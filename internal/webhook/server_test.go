@@ -297,7 +297,7 @@ func TestServerReportsABusyPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Port: busy.Addr().(*net.TCPAddr).Port})
+	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Address: busy.Addr().String()})
 	if err != nil {
 		t.Fatal(err)
 	}

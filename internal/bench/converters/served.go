@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/pod"
@@ -130,7 +129,7 @@ func ServeTyped(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(ServeTypedCommand, flag.ContinueOnError)
 	flags.SetOutput(os.Stderr)
 	group := flags.String("group", "", "the group of the kind")
-	port := flags.Int("port", 0, "port to listen on")
+	address := flags.String("bind-address", "", "address to listen on, with TLS")
 	certificates := flags.String("certificates", "", "directory of tls.crt and tls.key")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -143,7 +142,7 @@ func ServeTyped(ctx context.Context, args []string) error {
 	mux.Handle(webhook.ConvertPath, handler)
 	mux.HandleFunc(webhook.ReadyPath, func(http.ResponseWriter, *http.Request) {})
 	server := &http.Server{
-		Handler: mux, Addr: net.JoinHostPort("", strconv.Itoa(*port)), ReadHeaderTimeout: 10 * time.Second,
+		Handler: mux, Addr: *address, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	return server.ListenAndServeTLS(filepath.Join(*certificates, "tls.crt"), filepath.Join(*certificates, "tls.key"))

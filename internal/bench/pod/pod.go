@@ -32,7 +32,7 @@ const patience = 30 * time.Second
 // Options describe a process.
 type Options struct {
 	Binary string
-	// Args precede the flags --port and --certificates, which Start adds.
+	// Args precede the flags --bind-address and --certificates, which Start adds.
 	Args []string
 	// Certificates is the directory of tls.crt and tls.key.
 	Certificates string
@@ -57,7 +57,7 @@ func Start(ctx context.Context, options Options) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append(options.Args, "--port="+strconv.Itoa(port), "--certificates="+options.Certificates) //nolint:gocritic // a copy
+	args := append(options.Args, "--bind-address=:"+strconv.Itoa(port), "--certificates="+options.Certificates) //nolint:gocritic // a copy
 	p := &Pod{Port: port, command: exec.CommandContext(ctx, options.Binary, args...), ended: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	if options.MemoryLimit > 0 {

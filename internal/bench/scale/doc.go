@@ -8,7 +8,6 @@
 //	definitions.go  CustomResourceDefinitions with the schemas of public projects, and their rules
 //	cluster.go      kube-apiserver, etcd, and the objects in them
 //	nodes.go        acts as controllers and kubelets for Deployments
-//	mounts.go       volumes of pods, in directories
 //	process.go      the measured process of the manager
 //	policies.go     creates and changes policies, and waits for them
 //	floors.go       what API servers need by themselves

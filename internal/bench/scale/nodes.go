@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/pod"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/test/node"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
@@ -60,7 +61,9 @@ type runningPod struct {
 	client *http.Client
 	// metrics is the port of /metrics.
 	metrics int
-	mounts  mounts
+	volumes *node.Volumes
+	// object is what its volumes depend on.
+	object  *corev1.Pod
 	refresh chan struct{}
 	// annotations are those for which the files were updated.
 	annotations map[string]string
@@ -166,9 +169,10 @@ func (n *nodes) process(ctx context.Context, deployment *appsv1.Deployment) (*ru
 	p := &runningPod{name: fmt.Sprintf("%s-%d", deployment.Name, n.started), deployment: deployment.Name, refresh: make(chan struct{}, 1)}
 	n.mu.Unlock()
 	spec := &deployment.Spec.Template.Spec
-	p.mounts = newMounts(filepath.Join(n.dir, p.name), spec)
+	p.object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: p.name}, Spec: *spec}
+	p.volumes = node.NewVolumes(filepath.Join(n.dir, p.name), p.object)
 	if err := wait.PollUntilContextCancel(ctx, updateDelay, true, func(ctx context.Context) (bool, error) {
-		err := p.mounts.sync(ctx, n.client)
+		err := p.volumes.Sync(ctx, n.client, p.object)
 		return err == nil, client.IgnoreNotFound(err)
 	}); err != nil {
 		return nil, err
@@ -179,9 +183,13 @@ func (n *nodes) process(ctx context.Context, deployment *appsv1.Deployment) (*ru
 	}
 	ctx, p.end = context.WithCancel(ctx)
 	container := spec.Containers[0]
+	var args []string
+	for _, arg := range append(container.Args, fmt.Sprintf("--metrics-bind-address=localhost:%d", p.metrics)) {
+		args = append(args, p.volumes.Path(&container, arg))
+	}
 	p.Pod, err = pod.Start(ctx, pod.Options{
-		Binary: n.binary, Certificates: p.mounts["/etc/conversion-operator/tls"].dir, MemoryLimit: container.Resources.Limits.Memory().Value(),
-		Args: append(p.mounts.args(container.Args), fmt.Sprintf("--metrics-bind-address=localhost:%d", p.metrics)),
+		Binary: n.binary, Certificates: p.volumes.Path(&container, "/etc/conversion-operator/tls"), MemoryLimit: container.Resources.Limits.Memory().Value(),
+		Args: args,
 	})
 	if err != nil {
 		p.end()
@@ -195,7 +203,7 @@ func (n *nodes) process(ctx context.Context, deployment *appsv1.Deployment) (*ru
 }
 
 // update updates the mounted files after each change of the pod, and periodically.
-func (p *runningPod) update(ctx context.Context, reader client.Reader) {
+func (p *runningPod) update(ctx context.Context, api client.Client) {
 	ticker := time.NewTicker(syncPeriod)
 	defer ticker.Stop()
 	for {
@@ -209,7 +217,7 @@ func (p *runningPod) update(ctx context.Context, reader client.Reader) {
 			case <-time.After(updateDelay):
 			}
 		}
-		_ = p.mounts.sync(ctx, reader) // the next update repeats it
+		_ = p.volumes.Sync(ctx, api, p.object) // the next update repeats it
 	}
 }
 

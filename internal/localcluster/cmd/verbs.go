@@ -77,6 +77,8 @@ start fails, the log of the failed component is shown.`,
 		},
 	}
 	controlPlaneFlag(cmd, o)
+	cmd.Flags().IntVar(&o.ProcessNodes, "process-nodes", 0, "number of nodes that run pods as processes: no root, no containers")
+	cmd.Flags().StringToStringVar(&o.Images, "image", nil, "IMAGE=PROGRAM: the program that nodes of processes run for an image")
 	cmd.Flags().BoolVar(&o.Restart, "restart", false, "restart a component that ends, instead of stopping the cluster")
 	cmd.Flags().StringVar(&o.AuditPolicy, "audit-policy", "", "file of an audit policy; the API server then writes audit.log beside the other logs")
 	return cmd

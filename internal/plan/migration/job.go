@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -170,7 +171,7 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 		WithName("migrate").
 		WithImage(m.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithArgs(m.runSpec(id, storage).Args()...).
+		WithArgs(append(m.runSpec(id, storage).Args(), "--metrics-bind-address=:"+strconv.Itoa(podspec.MetricsPort))...).
 		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(podspec.Resources(cmp.Or(m.Policy.Spec.Migration.Workload.Resources, defaultResources))).
 		WithSecurityContext(podspec.RestrictedContainer())

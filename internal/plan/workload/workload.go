@@ -146,7 +146,7 @@ func (w Workload) container(args []string) *corev1apply.ContainerApplyConfigurat
 		WithArgs(append([]string{"serve",
 			"--rulesets=" + rulesetsMount,
 			"--certificates=" + certificateMount,
-			"--port=" + strconv.Itoa(int(port)),
+			"--bind-address=:" + strconv.Itoa(int(port)),
 			"--metrics-bind-address=" + w.metricsAddress(),
 			"--drain=" + strconv.Itoa(w.drainSeconds()) + "s"}, args...)...).
 		WithPorts(corev1apply.ContainerPort().WithName(PortName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).

@@ -72,7 +72,7 @@ func (c *converter) certify(t *testing.T) {
 // start starts the server, until stop or the end of the test.
 func (c *converter) start(t *testing.T) {
 	t.Helper()
-	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
+	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Address: c.address(), CertificateDirectory: c.directory, Log: logr.Discard()})
 	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -7,7 +7,9 @@ package main
 
 import (
 	"flag"
+	"net"
 	"os"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,17 +24,26 @@ import (
 
 func main() {
 	group := flag.String("group", "example.com", "API group of the CronTabs")
+	address := flag.String("bind-address", ":9443", "address to listen on, with TLS")
+	certificates := flag.String("webhook-cert-path", "/tmp/k8s-webhook-server/serving-certs", "directory of tls.crt and tls.key, which are reloaded after changes")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	if err := serve(*group); err != nil {
+	if err := serve(*group, *address, *certificates); err != nil {
 		ctrl.Log.Error(err, "The converter ends with an error")
 		os.Exit(1)
 	}
 }
 
-// serve listens at port 9443, with the certificate in /tmp/k8s-webhook-server/serving-certs, which
-// it reloads after changes.
-func serve(group string) error {
+// serve converts until it is told to stop.
+func serve(group, address, certificates string) error {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.CronTab{})
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1beta1"}, &v1beta1.CronTab{})
@@ -45,7 +56,7 @@ func serve(group string) error {
 	if err := registry.RegisterConverter(schema.GroupKind{Group: group, Kind: "CronTab"}, converter); err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.Options{})
+	server := webhook.NewServer(webhook.Options{Host: host, Port: port, CertDir: certificates})
 	server.Register("/convert", conversion.NewWebhookHandler(scheme, registry))
 	return server.Start(ctrl.SetupSignalHandler())
 }

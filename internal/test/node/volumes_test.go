@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scale
+package node
 
 import (
 	"os"
@@ -17,13 +17,16 @@ import (
 )
 
 // TestMount follows the ConfigMaps of a projected volume, one of which does not exist at first.
-func TestMount(t *testing.T) {
+func TestVolumes(t *testing.T) {
 	cluster := fake.NewClientBuilder().WithObjects(configMap("a", "one", "1")).Build()
-	m := &mount{dir: t.TempDir(), volume: corev1.Volume{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
+	projected := &corev1.ProjectedVolumeSource{}
+	pod := podWith(corev1.VolumeSource{Projected: projected})
 	for _, name := range []string{"a", "b"} {
-		m.volume.Projected.Sources = append(m.volume.Projected.Sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+		projected.Sources = append(projected.Sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true)}})
 	}
+	dir := t.TempDir()
+	volumes := NewVolumes(dir, pod)
 	for _, step := range []struct {
 		change func() error
 		want   map[string]string
@@ -39,10 +42,10 @@ func TestMount(t *testing.T) {
 		if err := step.change(); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.sync(t.Context(), cluster); err != nil {
+		if err := volumes.Sync(t.Context(), cluster, pod); err != nil {
 			t.Fatal(err)
 		}
-		got, links := read(t, m.dir)
+		got, links := read(t, filepath.Join(dir, "files"))
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
@@ -53,7 +56,7 @@ func TestMount(t *testing.T) {
 }
 
 func configMap(name, key, value string) client.Object {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}, BinaryData: map[string][]byte{key: []byte(value)}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, BinaryData: map[string][]byte{key: []byte(value)}}
 }
 
 // read returns the files in a folder, and the names that start with dots.
@@ -79,37 +82,38 @@ func read(t *testing.T, dir string) (files map[string]string, dotted []string) {
 }
 
 func TestMissingVolume(t *testing.T) {
-	m := &mount{dir: t.TempDir(), volume: corev1.Volume{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}}}
-	if err := m.sync(t.Context(), fake.NewClientBuilder().Build()); client.IgnoreNotFound(err) != nil || err == nil {
+	pod := podWith(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}})
+	if err := NewVolumes(t.TempDir(), pod).Sync(t.Context(), fake.NewClientBuilder().Build(), pod); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("error %v, want that the Secret is not found", err)
 	}
 }
 
-func TestArgs(t *testing.T) {
-	spec := &corev1.PodSpec{
-		Volumes:    []corev1.Volume{{Name: "tls"}, {Name: "rulesets"}},
-		Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "tls", MountPath: "/etc/tls"}, {Name: "rulesets", MountPath: "/etc/rulesets"}}}},
-	}
-	got := newMounts("/pod", spec).args([]string{"serve", "--rulesets=/etc/rulesets", "--certificates=/etc/tls", "--drain=1s"})
-	want := []string{"serve", "--rulesets=/pod/rulesets", "--certificates=/pod/tls", "--drain=1s"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("arguments (-want +got):\n%s", diff)
+// podWith has a volume.
+func podWith(source corev1.VolumeSource) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "files", VolumeSource: source}}}}
+}
+
+// TestArguments: paths of volumes and addresses in arguments are those of the pod, and nothing else changes.
+func TestArguments(t *testing.T) {
+	spec := corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "files", MountPath: "/etc/tls"}}}
+	c := &container{spec: spec, pod: &pod{ip: "127.64.1.2", volumes: NewVolumes("/pod", podWith(corev1.VolumeSource{}))}}
+	for arg, want := range map[string]string{
+		"--certificates=/etc/tls": "--certificates=/pod/files", "/etc/tls/tls.crt": "/pod/files/tls.crt", "--other=/etc/tlsx": "--other=/etc/tlsx",
+		"--bind-address=:9443": "--bind-address=127.64.1.2:9443", "--drain=1s": "--drain=1s", `--spec={"a":":1"}`: `--spec={"a":":1"}`,
+		"--metrics-bind-address=0": "--metrics-bind-address=0", "--name=$(POD)": "--name=one",
+	} {
+		if got := c.argument(arg, []string{"POD=one"}); got != want {
+			t.Errorf("%s becomes %s, want %s", arg, got, want)
+		}
 	}
 }
 
-func TestValidate(t *testing.T) {
-	for _, test := range []struct {
-		options Options
-		valid   bool
-	}{
-		{Options{Definitions: 10, Policies: 5, Singles: 5}, true},
-		{Options{Definitions: 10, Policies: 6, Singles: 5}, false},
-		{Options{Definitions: 10, Policies: 5, Singles: 2, Most: 11}, false},
-		{Options{Definitions: 10, Policies: 0, Singles: 2}, false},
-		{Options{Definitions: 10, Policies: 1, Singles: 0}, false},
-	} {
-		if err := test.options.validate(); (err == nil) != test.valid {
-			t.Errorf("%+v: error %v, valid %t", test.options, err, test.valid)
+// TestImages: a program that is not there is named.
+func TestImages(t *testing.T) {
+	for _, path := range []string{"/does/not/exist", "relative", t.TempDir()} {
+		want := "image one: " + path + " is no program with an absolute path"
+		if err := CheckImages(map[string]string{"one": path}); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 }
