@@ -15,7 +15,7 @@ import (
 // rulesetText is a ruleset without rules.
 func rulesetText(t *testing.T, crd string, versions ...string) []byte {
 	t.Helper()
-	text, err := (&conversion.Ruleset{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
+	text, err := (&conversion.Ruleset{Format: conversion.RulesetFormat, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
