@@ -171,7 +171,7 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 		WithName("migrate").
 		WithImage(m.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithArgs(append(m.runSpec(id, storage).Args(), "--metrics-bind-address=:"+strconv.Itoa(podspec.MetricsPort))...).
+		WithArgs(slices.Insert(m.runSpec(id, storage).Args(), 1, "--metrics-bind-address=:"+strconv.Itoa(podspec.MetricsPort))...).
 		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(podspec.Resources(cmp.Or(m.Policy.Spec.Migration.Workload.Resources, defaultResources))).
 		WithSecurityContext(podspec.RestrictedContainer())
