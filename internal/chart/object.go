@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/aymanbagabas/go-udiff"
 	"sigs.k8s.io/kustomize/api/resource"
 )
 
@@ -51,19 +51,19 @@ func (o *object) texts() []string {
 
 // merge adds the difference to another variant, with the condition under which that is used.
 func (o *object) merge(when string, other *object) {
-	for _, each := range difflib.NewMatcherWithJunk(o.texts(), other.texts(), false, nil).GetOpCodes() {
-		if each.Tag == 'e' {
-			continue
-		}
-		for i := each.I1; i < each.I2; i++ {
+	before := strings.Join(o.texts(), "")
+	for _, edit := range udiff.Lines(before, strings.Join(other.texts(), "")) {
+		first := strings.Count(before[:edit.Start], "\n")
+		last := first + strings.Count(before[edit.Start:edit.End], "\n")
+		for i := first; i < last; i++ {
 			o.lines[i].without = append(o.lines[i].without, when)
 		}
 		at := &o.end
-		if each.I1 < len(o.lines) {
-			at = &o.lines[each.I1]
+		if first < len(o.lines) {
+			at = &o.lines[first]
 		}
-		if added := other.texts()[each.J1:each.J2]; len(added) > 0 {
-			at.added = append(at.added, "{{- if "+when+" }}\n", strings.Join(added, ""), "{{- end }}\n")
+		if edit.New != "" {
+			at.added = append(at.added, "{{- if "+when+" }}\n", edit.New, "{{- end }}\n")
 		}
 	}
 }

@@ -241,7 +241,7 @@ var growths = map[string]growing{
 // the CPU time of this process, the minimum of several runs, without the garbage collector, which
 // would only run during the longer conversions.
 func TestGrowth(t *testing.T) {
-	const size, factor, most, tries = 500, 8, 30.0, 6
+	const size, factor, most, tries = 500, 8, 30.0, 20
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, g := range growths {
 		c := converterOf(t, between(t, g.v1, g.v2, g.rules))
