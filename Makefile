@@ -187,7 +187,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: vet unit integration ## Run what every change has to pass: vet, unit, and integration, which needs a real kube-apiserver and no root
+test: modules vet unit integration ## Run what every change has to pass: vet, unit, and integration, which needs a real kube-apiserver and no root
 
 .PHONY: test-ci
 test-ci: ## Run the stages of continuous integration: compile, verify, test, lint, test-modules, helm, browser, fuzz-short, test-e2e
@@ -378,8 +378,12 @@ cluster-down: bin/localcluster ## Stop the local cluster and remove its files
 
 ##@ Build
 
+.PHONY: modules
+modules:
+	@said=$$(go list -deps . 2>&1 >/dev/null) || { printf 'error: the Go modules in go.mod are neither here nor can be downloaded; check the network, or GOPROXY: %s\n' "$$(grep -v '^go: downloading' <<<"$$said" | head -n 1)" >&2; exit 1; }
+
 .PHONY: build
-build: ## Build bin/conversion-operator
+build: modules ## Build bin/conversion-operator
 	@$(GO_BUILD) -o bin/conversion-operator .
 
 .PHONY: install-plugin
@@ -537,7 +541,7 @@ bin/tools/helm: internal/test/chart/go.mod
 
 # Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
-bin/localcluster:
+bin/localcluster: modules
 	@$(COMPILE) -o bin/localcluster ./internal/localcluster/cmd
 
 .PHONY: bin/cainjector

@@ -173,3 +173,16 @@ func (f writerFunc) Write(text []byte) (int, error) {
 	f(text)
 	return len(text), nil
 }
+
+// TestFailure: a cause outside of the code is one line with advice, and any other the end of the output.
+func TestFailure(t *testing.T) {
+	for said, want := range map[string]string{
+		"# k8s.io/x\na: write /cache/a: no space left on device\nb: write /cache/b: no space left on device\n": ": a: write /cache/a: no space left on device: free some space, or set GOCACHE, TMPDIR and LOCALCLUSTER_CACHE to folders with 5 GiB",
+		"go: downloading a v1\na.go:1:2: module lookup disabled by GOPROXY=off\n":                              ": a.go:1:2: module lookup disabled by GOPROXY=off: allow the download of Go modules by GOPROXY",
+		"a.go:1:2: undefined: b\n": "\na.go:1:2: undefined: b",
+	} {
+		if got := failure(said); got != want {
+			t.Errorf("%q is told as %q, want %q", said, got, want)
+		}
+	}
+}

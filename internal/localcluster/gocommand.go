@@ -54,9 +54,29 @@ func goCommand(ctx context.Context, dir string, stdout, stderr io.Writer, args [
 		return fmt.Errorf("the local cluster is built from source and needs the go command on PATH: %w", err)
 	}
 	if err != nil {
-		return fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, lastLines(said(), 20))
+		return fmt.Errorf("go %s in %s: %w%s", args[0], dir, err, failure(said()))
 	}
 	return nil
+}
+
+// causes are those of failures that no change of the code mends, by their text in the output of the go
+// command, and what to do.
+var causes = []struct{ text, advice string }{
+	{"no space left on device", "free some space, or set GOCACHE, TMPDIR and " + CacheVariable + " to folders with 5 GiB"},
+	{"module lookup disabled by GOPROXY", "allow the download of Go modules by GOPROXY"},
+	{"dial tcp", "Go modules cannot be downloaded: check the network, or GOPROXY"},
+}
+
+// failure returns the cause in the output of a failed go command in one line, or else its last lines.
+func failure(said string) string {
+	for line := range strings.Lines(said) {
+		for _, cause := range causes {
+			if strings.Contains(line, cause.text) {
+				return ": " + strings.TrimSpace(line) + ": " + cause.advice
+			}
+		}
+	}
+	return "\n" + lastLines(said, 20)
 }
 
 // progressPeriod is the time between two lines of progress.
