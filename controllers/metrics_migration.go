@@ -4,7 +4,6 @@
 package controllers
 
 import (
-
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 

@@ -35,7 +35,7 @@ func TestDependents(t *testing.T) {
 	release.Only(t, "TestDependentsBlockRemoval")
 	ctx := t.Context()
 	folder := t.TempDir()
-	kustomize(t, folder, "config/default", cmp.Or(os.Getenv("E2E_IMAGE"), "localhost/conversion-operator:dev"), "dependents")
+	kustomize(t, folder, cmp.Or(os.Getenv("E2E_IMAGE"), "localhost/conversion-operator:dev"), "dependents")
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
 		reinstall(ctx, t)

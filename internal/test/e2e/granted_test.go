@@ -67,7 +67,7 @@ func TestGrantedRights(t *testing.T) {
 func grantNothing(ctx context.Context, t *testing.T, granted []string) {
 	t.Helper()
 	folder := t.TempDir()
-	kustomize(t, folder, "config/default", cmp.Or(os.Getenv("E2E_IMAGE"), "localhost/conversion-operator:dev"), "granted-rights")
+	kustomize(t, folder, cmp.Or(os.Getenv("E2E_IMAGE"), "localhost/conversion-operator:dev"), "granted-rights")
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
 		for _, name := range append(granted, "conversion-operator-definitions") {

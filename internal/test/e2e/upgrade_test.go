@@ -73,14 +73,14 @@ func installations(t *testing.T) (player *docs.Player, before, now string) {
 		t.Fatal("E2E_UPGRADE_IMAGE or E2E_IMAGE is not set: run make test-e2e-release")
 	}
 	folder := t.TempDir()
-	kustomize(t, filepath.Join(folder, "before"), "config/default", before)
-	kustomize(t, filepath.Join(folder, "now"), "config/default", now)
+	kustomize(t, filepath.Join(folder, "before"), before)
+	kustomize(t, filepath.Join(folder, "now"), now)
 	return &docs.Player{Folder: folder, Out: t.Output()}, before, now
 }
 
-// kustomize writes a kustomization of config with an image and components, and with the short
+// kustomize writes a kustomization of config/default with an image and components, and with the short
 // propagation delay of these tests.
-func kustomize(t *testing.T, folder, config, image string, components ...string) {
+func kustomize(t *testing.T, folder, image string, components ...string) {
 	t.Helper()
 	to := func(path string) string {
 		relative, err := filepath.Rel(folder, filepath.Join(teller.Dir, path))
@@ -97,7 +97,7 @@ images: [{name: localhost/conversion-operator, newName: %s, newTag: %q}]
 patches:
 - target: {kind: Deployment, name: conversion-operator}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--propagation-delay=5s"}]'
-`, to(config), strings.Join(components, ", "), image[:at], image[at+1:])
+`, to("config/default"), strings.Join(components, ", "), image[:at], image[at+1:])
 	expect.NoError(t, os.MkdirAll(folder, 0o700))
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 }

@@ -117,9 +117,17 @@ func (k *kubelet) logs(w http.ResponseWriter, r *http.Request) {
 	for _, line := range lines {
 		_, _ = w.Write(line) // the client may be gone
 	}
-	for follow := r.URL.Query().Get("follow") == "true"; follow && r.Context().Err() == nil && p.alive.Err() == nil; {
+	looks := time.NewTicker(followPause)
+	defer looks.Stop()
+	for follow := r.URL.Query().Get("follow") == "true"; follow; {
 		_ = http.NewResponseController(w).Flush() // as above
-		time.Sleep(followPause)
+		select {
+		case <-r.Context().Done():
+			return
+		case <-p.alive.Done():
+			return
+		case <-looks.C:
+		}
 		_, _ = io.Copy(w, file)
 		follow = p.starts(r.PathValue("container")) == starts
 	}

@@ -202,7 +202,7 @@ func TestNodes(t *testing.T) {
 	expect.NoError(t, err)
 	secret, _ := s.secret(t)
 	expect.NoError(t, s.Client.Create(t.Context(), secret))
-	for _, text := range strings.Split(strings.ReplaceAll(objects, "caBundle: CA", "caBundle: "+base64.StdEncoding.EncodeToString(s.authority.Certificate)), "---\n") {
+	for text := range strings.SplitSeq(strings.ReplaceAll(objects, "caBundle: CA", "caBundle: "+base64.StdEncoding.EncodeToString(s.authority.Certificate)), "---\n") {
 		object := &unstructured.Unstructured{}
 		expect.NoError(t, yaml.Unmarshal([]byte(text), object))
 		expect.Success(t, "create "+object.GetKind(), func(ctx context.Context) error { return client.IgnoreAlreadyExists(s.Client.Create(ctx, object)) })

@@ -62,7 +62,11 @@ func (c *Cluster) keepSlices(ctx context.Context, changes <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-changes:
-			time.Sleep(slicesPause)
+			select { // more of them follow
+			case <-ctx.Done():
+				return
+			case <-time.After(slicesPause):
+			}
 		case <-retry:
 		}
 	}
@@ -97,11 +101,10 @@ func (c *Cluster) writeSlice(ctx context.Context, slice *discoveryv1.EndpointSli
 	err := c.cache.Get(ctx, client.ObjectKeyFromObject(slice), found)
 	if apierrors.IsNotFound(err) {
 		// The cache may not have it yet.
-		if err = c.api.Create(ctx, slice); apierrors.IsAlreadyExists(err) {
-			err = c.api.Get(ctx, client.ObjectKeyFromObject(slice), found)
-		} else {
+		if err = c.api.Create(ctx, slice); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
+		err = c.api.Get(ctx, client.ObjectKeyFromObject(slice), found)
 	}
 	if err != nil || equality.Semantic.DeepEqual(found.Endpoints, slice.Endpoints) && equality.Semantic.DeepEqual(found.Ports, slice.Ports) {
 		return err

@@ -6,6 +6,7 @@ package testenv
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -42,9 +43,7 @@ func (c *Cluster) start(ctx context.Context, options Options, images map[string]
 		"egress-selector-config-file": node.EgressFile(c.dir), "endpoint-reconciler-type": "none",
 		// envtest disables the one for ServiceAccounts, because it has no controllers.
 		"disable-admission-plugins": ""}
-	for name, value := range options.Arguments {
-		arguments[name] = value
-	}
+	maps.Copy(arguments, options.Arguments)
 	options.Arguments = arguments
 	var err error
 	if c.Server, err = Start(options); err != nil {
