@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localcluster runs a real Kubernetes cluster for development: the demo, the end-to-end
-// tests and the benchmarks use it. It needs no container engine, no registry and no downloads
+// Package localcluster runs a real Kubernetes cluster for development: the demo and the end-to-end
+// tests use it. It needs no container engine, no registry and no downloads
 // except Go modules.
 //
 // # Binaries

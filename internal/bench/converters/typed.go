@@ -5,13 +5,16 @@ package converters
 
 import (
 	"context"
-	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +22,36 @@ import (
 
 	v1 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v1"
 	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
+
+// ServeTypedCommand is the argument by which the benchmark's binary serves controller-runtime's
+// handler: each subject is a process, so that none shares the garbage collection of the clients.
+const ServeTypedCommand = "serve-typed"
+
+// ServeTyped serves controller-runtime's handler until ctx ends, by the arguments after
+// ServeTypedCommand.
+func ServeTyped(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(ServeTypedCommand, flag.ContinueOnError)
+	flags.SetOutput(os.Stderr)
+	group := flags.String("group", "", "the group of the kind")
+	address := flags.String("bind-address", "", "address to listen on, with TLS")
+	certificates := flags.String("certificates", "", "directory of tls.crt and tls.key")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	handler, err := newTypedHandler(*group)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(webhook.ConvertPath, handler)
+	server := &http.Server{
+		Handler: mux, Addr: *address, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	return server.ListenAndServeTLS(filepath.Join(*certificates, "tls.crt"), filepath.Join(*certificates, "tls.key"))
+}
 
 // newTypedHandler returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
 // group.
@@ -27,7 +59,7 @@ func newTypedHandler(group string) (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v2"}, &v2.Task{})
-	spoke := conversion.NewSpokeConverter(&v1.Task{}, typedToSpoke, typedToHub)
+	spoke := conversion.NewSpokeConverter(&v1.Task{}, nil, typedToHub)
 	converter, err := conversion.NewHubSpokeConverter(&v2.Task{}, spoke)(scheme)
 	if err != nil {
 		return nil, err
@@ -77,41 +109,5 @@ func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
 		dst.Annotations = map[string]string{}
 	}
 	dst.Annotations[keptAnnotation] = kept
-	return nil
-}
-
-func typedToSpoke(_ context.Context, src *v2.Task, dst *v1.Task) error {
-	dst.ObjectMeta, dst.Status = src.ObjectMeta, v1.TaskStatus(src.Status)
-	dst.Spec = v1.TaskSpec{
-		Image:             src.Spec.Runtime.Image,
-		ConcurrencyPolicy: concurrencies[src.Spec.Concurrency],
-		Description:       src.Spec.Description,
-		Budget:            src.Spec.Budget,
-		Env:               src.Spec.Env,
-		Template:          src.Spec.Template,
-	}
-	if s := src.Spec.Schedule; s != (v2.Schedule{}) {
-		dst.Spec.Cron = strings.Join([]string{s.Minute, s.Hour, s.DayOfMonth, s.Month, s.DayOfWeek}, " ")
-	}
-	if src.Spec.Host != "" {
-		dst.Spec.Endpoint = net.JoinHostPort(src.Spec.Host, strconv.Itoa(int(src.Spec.Port)))
-	}
-	if len(src.Spec.Nodes) > 0 {
-		dst.Spec.NodeName = src.Spec.Nodes[0]
-	}
-	for _, port := range src.Spec.Ports {
-		dst.Spec.Ports = append(dst.Spec.Ports, v1.Port{Name: port.Name, Number: port.ContainerPort, Protocol: port.Protocol})
-	}
-	text, ok := src.Annotations[keptAnnotation]
-	if !ok {
-		return nil
-	}
-	var kept kept
-	if err := json.Unmarshal([]byte(text), &kept); err != nil {
-		return fmt.Errorf("annotation %s: %w", keptAnnotation, err)
-	}
-	dst.Spec.Owner, _ = kept.Fields[keptOwner].(string)
-	dst.Annotations = maps.Clone(src.Annotations)
-	delete(dst.Annotations, keptAnnotation)
 	return nil
 }

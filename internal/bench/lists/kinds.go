@@ -5,17 +5,19 @@ package lists
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/bench/cluster"
 	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
-	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
 // The versions of the kind: objects are stored at one, and listed at the other.
@@ -24,70 +26,96 @@ const storedVersion, otherVersion = "v1", "v2"
 // kind is a subject: a kind with its conversion.
 type kind struct {
 	subject, group string
-	// start starts its webhook in a directory; nil for strategy None.
-	start func(ctx context.Context, dir string) (*converters.Served, error)
+	// serve writes what its webhook needs to a directory, and returns a program with its arguments, and the
+	// path to call; nil for strategy None.
+	serve func(dir, group string) (words []string, path string, err error)
 	crd   *apiextensionsv1.CustomResourceDefinition
 }
 
-// Subjects that ratios refer to.
-const none, typed = "strategy None", "controller-runtime, Go types"
+// none is the subject that ratios refer to.
+const none = "strategy None"
 
-func (o Options) kinds() []*kind {
+func kinds() []*kind {
 	return []*kind{
 		{subject: none, group: "none.example.com"},
-		{subject: "conversion-operator", group: "ours.example.com", start: func(ctx context.Context, dir string) (*converters.Served, error) {
-			return converters.StartOurs(ctx, o.Binary, dir, "ours.example.com")
-		}},
-		{subject: typed, group: "typed.example.com", start: func(ctx context.Context, dir string) (*converters.Served, error) {
-			return converters.StartTyped(ctx, o.Bench, dir, "typed.example.com")
+		{subject: converters.Ours, group: "ours.example.com", serve: serveOurs},
+		{subject: converters.Typed, group: "typed.example.com", serve: func(_, group string) ([]string, string, error) {
+			bench, err := os.Executable()
+			return []string{bench, converters.ServeTypedCommand, "--group=" + group}, webhook.ConvertPath, err
 		}},
 	}
 }
 
-// define creates the CRD, after its webhook is ready. Without a webhook, both versions have the same
-// schema: objects are pruned by none.
-func (k *kind) define(ctx context.Context, writer client.Client, dir string) (stop func(), err error) {
-	if k.crd, err = converters.Definition(k.group); err != nil {
-		return nil, err
-	}
-	stop = func() {}
-	if k.start == nil {
-		k.crd.Spec.Versions[1].Schema = k.crd.Spec.Versions[0].Schema
-		return stop, writer.Create(ctx, k.crd)
-	}
-	dir = filepath.Join(dir, k.group)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	served, err := k.start(ctx, dir)
+func serveOurs(dir, group string) ([]string, string, error) {
+	ruleset, err := converters.Ruleset(group)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	text, err := ruleset.Marshal()
+	if err != nil {
+		return nil, "", err
+	}
+	hash := conversion.HashOf(text)
+	binary, err := cluster.Binary("conversion-operator")
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, conversion.StoredName("bench", hash)), conversion.Store(text), 0o600))
+	return []string{binary, "serve", "--shared", "--metrics-bind-address=0", "--rulesets=" + dir}, webhook.ConvertPath + "/" + hash, err
+}
+
+// define starts the webhook, and creates the CRD. Without a webhook, both versions have the same schema:
+// objects are pruned by none.
+func (r *run) define(ctx context.Context, k *kind) (err error) {
+	if k.crd, err = converters.Definition(k.group); err != nil {
+		return err
+	}
+	if k.serve == nil {
+		k.crd.Spec.Versions[1].Schema = k.crd.Spec.Versions[0].Schema
+		return r.server.Client.Create(ctx, k.crd)
+	}
+	dir := filepath.Join(r.dir, k.group)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	authority, err := certify(dir)
+	if err != nil {
+		return err
+	}
+	words, path, err := k.serve(dir, k.group)
+	if err != nil {
+		return err
+	}
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.nodes.Run(words[0], append(words[1:], "--bind-address="+address, "--certificates="+dir)...); err != nil {
+		return err
 	}
 	k.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &served.URLs[0], CABundle: served.CABundle},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://" + address + path), CABundle: authority},
 			ConversionReviewVersions: []string{"v1"},
 		},
 	}
-	return served.Stop, writer.Create(ctx, k.crd)
+	return r.server.Client.Create(ctx, k.crd)
 }
 
-func (k *kind) resource(version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.crd.Spec.Names.Plural}
+// certify writes a serving certificate to a directory, and returns that of its authority.
+func certify(dir string) ([]byte, error) {
+	authority, err := pki.NewAuthority("bench", time.Now(), 24*time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := pki.IssueLeaf(authority, "127.0.0.1", time.Now(), 24*time.Hour)
+	return authority.Certificate, errors.Join(err,
+		os.WriteFile(filepath.Join(dir, "tls.crt"), leaf.Certificate, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), leaf.Key, 0o600))
 }
 
-// fill creates objects of some size in bytes.
-func (k *kind) fill(ctx context.Context, objects *scenarios.Fleet, count, size int) error {
-	made := make([]*unstructured.Unstructured, count)
-	for i := range made {
-		var err error
-		if made[i], err = converters.Object(k.group, i, size); err != nil {
-			return err
-		}
+// freeAddress returns an address that is free now.
+func freeAddress(ctx context.Context) (string, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
 	}
-	if err := objects.Create(ctx, k.resource(storedVersion), count, func(i int) *unstructured.Unstructured { return made[i] }); err != nil {
-		return fmt.Errorf("create the objects of %s: %w", k.subject, err)
-	}
-	return nil
+	return listener.Addr().String(), listener.Close()
 }
