@@ -44,21 +44,13 @@ var suites = map[string]suite{
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx, os.Args[1:])
+	ctrl.SetLogger(logr.Discard()) // of the libraries; progress is what a reader needs
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
-}
-
-// start runs a suite, or a subject in a process of its own.
-func start(ctx context.Context, args []string) error {
-	if len(args) > 0 && args[0] == converters.ServeTypedCommand {
-		return converters.ServeTyped(ctx, args[1:])
-	}
-	ctrl.SetLogger(logr.Discard()) // of the libraries; progress is what a reader needs
-	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
 // run runs a suite, and prints what it has measured, even if it fails.

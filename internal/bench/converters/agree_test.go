@@ -72,29 +72,3 @@ func TestDisagreement(t *testing.T) {
 		})
 	}
 }
-
-// TestObject: objects to be created have their size, and a name each.
-func TestObject(t *testing.T) {
-	names := map[string]bool{}
-	for number, size := range []int{2 << 10, 10 << 10, 100 << 10} {
-		object, err := object("lists.example.com", number, size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := object.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// API servers add metadata, so what is created is smaller.
-		if got := len(text); got < size/2 || got > size {
-			t.Errorf("an object of %d bytes has %d", size, got)
-		}
-		if object.GroupVersionKind().String() != "lists.example.com/v1, Kind=Task" || object.GetUID() != "" {
-			t.Errorf("%s has uid %q", object.GroupVersionKind(), object.GetUID())
-		}
-		names[object.GetName()] = true
-	}
-	if len(names) != 3 {
-		t.Errorf("the names are %v", names)
-	}
-}

@@ -26,8 +26,11 @@ const (
 	floorOwn = "read, check, write: own scanner"
 )
 
-// rulesetHash is part of the request path. Only our handler uses it.
-const rulesetHash = "bench"
+// rulesetHash is part of Path, at which handlers are called. Only ours uses it.
+const (
+	rulesetHash = "bench"
+	Path        = webhook.ConvertPath + "/" + rulesetHash
+)
 
 // subject is a handler to measure.
 type subject struct {
@@ -37,24 +40,28 @@ type subject struct {
 	converts bool
 }
 
+// NewOurs returns the handler of a converter pod with the rules of the kind in a group.
+func NewOurs(group string) (http.Handler, error) {
+	ruleset, err := newRuleset(group)
+	if err != nil {
+		return nil, err
+	}
+	converter, err := conversion.NewConverter(ruleset)
+	return webhook.NewHandler([]webhook.Ruleset{{
+		CRD: ruleset.CRD, Group: ruleset.Group, Kind: ruleset.Kind, Hash: rulesetHash, Pairs: ruleset.Pairs(), Converter: converter,
+	}}, webhook.HandlerOptions{}), err
+}
+
 func subjects() ([]subject, error) {
-	plan, err := Ruleset(group)
+	ours, err := NewOurs(group)
 	if err != nil {
 		return nil, err
 	}
-	converter, err := conversion.NewConverter(plan)
-	if err != nil {
-		return nil, err
-	}
-	typed, err := newTypedHandler(group)
+	typed, err := NewTyped(group)
 	if err != nil {
 		return nil, fmt.Errorf("make the handler of controller-runtime: %w", err)
 	}
-	all := []subject{
-		{Ours, webhook.NewHandler([]webhook.Ruleset{{CRD: plan.CRD, Group: plan.Group, Kind: plan.Kind, Hash: rulesetHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{}), true},
-		{Typed, typed, true},
-		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
-	}
+	all := []subject{{Ours, ours, true}, {Typed, typed, true}, {"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true}}
 	for _, floor := range floors {
 		all = append(all, subject{floor.name, floorHandler(floor.check), false})
 	}
@@ -148,7 +155,7 @@ type client struct {
 func newClient(handler http.Handler, text []byte) *client {
 	c := &client{handler: handler, text: text, reader: bytes.NewReader(text), answer: answer{header: http.Header{}}}
 	c.body = io.NopCloser(c.reader)
-	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, webhook.ConvertPath+"/"+rulesetHash, c.reader) // the URL is valid
+	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, Path, c.reader) // the URL is valid
 	c.request.Header.Set("Content-Type", "application/json")
 	return c
 }

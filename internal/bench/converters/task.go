@@ -71,8 +71,8 @@ func Rules() (*v1alpha1.DeclarativeConverter, error) {
 	return rules, nil
 }
 
-// Ruleset compiles the rules for the kind in a group.
-func Ruleset(group string) (*conversion.Ruleset, error) {
+// newRuleset compiles the rules for the kind in a group.
+func newRuleset(group string) (*conversion.Ruleset, error) {
 	crd, err := Definition(group)
 	if err != nil {
 		return nil, err

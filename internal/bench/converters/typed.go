@@ -5,16 +5,11 @@ package converters
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,40 +17,11 @@ import (
 
 	v1 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v1"
 	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
-	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// ServeTypedCommand is the argument by which the benchmark's binary serves controller-runtime's
-// handler: each subject is a process, so that none shares the garbage collection of the clients.
-const ServeTypedCommand = "serve-typed"
-
-// ServeTyped serves controller-runtime's handler until ctx ends, by the arguments after
-// ServeTypedCommand.
-func ServeTyped(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet(ServeTypedCommand, flag.ContinueOnError)
-	flags.SetOutput(os.Stderr)
-	group := flags.String("group", "", "the group of the kind")
-	address := flags.String("bind-address", "", "address to listen on, with TLS")
-	certificates := flags.String("certificates", "", "directory of tls.crt and tls.key")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	handler, err := newTypedHandler(*group)
-	if err != nil {
-		return err
-	}
-	mux := http.NewServeMux()
-	mux.Handle(webhook.ConvertPath, handler)
-	server := &http.Server{
-		Handler: mux, Addr: *address, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	return server.ListenAndServeTLS(filepath.Join(*certificates, "tls.crt"), filepath.Join(*certificates, "tls.key"))
-}
-
-// newTypedHandler returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
+// NewTyped returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
 // group.
-func newTypedHandler(group string) (http.Handler, error) {
+func NewTyped(group string) (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v2"}, &v2.Task{})

@@ -2,24 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lists measures what conversions add to lists of an API server: of the same objects with
-// strategy None, with a converter pod, and with controller-runtime's webhook.
+// strategy None, with the handler of a converter pod, and with controller-runtime's webhook.
 //
 // Lists are read from etcd, so that every object is converted: with its watch cache, an API server has
-// converted each object once when it answers. API server, etcd and webhooks (kinds.go) are processes, and
-// the client does not decode what it reads.
+// converted each object once when it answers. API server and etcd are processes; the webhooks are in this
+// one, which does not decode what it reads.
 package lists
 
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -27,7 +30,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/cluster"
 	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
-	"github.com/conversion-operator/conversion-operator/internal/test/node"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -47,11 +49,23 @@ func (s *Suite) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&s.count, "count", 1000, "number of objects in a list")
 }
 
-// run has an API server and the webhooks for objects of one size.
+// The versions of the kind: objects are stored at one, and listed at the other.
+const storedVersion, otherVersion = "v1", "v2"
+
+// kind is a subject: a kind with its conversion.
+type kind struct {
+	subject, group string
+	// webhook converts; nil for strategy None.
+	webhook func(group string) (http.Handler, error)
+	crd     *apiextensionsv1.CustomResourceDefinition
+}
+
+// none is the subject that ratios refer to.
+const none = "strategy None"
+
+// run has an API server, and kinds in it.
 type run struct {
-	dir    string
 	server *testenv.Server
-	nodes  *node.Cluster
 	client *rest.RESTClient
 	kinds  []*kind
 }
@@ -62,10 +76,28 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 		return errors.New("-size and -count must be at least 1")
 	}
 	results.Tell("starting a kube-apiserver")
-	r := &run{kinds: kinds()}
-	defer func() { err = errors.Join(err, r.stop()) }()
-	if err := r.start(ctx); err != nil {
+	r := &run{kinds: []*kind{
+		{subject: none, group: "none.example.com"},
+		{subject: converters.Ours, group: "ours.example.com", webhook: converters.NewOurs},
+		{subject: converters.Typed, group: "typed.example.com", webhook: converters.NewTyped},
+	}}
+	// All objects are stored three times.
+	if r.server, err = testenv.Start(testenv.Options{NoWatchCache: true, EtcdArguments: cluster.Quota}); err != nil {
 		return err
+	}
+	defer func() { err = errors.Join(err, r.server.Stop()) }()
+	config := rest.CopyConfig(r.server.Kubeconfig)
+	config.DisableCompression = true // compressing is not part of a conversion
+	config.NegotiatedSerializer = clientgoscheme.Codecs
+	if r.client, err = rest.UnversionedRESTClientFor(config); err != nil {
+		return err
+	}
+	for _, k := range r.kinds {
+		stop, err := r.define(ctx, k)
+		if err != nil {
+			return fmt.Errorf("define the kind of %s: %w", k.subject, err)
+		}
+		defer stop()
 	}
 	results.Tell("creating %d objects of %d KB, of %d kinds", s.count, s.size, len(r.kinds))
 	for _, k := range r.kinds {
@@ -82,49 +114,49 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 	return nil
 }
 
-func (r *run) start(ctx context.Context) (err error) {
-	if r.dir, err = os.MkdirTemp("", "lists-"); err != nil {
-		return err
+// define starts the webhook of a kind, creates the CRD, and waits until both versions are served. Without
+// a webhook, both have the same schema: objects are pruned by none.
+func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
+	stop = func() {}
+	if k.crd, err = converters.Definition(k.group); err != nil {
+		return nil, err
 	}
-	// All objects are stored three times.
-	if r.server, err = testenv.Start(testenv.Options{NoWatchCache: true, EtcdArguments: cluster.Quota}); err != nil {
-		return err
-	}
-	if r.nodes, err = node.Start(ctx, node.Options{Config: r.server.Kubeconfig, Dir: r.dir}); err != nil {
-		return err
-	}
-	config := rest.CopyConfig(r.server.Kubeconfig)
-	config.DisableCompression = true // compressing is not part of a conversion
-	config.NegotiatedSerializer = clientgoscheme.Codecs
-	if r.client, err = rest.UnversionedRESTClientFor(config); err != nil {
-		return err
-	}
-	for _, k := range r.kinds {
-		if err := r.define(ctx, k); err != nil {
-			return fmt.Errorf("define the kind of %s: %w", k.subject, err)
+	if k.webhook == nil {
+		k.crd.Spec.Versions[1].Schema = k.crd.Spec.Versions[0].Schema
+	} else {
+		handler, err := k.webhook(k.group)
+		if err != nil {
+			return nil, err
 		}
-		for _, version := range []string{storedVersion, otherVersion} {
-			var last error
-			if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-				_, last = r.list(ctx, k, version, 1, io.Discard)
-				return last == nil, nil
-			}); err != nil {
-				return errors.Join(err, last)
-			}
+		server := httptest.NewUnstartedServer(handler)
+		server.EnableHTTP2 = true
+		server.StartTLS()
+		stop = server.Close
+		k.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					URL: new(server.URL + converters.Path), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+				ConversionReviewVersions: []string{"v1"},
+			},
 		}
 	}
-	return nil
-}
-
-func (r *run) stop() error {
-	var errs []error
-	if r.nodes != nil {
-		errs = append(errs, r.nodes.Close())
+	if err := r.server.Client.Create(ctx, k.crd); err != nil {
+		stop()
+		return nil, err
 	}
-	if r.server != nil {
-		errs = append(errs, r.server.Stop())
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, stored := r.list(ctx, k, storedVersion, 1, io.Discard)
+		_, other := r.list(ctx, k, otherVersion, 1, io.Discard)
+		last = errors.Join(stored, other)
+		return last == nil, nil
+	})
+	if err != nil {
+		stop()
+		return nil, errors.Join(err, last)
 	}
-	return errors.Join(append(errs, os.RemoveAll(r.dir))...)
+	return stop, nil
 }
 
 // list reads the first objects of a kind, and returns the time for it.
@@ -169,7 +201,7 @@ func (r *run) take(ctx context.Context, count int) ([]sample, error) {
 		if _, err := r.list(ctx, k, otherVersion, count, &text); err != nil {
 			return nil, err
 		}
-		if err := check(text.Bytes(), count, k.serve != nil); err != nil {
+		if err := check(text.Bytes(), count, k.webhook != nil); err != nil {
 			return nil, fmt.Errorf("%s: %w", k.subject, err)
 		}
 		samples[i] = sample{subject: k.subject, bytes: text.Len()}

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // patience bounds each wait; patienceEach is added for each policy, as an API server with many
@@ -29,27 +28,6 @@ const patience, patienceEach = 10 * time.Minute, 2 * time.Second
 // stages are the conditions that are timed.
 var stages = []string{v1alpha1.RulesValidCondition, v1alpha1.WebhookAvailableCondition, v1alpha1.ConversionVerifiedCondition,
 	v1alpha1.ConversionConfiguredCondition, v1alpha1.ReadyCondition}
-
-// define creates CRDs, and waits until all of them are served. A list of all with their schemas would take an
-// API server on a busy machine longer than it may take for a request.
-func (r *run) define(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
-	missing := map[string]bool{}
-	for _, crd := range definitions {
-		missing[crd.Name] = true
-	}
-	return r.follow(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, func(ctx context.Context) error {
-		return each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-			return r.client.Create(ctx, crd.DeepCopy())
-		})
-	}, func(watching watch.Interface) error {
-		return until(ctx, watching, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-			if crds.Condition(crd, apiextensionsv1.Established) {
-				delete(missing, crd.Name)
-			}
-			return len(missing) == 0
-		})
-	})
-}
 
 // follow does something, and reads the objects that change from before it. If the API server ends the watch,
 // as it does if its client is late on a busy machine, it is continued.
