@@ -4,9 +4,10 @@
 // Package measure times subjects that do the same work (rounds.go), reads what processes use
 // (process.go), and prints the results as tables.
 //
-// The speed of a machine varies. So the package measures CPU time, which excludes other processes, on one core, so that it includes the garbage collection of a subject. The
-// subjects take turns, in several rounds. The shortest round is the undisturbed time. Ratios between
-// subjects of one run mean more than times.
+// The speed of a machine varies. So the package measures CPU time, which excludes other processes, on one
+// core, so that it includes the garbage collection of a subject. The subjects take turns, in several
+// rounds. The shortest round is the undisturbed time. Ratios between subjects of one run mean more than
+// times.
 package measure
 
 import (

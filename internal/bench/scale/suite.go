@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -62,8 +63,8 @@ type run struct {
 
 // Run starts a cluster with the operator, and measures.
 func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
-	if s.policies < 1 || s.definitions < s.policies+singles {
-		return fmt.Errorf("-policies must be at least 1, and -definitions at least %d more", singles)
+	if s.policies < 1 || s.definitions <= s.policies+singles {
+		return fmt.Errorf("-policies must be at least 1, and -definitions more than %d more", singles)
 	}
 	all, err := definitions(ctx, s.definitions)
 	if err != nil {
@@ -77,20 +78,13 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	r := &run{Suite: s, Results: results, client: c.Client}
 	r.Tell("creating %d CustomResourceDefinitions", len(all))
-	// They are served after the time of rest below.
+	// They are served after the time of rest.
 	if err := each(ctx, all, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 		return r.client.Create(ctx, crd.DeepCopy())
 	}); err != nil {
 		return err
 	}
-	injector, err := cluster.Binary("cainjector")
-	if err != nil {
-		return err
-	}
-	if err := c.Nodes.Run(injector); err != nil {
-		return err
-	}
-	if err := r.rest(ctx, r.size(0), "cainjector"); err != nil {
+	if err := r.rest(ctx, r.size(0), cluster.Manager); err != nil {
 		return err
 	}
 	many, others := all[:s.policies], all[s.policies:]
@@ -103,7 +97,17 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 	if err := r.oneByOne(ctx, others[:singles]); err != nil {
 		return err
 	}
-	return r.others(ctx, others[singles:])
+	if err := r.others(ctx, others[singles:]); err != nil {
+		return err
+	}
+	injector, err := cluster.Binary("cainjector") // it watches CustomResourceDefinitions too
+	if err != nil {
+		return err
+	}
+	if err := c.Nodes.Run(injector); err != nil {
+		return err
+	}
+	return r.rest(ctx, r.size(s.definitions), filepath.Base(injector))
 }
 
 // size describes what a case is measured in.
