@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
@@ -44,7 +45,9 @@ var suites = map[string]suite{
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ctrl.SetLogger(logr.Discard()) // of the libraries; progress is what a reader needs
+	// Of the libraries; progress is what a reader needs.
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {

@@ -220,7 +220,7 @@ var programs = []string{cluster.Manager, cluster.APIServer, cluster.Etcd, cluste
 func cpu() map[string]time.Duration {
 	spent := map[string]time.Duration{}
 	for _, program := range programs {
-		used, _ := measure.UsageOf(program)
+		used, _ := measure.UsageOf(program) // what does not run uses nothing
 		spent[program] = used.CPU
 	}
 	return spent
