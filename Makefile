@@ -42,7 +42,7 @@ OVERLAY   ?= default
 TESTFLAGS ?=
 # Ends a test that hangs, and no test that is slow because the machine is.
 LIMIT     := -timeout=80m
-# More flags for the benchmarks, such as -time=2s.
+# More flags for a benchmark, such as -time=2s.
 BENCHFLAGS ?=
 
 # The URL of the vulnerability database, such as file:///a/copy; empty for Go's own.
@@ -323,37 +323,25 @@ test-oldest: ## Run integration, helm and test-e2e on the oldest supported Kuber
 ##@ Benchmarks
 
 .PHONY: bench
-bench: bench-conversion bench-latency bench-lists bench-scale bench-migration ## Compare the project with others: tables here, and rows in bin/bench.json
+bench: bench-conversion bench-lists bench-scale bench-migration ## Compare the project with others
+
+bench = KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench
 
 .PHONY: bench-conversion
-bench-conversion: build ## Measure conversion webhooks alone
-	@go run ./internal/bench -suite=conversion -o bin/bench.json $(BENCHFLAGS)
-
-.PHONY: bench-latency
-bench-latency: build ## Measure conversions through TLS, of one kind alone and beside 199 idle ones; takes a minute
-	@go run ./internal/bench -suite=latency -o bin/bench.json $(BENCHFLAGS)
+bench-conversion: ## Measure conversion webhooks alone
+	@go run ./internal/bench conversion $(BENCHFLAGS)
 
 .PHONY: bench-lists
-bench-lists: build bin/localcluster ## Measure what conversions add to lists of an API server, by size and number of objects; takes some 10 minutes, less with BENCHFLAGS="-sizes=10 -counts=1000"
-	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=lists -o bin/bench.json $(BENCHFLAGS)
+bench-lists: build bin/localcluster ## Measure what conversions add to lists of an API server; of other objects with BENCHFLAGS="-size=100 -count=500"
+	@$(bench) lists $(BENCHFLAGS)
 
 .PHONY: bench-scale
-bench-scale: build bin/localcluster bin/cainjector ## Measure one manager and one fleet with 1,000 CustomResourceDefinitions, and 200 and 1,000 policies; takes some 15 minutes, less with BENCHFLAGS=-most=0
-	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=scale -o bin/bench.json $(BENCHFLAGS)
-
-.PHONY: bench-scale-own
-bench-scale-own: build bin/localcluster ## Measure the same with pods of each policy's own; 200 policies take 8 GiB, less with BENCHFLAGS=-policies=50
-	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=scale-own -o bin/bench.json $(BENCHFLAGS)
+bench-scale: build bin/localcluster bin/cainjector ## Measure one manager and one fleet with 1,000 CustomResourceDefinitions, and 200 and 1,000 policies; less with BENCHFLAGS="-definitions=100 -policies=50"
+	@$(bench) scale $(BENCHFLAGS)
 
 .PHONY: bench-migration
-bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes an hour, less with BENCHFLAGS="-objects=2000 -setup=rules"
-	@$(COMPILE) -o bin/bench ./internal/bench
-	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
-
-.PHONY: bench-growth
-bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects over time; takes some 15 minutes
-	@$(COMPILE) -o bin/bench ./internal/bench
-	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=growth -objects=200000 -o bin/bench.json $(BENCHFLAGS)'
+bench-migration: build bin/localcluster ## Measure migrations; takes an hour, less with BENCHFLAGS="-objects=2000 -setup=rules"
+	@$(bench) migration $(BENCHFLAGS)
 
 ##@ Local cluster
 

@@ -1,18 +1,17 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localcluster runs a real Kubernetes cluster for development: the demo, the end-to-end
-// tests and the benchmarks use it. It needs no container engine, no registry, and no downloads but Go
-// modules.
+// Package localcluster runs a real Kubernetes cluster for development: the demo and the end-to-end
+// tests use it. It needs no container engine, no registry, and no downloads but Go modules.
 //
 // # Binaries
 //
 // etcd and the Kubernetes components are the official binaries, with their SHA-256 sums verified, where
 // their servers can be reached; $LOCALCLUSTER_MIRROR names another server with the same paths, or none.
-// Otherwise they are built, and always containerd and three CNI plugins, from the module in modules/, so that the dependencies of Kubernetes do not affect those of the operator. The module has
-// the operator's versions of libraries that both use, and the Makefile the same build flags, so that
-// the go command compiles each library once. [Build] writes the binaries to <cache>/<Kubernetes version>/bin,
-// where <cache> is $LOCALCLUSTER_CACHE or conversion-operator/localcluster in the user's cache
+// Otherwise they are built, and always containerd and three CNI plugins, from the module in modules/, so
+// that the dependencies of Kubernetes do not affect those of the operator. The module has the operator's
+// versions of libraries that both use, and the Makefile the same build flags, so that the go command
+// compiles each library once. [Build] writes the binaries to <cache>/<Kubernetes version>/bin, where <cache> is $LOCALCLUSTER_CACHE or conversion-operator/localcluster in the user's cache
 // directory. A stamp beside each binary has the hash of its module set, so that a changed go.mod
 // rebuilds only the affected binaries. A file lock serialises concurrent builds.
 //

@@ -5,16 +5,14 @@ package converters
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// A few objects are enough: the benchmark itself compares hundreds before it measures.
-func TestSubjectsAgree(t *testing.T) {
+// TestBodies: all subjects agree on a few objects of each case (the benchmark itself compares
+// hundreds before it measures), and sizes match the names of the cases.
+func TestBodies(t *testing.T) {
 	all, err := subjects()
 	if err != nil {
 		t.Fatal(err)
@@ -28,54 +26,15 @@ func TestSubjectsAgree(t *testing.T) {
 			if err := agree(b, all); err != nil {
 				t.Error(err)
 			}
+			if each := len(b.text) / count; each < c.shape.size || each > c.shape.size+c.shape.size/4 {
+				t.Errorf("%s: an object has %d bytes", b.name, each)
+			}
 		}
 	}
 }
 
-// The result on which all subjects agree could still be wrong.
-func TestConvertedBody(t *testing.T) {
-	all, err := subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := newBody(shape{name: "kept", owner: true}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(all[0].handler, b.text)
-	c.call()
-	objects, err := b.objectsOf(&c.answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := objects[1].(map[string]any)
-	spec := object["spec"].(map[string]any)
-	delete(spec, "env")
-	want := map[string]any{
-		"schedule":    map[string]any{"minute": "*/5", "hour": "9", "dayOfMonth": "1", "month": "*", "dayOfWeek": "1-5"},
-		"host":        "task-1.jobs.svc.cluster.local",
-		"port":        json.Number("8001"),
-		"runtime":     map[string]any{"image": "registry.example.com/jobs/collector:v1.42.0"},
-		"concurrency": "Serial",
-		"nodes":       []any{"node-1"},
-		"description": `runs "collect" & <report>, then C:\temp is emptied`,
-		"budget":      json.Number("9007199254740993"),
-		"ports": []any{
-			map[string]any{"name": "port-1", "containerPort": json.Number("8999"), "protocol": "TCP"},
-			map[string]any{"name": "port-2", "containerPort": json.Number("8998"), "protocol": "TCP"},
-		},
-	}
-	if diff := cmp.Diff(want, spec); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
-	annotations := object["metadata"].(map[string]any)["annotations"].(map[string]any)
-	if got, want := annotations["conversion-operator.io/v1.tasks.bench.example.com"], `{"format":2,"fields":{"/spec/owner":"data team"}}`; got != want {
-		t.Errorf("preserved is %s, want %s", got, want)
-	}
-}
-
 func TestDisagreement(t *testing.T) {
-	b, err := newBody(shape{name: "kept", owner: true}, 2)
+	b, err := newBody(shape{name: "kept", size: small, owner: true}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,52 +70,5 @@ func TestDisagreement(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
-	}
-}
-
-// TestBodies: the sizes match the names of the cases.
-func TestBodies(t *testing.T) {
-	reviews, err := bodies()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range reviews {
-		size := 2 << 10
-		if strings.Contains(b.name, "10 KB") {
-			size = 10 << 10
-		}
-		if each := len(b.text) / b.objects; each < size || each > size+size/4 {
-			t.Errorf("%s: an object has %d bytes", b.name, each)
-		}
-	}
-}
-
-// BenchmarkSubjects is for tools of go test, such as profiles:
-//
-//	go test ./internal/bench/converters -run '^$' -bench 'Subjects/kept_10_KB_x_1$/conversion-operator' -cpuprofile cpu.out
-func BenchmarkSubjects(b *testing.B) {
-	all, err := subjects()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, c := range cases {
-		for _, count := range c.counts {
-			b.Run(c.shape.title(count), func(b *testing.B) {
-				review, err := newBody(c.shape, count)
-				if err != nil {
-					b.Fatal(err)
-				}
-				for _, s := range all {
-					b.Run(s.name, func(b *testing.B) {
-						call := newClient(s.handler, review.text).call
-						b.SetBytes(int64(len(review.text)))
-						b.ReportAllocs()
-						for b.Loop() {
-							call()
-						}
-					})
-				}
-			})
-		}
 	}
 }

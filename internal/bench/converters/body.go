@@ -4,14 +4,23 @@
 package converters
 
 import (
+	"context"
+	_ "embed" // for the manifests below
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // body is a ConversionReview.
@@ -27,60 +36,44 @@ type body struct {
 // shape describes the objects of a case.
 type shape struct {
 	name string
-	// large objects have 10 KB instead of 2 KB, or size bytes.
-	large bool
-	size  int
+	// size in bytes. Large objects have a pod template.
+	size int
 	// owner adds a field that has to be preserved.
 	owner bool
 	// manyPorts fills the object with the list that a rule changes.
 	manyPorts bool
-	// toSpoke converts in the other direction: objects in v2 to v1.
-	toSpoke bool
 }
+
+const small, large = 2 << 10, 10 << 10
 
 // cases are the bodies to convert. Most have one object, as API servers send one per review.
 var cases = []struct {
 	shape  shape
 	counts []int
 }{
-	{shape{name: "kept", owner: true}, []int{1, 50, 500}},
-	{shape{name: "kept", owner: true, large: true}, []int{1, 50, 500}},
-	{shape{name: "plain"}, []int{1, 500}},
-	{shape{name: "plain", large: true}, []int{1, 500}},
-	{shape{name: "list", large: true, manyPorts: true}, []int{1}},
-	{shape{name: "back", owner: true, toSpoke: true}, []int{1}},
-	{shape{name: "back", owner: true, toSpoke: true, large: true}, []int{1}},
-}
-
-func bodies() ([]body, error) {
-	var all []body
-	for _, c := range cases {
-		for _, count := range c.counts {
-			b, err := newBody(c.shape, count)
-			if err != nil {
-				return nil, fmt.Errorf("making the body of %s: %w", c.shape.name, err)
-			}
-			all = append(all, b)
-		}
-	}
-	return all, nil
+	{shape{name: "kept", size: small, owner: true}, []int{1, 50, 500}},
+	{shape{name: "kept", size: large, owner: true}, []int{1, 50, 500}},
+	{shape{name: "plain", size: small}, []int{1, 500}},
+	{shape{name: "plain", size: large}, []int{1, 500}},
+	{shape{name: "list", size: large, manyPorts: true}, []int{1}},
 }
 
 // newBody writes a review as an API server does: with an empty response, and sorted members in
 // every object.
 func newBody(s shape, count int) (body, error) {
-	b := body{name: s.title(count), objects: count}
+	b := body{name: fmt.Sprintf("%s %d KB x %d", s.name, s.size>>10, count), objects: count}
 	b.uid, b.desired = "705ab4f5-6393-11e8-b7cc-42010a800002", group+"/v2"
-	if s.toSpoke {
-		b.desired = group + "/v1"
-	}
 	review := apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{Kind: "ConversionReview", APIVersion: apiextensionsv1.SchemeGroupVersion.String()},
 		Request:  &apiextensionsv1.ConversionRequest{UID: b.uid, DesiredAPIVersion: b.desired},
 		Response: &apiextensionsv1.ConversionResponse{},
 	}
 	for i := range count {
-		text, err := s.object(i)
+		object, err := s.task(i)
+		if err != nil {
+			return body{}, err
+		}
+		text, err := json.Marshal(object)
 		if err != nil {
 			return body{}, err
 		}
@@ -91,110 +84,77 @@ func newBody(s shape, count int) (body, error) {
 	return b, err
 }
 
-func (s shape) title(count int) string {
-	return fmt.Sprintf("%s %d KB x %d", s.name, s.bytes()>>10, count)
-}
+//go:embed task.yaml
+var taskYAML []byte
 
-func (s shape) bytes() int {
-	switch {
-	case s.size > 0:
-		return s.size
-	case s.large:
-		return 10 << 10
+// task returns the nth object in v1, filled up to its size.
+func (s shape) task(number int) (object map[string]any, err error) {
+	text, err := yaml.YAMLToJSON(taskYAML)
+	if err != nil {
+		return nil, fmt.Errorf("task.yaml: %w", err)
 	}
-	return 2 << 10
-}
-
-// object returns the nth object, filled up to its size.
-func (s shape) object(number int) ([]byte, error) {
-	object := s.task(number)
-	if err := s.fill(object); err != nil {
-		return nil, err
+	if err := utiljson.Unmarshal([]byte(strings.ReplaceAll(string(text), "NUMBER", fmt.Sprintf("%04d", number))), &object); err != nil {
+		return nil, fmt.Errorf("task.yaml: %w", err)
 	}
-	if s.toSpoke {
-		toHub(object)
+	spec := within(object, "spec")
+	if !s.owner {
+		delete(spec, "owner")
 	}
-	return json.Marshal(object)
+	if s.size < large || s.manyPorts {
+		delete(spec, "template")
+	}
+	if s.size < large {
+		metadata, status := within(object, "metadata"), within(object, "status")
+		metadata["managedFields"], status["conditions"] = metadata["managedFields"].([]any)[:1], status["conditions"].([]any)[:1]
+	}
+	return object, s.fill(object, spec)
 }
 
 // fill appends to a list of the object up to the object's size.
-func (s shape) fill(object map[string]any) error {
-	list, element := "env", variable
-	if s.manyPorts {
-		list, element = "ports", port
+func (s shape) fill(object, spec map[string]any) error {
+	list, element := "env", func(n int) any {
+		return map[string]any{"name": fmt.Sprintf("COLLECTOR_SETTING_%d", n), "value": fmt.Sprintf("https://example.com/settings/%d", n)}
 	}
-	spec := object["spec"].(map[string]any)
+	if s.manyPorts {
+		list, element = "ports", func(n int) any {
+			return map[string]any{"name": fmt.Sprintf("port%d", n), "number": int64(9000 + n), "protocol": "TCP"}
+		}
+	}
 	text, err := json.Marshal(object)
-	for size, number := len(text), 0; size < s.bytes() && err == nil; number++ {
-		spec[list] = append(spec[list].([]any), element(number))
-		text, err = json.Marshal(element(number))
+	for size, n := len(text), 0; size < s.size && err == nil; n++ {
+		spec[list] = append(spec[list].([]any), element(n))
+		text, err = json.Marshal(element(n))
 		size += len(text) + len(",")
 	}
 	return err
 }
 
-// task returns an object in v1 before it is filled.
-func (s shape) task(number int) map[string]any {
-	spec := map[string]any{
-		"cron":              "*/5 9 1 * 1-5",
-		"endpoint":          fmt.Sprintf("task-%d.jobs.svc.cluster.local:%d", number, 8000+number),
-		"image":             "registry.example.com/jobs/collector:v1.42.0",
-		"concurrencyPolicy": "Forbid",
-		"nodeName":          fmt.Sprintf("node-%d", number%7),
-		"description":       `runs "collect" & <report>, then C:\temp is emptied`,
-		"budget":            int64(1<<53 + 1),
-		"ports":             []any{port(-1), port(-2)},
-		"env":               []any{variable(-1)},
+// Create creates objects in v1 of a group, of some size in bytes. They have a field that v2 lacks. The
+// smallest objects have about 1,500 bytes.
+func Create(ctx context.Context, cluster *rest.Config, crd *apiextensionsv1.CustomResourceDefinition, count, size int) error {
+	fleet, err := scenarios.NewFleet(cluster)
+	if err != nil {
+		return err
 	}
-	status := map[string]any{"conditions": conditions(1)}
-	if s.large {
-		status["conditions"] = conditions(4)
-		if !s.manyPorts {
-			spec["template"] = template()
+	made := make([]*unstructured.Unstructured, count)
+	for i := range made {
+		if made[i], err = object(crd.Spec.Group, i, size); err != nil {
+			return err
 		}
 	}
-	if s.owner {
-		spec["owner"] = "data team"
-	}
-	return map[string]any{
-		"apiVersion": group + "/v1", "kind": kind,
-		"metadata": s.metadata(number), "spec": spec, "status": status,
-	}
+	resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: crd.Spec.Names.Plural}
+	return fleet.Create(ctx, resource, count, func(i int) *unstructured.Unstructured { return made[i] })
 }
 
-func (s shape) metadata(number int) map[string]any {
-	managers := []any{managedFields("kubectl-client-side-apply", "")}
-	if s.large {
-		managers = append(managers, managedFields("task-controller", "status"), managedFields("argocd-controller", ""))
-	}
-	return map[string]any{
-		"annotations":       map[string]any{"example.com/note": "für die Nachtläufe, 夜間バッチ", "example.com/revision": "17"},
-		"creationTimestamp": "2026-11-02T08:30:00Z",
-		"generation":        int64(3),
-		"labels":            map[string]any{"app.kubernetes.io/name": "collector", "app.kubernetes.io/part-of": "jobs"},
-		"managedFields":     managers,
-		"name":              fmt.Sprintf("task-%d", number),
-		"namespace":         "jobs",
-		"resourceVersion":   fmt.Sprint(1000 + number),
-		"uid":               fmt.Sprintf("0b7d3c1e-52a4-4f0e-9d53-%012d", number),
-	}
-}
-
-// Object returns the nth object in v1 of a group, to be created, of some size in bytes. It has a field
-// that v2 lacks. The smallest objects have about 1,500 bytes.
-func Object(group string, number, size int) (*unstructured.Unstructured, error) {
-	const withTemplate = 8 << 10
-	s := shape{owner: true, size: size, large: size >= withTemplate}
-	object := s.task(number)
-	if err := s.fill(object); err != nil {
+func object(group string, number, size int) (*unstructured.Unstructured, error) {
+	object, err := shape{owner: true, size: size}.task(number)
+	if err != nil {
 		return nil, err
 	}
 	object["apiVersion"] = group + "/v1"
-	created := &unstructured.Unstructured{Object: object}
-	metadata := map[string]any{"name": created.GetName()}
-	for _, kept := range []string{"labels", "annotations"} {
-		metadata[kept] = object["metadata"].(map[string]any)[kept]
+	metadata := within(object, "metadata")
+	for _, ofServer := range []string{"managedFields", "creationTimestamp", "generation", "namespace", "resourceVersion", "uid"} {
+		delete(metadata, ofServer)
 	}
-	object["metadata"] = metadata
-	return created, nil
+	return &unstructured.Unstructured{Object: object}, nil
 }

@@ -6,9 +6,14 @@ package converters
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
@@ -16,10 +21,15 @@ import (
 
 // Subjects that ratios refer to.
 const (
-	ours      = "conversion-operator"
-	typed     = "controller-runtime, Go types"
-	floorOwn  = "read, check, write: own scanner"
-	floorCopy = "read, write"
+	Ours     = "conversion-operator"
+	Typed    = "controller-runtime, Go types"
+	floorOwn = "read, check, write: own scanner"
+)
+
+// rulesetHash is part of Path, at which handlers are called. Only ours uses it.
+const (
+	rulesetHash = "bench"
+	Path        = webhook.ConvertPath + "/" + rulesetHash
 )
 
 // subject is a handler to measure.
@@ -30,32 +40,107 @@ type subject struct {
 	converts bool
 }
 
+// NewOurs returns the handler of a converter pod with the rules of the kind in a group.
+func NewOurs(group string) (http.Handler, error) {
+	ruleset, err := newRuleset(group)
+	if err != nil {
+		return nil, err
+	}
+	converter, err := conversion.NewConverter(ruleset)
+	return webhook.NewHandler([]webhook.Ruleset{{
+		CRD: ruleset.CRD, Group: ruleset.Group, Kind: ruleset.Kind, Hash: rulesetHash, Pairs: ruleset.Pairs(), Converter: converter,
+	}}, webhook.HandlerOptions{}), err
+}
+
 func subjects() ([]subject, error) {
-	plan, err := newRuleset(group)
+	ours, err := NewOurs(group)
 	if err != nil {
 		return nil, err
 	}
-	converter, err := conversion.NewConverter(plan)
+	typed, err := NewTyped(group)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make the handler of controller-runtime: %w", err)
 	}
-	typedHandler, err := newTypedHandler(group)
-	if err != nil {
-		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
-	}
-	all := []subject{
-		{ours, webhook.NewHandler([]webhook.Ruleset{{CRD: plan.CRD, Group: plan.Group, Kind: plan.Kind, Hash: rulesetHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{}), true},
-		{typed, typedHandler, true},
-		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
-	}
+	all := []subject{{Ours, ours, true}, {Typed, typed, true}, {"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true}}
 	for _, floor := range floors {
 		all = append(all, subject{floor.name, floorHandler(floor.check), false})
 	}
 	return all, nil
 }
 
-// rulesetHash is part of the request path. Only our handler uses it.
-const rulesetHash = "bench"
+// floors are checks of a body, from none at all to the full check of a JSON library, and a walk
+// over the members, the minimum for a converter around a JSON library.
+var floors = []struct {
+	name  string
+	check func(text []byte) error
+}{
+	{"read, write", func([]byte) error { return nil }},
+	{floorOwn, conversion.Valid},
+	{"read, check, write: jsontext, duplicate names allowed", func(text []byte) error {
+		return validIf(jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)))
+	}},
+	{"read, check, write: jsontext", func(text []byte) error { return validIf(jsontext.Value(text).IsValid()) }},
+	{"read, walk, write: jsontext, duplicate names allowed", walk},
+	{"read, check, write: encoding/json", func(text []byte) error { return validIf(json.Valid(text)) }},
+}
+
+func validIf(valid bool) error {
+	if !valid {
+		return errors.New("the body is not JSON")
+	}
+	return nil
+}
+
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// walk reads names of members down to those of a spec in a review (request, list, object, spec), and
+// skips the values there.
+func walk(text []byte) error {
+	const depth = 5
+	decoder := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(decoder)
+	// The decoder reads a buffer in place.
+	decoder.Reset(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
+	for {
+		skips := false
+		if decoder.StackDepth() == depth {
+			kind, read := decoder.StackIndex(depth)
+			skips = kind == jsontext.KindBeginObject && read%2 == 1
+		}
+		var err error
+		if skips {
+			err = decoder.SkipValue()
+		} else {
+			_, err = decoder.ReadToken()
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// floorHandler reads a body, checks it, and sends it back. It pools its memory.
+func floorHandler(check func(text []byte) error) http.Handler {
+	pool := sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := pool.Get().(*bytes.Buffer)
+		defer pool.Put(body)
+		body.Reset()
+		_, err := body.ReadFrom(r.Body)
+		if err == nil {
+			err = check(body.Bytes())
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body.Bytes()) // an error means that the client is gone
+	})
+}
 
 // client calls a handler repeatedly with one body, without allocations of its own.
 type client struct {
@@ -70,8 +155,7 @@ type client struct {
 func newClient(handler http.Handler, text []byte) *client {
 	c := &client{handler: handler, text: text, reader: bytes.NewReader(text), answer: answer{header: http.Header{}}}
 	c.body = io.NopCloser(c.reader)
-	// The URL is valid.
-	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, webhook.ConvertPath+"/"+rulesetHash, c.reader)
+	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, Path, c.reader) // the URL is valid
 	c.request.Header.Set("Content-Type", "application/json")
 	return c
 }

@@ -1,73 +1,74 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package converters measures conversion webhooks on the same ConversionReviews, as http.Handlers
+// that are called without a network.
+//
+// The kind is Task. The rules between its two versions (crd.yaml) are of most kinds (rules.yaml).
+// The subjects (subjects.go) are
+//
+//   - ours: the handler of a converter pod with the compiled rules,
+//   - controller-runtime's hub-and-spoke handler with Go types (typed.go),
+//   - the example of the Kubernetes documentation, which edits decoded maps (unstructured.go),
+//   - handlers that convert nothing: they read the body, check that it is JSON, and send it back, which
+//     is the minimum for any converter.
+//
+// Before the measurement, all converters must agree on every response (agree.go), including the
+// field that one version lacks and that is preserved in an annotation, so that no subject does
+// less.
 package converters
 
 import (
 	"context"
+	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// Suite is the name of this suite.
-const Suite = "conversion"
+// Suite measures every subject on every body.
+type Suite struct{ each time.Duration }
 
-// Handlers measures every subject on every body, each for the given time, and prints progress. It
-// returns an error if the subjects disagree.
-func Handlers(ctx context.Context, progress io.Writer, each time.Duration) ([]measure.Row, error) {
-	all, err := subjects()
-	if err != nil {
-		return nil, err
-	}
-	reviews, err := bodies()
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range reviews {
-		if err := agree(b, all); err != nil {
-			return nil, fmt.Errorf("nothing is measured, as the subjects do not do the same: %w", err)
-		}
-	}
-	var rows []measure.Row
-	for i, b := range reviews {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		fmt.Fprintf(progress, "%s: %s, %d bytes (%d of %d)\n", Suite, b.name, len(b.text), i+1, len(reviews))
-		var contestants []measure.Subject
-		for _, s := range all {
-			contestants = append(contestants, measure.Subject{Name: s.name, Call: newClient(s.handler, b.text).call})
-		}
-		rows = append(rows, b.rows(measure.Run(contestants, each))...)
-	}
-	return rows, nil
+// Flags defines the flags of the suite.
+func (s *Suite) Flags(flags *flag.FlagSet) {
+	flags.DurationVar(&s.each, "time", 600*time.Millisecond, "how long each subject runs in each case")
 }
 
-// rows returns the measurements and their ratios.
-func (b body) rows(samples []measure.Sample) []measure.Row {
-	best := map[string]time.Duration{}
-	for _, sample := range samples {
-		best[sample.Subject] = sample.Best
+// Run returns an error if the subjects disagree.
+func (s *Suite) Run(ctx context.Context, results *measure.Results) error {
+	all, err := subjects()
+	if err != nil {
+		return err
 	}
-	object := time.Microsecond * time.Duration(b.objects)
-	var rows []measure.Row
-	for _, sample := range samples {
-		for _, v := range []struct {
-			value float64
-			unit  string
-		}{
-			{measure.In(object, sample.Best), "us/object"},
-			{measure.In(object, sample.Median), "us/object, median"},
-			{sample.Allocs, "allocs/request"},
-			{sample.Bytes, "B/request"},
-			{measure.In(sample.Best, best[typed]), "times as fast as controller-runtime"},
-			{measure.In(best[floorOwn], sample.Best), "times the time of the own scanner's check"},
-		} {
-			rows = append(rows, measure.Row{Suite: Suite, Case: b.name, Subject: sample.Subject, Value: v.value, Unit: v.unit})
+	var reviews []body
+	for _, c := range cases {
+		for _, count := range c.counts {
+			b, err := newBody(c.shape, count)
+			if err != nil {
+				return err
+			}
+			if err := agree(b, all); err != nil {
+				return fmt.Errorf("nothing is measured, as the subjects do not do the same: %w", err)
+			}
+			reviews = append(reviews, b)
 		}
 	}
-	return rows
+	for i, b := range reviews {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		results.Tell("%s, %d bytes (%d of %d)", b.name, len(b.text), i+1, len(reviews))
+		var contestants []measure.Subject
+		for _, subject := range all {
+			contestants = append(contestants, measure.Subject{Name: subject.name, Call: newClient(subject.handler, b.text).call})
+		}
+		best := measure.Run(contestants, s.each)
+		for _, subject := range all {
+			results.Add(b.name, subject.name, measure.In(time.Microsecond*time.Duration(b.objects), best[subject.name]), "us/object")
+			results.Add(b.name, subject.name, measure.In(best[subject.name], best[Typed]), "times as fast as controller-runtime")
+			results.Add(b.name, subject.name, measure.In(best[floorOwn], best[subject.name]), "times the own scanner's check")
+		}
+	}
+	return nil
 }

@@ -43,11 +43,8 @@ func keep(owner any) (string, error) {
 // cronFields are the fields of v2 for the words of v1's cron string, in order.
 var cronFields = []string{"minute", "hour", "dayOfMonth", "month", "dayOfWeek"}
 
-// policies maps values of v1 to those of v2, concurrencies the reverse.
-var (
-	policies      = map[string]string{"Allow": "Parallel", "Forbid": "Serial", "Replace": "Latest"}
-	concurrencies = map[string]string{"Parallel": "Allow", "Serial": "Forbid", "Latest": "Replace"}
-)
+// policies maps values of v1 to those of v2.
+var policies = map[string]string{"Allow": "Parallel", "Forbid": "Serial", "Replace": "Latest"}
 
 //go:embed crd.yaml
 var crdYAML []byte
@@ -65,26 +62,28 @@ func Definition(group string) (*apiextensionsv1.CustomResourceDefinition, error)
 	return crd, nil
 }
 
+// Rules returns the rules between the versions of the kind.
+func Rules() (*v1alpha1.DeclarativeConverter, error) {
+	rules := &v1alpha1.DeclarativeConverter{}
+	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
+		return nil, fmt.Errorf("rules.yaml: %w", err)
+	}
+	return rules, nil
+}
+
 // newRuleset compiles the rules for the kind in a group.
 func newRuleset(group string) (*conversion.Ruleset, error) {
 	crd, err := Definition(group)
 	if err != nil {
 		return nil, err
 	}
-	rules := &v1alpha1.DeclarativeConverter{}
-	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
-		return nil, fmt.Errorf("rules.yaml: %w", err)
+	rules, err := Rules()
+	if err != nil {
+		return nil, err
 	}
-	return compileRules(crd, rules)
-}
-
-func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Ruleset, error) {
 	result := compile.Compile(crd, rules)
-	if len(result.Errors) > 0 {
-		return nil, fmt.Errorf("the rules for %s are refused: %w", crd.Name, result.Errors.ToAggregate())
-	}
 	if result.Ruleset == nil {
-		return nil, fmt.Errorf("the rules for %s name versions that it does not have: %w", crd.Name, result.Missing.ToAggregate())
+		return nil, fmt.Errorf("the rules for %s are refused: %v %v", crd.Name, result.Errors, result.Missing)
 	}
 	return result.Ruleset, nil
 }

@@ -5,10 +5,8 @@ package converters
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,13 +19,13 @@ import (
 	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
 )
 
-// newTypedHandler returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
+// NewTyped returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
 // group.
-func newTypedHandler(group string) (http.Handler, error) {
+func NewTyped(group string) (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})
 	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v2"}, &v2.Task{})
-	spoke := conversion.NewSpokeConverter(&v1.Task{}, typedToSpoke, typedToHub)
+	spoke := conversion.NewSpokeConverter(&v1.Task{}, nil, typedToHub)
 	converter, err := conversion.NewHubSpokeConverter(&v2.Task{}, spoke)(scheme)
 	if err != nil {
 		return nil, err
@@ -77,41 +75,5 @@ func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
 		dst.Annotations = map[string]string{}
 	}
 	dst.Annotations[keptAnnotation] = kept
-	return nil
-}
-
-func typedToSpoke(_ context.Context, src *v2.Task, dst *v1.Task) error {
-	dst.ObjectMeta, dst.Status = src.ObjectMeta, v1.TaskStatus(src.Status)
-	dst.Spec = v1.TaskSpec{
-		Image:             src.Spec.Runtime.Image,
-		ConcurrencyPolicy: concurrencies[src.Spec.Concurrency],
-		Description:       src.Spec.Description,
-		Budget:            src.Spec.Budget,
-		Env:               src.Spec.Env,
-		Template:          src.Spec.Template,
-	}
-	if s := src.Spec.Schedule; s != (v2.Schedule{}) {
-		dst.Spec.Cron = strings.Join([]string{s.Minute, s.Hour, s.DayOfMonth, s.Month, s.DayOfWeek}, " ")
-	}
-	if src.Spec.Host != "" {
-		dst.Spec.Endpoint = net.JoinHostPort(src.Spec.Host, strconv.Itoa(int(src.Spec.Port)))
-	}
-	if len(src.Spec.Nodes) > 0 {
-		dst.Spec.NodeName = src.Spec.Nodes[0]
-	}
-	for _, port := range src.Spec.Ports {
-		dst.Spec.Ports = append(dst.Spec.Ports, v1.Port{Name: port.Name, Number: port.ContainerPort, Protocol: port.Protocol})
-	}
-	text, ok := src.Annotations[keptAnnotation]
-	if !ok {
-		return nil
-	}
-	var kept kept
-	if err := json.Unmarshal([]byte(text), &kept); err != nil {
-		return fmt.Errorf("annotation %s: %w", keptAnnotation, err)
-	}
-	dst.Spec.Owner, _ = kept.Fields[keptOwner].(string)
-	dst.Annotations = maps.Clone(src.Annotations)
-	delete(dst.Annotations, keptAnnotation)
 	return nil
 }

@@ -5,8 +5,6 @@ package converters
 
 import (
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -42,11 +40,7 @@ func convertObjects(request *apiextensionsv1.ConversionRequest) *apiextensionsv1
 			response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
 			return response
 		}
-		convert := toSpoke
-		if request.DesiredAPIVersion == group+"/v2" {
-			convert = toHub
-		}
-		convert(object.Object)
+		toHub(object.Object)
 		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Object: &object})
 	}
 	response.Result = metav1.Status{Status: metav1.StatusSuccess}
@@ -78,41 +72,16 @@ func toHub(object map[string]any) {
 	if node := take(spec, "nodeName"); node != nil {
 		spec["nodes"] = []any{node}
 	}
-	rename(spec["ports"], "number", "containerPort")
+	ports, _ := spec["ports"].([]any)
+	for i := range ports {
+		if port, ok := ports[i].(map[string]any); ok {
+			port["containerPort"] = take(port, "number")
+		}
+	}
 	if owner := take(spec, "owner"); owner != nil {
 		// What was decoded from JSON can be encoded.
 		kept, _ := keep(owner)
 		within(object, "metadata", "annotations")[keptAnnotation] = kept
-	}
-}
-
-// toSpoke converts a Task from v2 to v1 in place.
-func toSpoke(object map[string]any) {
-	object["apiVersion"] = group + "/v1"
-	spec, _ := object["spec"].(map[string]any)
-	if schedule, ok := take(spec, "schedule").(map[string]any); ok {
-		fields := make([]string, len(cronFields))
-		for i, name := range cronFields {
-			fields[i], _ = schedule[name].(string)
-		}
-		spec["cron"] = strings.Join(fields, " ")
-	}
-	if host, ok := take(spec, "host").(string); ok {
-		spec["endpoint"] = net.JoinHostPort(host, fmt.Sprint(take(spec, "port")))
-	}
-	if program, ok := take(spec, "runtime").(map[string]any); ok {
-		spec["image"] = program["image"]
-	}
-	if policy, ok := take(spec, "concurrency").(string); ok {
-		spec["concurrencyPolicy"] = concurrencies[policy]
-	}
-	if nodes, ok := take(spec, "nodes").([]any); ok && len(nodes) > 0 {
-		spec["nodeName"] = nodes[0]
-	}
-	rename(spec["ports"], "containerPort", "number")
-	var kept kept
-	if text, ok := take(within(object, "metadata", "annotations"), keptAnnotation).(string); ok && json.Unmarshal([]byte(text), &kept) == nil {
-		spec["owner"] = kept.Fields[keptOwner]
 	}
 }
 
@@ -121,16 +90,6 @@ func take(object map[string]any, name string) any {
 	value := object[name]
 	delete(object, name)
 	return value
-}
-
-// rename renames a member in every element of a list.
-func rename(list any, from, to string) {
-	elements, _ := list.([]any)
-	for i := range elements {
-		if element, ok := elements[i].(map[string]any); ok {
-			element[to] = take(element, from)
-		}
-	}
 }
 
 // within returns the object at a path, and creates it if missing.

@@ -1,31 +1,37 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package lists measures what conversions add to lists of an API server: of the same objects with
+// strategy None, with the handler of a converter pod, and with controller-runtime's webhook.
+//
+// Lists are read from etcd, so that every object is converted: with its watch cache, an API server has
+// converted each object once when it answers. API server and etcd are processes; the webhooks are in this
+// one, which does not decode what it reads.
 package lists
 
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
-	"os"
-	"slices"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/bench/cluster"
+	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
-)
-
-// Suite is the name of this suite.
-const Suite = "lists"
-
-const (
-	pollPeriod = 100 * time.Millisecond
-	patience   = time.Minute
 )
 
 // Each kind is listed in turn, so often, or less if that takes longer than enough.
@@ -34,145 +40,148 @@ const (
 	enough                   = 15 * time.Second
 )
 
-// Options set the size of the measurement.
-type Options struct {
-	// Sizes of the objects in KiB, and numbers of objects in a list.
-	Sizes, Counts []int
-	// Most is the size of a list in MiB: larger ones are left out.
-	Most int
-	// Binary is the operator's, Bench the benchmark's own.
-	Binary, Bench string
+// Suite sets the size of the objects in KiB, and the number of objects in a list.
+type Suite struct{ size, count int }
+
+// Flags defines the flags of the suite.
+func (s *Suite) Flags(flags *flag.FlagSet) {
+	flags.IntVar(&s.size, "size", 10, "size of an object, in KiB")
+	flags.IntVar(&s.count, "count", 1000, "number of objects in a list")
 }
 
-func (o Options) validate() error {
-	for _, number := range slices.Concat(o.Sizes, o.Counts, []int{o.Most}) {
-		if number < 1 {
-			return fmt.Errorf("sizes and numbers of objects must be at least 1, one is %d", number)
-		}
-	}
-	if len(o.Sizes) == 0 || len(o.Counts) == 0 {
-		return errors.New("there must be a size and a number of objects")
-	}
-	return nil
+// The versions of the kind: objects are stored at one, and listed at the other.
+const storedVersion, otherVersion = "v1", "v2"
+
+// kind is a subject: a kind with its conversion.
+type kind struct {
+	subject, group string
+	// webhook converts; nil for strategy None.
+	webhook func(group string) (http.Handler, error)
+	crd     *apiextensionsv1.CustomResourceDefinition
 }
 
-// counts are the numbers of objects of a size in KiB, sorted.
-func (o Options) counts(size int) []int {
-	counts := slices.DeleteFunc(slices.Clone(o.Counts), func(count int) bool { return size*count > o.Most<<10 })
-	slices.Sort(counts)
-	return counts
-}
+// none is the subject that ratios refer to.
+const none = "strategy None"
 
-// suite is one run, with one API server at a time.
-type suite struct {
-	Options
-	dir      string
-	progress io.Writer
-	rows     []measure.Row
-
-	server  *testenv.Server
-	lister  *lister
-	objects *scenarios.Fleet
-	kinds   []*kind
+// run has an API server, and kinds in it.
+type run struct {
+	server *testenv.Server
+	client *rest.RESTClient
+	kinds  []*kind
 }
 
 // Run measures.
-func Run(ctx context.Context, progress io.Writer, options Options) (rows []measure.Row, err error) {
-	if err := options.validate(); err != nil {
-		return nil, err
+func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
+	if s.size < 1 || s.count < 1 {
+		return errors.New("-size and -count must be at least 1")
 	}
-	dir, err := os.MkdirTemp("", "conversion-operator-lists-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s := &suite{Options: options, dir: dir, progress: progress}
-	for _, size := range options.Sizes {
-		if err := s.with(ctx, testenv.Options{NoWatchCache: true}, func() error { return s.curve(ctx, size) }); err != nil {
-			return nil, err
-		}
-	}
-	return s.rows, s.with(ctx, testenv.Options{}, func() error { return s.cached(ctx) })
-}
-
-func (s *suite) tell(format string, args ...any) {
-	fmt.Fprintf(s.progress, Suite+": "+format+"\n", args...)
-}
-
-// with starts an API server and the webhooks, creates the CRDs, and measures.
-func (s *suite) with(ctx context.Context, options testenv.Options, do func() error) (err error) {
-	s.tell("starting a kube-apiserver")
-	// All objects are stored three times, and more than etcd's default of 2 GiB if Most is raised.
-	options.EtcdArguments = map[string]string{"quota-backend-bytes": fmt.Sprint(8 << 30)}
-	if s.server, err = testenv.Start(options); err != nil {
+	results.Tell("starting a kube-apiserver")
+	r := &run{kinds: []*kind{
+		{subject: none, group: "none.example.com"},
+		{subject: converters.Ours, group: "ours.example.com", webhook: converters.NewOurs},
+		{subject: converters.Typed, group: "typed.example.com", webhook: converters.NewTyped},
+	}}
+	// All objects are stored three times.
+	if r.server, err = testenv.Start(testenv.Options{NoWatchCache: true, EtcdArguments: cluster.Quota}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.server.Stop()) }()
-	if s.lister, err = newLister(s.server.Kubeconfig); err != nil {
+	defer func() { err = errors.Join(err, r.server.Stop()) }()
+	config := rest.CopyConfig(r.server.Kubeconfig)
+	config.DisableCompression = true // compressing is not part of a conversion
+	config.NegotiatedSerializer = clientgoscheme.Codecs
+	if r.client, err = rest.UnversionedRESTClientFor(config); err != nil {
 		return err
 	}
-	if s.objects, err = scenarios.NewFleet(s.server.Kubeconfig); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(s.dir, "")
-	if err != nil {
-		return err
-	}
-	s.kinds = s.Options.kinds()
-	for _, k := range s.kinds {
-		stop, err := k.define(ctx, s.server.Client, dir)
+	for _, k := range r.kinds {
+		stop, err := r.define(ctx, k)
 		if err != nil {
 			return fmt.Errorf("define the kind of %s: %w", k.subject, err)
 		}
 		defer stop()
-		if err := s.served(ctx, k); err != nil {
-			return err
+	}
+	results.Tell("creating %d objects of %d KB, of %d kinds", s.count, s.size, len(r.kinds))
+	for _, k := range r.kinds {
+		if err := converters.Create(ctx, r.server.Kubeconfig, k.crd, s.count, s.size<<10); err != nil {
+			return fmt.Errorf("create the objects of %s: %w", k.subject, err)
 		}
 	}
-	return do()
-}
-
-// served waits until the API server serves both versions.
-func (s *suite) served(ctx context.Context, k *kind) error {
-	for _, version := range []string{storedVersion, otherVersion} {
-		var last error
-		if err := wait.PollUntilContextTimeout(ctx, pollPeriod, patience, true, func(ctx context.Context) (bool, error) {
-			_, last = s.lister.list(ctx, k.resource(version), 1, io.Discard)
-			return last == nil, nil
-		}); err != nil {
-			return errors.Join(err, last)
-		}
-	}
-	return nil
-}
-
-// fill creates the objects of all kinds.
-func (s *suite) fill(ctx context.Context, count, size int) error {
-	s.tell("creating %d objects of %d KB, of %d kinds", count, size, len(s.kinds))
-	for _, k := range s.kinds {
-		if err := k.fill(ctx, s.objects, count, size<<10); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// curve measures lists of different length.
-func (s *suite) curve(ctx context.Context, size int) error {
-	counts := s.counts(size)
-	if len(counts) == 0 {
-		return nil
-	}
-	if err := s.fill(ctx, slices.Max(counts), size); err != nil {
+	results.Tell("listing them")
+	measured, err := r.take(ctx, s.count)
+	if err != nil {
 		return err
 	}
-	for _, count := range counts {
-		s.tell("listing %d objects of %d KB", count, size)
-		measured, err := s.take(ctx, count)
+	add(results, fmt.Sprintf("LIST from etcd at the other version, %d KB x %d", s.size, s.count), s.count, measured)
+	return nil
+}
+
+// define starts the webhook of a kind, creates the CRD, and waits until both versions are served. Without
+// a webhook, both have the same schema: objects are pruned by none.
+func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
+	stop = func() {}
+	if k.crd, err = converters.Definition(k.group); err != nil {
+		return nil, err
+	}
+	if k.webhook == nil {
+		k.crd.Spec.Versions[1].Schema = k.crd.Spec.Versions[0].Schema
+	} else {
+		handler, err := k.webhook(k.group)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		s.add(fmt.Sprintf("LIST from etcd at the other version, %d KB x %d", size, count), count, measured)
+		server := httptest.NewUnstartedServer(handler)
+		server.EnableHTTP2 = true
+		server.StartTLS()
+		stop = server.Close
+		k.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					URL: new(server.URL + converters.Path), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+				ConversionReviewVersions: []string{"v1"},
+			},
+		}
+	}
+	if err := r.server.Client.Create(ctx, k.crd); err != nil {
+		stop()
+		return nil, err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, stored := r.list(ctx, k, storedVersion, 1, io.Discard)
+		_, other := r.list(ctx, k, otherVersion, 1, io.Discard)
+		last = errors.Join(stored, other)
+		return last == nil, nil
+	})
+	if err != nil {
+		stop()
+		return nil, errors.Join(err, last)
+	}
+	return stop, nil
+}
+
+// list reads the first objects of a kind, and returns the time for it.
+func (r *run) list(ctx context.Context, k *kind, version string, count int, to io.Writer) (time.Duration, error) {
+	request := r.client.Get().AbsPath("apis", k.group, version, "namespaces", scenarios.Namespace, k.crd.Spec.Names.Plural).
+		Param("limit", strconv.Itoa(count)).SetHeader("Accept", "application/json")
+	began := time.Now()
+	answer, err := request.Stream(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Close()
+	_, err = io.Copy(to, answer)
+	return time.Since(began), err
+}
+
+// check returns an error unless a list has some objects, all of them converted if they should be: only v2
+// has spec.runtime.
+func check(text []byte, count int, converted bool) error {
+	want := 0
+	if converted {
+		want = count
+	}
+	if names, found := bytes.Count(text, []byte(`"name":"task-`)), bytes.Count(text, []byte(`"runtime":{`)); names != count || found != want {
+		return fmt.Errorf("of %d objects, %d are converted; want %d of %d", names, found, want, count)
 	}
 	return nil
 }
@@ -185,22 +194,22 @@ type sample struct {
 }
 
 // take lists all kinds in turns. The first list of each is checked, and not measured.
-func (s *suite) take(ctx context.Context, count int) ([]sample, error) {
-	samples := make([]sample, len(s.kinds))
-	for i, k := range s.kinds {
+func (r *run) take(ctx context.Context, count int) ([]sample, error) {
+	samples := make([]sample, len(r.kinds))
+	for i, k := range r.kinds {
 		var text bytes.Buffer
-		if _, err := s.lister.list(ctx, k.resource(otherVersion), count, &text); err != nil {
+		if _, err := r.list(ctx, k, otherVersion, count, &text); err != nil {
 			return nil, err
 		}
-		if err := check(text.Bytes(), count, k.start != nil); err != nil {
+		if err := check(text.Bytes(), count, k.webhook != nil); err != nil {
 			return nil, fmt.Errorf("%s: %w", k.subject, err)
 		}
 		samples[i] = sample{subject: k.subject, bytes: text.Len()}
 	}
 	began := time.Now()
 	for round := 0; round < fewestRounds || round < mostRounds && time.Since(began) < enough; round++ {
-		for i, k := range s.kinds {
-			span, err := s.lister.list(ctx, k.resource(otherVersion), count, io.Discard)
+		for i, k := range r.kinds {
+			span, err := r.list(ctx, k, otherVersion, count, io.Discard)
 			if err != nil {
 				return nil, err
 			}
@@ -210,28 +219,25 @@ func (s *suite) take(ctx context.Context, count int) ([]sample, error) {
 	return samples, nil
 }
 
-// add adds the rows of a case, with the time that each conversion adds to strategy None.
-func (s *suite) add(name string, count int, samples []sample) {
+// add adds the times, with the time that each conversion adds to strategy None.
+func add(results *measure.Results, name string, count int, samples []sample) {
 	added, fastest := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, each := range samples {
 		fastest[each.subject] = measure.Quantile(each.spans, 0)
 		added[each.subject] = fastest[each.subject] - fastest[none]
 	}
 	for _, each := range samples {
-		row := func(value float64, unit string) {
-			s.rows = append(s.rows, measure.Row{Suite: Suite, Case: name, Subject: each.subject, Value: value, Unit: unit})
-		}
-		row(float64(each.bytes)/float64(count)/1024, "KB/object")
-		row(measure.In(time.Millisecond, fastest[each.subject]), "ms")
-		row(measure.In(time.Millisecond, measure.Quantile(each.spans, 0.5)), "ms, median")
-		row(measure.In(fastest[none], fastest[each.subject]), "times strategy None")
-		if each.subject == none {
+		subject, extra := each.subject, added[each.subject]
+		results.Add(name, subject, float64(each.bytes)/float64(count)/1024, "KB/object")
+		results.Add(name, subject, measure.In(time.Millisecond, fastest[subject]), "ms")
+		results.Add(name, subject, measure.In(time.Millisecond, measure.Quantile(each.spans, 0.5)), "ms, median")
+		results.Add(name, subject, measure.In(fastest[none], fastest[subject]), "times strategy None")
+		if subject == none {
 			continue
 		}
-		row(measure.In(time.Millisecond, added[each.subject]), "ms added")
-		row(measure.In(time.Microsecond, added[each.subject])/float64(count), "us added/object")
-		if added[each.subject] > 0 && added[typed] > 0 { // with a watch cache, the difference may be noise
-			row(measure.In(added[each.subject], added[typed]), "controller-runtime adds times as much")
+		results.Add(name, subject, measure.In(time.Microsecond, extra)/float64(count), "us added/object")
+		if extra > 0 && added[converters.Typed] > 0 { // else the difference is noise
+			results.Add(name, subject, measure.In(extra, added[converters.Typed]), "controller-runtime adds times as much")
 		}
 	}
 }

@@ -4,64 +4,81 @@
 package measure
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Memory is the memory of a process, in MiB.
-type Memory struct {
-	// Resident is the memory in RAM now, Peak its maximum.
+// Usage is what the processes of one program use. Memory is in MiB.
+type Usage struct {
+	Processes int
+	// Resident is the memory of the largest one in RAM now, Peak its maximum.
 	Resident, Peak float64
-	// Anonymous is the part of Resident without pages of files, such as the binary's, which
-	// processes on one node share.
+	// Anonymous is the part of Resident without pages of files, such as the binary's.
 	Anonymous float64
+	// CPU is the processor time of all of them, with a resolution of 10 ms.
+	CPU time.Duration
 }
 
-// MemoryOf reads the memory of a process. It returns an error on other systems than Linux.
-func MemoryOf(pid int) (Memory, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// UsageOf reads what the children of this process use that run a program: the name of its file, with
+// its subcommand if it has one, such as "conversion-operator serve". It returns an error if there is
+// none, and on other systems than Linux.
+func UsageOf(program string) (u Usage, err error) {
+	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
-		return Memory{}, fmt.Errorf("the memory of a process can be read on Linux only: %w", err)
+		return u, err
 	}
-	mebibytes := map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		number, _ := strings.CutSuffix(strings.TrimSpace(value), " kB")
-		kilobytes, _ := strconv.ParseFloat(number, 64)
-		mebibytes[name] = kilobytes / 1024
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread that has ended has none
+		for pid := range strings.FieldsSeq(string(children)) {
+			if programOf(pid) == program {
+				u.add(pid)
+			}
+		}
 	}
-	return Memory{Resident: mebibytes["VmRSS"], Peak: mebibytes["VmHWM"], Anonymous: mebibytes["RssAnon"]}, nil
+	if u.Processes == 0 {
+		return u, fmt.Errorf("no process runs %s", program)
+	}
+	return u, nil
 }
 
-// clockTick is the unit of proc_pid_stat(5); it is 100 Hz on all platforms of Go.
-const clockTick = time.Second / 100
+func programOf(pid string) string {
+	line, _ := os.ReadFile("/proc/" + pid + "/cmdline") // a process that has ended has none
+	args := strings.Split(string(line), "\x00")
+	name := filepath.Base(args[0])
+	if len(args) > 1 && args[1] != "" && args[1][0] != '-' {
+		name += " " + args[1]
+	}
+	return name
+}
 
-// CPUTimeOf returns the CPU time of a process since its start, in user and kernel mode, with a
-// resolution of 10 ms. It returns an error on other systems than Linux.
-func CPUTimeOf(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("the CPU time of a process can be read on Linux only: %w", err)
+// add adds a process, unless it has ended.
+func (u *Usage) add(pid string) {
+	status, err := os.ReadFile("/proc/" + pid + "/status")
+	stat, err2 := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil || err2 != nil {
+		return
 	}
-	// The second field is a name in brackets with any characters; utime and stime are fields 14 and
-	// 15.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	const utime, stime = 11, 12
-	var ticks int64
-	for _, field := range []int{utime, stime} {
-		if field >= len(fields) {
-			return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-		}
-		more, err := strconv.ParseInt(fields[field], 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += more
+	memory := map[string]float64{}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		kibibytes, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		memory[name] = kibibytes / 1024
 	}
-	return time.Duration(ticks) * clockTick, nil
+	u.Processes++
+	u.Peak = max(u.Peak, memory["VmHWM"])
+	if memory["VmRSS"] > u.Resident {
+		u.Resident, u.Anonymous = memory["VmRSS"], memory["RssAnon"]
+	}
+	// The second field is a name in brackets with any characters; utime and stime are fields 14 and 15, in
+	// units of 10 ms on all platforms of Go: proc_pid_stat(5).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for _, field := range fields[11:13] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		u.CPU += time.Duration(ticks) * (time.Second / 100)
+	}
 }

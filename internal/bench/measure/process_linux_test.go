@@ -4,36 +4,34 @@
 package measure
 
 import (
-	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
 
-func TestProcess(t *testing.T) {
-	memory, err := MemoryOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if memory.Resident <= 0 || memory.Anonymous <= 0 || memory.Anonymous > memory.Resident || memory.Peak < memory.Resident/2 {
-		t.Errorf("unlikely: %+v", memory)
-	}
-	before, err := CPUTimeOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	after := before
-	for end := before + 3*clockTick; after < end; {
-		work := time.Now()
-		for time.Since(work) < clockTick/10 {
-		}
-		if after, err = CPUTimeOf(os.Getpid()); err != nil {
+// TestUsageOf: children are found by program and subcommand, and what they use is read.
+func TestUsageOf(t *testing.T) {
+	for range 2 {
+		child := exec.CommandContext(t.Context(), "sh", "/dev/stdin")
+		child.Stdin = strings.NewReader("while :; do :; done")
+		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
+		defer func() { _ = child.Wait() }()
+		defer func() { _ = child.Process.Kill() }()
 	}
-	if _, err := MemoryOf(-1); err == nil {
-		t.Error("a process that is not there has memory")
+	var u Usage
+	for start := time.Now(); u.CPU < 30*time.Millisecond || u.Processes < 2; {
+		var err error
+		if u, err = UsageOf("sh /dev/stdin"); time.Since(start) > time.Minute {
+			t.Fatalf("%+v, %v", u, err)
+		}
 	}
-	if _, err := CPUTimeOf(-1); err == nil {
-		t.Error("a process that is not there has used CPU time")
+	if u.Processes != 2 || u.Resident <= 0 || u.Anonymous <= 0 || u.Anonymous > u.Resident || u.Peak < u.Resident/2 {
+		t.Errorf("unlikely: %+v", u)
+	}
+	if _, err := UsageOf("no-such-program"); err == nil {
+		t.Error("a program that does not run uses something")
 	}
 }

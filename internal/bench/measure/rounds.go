@@ -6,6 +6,7 @@ package measure
 import (
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -22,15 +23,6 @@ type Subject struct {
 	Call func()
 }
 
-// Sample is the result for a subject.
-type Sample struct {
-	Subject string
-	// Best and Median are CPU times of one call, over the rounds.
-	Best, Median time.Duration
-	// Allocs and Bytes are what one call allocates on the heap.
-	Allocs, Bytes float64
-}
-
 // run is the state of a subject during the measurement.
 type run struct {
 	Subject
@@ -41,8 +33,9 @@ type run struct {
 	spent time.Duration
 }
 
-// Run measures each subject for a total time of each.
-func Run(subjects []Subject, each time.Duration) []Sample {
+// Run calls each subject for a total time of each, and returns the CPU time of one call in its shortest
+// round, by name.
+func Run(subjects []Subject, each time.Duration) map[string]time.Duration {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runs := make([]run, len(subjects))
 	for i, subject := range subjects {
@@ -56,11 +49,11 @@ func Run(subjects []Subject, each time.Duration) []Sample {
 			runs[i].turn(each)
 		}
 	}
-	samples := make([]Sample, len(runs))
+	best := map[string]time.Duration{}
 	for i := range runs {
-		samples[i] = runs[i].sample()
+		best[runs[i].Name] = slices.Min(runs[i].times)
 	}
-	return samples
+	return best
 }
 
 // turn calls the subject for a part of the time, and records the time of one call.
@@ -82,22 +75,9 @@ func (r *run) turn(each time.Duration) {
 	r.spent += time.Since(start)
 }
 
-func (r *run) sample() Sample {
-	slices.Sort(r.times)
-	s := Sample{Subject: r.Name, Best: r.times[0], Median: r.times[len(r.times)/2]}
-	s.Allocs, s.Bytes = allocations(r.Call, s.Best)
-	return s
-}
-
-// allocations returns the number of objects and bytes that a call allocates.
-func allocations(call func(), took time.Duration) (count, bytes float64) {
-	calls := uint64(max(3, min(1000, int(100*time.Millisecond/max(took, 1)))))
-	call()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range calls {
-		call()
-	}
-	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs-before.Mallocs) / float64(calls), float64(after.TotalAlloc-before.TotalAlloc) / float64(calls)
+// clock returns the CPU time that this process has used.
+func clock() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // the arguments are valid
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -4,16 +4,12 @@
 package migrations
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,103 +24,70 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// subject rewrites all objects of a kind at the new version.
+// subject rewrites all objects at the new version.
 type subject struct {
 	name string
-	run  func(ctx context.Context, s setup) (measure.Memory, error)
+	run  func(ctx context.Context) error
 }
 
-func (c *cluster) subjects(binary string) []subject {
-	var all []subject
-	for _, pace := range []v1alpha1.MigrationPace{v1alpha1.MigrationFast, v1alpha1.MigrationGentle} {
-		all = append(all, subject{fmt.Sprintf("conversion-operator migrate, %s", pace), func(ctx context.Context, s setup) (measure.Memory, error) {
-			return c.migrate(ctx, binary, s, pace, nil)
-		}})
+func (r *run) subjects() []subject {
+	ours := func(pace v1alpha1.MigrationPace) subject {
+		name := "conversion-operator, " + string(pace)
+		return subject{name, func(ctx context.Context) error { return r.byPolicy(ctx, name, pace) }}
 	}
-	return append(all,
-		subject{"patches alone, 32 at once", func(ctx context.Context, s setup) (measure.Memory, error) {
-			return measure.Memory{}, c.patch(ctx, s, newVersion, 32)
-		}},
-		subject{"Kubernetes' StorageVersionMigration", c.inTree},
-		subject{"read and replace, one by one", c.replace},
-	)
+	patches := func(atOnce int) func(context.Context) error {
+		return func(ctx context.Context) error { return r.patch(ctx, newVersion, atOnce) }
+	}
+	return []subject{
+		ours(v1alpha1.MigrationFast),
+		ours(v1alpha1.MigrationGentle),
+		{"Kubernetes' StorageVersionMigration", r.inTree},
+		{"patches alone, 32 at once", patches(32)},
+		{"patches alone, one by one", patches(1)},
+		{"read and replace, one by one", r.replace},
+	}
 }
 
-// look is called regularly during a run.
-type look func(ctx context.Context, run string, memory measure.Memory)
-
-// migrate runs the migrator like its Job, but without a propagation delay, because no other client
-// writes.
-func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace v1alpha1.MigrationPace, seen look) (measure.Memory, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
-		return measure.Memory{}, err
+// byPolicy migrates like users, by a trigger, until status.storedVersions was pruned, and adds the memory
+// of the migration pod.
+func (r *run) byPolicy(ctx context.Context, name string, pace v1alpha1.MigrationPace) error {
+	policy := &v1alpha1.ConversionPolicy{}
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(r.crd), policy); err != nil {
+		return err
 	}
-	run := fmt.Sprintf("run-%d", time.Now().UnixNano())
-	checkpoint := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: run}}
-	if err := c.client.Create(ctx, checkpoint); err != nil {
-		return measure.Memory{}, err
+	before := policy.DeepCopy()
+	policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	policy.Spec.Migration.Pace = pace
+	policy.Spec.Migration.Trigger = time.Now().Format(time.RFC3339)
+	if err := r.client.Patch(ctx, policy, client.MergeFrom(before)); err != nil {
+		return err
 	}
-	spec := contract.Spec{
-		FormatVersion: contract.SpecFormat, Run: run, Namespace: namespace, RecordConfigMap: run,
-		Pin:       contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation},
-		Resource:  metav1.GroupVersionResource{Group: s.group, Version: newVersion, Resource: plural},
-		Preflight: contract.DefaultPreflight, PageSize: contract.DefaultPageSize, Concurrency: contract.DefaultConcurrency,
-		Pace: pace, Verify: v1alpha1.MigrationVerifySample,
-	}
-	command := exec.CommandContext(ctx, binary, append(spec.Args(), "--kubeconfig="+os.Getenv("KUBECONFIG"))...)
-	memory, err := watched(command, func(memory measure.Memory) {
-		if seen != nil {
-			seen(ctx, run, memory)
+	var used measure.Usage
+	err := r.await(ctx, 20*time.Minute, func(_ *apiextensionsv1.CustomResourceDefinition, now *v1alpha1.ConversionPolicy) bool {
+		if found, err := measure.UsageOf("conversion-operator " + contract.Command); err == nil && found.Peak > 0 {
+			used = found
 		}
+		last := now.Status.Migration
+		return last != nil && last.Trigger == policy.Spec.Migration.Trigger && last.State != v1alpha1.MigrationRunning && now.Status.MigrationEvidence != nil
 	})
-	if err != nil {
-		return memory, err
-	}
-	if err := c.client.Get(ctx, client.ObjectKeyFromObject(checkpoint), checkpoint); err != nil {
-		return memory, err
-	}
-	record, err := contract.ParseRecord([]byte(checkpoint.Data[contract.RecordKey]))
-	if err == nil && !record.Complete() {
-		err = fmt.Errorf("the run did not complete: %+v", record)
-	}
-	return memory, err
-}
-
-// watched runs a command, and reads its memory until it ends.
-func watched(command *exec.Cmd, seen func(measure.Memory)) (measure.Memory, error) {
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Start(); err != nil {
-		return measure.Memory{}, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	var last measure.Memory
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				err = fmt.Errorf("%w: %s", err, said.Bytes())
-			}
-			return last, err
-		case <-time.After(pollPeriod):
-			if memory, err := measure.MemoryOf(command.Process.Pid); err == nil && memory.Peak > 0 {
-				last = memory
-				seen(memory)
-			}
-		}
-	}
+	r.add(name, used.Peak, "MiB at the peak")
+	r.add(name, used.Anonymous, "MiB not from files")
+	return err
 }
 
 // patch is the limit: only patches, atOnce in parallel. A conflict means that another client has
 // rewritten the object.
-func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int) error {
-	objects := c.metadata.Resource(s.at(version)).Namespace(namespace)
+func (r *run) patch(ctx context.Context, version string, atOnce int) error {
+	objects := r.metadata.Resource(r.at(version)).Namespace(namespace)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	err := c.pages(ctx, s, version, func(page []metav1.PartialObjectMetadata) error {
-		for _, object := range page {
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := objects.List(ctx, options)
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		for _, object := range page.Items {
 			group.Go(func() error {
 				body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
 				_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
@@ -134,45 +97,46 @@ func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int
 				return err
 			})
 		}
-		return nil
-	})
-	return errors.Join(err, group.Wait())
+		if options.Continue = page.Continue; options.Continue == "" {
+			return group.Wait()
+		}
+	}
 }
 
-// replace lists objects and updates them unchanged, as many tools do.
-func (c *cluster) replace(ctx context.Context, s setup) (measure.Memory, error) {
-	objects := c.objects.Resource(s.at(newVersion)).Namespace(namespace)
-	options := metav1.ListOptions{Limit: 500}
+// replace lists objects and updates them unchanged, as many tools do. A conflict is as in patch.
+func (r *run) replace(ctx context.Context) error {
+	objects := r.objects.Resource(r.at(newVersion)).Namespace(namespace)
+	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := objects.List(ctx, options)
 		if err != nil {
-			return measure.Memory{}, err
+			return err
 		}
 		for i := range page.Items {
-			if _, err := objects.Update(ctx, &page.Items[i], metav1.UpdateOptions{}); err != nil {
-				return measure.Memory{}, err
+			if _, err := objects.Update(ctx, &page.Items[i], metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
+				return err
 			}
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return measure.Memory{}, nil
+			return nil
 		}
 	}
 }
 
 // inTree lets kube-controller-manager migrate. It reads objects from its own cache, and so starts
 // with a delay.
-func (c *cluster) inTree(ctx context.Context, s setup) (measure.Memory, error) {
+func (r *run) inTree(ctx context.Context) error {
 	wanted := &storagemigrationv1.StorageVersionMigration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: plural + "-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"},
 		Spec: storagemigrationv1.StorageVersionMigrationSpec{
-			Resource: metav1.GroupResource{Group: s.group, Resource: plural},
+			Resource: metav1.GroupResource{Group: r.group, Resource: r.crd.Spec.Names.Plural},
 		},
 	}
-	if err := c.client.Create(ctx, wanted); err != nil {
-		return measure.Memory{}, err
+	if err := r.client.Create(ctx, wanted); err != nil {
+		return err
 	}
-	err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
-		if err := c.client.Get(ctx, client.ObjectKeyFromObject(wanted), wanted); err != nil {
+	return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(wanted), wanted); err != nil {
 			return false, err
 		}
 		if failed := apimeta.FindStatusCondition(wanted.Status.Conditions, string(storagemigrationv1.MigrationFailed)); failed != nil && failed.Status == metav1.ConditionTrue {
@@ -180,5 +144,45 @@ func (c *cluster) inTree(ctx context.Context, s setup) (measure.Memory, error) {
 		}
 		return apimeta.IsStatusConditionTrue(wanted.Status.Conditions, string(storagemigrationv1.MigrationSucceeded)), nil
 	})
-	return measure.Memory{}, err
+}
+
+// foreground reads and writes an object in turn until stop, which returns the durations of the requests.
+func (r *run) foreground(ctx context.Context) (stop func() ([]time.Duration, error)) {
+	const pace = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(ctx)
+	var times []time.Duration
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			began := time.Now()
+			err := r.request(ctx, i)
+			took := time.Since(began)
+			if ctx.Err() != nil {
+				return
+			}
+			times, failed = append(times, took), errors.Join(failed, err)
+			if pause(ctx, max(0, pace-took)) != nil {
+				return
+			}
+		}
+	}()
+	return func() ([]time.Duration, error) {
+		cancel()
+		<-ended
+		return times, failed
+	}
+}
+
+// request reads, or writes, an object that migrations rewrite too.
+func (r *run) request(ctx context.Context, i int) error {
+	objects, name := r.objects.Resource(r.at(newVersion)).Namespace(namespace), "task-0000"
+	if i%2 == 0 {
+		_, err := objects.Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+	body := fmt.Appendf(nil, `{"metadata":{"labels":{"turn":"%d"}}}`, i)
+	_, err := objects.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	return err
 }

@@ -1,134 +1,261 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package migrations measures how fast the operator and other tools rewrite stored objects in
+// another version, one after the other in one cluster, and what another client notices of it. The kind
+// is that of package converters, with and without its rules.
+//
+// Before each measurement all objects are stored at the old version and the storage version changes
+// to the new one, so that every object has to be rewritten. Afterwards the bytes in etcd are
+// checked. The loops (subjects.go) have no barriers, no handling of failures and no proofs: they show the
+// cost of the writes alone. The operator's time is that from the trigger to the pruning.
 package migrations
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/bench/cluster"
+	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// Suite is the name of this suite.
-const Suite = "migration"
+const (
+	namespace              = scenarios.Namespace
+	oldVersion, newVersion = "v1", "v2"
+	// size is that of an object in etcd, about.
+	size       = 1500
+	pollPeriod = 200 * time.Millisecond
+	pageSize   = 500
+	// idleTime is the time for writes at the previous version to drain, and for the cluster to become
+	// idle.
+	idleTime = 5 * time.Second
+)
 
-// Options set the size of the measurement.
-type Options struct {
-	// Objects is the number of objects of each kind.
-	Objects int
-	// Alone is the time for which another client is measured before objects are rewritten.
-	Alone time.Duration
-	// Setup selects setups by the beginning of their names.
-	Setup string
-	// Binary is the operator's binary.
-	Binary string
+// Suite measures migrations with each kind of conversion.
+type Suite struct {
+	count int
+	alone time.Duration
+	only  string
 }
 
-// setups are the kinds of conversion that migrations are measured with.
-var setups = []setup{
-	{name: "strategy None", group: "none.example.com"},
-	{name: "rules, in converter pods", group: "rules.example.com", declarative: true},
+// Flags defines the flags of the suite.
+func (s *Suite) Flags(flags *flag.FlagSet) {
+	flags.IntVar(&s.count, "objects", 10_000, "how many objects of each kind there are")
+	flags.DurationVar(&s.alone, "alone", 30*time.Second, "how long another client is watched alone")
+	flags.StringVar(&s.only, "setup", "", "how the name of a setup begins, to run no other: strategy, or rules")
 }
 
-// suite is one run.
-type suite struct {
-	Options
-	*cluster
-	name     string
-	progress io.Writer
-	rows     []measure.Row
+// run measures one setup in a cluster.
+type run struct {
+	*Suite
+	*measure.Results
+	name, group string
+	crd         *apiextensionsv1.CustomResourceDefinition
+	client      client.Client
+	objects     dynamic.Interface
+	metadata    metadata.Interface
 }
 
-// Run installs the operator in the cluster of the current kubeconfig, and measures. It does not
-// clean up.
-func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Row, error) {
-	chosen := slices.DeleteFunc(slices.Clone(setups), func(s setup) bool { return !strings.HasPrefix(s.name, options.Setup) })
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("there is no setup whose name begins with %q", options.Setup)
-	}
-	s, err := install(ctx, Suite, progress, options)
+// Run starts a cluster, and measures.
+func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
+	results.Tell("starting a cluster with the operator")
+	c, err := cluster.Start(ctx)
 	if err != nil {
-		return nil, err
-	}
-	for _, setup := range chosen {
-		if err := s.measure(ctx, setup); err != nil {
-			return nil, fmt.Errorf("%s: %w", setup.name, err)
-		}
-	}
-	return s.rows, nil
-}
-
-func install(ctx context.Context, name string, progress io.Writer, options Options) (*suite, error) {
-	dir, err := scenarios.Root()
-	if err != nil {
-		return nil, err
-	}
-	c, err := connect()
-	if err != nil {
-		return nil, err
-	}
-	s := &suite{Options: options, cluster: c, name: name, progress: progress}
-	s.tell("installing the operator")
-	return s, scenarios.Install(ctx, scenarios.NewTeller(io.Discard, dir))
-}
-
-func (r *suite) tell(format string, args ...any) {
-	fmt.Fprintf(r.progress, r.name+": "+format+"\n", args...)
-}
-
-func (r *suite) add(s setup, subject string, value float64, unit string) {
-	r.rows = append(r.rows, measure.Row{Suite: r.name, Case: fmt.Sprintf("%d objects, %s", r.Objects, s.name),
-		Subject: subject, Value: value, Unit: unit})
-}
-
-func (r *suite) measure(ctx context.Context, s setup) error {
-	r.tell("%s: creating %d objects", s.name, r.Objects)
-	if err := r.prepare(ctx, s, r.Objects); err != nil {
 		return err
 	}
-	rates := map[string]float64{}
-	all := r.subjects(r.Binary)
-	for _, subject := range all {
-		if err := r.toMigrate(ctx, s, r.Objects); err != nil {
-			return err
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	for _, r := range []*run{{name: "strategy None", group: "none.example.com"}, {name: "rules, in converter pods", group: "rules.example.com"}} {
+		if !strings.HasPrefix(r.name, s.only) {
+			continue
 		}
-		var err error
-		if rates[subject.name], err = r.turn(ctx, s, subject); err != nil {
-			return fmt.Errorf("%s: %w", subject.name, err)
+		r.Suite, r.Results, r.client = s, results, c.Client
+		err := r.prepare(ctx, c)
+		if err == nil {
+			err = r.measure(ctx)
 		}
-		if subject.name == all[0].name {
-			again := subject
-			again.name += ", again"
-			if _, err := r.turn(ctx, s, again); err != nil {
-				return fmt.Errorf("%s: %w", again.name, err)
-			}
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
-	for _, subject := range all[1:] {
-		r.add(s, subject.name, rates[all[0].name]/rates[subject.name], "times slower than ours")
-	}
-	return r.beside(ctx, s)
+	return nil
 }
 
-// turn measures one subject, and verifies its result.
-func (r *suite) turn(ctx context.Context, s setup, subject subject) (float64, error) {
-	began := time.Now()
-	memory, err := subject.run(ctx, s)
+func (r *run) add(subject string, value float64, unit string) {
+	r.Add(fmt.Sprintf("%d objects, %s", r.count, r.name), subject, value, unit)
+}
+
+func (r *run) at(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.group, Version: version, Resource: r.crd.Spec.Names.Plural}
+}
+
+// prepare creates the CRD and its policy, waits until it converts, and creates the objects.
+func (r *run) prepare(ctx context.Context, c *testenv.Cluster) (err error) {
+	if r.objects, err = dynamic.NewForConfig(c.Kubeconfig); err != nil {
+		return err
+	}
+	if r.metadata, err = metadata.NewForConfig(c.Kubeconfig); err != nil {
+		return err
+	}
+	if r.crd, err = converters.Definition(r.group); err != nil {
+		return err
+	}
+	rules, err := converters.Rules()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	rate := float64(r.Objects) / time.Since(began).Seconds()
-	r.tell("%s: %s: %.0f objects/s", s.name, subject.name, rate)
-	r.add(s, subject.name, rate, "objects/s")
-	if memory.Peak > 0 {
-		r.add(s, subject.name, memory.Peak, "MiB at the peak")
-		r.add(s, subject.name, memory.Anonymous, "MiB of it anonymous")
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.crd.Name}}
+	policy.Spec.Converter, policy.Spec.Migration.Mode = v1alpha1.Converter{Declarative: rules}, v1alpha1.MigrationNever
+	if r.name == "strategy None" {
+		r.crd.Spec.Versions[1].Schema, policy.Spec.Converter = r.crd.Spec.Versions[0].Schema, v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}
 	}
-	return rate, r.storedAt(ctx, s, newVersion, r.Objects)
+	if err := errors.Join(r.client.Create(ctx, r.crd.DeepCopy()), r.client.Create(ctx, policy)); err != nil {
+		return err
+	}
+	if err := r.await(ctx, 2*time.Minute, func(crd *apiextensionsv1.CustomResourceDefinition, policy *v1alpha1.ConversionPolicy) bool {
+		return crds.Condition(crd, apiextensionsv1.Established) &&
+			apimeta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConversionConfiguredCondition)
+	}); err != nil {
+		return err
+	}
+	r.Tell("%s: creating %d objects", r.name, r.count)
+	if err := pause(ctx, idleTime); err != nil {
+		return err
+	}
+	return converters.Create(ctx, c.Kubeconfig, r.crd, r.count, size)
+}
+
+// await polls until wanted accepts the CRD and its policy.
+func (r *run) await(ctx context.Context, limit time.Duration, wanted func(*apiextensionsv1.CustomResourceDefinition, *v1alpha1.ConversionPolicy) bool) error {
+	crd, policy := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.ConversionPolicy{}
+	err := wait.PollUntilContextTimeout(ctx, pollPeriod, limit, true, func(ctx context.Context) (bool, error) {
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(r.crd), crd); err != nil {
+			return false, err
+		}
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(r.crd), policy); err != nil {
+			return false, err
+		}
+		return wanted(crd, policy), nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w; the policy says %v", err, policy.Status.Conditions)
+	}
+	return nil
+}
+
+// measure watches another client alone, and then while objects are rewritten by each subject.
+func (r *run) measure(ctx context.Context) error {
+	r.Tell("%s: another client alone, for %s", r.name, r.alone)
+	alone, err := r.beside(ctx, func(ctx context.Context) error { return pause(ctx, r.alone) })
+	if err != nil {
+		return err
+	}
+	r.latencies("nobody", alone, alone)
+	var ours float64
+	for _, subject := range r.subjects() {
+		if err := r.toMigrate(ctx); err != nil {
+			return err
+		}
+		r.Tell("%s: %s", r.name, subject.name)
+		began, rate := time.Now(), 0.0
+		times, err := r.beside(ctx, func(ctx context.Context) error {
+			err := subject.run(ctx)
+			rate = float64(r.count) / time.Since(began).Seconds()
+			return err
+		})
+		if err := errors.Join(err, r.storedAt(ctx, newVersion)); err != nil {
+			return fmt.Errorf("%s: %w", subject.name, err)
+		}
+		if ours == 0 {
+			ours = rate
+		}
+		r.add(subject.name, rate, "objects/s")
+		r.add(subject.name, ours/rate, "times slower than ours")
+		r.latencies(subject.name, times, alone)
+	}
+	return nil
+}
+
+// beside does something while another client sends requests, and returns how long those took.
+func (r *run) beside(ctx context.Context, do func(context.Context) error) ([]time.Duration, error) {
+	stop := r.foreground(ctx)
+	err := do(ctx)
+	times, failed := stop()
+	return times, errors.Join(err, failed)
+}
+
+func (r *run) latencies(subject string, times, alone []time.Duration) {
+	p99 := measure.Quantile(times, 0.99)
+	r.add(subject, measure.In(time.Millisecond, measure.Quantile(times, 0.5)), "ms p50 of another client")
+	r.add(subject, measure.In(time.Millisecond, p99), "ms p99")
+	r.add(subject, measure.In(measure.Quantile(alone, 0.99), p99), "times p99 alone")
+}
+
+// toMigrate stores all objects at the old version, and then makes the new one the storage version.
+// Every subject migrates in this direction, as users do. The other direction would cost less:
+// managedFields name the old version, to which the API server converts an object when it is written
+// at the new one.
+func (r *run) toMigrate(ctx context.Context) error {
+	if err := r.store(ctx, oldVersion); err != nil {
+		return err
+	}
+	if err := errors.Join(r.patch(ctx, oldVersion, 16), r.storedAt(ctx, oldVersion)); err != nil {
+		return err
+	}
+	return r.store(ctx, newVersion)
+}
+
+// store makes a version the storage version and, if it was another one, waits until writes at that
+// have drained.
+func (r *run) store(ctx context.Context, version string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(r.crd), crd); err != nil || crds.StorageVersion(crd) == version {
+		return err
+	}
+	before := crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == version
+	}
+	if err := r.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	return pause(ctx, idleTime)
+}
+
+// storedAt checks the stored versions in etcd.
+func (r *run) storedAt(ctx context.Context, version string) error {
+	stored, err := scenarios.ReadStored(ctx, r.group, r.crd.Spec.Names.Plural)
+	if err != nil {
+		return err
+	}
+	if apiVersion := r.group + "/" + version; !stored.Only(apiVersion) || stored.Versions[apiVersion] != r.count {
+		return fmt.Errorf("not all of %d objects are stored at %s: %s", r.count, version, stored)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, span time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(span):
+		return nil
+	}
 }

@@ -20,9 +20,6 @@ import (
 // projects have schemas of many kinds and sizes.
 var projects = []published.Project{published.ClusterAPI, published.Karpenter, published.Kueue, published.Tekton}
 
-// groupPrefix begins the groups of all definitions.
-const groupPrefix = "scale-"
-
 // The versions of a CRD that has a policy.
 const (
 	oldVersion = "v1alpha1"
@@ -30,29 +27,26 @@ const (
 )
 
 // definitions returns count CRDs in different groups, with the schemas of all projects in turn. The
-// first convert CRDs have two versions.
-func definitions(ctx context.Context, count, convert int) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// versions differ.
+func definitions(ctx context.Context, count int) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	sources, err := published.Read(ctx, projects...)
 	if err != nil {
 		return nil, err
 	}
 	made := make([]*apiextensionsv1.CustomResourceDefinition, count)
 	for i := range made {
-		made[i] = definition(sources[i%len(sources)], i, i < convert)
+		made[i] = definition(sources[i%len(sources)], i)
 	}
 	return made, nil
 }
 
-func definition(source *apiextensionsv1.CustomResourceDefinition, number int, converts bool) *apiextensionsv1.CustomResourceDefinition {
-	group := fmt.Sprintf(groupPrefix+"%04d.example.com", number)
+func definition(source *apiextensionsv1.CustomResourceDefinition, number int) *apiextensionsv1.CustomResourceDefinition {
+	group := fmt.Sprintf("scale-%04d.example.com", number)
 	spec := *source.Spec.DeepCopy()
 	latest := spec.Versions[len(spec.Versions)-1]
 	latest.Name, latest.Served, latest.Storage, latest.Deprecated, latest.DeprecationWarning = newVersion, true, true, false, nil
-	spec.Group, spec.Conversion, spec.Versions = group, nil, []apiextensionsv1.CustomResourceDefinitionVersion{latest}
+	spec.Group, spec.Conversion, spec.Versions = group, nil, []apiextensionsv1.CustomResourceDefinitionVersion{latest, older(latest)}
 	spec.Names.Categories = nil
-	if converts {
-		spec.Versions = append(spec.Versions, older(latest))
-	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: spec.Names.Plural + "." + group, Annotations: applied(&spec)},
 		Spec:       spec,
@@ -92,17 +86,11 @@ func rules(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.DeclarativeC
 	spoke := v1alpha1.Spoke{Version: oldVersion}
 	fields := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		spoke.Rules = append(spoke.Rules, move(".spec."+oldName(name), ".spec."+name))
+		move := &v1alpha1.MoveRule{From: v1alpha1.Path(".spec." + oldName(name)), To: v1alpha1.Path(".spec." + name)}
+		spoke.Rules = append(spoke.Rules, v1alpha1.Rule{Move: move})
 	}
 	return &v1alpha1.DeclarativeConverter{Hub: newVersion, Spokes: []v1alpha1.Spoke{spoke}}
 }
-
-func move(from, to string) v1alpha1.Rule {
-	return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: v1alpha1.Path(from), To: v1alpha1.Path(to)}}
-}
-
-// anotherRule is one that every definition can have.
-var anotherRule = move(`.metadata.annotations["example.com/old-note"]`, `.metadata.annotations["example.com/note"]`)
 
 // applied returns the annotation of kubectl apply, unless it would be too large.
 func applied(spec *apiextensionsv1.CustomResourceDefinitionSpec) map[string]string {

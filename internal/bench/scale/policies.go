@@ -5,14 +5,17 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -26,107 +29,98 @@ const patience, patienceEach = 10 * time.Minute, 2 * time.Second
 var stages = []string{v1alpha1.RulesValidCondition, v1alpha1.WebhookAvailableCondition, v1alpha1.ConversionVerifiedCondition,
 	v1alpha1.ConversionConfiguredCondition, v1alpha1.ReadyCondition}
 
-// policy is that of a definition with two versions, in the default fleet or with its own pods.
-func (s *suite) policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.ConversionPolicy {
-	made := &v1alpha1.ConversionPolicy{
+// follow does something, and reads the objects that change from before it. If the API server ends the watch,
+// as it does if its client is late on a busy machine, it is continued.
+func (r *run) follow(ctx context.Context, objects client.ObjectList, do func(context.Context) error, read func(watch.Interface) error) error {
+	if err := r.client.List(ctx, objects, client.Limit(1)); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	watching, err := watchtools.NewRetryWatcherWithContext(ctx, objects.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return r.client.Watch(ctx, objects, &client.ListOptions{Raw: &options})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer watching.Stop()
+	group.Go(func() error { return do(ctx) })
+	group.Go(func() error { return read(watching) })
+	return group.Wait()
+}
+
+// writesAtOnce is a bound for an API server on few processors.
+const writesAtOnce = 8
+
+// each calls do for all elements, some in parallel.
+func each[T any](ctx context.Context, all []T, do func(context.Context, T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for _, one := range all {
+		group.Go(func() error { return do(ctx, one) })
+	}
+	return group.Wait()
+}
+
+// policy is that of a definition with two versions.
+func policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.ConversionPolicy {
+	return &v1alpha1.ConversionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: crd.Name},
 		Spec:       v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Declarative: rules(crd)}},
 	}
-	if s.OwnPods {
-		made.Spec.Workload = &v1alpha1.Workload{}
-	}
-	return made
 }
 
-// activateAll creates a policy for each CRD at once, and returns the times until each condition is True
+// activate creates a policy for each CRD at once, and returns the times until each condition is True
 // for each of them.
-func (s *suite) activateAll(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string][]time.Duration, error) {
+func (r *run) activate(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string][]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(converting))*patienceEach)
 	defer cancel()
-	watching, err := s.cluster.follow(ctx, &v1alpha1.ConversionPolicyList{})
-	if err != nil {
-		return nil, err
-	}
-	defer watching.Stop()
-	missing, last := map[string]map[string]bool{}, map[string]string{}
+	missing, last := map[[2]string]bool{}, ""
 	for _, stage := range stages {
-		missing[stage] = map[string]bool{}
 		for _, crd := range converting {
-			missing[stage][crd.Name] = true
+			missing[[2]string{stage, crd.Name}] = true
 		}
 	}
 	began, took := time.Now(), map[string][]time.Duration{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
+	err := r.follow(ctx, &v1alpha1.ConversionPolicyList{}, func(ctx context.Context) error {
 		return each(ctx, converting, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-			return s.cluster.client.Create(ctx, s.policy(crd))
+			return r.client.Create(ctx, policy(crd))
 		})
-	})
-	group.Go(func() error {
+	}, func(watching watch.Interface) error {
 		return until(ctx, watching, func(policy *v1alpha1.ConversionPolicy) bool {
-			last[policy.Name] = readyMessage(policy)
-			left := 0
 			for _, stage := range stages {
-				if missing[stage][policy.Name] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
-					delete(missing[stage], policy.Name)
+				key := [2]string{stage, policy.Name}
+				if missing[key] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
+					delete(missing, key)
 					took[stage] = append(took[stage], time.Since(began))
 				}
-				left += len(missing[stage])
 			}
-			return left == 0
+			if ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
+				last = policy.Name + ": " + ready.Reason + ": " + ready.Message
+			}
+			return len(missing) == 0
 		})
 	})
-	err = group.Wait()
-	for name := range missing[v1alpha1.ReadyCondition] {
-		err = fmt.Errorf("%d policies are not Ready: %w; %s", len(missing[v1alpha1.ReadyCondition]), err, last[name])
-		break
+	if err != nil {
+		err = fmt.Errorf("%d conditions of policies are not True: %w; the last one says %s", len(missing), err, last)
 	}
 	return took, err
 }
 
-// change adds a rule to a policy, and returns the time until its CRD names the new ruleset.
-func (s *suite) change(ctx context.Context, name string) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	policy := &v1alpha1.ConversionPolicy{}
-	if err := s.cluster.client.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
-		return 0, err
+// until reads the objects of a watch until one satisfies done.
+func until[T client.Object](ctx context.Context, watching watch.Interface, done func(T) bool) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case event, open := <-watching.ResultChan():
+			if !open {
+				return errors.New("the API server has ended a watch")
+			}
+			if object, is := event.Object.(T); is && done(object) {
+				return nil
+			}
+		}
 	}
-	watching, err := s.cluster.client.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, client.MatchingFields{"metadata.name": name})
-	if err != nil {
-		return 0, err
-	}
-	defer watching.Stop()
-	var before string
-	if err := until(ctx, watching, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		before = webhookPath(crd)
-		return true
-	}); err != nil {
-		return 0, err
-	}
-	base := policy.DeepCopy()
-	spoke := &policy.Spec.Converter.Declarative.Spokes[0]
-	spoke.Rules = append(spoke.Rules, anotherRule)
-	began := time.Now()
-	if err := s.cluster.client.Patch(ctx, policy, client.MergeFrom(base)); err != nil {
-		return 0, err
-	}
-	err = until(ctx, watching, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return webhookPath(crd) != before })
-	return time.Since(began), err
-}
-
-// webhookPath ends with the hash of the ruleset by which a CRD converts.
-func webhookPath(crd *apiextensionsv1.CustomResourceDefinition) string {
-	if conversion := crd.Spec.Conversion; conversion != nil && conversion.Webhook != nil {
-		return *conversion.Webhook.ClientConfig.Service.Path
-	}
-	return ""
-}
-
-func readyMessage(policy *v1alpha1.ConversionPolicy) string {
-	ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
-	if ready == nil {
-		return policy.Name + " has no status"
-	}
-	return strings.Join([]string{policy.Name, ready.Reason, ready.Message}, ": ")
 }

@@ -1,165 +1,227 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package scale measures a manager and a fleet with many CustomResourceDefinitions and
+// ConversionPolicies: the time until policies are active, what all processes need for that, the memory
+// of the manager and of the converter pods, and what the manager does when nothing changes.
+//
+//	definitions.go  CustomResourceDefinitions with the schemas of public projects, and their rules
+//	policies.go     creates policies, and waits for them
+//	suite.go        the measurements
 package scale
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
-	"io"
-	"os"
+	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/bench/cluster"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
-	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// Suite is the name of this suite with policies in the default fleet, and OwnSuite with pods of their
-// own.
-const (
-	Suite    = "scale"
-	OwnSuite = "scale-own"
-)
+// system is the operator's namespace.
+const system = "conversion-system"
 
-// Options set the size of the measurement.
-type Options struct {
-	// Definitions is the number of CustomResourceDefinitions, Policies the number of those that get
-	// a policy at once. After them, Singles get one each, one after the other. In the end, Most have
-	// one, if that is more.
-	Definitions, Policies, Singles, Most int
-	// OwnPods gives each policy its own pods.
-	OwnPods bool
-	// Rest is the time for which the idle process is measured.
-	Rest time.Duration
-	// Binary is the operator's binary, Injector another program that watches
-	// CustomResourceDefinitions, as a reference.
-	Binary, Injector string
+// controllers are those that watch all kinds, which is most of the work of an API server with this many.
+const controllers = "--controllers=-garbage-collector-controller,-resourcequota-controller"
+
+// singles is the number of policies that are created one at a time.
+const singles = 10
+
+// Suite sets the size of the measurement.
+type Suite struct {
+	// definitions is the number of CustomResourceDefinitions, policies the number of those that get
+	// a policy at once. After them, singles get one each, one after the other, and then all others.
+	definitions, policies int
+	// idle is the time for which an idle process is measured.
+	idle time.Duration
 }
 
-func (o Options) validate() error {
-	if o.Policies < 1 || o.Singles < 1 {
-		return fmt.Errorf("at least one policy must be created at once, and one alone, not %d and %d", o.Policies, o.Singles)
-	}
-	if converting := o.converting(); converting > o.Definitions {
-		return fmt.Errorf("%d definitions cannot have %d policies", o.Definitions, converting)
-	}
-	return nil
+// Flags defines the flags of the suite.
+func (s *Suite) Flags(flags *flag.FlagSet) {
+	flags.IntVar(&s.definitions, "definitions", 1000, "how many CustomResourceDefinitions there are")
+	flags.IntVar(&s.policies, "policies", 200, "how many of them get a ConversionPolicy at once, before all others do")
+	flags.DurationVar(&s.idle, "rest", time.Minute, "how long a process is watched at rest")
 }
 
-// converting is the number of definitions that have a policy in the end.
-func (o Options) converting() int { return max(o.Policies+o.Singles, o.Most) }
-
-// suite is one run.
-type suite struct {
-	Options
-	cluster *cluster
-	nodes   *nodes
-	// cpu is the CPU time of all processes while policies were created at once.
-	cpu      time.Duration
-	progress io.Writer
-	rows     []measure.Row
+// run is one run of the suite.
+type run struct {
+	*Suite
+	*measure.Results
+	client client.WithWatch
 }
 
-// Run starts a kube-apiserver and the manager, and measures.
-func Run(ctx context.Context, progress io.Writer, options Options) (rows []measure.Row, err error) {
-	if err := options.validate(); err != nil {
-		return nil, err
+// Run starts a cluster with the operator, and measures.
+func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
+	if s.policies < 1 || s.definitions <= s.policies+singles {
+		return fmt.Errorf("-policies must be at least 1, and -definitions more than %d more", singles)
 	}
-	dir, err := os.MkdirTemp("", "conversion-operator-scale-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	made, err := definitions(ctx, options.Definitions, options.converting())
-	if err != nil {
-		return nil, err
-	}
-	address, err := testenv.OutsideAddress()
-	if err != nil {
-		return nil, err
-	}
-	s := &suite{Options: options, progress: progress}
-	s.tell("starting a kube-apiserver")
-	if s.cluster, err = start(ctx, dir); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if stopped := s.cluster.server.Stop(); err == nil {
-			err = stopped
-		}
-	}()
-	s.nodes = &nodes{client: s.cluster.client, binary: options.Binary, dir: dir, address: address}
-	group, ctx := errgroup.WithContext(ctx)
-	ctx, cancel := context.WithCancel(ctx)
-	group.Go(func() error { return s.nodes.run(ctx) })
-	group.Go(func() error {
-		defer cancel()
-		return s.measure(ctx, made)
-	})
-	return s.rows, group.Wait()
-}
-
-func (s *suite) name() string {
-	if s.OwnPods {
-		return OwnSuite
-	}
-	return Suite
-}
-
-func (s *suite) tell(format string, args ...any) {
-	fmt.Fprintf(s.progress, s.name()+": "+format+"\n", args...)
-}
-
-func (s *suite) add(name, subject string, value float64, unit string) {
-	s.rows = append(s.rows, measure.Row{Suite: s.name(), Case: name, Subject: subject, Value: value, Unit: unit})
-}
-
-func (s *suite) measure(ctx context.Context, all []*apiextensionsv1.CustomResourceDefinition) error {
-	s.tell("creating %d CustomResourceDefinitions", len(all))
-	if err := s.cluster.define(ctx, all); err != nil {
-		return err
-	}
-	if err := s.manager(ctx, all); err != nil {
-		return err
-	}
-	if err := s.injector(ctx); err != nil {
-		return err
-	}
-	return s.bare(ctx, all[:s.Policies])
-}
-
-const manager = "conversion-operator manager"
-
-func (s *suite) manager(ctx context.Context, all []*apiextensionsv1.CustomResourceDefinition) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p, err := startProcess(ctx, s.cluster.kubeconfig, s.Binary, "manager", "--namespace="+system, "--image=bench", "--health-probe-bind-address=0")
+	all, err := definitions(ctx, s.definitions)
 	if err != nil {
 		return err
 	}
-	defer p.wait()
-	defer cancel()
-	many, ones, others := all[:s.Policies], all[s.Policies:s.Policies+s.Singles], all[s.Policies+s.Singles:s.converting()]
-	for _, step := range []func() error{
-		func() error { return s.startFleet(ctx) },
-		func() error { return s.atOnce(ctx, p, many) },
-		func() error { return s.idle(ctx, p, many) },
-		func() error { return s.floors(ctx) },
-		func() error { return s.oneByOne(ctx, ones) },
-		func() error { return s.changes(ctx, ones) },
-		func() error { return s.others(ctx, p, others, all[:s.converting()]) },
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("%w; the manager says: %s", err, lastOf(p.log.Bytes()))
-		}
+	results.Tell("starting a cluster with the operator")
+	c, err := cluster.Start(ctx, controllers)
+	if err != nil {
+		return err
 	}
-	return nil
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	r := &run{Suite: s, Results: results, client: c.Client}
+	r.Tell("creating %d CustomResourceDefinitions", len(all))
+	// They are served after the time of rest.
+	if err := each(ctx, all, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+		return r.client.Create(ctx, crd.DeepCopy())
+	}); err != nil {
+		return err
+	}
+	if err := r.rest(ctx, r.size(0), cluster.Manager); err != nil {
+		return err
+	}
+	many, others := all[:s.policies], all[s.policies:]
+	if err := r.startFleet(ctx); err != nil {
+		return err
+	}
+	if err := r.atOnce(ctx, many); err != nil {
+		return err
+	}
+	if err := r.oneByOne(ctx, others[:singles]); err != nil {
+		return err
+	}
+	if err := r.others(ctx, others[singles:]); err != nil {
+		return err
+	}
+	injector, err := cluster.Binary("cainjector") // it watches CustomResourceDefinitions too
+	if err != nil {
+		return err
+	}
+	if err := c.Nodes.Run(injector); err != nil {
+		return err
+	}
+	return r.rest(ctx, r.size(s.definitions), filepath.Base(injector))
 }
 
 // size describes what a case is measured in.
-func (s *suite) size(policies int) string {
-	return fmt.Sprintf("%d policies, %d CustomResourceDefinitions", policies, s.Definitions)
+func (r *run) size(policies int) string {
+	return fmt.Sprintf("%d policies, %d CustomResourceDefinitions", policies, r.definitions)
+}
+
+// startFleet creates the default fleet, as the first policy would have the operator do.
+func (r *run) startFleet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r.Tell("starting the fleet")
+	began := time.Now()
+	fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: string(v1alpha1.DefaultFleet)}}
+	err := r.follow(ctx, &v1alpha1.ConverterFleetList{}, func(ctx context.Context) error { return r.client.Create(ctx, fleet) }, func(watching watch.Interface) error {
+		return until(ctx, watching, func(fleet *v1alpha1.ConverterFleet) bool {
+			return apimeta.IsStatusConditionTrue(fleet.Status.Conditions, v1alpha1.ReadyCondition) && fleet.Status.ReadyReplicas == 3
+		})
+	})
+	r.Add("a fleet starts", "ConverterFleet created -> 3 pods are ready", time.Since(began).Seconds(), "s")
+	return err
+}
+
+// atOnce creates many policies at once.
+func (r *run) atOnce(ctx context.Context, many []*apiextensionsv1.CustomResourceDefinition) error {
+	r.Tell("activating %d policies at once", len(many))
+	name := r.size(len(many)) + ", at once"
+	before := cpu()
+	took, err := r.activate(ctx, many)
+	if err != nil {
+		return err
+	}
+	for _, stage := range stages {
+		r.AddSpans(name, "policies applied -> "+stage, took[stage])
+	}
+	after := cpu()
+	for _, program := range programs {
+		r.Add(name, program, measure.In(time.Millisecond, after[program]-before[program])/float64(len(many)), "ms CPU per policy")
+	}
+	return r.afterwards(ctx, len(many))
+}
+
+func (r *run) oneByOne(ctx context.Context, ones []*apiextensionsv1.CustomResourceDefinition) error {
+	r.Tell("activating %d policies, one at a time", len(ones))
+	took := map[string][]time.Duration{}
+	for _, crd := range ones {
+		times, err := r.activate(ctx, []*apiextensionsv1.CustomResourceDefinition{crd})
+		if err != nil {
+			return err
+		}
+		for stage, spans := range times {
+			took[stage] = append(took[stage], spans...)
+		}
+	}
+	for _, stage := range stages {
+		r.AddSpans(fmt.Sprintf("one policy at a time, %d times, beside %s", len(ones), r.size(r.policies)), "policy applied -> "+stage, took[stage])
+	}
+	return nil
+}
+
+// others creates policies for all others at once.
+func (r *run) others(ctx context.Context, others []*apiextensionsv1.CustomResourceDefinition) error {
+	r.Tell("activating %d more policies at once", len(others))
+	took, err := r.activate(ctx, others)
+	if err != nil {
+		return err
+	}
+	for _, stage := range stages {
+		r.AddSpans(r.size(r.definitions)+", the last ones at once", "policies applied -> "+stage, took[stage])
+	}
+	return r.afterwards(ctx, r.definitions)
+}
+
+// afterwards measures manager and pods while nothing changes. The pods have converted objects of all
+// kinds: the operator has proven that they do.
+func (r *run) afterwards(ctx context.Context, policies int) error {
+	if err := r.rest(ctx, r.size(policies), cluster.Manager); err != nil {
+		return err
+	}
+	used, err := measure.UsageOf(cluster.Converter)
+	r.AddUsage(r.size(policies), cluster.Converter, used)
+	return err
+}
+
+// rest measures an idle program twice: the first time it may still have something to do.
+func (r *run) rest(ctx context.Context, name, program string) error {
+	r.Tell("%s is left alone for %s, twice", program, r.idle)
+	var before, after measure.Usage
+	for range 2 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(r.idle):
+		}
+		var err error
+		before = after
+		if after, err = measure.UsageOf(program); err != nil {
+			return err
+		}
+	}
+	r.AddUsage(name, program, after)
+	r.Add(name, program, measure.In(time.Millisecond, after.CPU-before.CPU)*float64(time.Minute)/float64(r.idle), "ms CPU in a minute at rest")
+	return nil
+}
+
+// programs are those whose CPU time is measured.
+var programs = []string{cluster.Manager, cluster.APIServer, cluster.Etcd, cluster.Converter}
+
+// cpu returns the CPU times of programs, as far as they run.
+func cpu() map[string]time.Duration {
+	spent := map[string]time.Duration{}
+	for _, program := range programs {
+		used, _ := measure.UsageOf(program) // what does not run uses nothing
+		spent[program] = used.CPU
+	}
+	return spent
 }

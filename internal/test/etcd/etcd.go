@@ -25,7 +25,7 @@ type Entry struct {
 	ModRevision int64 `json:"mod_revision,string"`
 }
 
-// pageSize is the number of entries per response: a benchmark stores 200,000 objects.
+// pageSize is the number of entries per response: a benchmark may store 200,000 objects.
 var pageSize int64 = 10_000
 
 // Get reads one entry. It returns an error if the key does not exist.

@@ -17,7 +17,8 @@ import (
 type Cluster struct {
 	*Server
 	Nodes *node.Cluster
-	dir   string
+	// Dir has the kubeconfig of an administrator, the logs and the volumes.
+	Dir string
 }
 
 // StartCluster starts an API server with kube-controller-manager, kube-scheduler and the named nodes.
@@ -28,7 +29,7 @@ func StartCluster(ctx context.Context, options Options, images map[string]string
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir}
+	c := &Cluster{Dir: dir}
 	if err := c.start(ctx, options, images, nodes, flags); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -36,11 +37,11 @@ func StartCluster(ctx context.Context, options Options, images map[string]string
 }
 
 func (c *Cluster) start(ctx context.Context, options Options, images map[string]string, nodes, flags []string) error {
-	if err := node.WriteEgress(c.dir); err != nil {
+	if err := node.WriteEgress(c.Dir); err != nil {
 		return err
 	}
 	arguments := map[string]string{
-		"egress-selector-config-file": node.EgressFile(c.dir), "endpoint-reconciler-type": "none",
+		"egress-selector-config-file": node.EgressFile(c.Dir), "endpoint-reconciler-type": "none",
 		// envtest disables the one for ServiceAccounts, because it has no controllers.
 		"disable-admission-plugins": ""}
 	maps.Copy(arguments, options.Arguments)
@@ -49,10 +50,10 @@ func (c *Cluster) start(ctx context.Context, options Options, images map[string]
 	if c.Server, err = Start(options); err != nil {
 		return err
 	}
-	if c.Nodes, err = node.Start(ctx, node.Options{Config: c.Kubeconfig, Images: images, Dir: c.dir}); err != nil {
+	if c.Nodes, err = node.Start(ctx, node.Options{Config: c.Kubeconfig, Images: images, Dir: c.Dir}); err != nil {
 		return err
 	}
-	kubeconfig, ca := filepath.Join(c.dir, "kubeconfig"), filepath.Join(c.dir, "ca.crt")
+	kubeconfig, ca := filepath.Join(c.Dir, "kubeconfig"), filepath.Join(c.Dir, "ca.crt")
 	if err := errors.Join(os.WriteFile(kubeconfig, c.KubeConfig, 0o600), os.WriteFile(ca, c.Kubeconfig.CAData, 0o600)); err != nil {
 		return err
 	}
@@ -82,5 +83,5 @@ func (c *Cluster) Stop() error {
 	if c.Server != nil {
 		errs = append(errs, c.Server.Stop())
 	}
-	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+	return errors.Join(append(errs, os.RemoveAll(c.Dir))...)
 }

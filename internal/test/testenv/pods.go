@@ -32,11 +32,6 @@ type Pod struct {
 // Deployment, unless the pod exists.
 func RunPod(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, as Pod) {
 	tb.Helper()
-	expect.NoError(tb, StartPod(tb.Context(), writer, deployment, as))
-}
-
-// StartPod is RunPod without a test.
-func StartPod(ctx context.Context, writer client.Client, deployment *appsv1.Deployment, as Pod) error {
 	template := deployment.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.Name = deployment.Namespace, as.Name
@@ -44,34 +39,27 @@ func StartPod(ctx context.Context, writer client.Client, deployment *appsv1.Depl
 	if as.Port != 0 {
 		pod.Spec.Containers[0].Ports[0].ContainerPort = as.Port
 	}
-	err := writer.Create(ctx, pod)
+	err := writer.Create(tb.Context(), pod)
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		return
 	}
-	if err != nil {
-		return err
-	}
+	expect.NoError(tb, err)
 	// The operator may write annotations of the pod in between, so this is a patch.
 	base := pod.DeepCopy()
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: as.IP, PodIPs: []corev1.PodIP{{IP: as.IP}},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 	}
-	return writer.Status().Patch(ctx, pod, client.MergeFrom(base))
+	expect.NoError(tb, writer.Status().Patch(tb.Context(), pod, client.MergeFrom(base)))
 }
 
 // RolledOut sets the status of a Deployment to replicas pods, all up to date.
 func RolledOut(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, replicas int32) {
 	tb.Helper()
-	expect.NoError(tb, ReportRollout(tb.Context(), writer, deployment, replicas))
-}
-
-// ReportRollout is RolledOut without a test.
-func ReportRollout(ctx context.Context, writer client.Client, deployment *appsv1.Deployment, replicas int32) error {
 	base := deployment.DeepCopy()
 	deployment.Status.ObservedGeneration = deployment.Generation
 	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = replicas, replicas
-	return writer.Status().Patch(ctx, deployment, client.MergeFrom(base))
+	expect.NoError(tb, writer.Status().Patch(tb.Context(), deployment, client.MergeFrom(base)))
 }
 
 // Expose sets the address, and the ports that API servers call, of a Service. labels are additional
@@ -79,7 +67,20 @@ func ReportRollout(ctx context.Context, writer client.Client, deployment *appsv1
 // EndpointSlices. Clusters have both.
 func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, labels map[string]string, address string, ports map[string]int32) {
 	tb.Helper()
-	expect.NoError(tb, CreateEndpoints(tb.Context(), writer, service, service.Name, labels, address, ports))
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[discoveryv1.LabelServiceName] = service.Name
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: labels},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}
+	for name, port := range ports {
+		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: new(corev1.ProtocolTCP)})
+	}
+	expect.NoError(tb, createOrMerge(tb.Context(), writer, slice))
 	subset := corev1.EndpointSubset{Addresses: []corev1.EndpointAddress{{IP: address}}} //nolint:staticcheck // Kubernetes 1.32 reads it
 	for name, port := range ports {
 		subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: name, Port: port})
@@ -88,25 +89,6 @@ func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, label
 		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name},
 		Subsets:    []corev1.EndpointSubset{subset}, //nolint:staticcheck // Kubernetes 1.32 reads it
 	}))
-}
-
-// CreateEndpoints creates an EndpointSlice of that name, or replaces its address and ports: ports are
-// those of a slice, so pods with different ports need one each.
-func CreateEndpoints(ctx context.Context, writer client.Client, service client.ObjectKey, name string, labels map[string]string, address string, ports map[string]int32) error {
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[discoveryv1.LabelServiceName] = service.Name
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: name, Labels: labels},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-	}
-	for name, port := range ports {
-		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: new(corev1.ProtocolTCP)})
-	}
-	return createOrMerge(ctx, writer, slice)
 }
 
 func createOrMerge(ctx context.Context, writer client.Client, object client.Object) error {
