@@ -122,7 +122,7 @@ func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {
 	t.Helper()
 	crd, now := getCRD(t, k.name), metav1.Now()
 	text, err := json.Marshal(contract.Record{
-		Format: 1, Run: job.Labels[names.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: contract.StateCompleted,
+		Format: contract.RecordFormat, Run: job.Labels[names.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: contract.StateCompleted,
 		Barrier: "1", StartTime: &now, CompletionTime: &now, Counters: contract.Counters{Total: objects, Rewritten: objects},
 	})
 	expect.NoError(t, err)

@@ -64,7 +64,7 @@ func record(t *testing.T, policy string, change func(*contract.Record)) {
 	t.Helper()
 	run, crd := getPolicy(t, policy).Status.Migration, getCRD(t, policy)
 	now := metav1.Now()
-	written := contract.Record{Format: 1, Run: run.Run, CRDUID: crd.UID, CRDGeneration: crd.Generation,
+	written := contract.Record{Format: contract.RecordFormat, Run: run.Run, CRDUID: crd.UID, CRDGeneration: crd.Generation,
 		State: contract.StateRunning, Barrier: "7", StartTime: &now}
 	change(&written)
 	if written.Finished() {
