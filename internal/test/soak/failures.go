@@ -16,10 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -92,15 +88,6 @@ func (p *player) stopProcesses(ctx context.Context, s Step) error {
 	pids := processesOf(s.Detail)
 	err := signalAll(pids, syscall.SIGSTOP)
 	return errors.Join(err, wait(ctx, time.Duration(s.Seconds)*time.Second), signalAll(pids, syscall.SIGCONT))
-}
-
-// deletePods deletes pods without a grace period, as when a node is lost.
-func (p *player) deletePods(ctx context.Context, s Step) error {
-	component := map[string]string{"manager": "manager", "converter": names.ConverterComponent, "migration": names.MigrationComponent}[s.Detail]
-	return p.eventually(ctx, "pods are deleted", func(ctx context.Context) error {
-		return p.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system),
-			client.MatchingLabels{names.ComponentLabel: component}, client.GracePeriodSeconds(0))
-	})
 }
 
 // fillDisk makes etcd refuse writes for some seconds.

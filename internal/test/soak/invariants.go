@@ -113,10 +113,7 @@ func preservedDiffers(now, _ Observation, violated reporter) {
 			if !exists || is.Version == version {
 				continue
 			}
-			got, expected := maps.Clone(is.Preserved[version]), want.own(version)
-			if want.Stale && expected[hostOnlyPath] == nil {
-				delete(got, hostOnlyPath)
-			}
+			got, expected := is.Preserved[version], want.own(version)
 			if len(got)+len(expected) > 0 && !reflect.DeepEqual(got, expected) {
 				violated("%s, stored at %s, has the annotation of %s hold %v; expected %v", name, is.Version, version, got, expected)
 			}
@@ -127,8 +124,9 @@ func preservedDiffers(now, _ Observation, violated reporter) {
 // goneWithValues: no version may be removed while values would be lost that the policy does not
 // accept to lose.
 func goneWithValues(now, _ Observation, violated reporter) {
+	all, _, _ := now.versions()
 	for _, version := range sortedKeys(now.Subject.Blocked) {
-		if now.CRD != nil && !slices.Contains(now.has(), version) {
+		if now.CRD != nil && !slices.Contains(all, version) {
 			violated("%s is gone, and %s has values of it: %v", version, now.Subject.Blocked[version], now.wouldLose(version))
 		}
 	}
@@ -208,11 +206,12 @@ func claimsFalse(now, _ Observation, violated reporter) {
 // retiredStored: a policy unserves or removes a version only after every object is proven to be
 // stored at another version.
 func retiredStored(now, _ Observation, violated reporter) {
+	_, served, _ := now.versions()
 	for _, name := range sortedKeys(now.Stored) {
 		version := now.Stored[name].Version
 		action := now.Subject.Retires[version]
 		goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
-		if now.CRD != nil && goes && !slices.Contains(now.serves(), version) {
+		if now.CRD != nil && goes && !slices.Contains(served, version) {
 			violated("%s is stored at %s, which is not served any more", name, version)
 		}
 	}
@@ -298,13 +297,14 @@ func otherVersions(now, _ Observation, violated reporter) {
 		violated("there is a definition: %t; expected %t", exists, now.Subject.Exists)
 		return
 	}
+	all, served, deprecated := now.versions()
 	for _, each := range []struct {
 		what      string
 		got, want []string
 	}{
-		{"its", now.has(), now.Subject.Versions},
-		{"the served", now.serves(), now.Subject.Served},
-		{"the deprecated", now.deprecates(), now.Subject.Deprecated},
+		{"its", all, now.Subject.Versions},
+		{"the served", served, now.Subject.Served},
+		{"the deprecated", deprecated, now.Subject.Deprecated},
 		{"the storage", []string{now.storage()}, []string{now.Subject.Storage}},
 	} {
 		if !slices.Equal(each.got, each.want) {

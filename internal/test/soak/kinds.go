@@ -131,7 +131,6 @@ var kinds = []kind{
 
 	{name: "kill", weight: 22, cluster: true, details: func(*model, *Subject) []string { return sortedKeys(targets) }, do: (*player).killProcesses},
 	{name: "stop", weight: 8, cluster: true, timed: true, details: func(*model, *Subject) []string { return sortedKeys(targets) }, do: (*player).stopProcesses},
-	{name: "delete pods", weight: 6, cluster: true, details: func(*model, *Subject) []string { return podsOf }, do: (*player).deletePods},
 	{name: "fill disk", weight: 4, cluster: true, timed: true, do: (*player).fillDisk},
 }
 
@@ -169,8 +168,6 @@ const (
 )
 
 var (
-	// podsOf are the components whose pods are deleted.
-	podsOf = []string{"manager", "converter", "migration"}
 	// childNames are the objects of a fleet, or of a policy with pods of its own, that a step can delete.
 	childNames = []string{"Deployment", "Service", "serving certificate", "authority"}
 	// changes are those of a policy's spec by a user. Those with pods of its own need them.
@@ -327,14 +324,13 @@ const retirement = "retire"
 // acceptances are variants of acceptedLosses by version. A path includes all fields below it. The hub
 // is never removed.
 var acceptances = map[string][]string{
-	joined: {"", ".spec.note", ".spec.note " + hostOnlyPath},
+	joined: {"", ".spec.note"},
 	nested: {"", ".spec.timeoutSeconds", ".spec"},
 }
 
 // retirable returns versions with their possible actions: "v1 to Remove accepting .spec.note". A version
 // that is not served belongs to the author of the CRD, unless the policy unserved it. While migrations
-// are suspended, nothing can be retired, because that needs evidence. Nothing is removed if the model
-// cannot predict the result.
+// are suspended, nothing can be retired, because that needs evidence.
 func retirable(_ *model, s *Subject) []string {
 	if !s.active() || s.MigrationsSuspended {
 		return nil
@@ -351,10 +347,9 @@ func retirable(_ *model, s *Subject) []string {
 			}
 		}
 		for _, accepted := range acceptances[version] {
-			detail := strings.TrimSuffix(version+" to Remove accepting "+accepted, " accepting ")
 			same := so == v1alpha1.RetirementRemove && slices.Equal(strings.Fields(accepted), s.Accepts[version])
-			if _, certain := s.blocker(version, strings.Fields(accepted)); certain && !same {
-				details = append(details, detail)
+			if !same {
+				details = append(details, strings.TrimSuffix(version+" to Remove accepting "+accepted, " accepting "))
 			}
 		}
 	}

@@ -74,9 +74,6 @@ type Object struct {
 	Labels map[string]string
 	// WrittenAt is the version of the last write.
 	WrittenAt string
-	// Stale is set if a host without a port was overwritten at a version other than v1: the API server
-	// does not convert a write at the stored version, so that the annotation may still have the host.
-	Stale bool
 }
 
 // fleet is the expected state of a ConverterFleet.
@@ -157,8 +154,6 @@ func (s *Subject) write(w Write) {
 	object, exists := s.Objects[w.Name]
 	switch {
 	case w.Do == putObject:
-		lone := object.own(joined)[hostOnlyPath] != nil
-		object.Stale = w.Version != joined && (object.Stale || lone)
 		object.record, object.WrittenAt = object.overwritten(w.Version, w.record), w.Version
 		s.Objects = set(s.Objects, w.Name, object)
 	case w.Do == deleteObject:
@@ -169,17 +164,14 @@ func (s *Subject) write(w Write) {
 	}
 }
 
-// blocker returns an object with a value that would be lost with the version. If the only such value
-// may be stale, certain is false.
-func (s *Subject) blocker(version string, accepted []string) (name string, certain bool) {
-	stale := false
+// blocker returns an object with a value that would be lost with the version, if there is one.
+func (s *Subject) blocker(version string, accepted []string) string {
 	for _, name := range sortedKeys(s.Objects) {
 		if len(s.Objects[name].wouldLose(version, accepted)) > 0 {
-			return name, true
+			return name
 		}
-		stale = stale || s.Objects[name].Stale
 	}
-	return "", version != joined || !stale || accepts(accepted, hostOnlyPath)
+	return ""
 }
 
 // retire applies a retirement action: each includes the lesser ones, and reverts the greater ones. A
@@ -190,13 +182,12 @@ func (s *Subject) retire(version string, action v1alpha1.RetirementAction, accep
 	s.Retires, s.Accepts = set(s.Retires, version, action), set(s.Accepts, version, accepted)
 	delete(s.Blocked, version)
 	s.Deprecated, s.Served = without(s.Deprecated, version), without(s.Served, version)
-	blocker, _ := s.blocker(version, accepted)
+	blocker := s.blocker(version, accepted)
 	removes := action == v1alpha1.RetirementRemove
 	if removes && blocker == "" {
 		s.Versions = without(s.Versions, version)
 		for name, object := range s.Objects {
 			object.record = object.without(version, accepted)
-			object.Stale = object.Stale && (version != joined || !accepts(accepted, hostOnlyPath))
 			s.Objects[name] = object
 		}
 		return

@@ -97,30 +97,21 @@ type Pruning struct {
 	Versions []string
 }
 
-// versionsWhere returns the versions of the CRD for which a condition holds.
-func (now Observation) versionsWhere(holds func(apiextensionsv1.CustomResourceDefinitionVersion) bool) []string {
-	var names []string
+// versions returns all versions of the CRD, those that it serves, and those that it deprecates.
+func (now Observation) versions() (all, served, deprecated []string) {
 	if now.CRD == nil {
-		return nil
+		return nil, nil, nil
 	}
 	for _, version := range now.CRD.Spec.Versions {
-		if holds(version) {
-			names = append(names, version.Name)
+		all = append(all, version.Name)
+		if version.Served {
+			served = append(served, version.Name)
+		}
+		if version.Deprecated {
+			deprecated = append(deprecated, version.Name)
 		}
 	}
-	return names
-}
-
-func (now Observation) has() []string {
-	return now.versionsWhere(func(apiextensionsv1.CustomResourceDefinitionVersion) bool { return true })
-}
-
-func (now Observation) serves() []string {
-	return now.versionsWhere(func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
-}
-
-func (now Observation) deprecates() []string {
-	return now.versionsWhere(func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Deprecated })
+	return all, served, deprecated
 }
 
 // storage returns the storage version of the CRD, if there is one.

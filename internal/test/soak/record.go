@@ -23,9 +23,7 @@ var versions = []string{hub, joined, nested}
 // record is the content of an object, independent of versions. A zero value means that the field is
 // absent. What it is in each version does not use the operator's code.
 type record struct {
-	// HostPort is host:port or, written at v1, only a host, in which case the other versions have
-	// neither.
-	HostPort string
+	HostPort string // host:port
 	Replicas int64
 	// Tags exist only at v1beta1, Note at v1, Timeout at v2.
 	Tags    []string
@@ -35,7 +33,7 @@ type record struct {
 
 // spec returns the record as an object's spec at a version.
 func (r record) spec(version string) map[string]any {
-	host, port, both := strings.Cut(r.HostPort, ":")
+	host, port, _ := strings.Cut(r.HostPort, ":")
 	var tags []any
 	for _, tag := range r.Tags {
 		tags = append(tags, tag)
@@ -44,16 +42,10 @@ func (r record) spec(version string) map[string]any {
 	switch version {
 	case hub:
 		spec = map[string]any{"host": host, "port": port, "replicas": r.Replicas, "tags": tags}
-		if !both {
-			delete(spec, "host")
-		}
 	case joined:
 		spec = map[string]any{"hostPort": r.HostPort, "replicas": r.Replicas, "note": r.Note}
 	case nested:
-		spec = map[string]any{"size": r.Replicas, "timeoutSeconds": r.Timeout}
-		if both {
-			spec["address"] = map[string]any{"host": host, "port": port}
-		}
+		spec = map[string]any{"address": map[string]any{"host": host, "port": port}, "size": r.Replicas, "timeoutSeconds": r.Timeout}
 	}
 	maps.DeleteFunc(spec, func(field string, value any) bool {
 		return value == "" || value == int64(0) || field == "tags" && len(tags) == 0
@@ -76,9 +68,6 @@ func (r record) overwritten(version string, by record) record {
 	return r
 }
 
-// hostOnlyPath is the path of a host without a port, which only v1 can express.
-const hostOnlyPath = ".spec.hostPort"
-
 // own returns the values that only one version can express, by path. Objects that are stored at another
 // version preserve them in an annotation. The hub, which is never removed, is left out.
 func (r record) own(version string) map[string]any {
@@ -87,9 +76,6 @@ func (r record) own(version string) map[string]any {
 	case joined:
 		if r.Note != "" {
 			values[".spec.note"] = r.Note
-		}
-		if r.HostPort != "" && !strings.Contains(r.HostPort, ":") {
-			values[hostOnlyPath] = r.HostPort
 		}
 	case nested:
 		if r.Timeout != 0 {
@@ -109,8 +95,6 @@ func (r record) without(version string, accepted []string) record {
 	for path := range r.own(version) {
 		switch {
 		case !accepts(accepted, path):
-		case path == hostOnlyPath:
-			r.HostPort = ""
 		case version == joined:
 			r.Note = ""
 		default:

@@ -261,18 +261,14 @@ func (q *Sequence) write(client int, before []Subject) (Write, bool) {
 	w := Write{Client: client, Subject: s.Name, Version: pick(q.random, usable), Do: pick(q.random, doings)}
 	w.Name = fmt.Sprintf("job-%02d", q.random.IntN(objectNames))
 	if w.Do == putObject {
-		w.record = randomRecord(q.random, w.Version == joined)
+		w.record = randomRecord(q.random)
 	}
 	_, exists := s.Objects[w.Name]
 	return w, (exists || w.Do == putObject) && (w.Do == labelObject || !s.blocksRemoval(w.Name))
 }
 
-// randomRecord returns a random record. If some may have a host alone, only v1 can express them.
-func randomRecord(random *rand.Rand, hostAlone bool) record {
+func randomRecord(random *rand.Rand) record {
 	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535))}
-	if hostAlone && random.IntN(5) == 0 {
-		r.HostPort = fmt.Sprintf("host-%d.example.com", random.IntN(100))
-	}
 	r.Replicas = random.Int64N(4)
 	if random.IntN(2) == 0 {
 		r.Note = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
