@@ -39,6 +39,9 @@
 // a rare violation may take several runs to reproduce. KEEP=1 leaves the cluster up. The flag -list
 // prints the steps of a seed without a cluster.
 //
+// The tests of internal/plan play the same steps, without failures and fleets, in the planner's world,
+// whose clock is virtual.
+//
 // # Simulated failures
 //
 // A killed process gets SIGKILL. The local cluster restarts components of Kubernetes, and the nodes
