@@ -23,7 +23,7 @@ func main() {
 	flag.Parse()
 	if *list > 0 {
 		for steps := soak.NewSequence(*seed); *list > 0; *list-- {
-			fmt.Println(steps.Next())
+			fmt.Fprintln(os.Stdout, steps.Next())
 		}
 		return
 	}
