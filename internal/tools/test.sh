@@ -75,9 +75,7 @@ why=$(no_node)
 stages=()
 for name in "${chosen[@]}"; do
   case $name in
-  # Other clusters run pods, but their processes cannot be killed.
   test-e2e | test-e2e@* | test-e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stages+=("$name"); else leave_out "$name" "$why"; fi ;;
-  soak-short) if [[ -z $why ]]; then stages+=(soak-short); else leave_out soak-short "$why"; fi ;;
   *) stages+=("$name") ;;
   esac
 done

@@ -1,13 +1,16 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,17 +31,16 @@ func (p *player) objects(subject, version string) dynamic.ResourceInterface {
 
 // write performs the writes of a step: clients in parallel, each with its writes in order. Like
 // controllers, clients retry until they succeed.
-func (p *player) write(ctx context.Context, writes []write) error {
-	byClient := map[int][]write{}
+func (p *player) write(ctx context.Context, writes []Write) error {
+	byClient := map[int][]Write{}
 	for _, w := range writes {
 		byClient[w.Client] = append(byClient[w.Client], w)
 	}
 	clients, ctx := errgroup.WithContext(ctx)
-	for client, itsWrites := range byClient {
+	for _, itsWrites := range byClient {
 		clients.Go(func() error {
 			for _, w := range itsWrites {
-				what := fmt.Sprintf("client %d %ss %s/%s at %s", client, w.Do, w.Subject, w.Name, w.Version)
-				if err := p.eventually(ctx, what, func(ctx context.Context) error { return p.writeOnce(ctx, w) }); err != nil {
+				if err := p.eventually(ctx, w.String(), func(ctx context.Context) error { return p.writeOnce(ctx, w) }); err != nil {
 					return err
 				}
 			}
@@ -48,22 +50,30 @@ func (p *player) write(ctx context.Context, writes []write) error {
 	return clients.Wait()
 }
 
-func (p *player) writeOnce(ctx context.Context, w write) error {
+func (p *player) writeOnce(ctx context.Context, w Write) error {
+	objects := p.objects(w.Subject, w.Version)
 	switch w.Do {
 	case labelObject:
-		return p.labelOnce(ctx, w)
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.label(): "in-" + w.Version}}})
+		if err == nil {
+			_, err = objects.Patch(ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		return err
 	case deleteObject:
-		return p.deleteOnce(ctx, w)
+		err := objects.Delete(ctx, w.Name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			// An API server that starts returns the same error for every version.
+			_, err = objects.List(ctx, metav1.ListOptions{Limit: 1})
+		}
+		return err
 	}
-	return p.putOnce(ctx, w)
+	return putOnce(ctx, objects, w)
 }
 
 // putOnce reads an object, replaces its spec, and writes it. If the response of a write was lost,
 // the retry finds that write.
-func (p *player) putOnce(ctx context.Context, w write) error {
-	before, _ := p.ledger.get(w.Subject, w.Name)
-	want := before.Record.overwritten(w.Version, w.Record)
-	objects, spec := p.objects(w.Subject, w.Version), want.spec(w.Version)
+func putOnce(ctx context.Context, objects dynamic.ResourceInterface, w Write) error {
+	spec := w.spec(w.Version)
 	object, err := objects.Get(ctx, w.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -76,46 +86,96 @@ func (p *player) putOnce(ctx context.Context, w write) error {
 		object.Object["spec"] = spec
 		_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// readPause makes a reader an ordinary client instead of a load test.
+const readPause = 20 * time.Millisecond
+
+// reader reads objects during a step that no client writes meanwhile. A read may fail, but must not
+// return wrong data.
+type reader struct {
+	stop context.CancelFunc
+	end  chan error
+	// failed is the first failed read, and when; empty if there was none. It is complete after finish.
+	failed string
+}
+
+func (p *player) startReader(ctx context.Context, s Step) *reader {
+	ctx, stop := context.WithCancel(ctx)
+	r := &reader{stop: stop, end: make(chan error, 1)}
+	go func() { r.end <- p.readAll(ctx, readings(s), r) }()
+	return r
+}
+
+// finish stops the reader, and returns the first read with wrong data.
+func (r *reader) finish() error {
+	r.stop()
+	return <-r.end
+}
+
+// reading is an object to read at a version.
+type reading struct {
+	subject       Subject
+	name, version string
+}
+
+// readings returns the objects that the step does not affect, at the versions that are served
+// before and after it.
+func readings(s Step) []reading {
+	written := map[string]bool{}
+	for _, w := range s.Writes {
+		written[w.Subject+"/"+w.Name] = true
 	}
-	p.ledger.put(w.Subject, w.Name, w.Version, want)
+	var all []reading
+	for i, before := range s.Before {
+		if kindNamed(s.Kind).noWrites && s.Subject == before.Name {
+			continue
+		}
+		for name := range before.Objects {
+			for _, version := range s.After[i].Served {
+				if !written[before.Name+"/"+name] && slices.Contains(before.Served, version) {
+					all = append(all, reading{before, name, version})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (p *player) readAll(ctx context.Context, all []reading, r *reader) error {
+	for len(all) > 0 {
+		for _, each := range all {
+			if wait(ctx, readPause) != nil {
+				return nil //nolint:nilerr // the step is over
+			}
+			// A request that is cancelled is a failed conversion for the API server.
+			object, err := p.objects(each.subject.Name, each.version).Get(context.WithoutCancel(ctx), each.name, metav1.GetOptions{})
+			if err != nil {
+				if r.failed == "" {
+					r.failed = fmt.Sprintf("%s at %s: %v", each.name, time.Now().Format(time.TimeOnly), err)
+				}
+				continue
+			}
+			p.reads++
+			var wrong []error
+			now := Observation{Subject: each.subject, Reads: map[string]map[string]read{each.version: {each.name: asRead(object, nil)}}}
+			readsDiffer(now, now, func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) })
+			if len(wrong) > 0 {
+				return fmt.Errorf("a client that read %s while the step went on: %w", each.subject.Name, errors.Join(wrong...))
+			}
+		}
+	}
 	return nil
 }
 
-// labelOnce patches an object, which may not exist.
-func (p *player) labelOnce(ctx context.Context, w write) error {
-	value := fmt.Sprint("in-", w.Version)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.Label: value}}})
+func asRead(object *unstructured.Unstructured, err error) read {
 	if err != nil {
-		return err
+		return read{err: err.Error()}
 	}
-	_, err = p.objects(w.Subject, w.Version).Patch(ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if p.isGone(ctx, w, err) {
-		return nil
-	}
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
-		return err
+		return read{err: err.Error()}
 	}
-	p.ledger.label(w.Subject, w.Name, w.Label, value)
-	return nil
-}
-
-func (p *player) deleteOnce(ctx context.Context, w write) error {
-	err := p.objects(w.Subject, w.Version).Delete(ctx, w.Name, metav1.DeleteOptions{})
-	if err != nil && !p.isGone(ctx, w, err) {
-		return err
-	}
-	p.ledger.remove(w.Subject, w.Name)
-	return nil
-}
-
-// isGone reports whether err means that the object does not exist. The API server returns the same
-// error for a version that it does not serve yet.
-func (p *player) isGone(ctx context.Context, w write, err error) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
-	_, err = p.objects(w.Subject, w.Version).List(ctx, metav1.ListOptions{Limit: 1})
-	return err == nil
+	return read{spec: spec, labels: object.GetLabels()}
 }

@@ -1,18 +1,17 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soak performs actions and failures on a cluster in random order, as they happen over
+// Package soak performs actions and failures on a cluster in random order, as they happen over
 // years, and checks the operator's invariants after each step. `make soak` runs it on a local
-// cluster.
+// cluster whose nodes run pods as processes of the user.
 //
 // A seed always gives the same sequence of steps (sequence.go). One table lists the kinds of steps,
 // their frequency and their preconditions (kinds.go). It uses a small model of the expected cluster
-// (world.go). The model never reads the cluster, so that the speed of the machine does not change
-// the sequence.
+// (model.go, record.go). The model never reads the cluster, so that the speed of the machine does not
+// change the sequence. A step that changes a policy or a CRD applies the model's manifest of it.
 //
-// A player performs the steps (player.go, act_*.go). Meanwhile, clients write objects in every
-// served version (clients.go), and a ledger records their writes (ledger.go). record.go has the
-// content of an object in each version. It does not use the operator's code.
+// A player performs the steps (play.go, act.go, failures.go). Meanwhile, clients read and write objects
+// in every served version (clients.go).
 //
 // Each version has one author. Once a policy sets a storage version, or retires a version, the
 // policy is its author, and the author of the CRD adopts the operator's changes in the manifest.
@@ -20,8 +19,8 @@
 // the model cannot predict.
 //
 // Policies use one of two fleets, or pods of their own, and move. A kind of steps is gentle if it
-// leaves a pod of each policy that converts. If nothing else changes meanwhile, the metrics of the
-// API server must not count a failed conversion until everything has come to rest.
+// leaves a pod of each policy that converts. If nothing else changes meanwhile, no read may fail until
+// everything has come to rest.
 //
 // After each step, the program observes the cluster (observe.go), if possible without the operator:
 // objects as clients read them, bytes in etcd, certificates of pods. An invariant is a function
@@ -35,30 +34,24 @@
 // operator must not claim what it did not verify, and a migration must leave every object at the
 // storage version.
 //
-// Any number of other policies, the neighbors, use the same fleets (neighbors.go). No step is about
-// them, and the model does not know them. Clients read and write their objects at each version, and
-// an author changes their rules, all the time. No read may return wrong data, gentle steps fail no
-// conversion of theirs either, and all of them are ready before the next step.
-//
 // If an invariant does not hold, the run fails, and prints the steps, the seed, and the expected and
 // the observed state. How far the operator is at each step depends on the speed of the machine, so
 // a rare violation may take several runs to reproduce. KEEP=1 leaves the cluster up. The flag -list
 // prints the steps of a seed without a cluster.
 //
-// An hour with seed 20261122 on two cores, in parallel with other tests, on Kubernetes 1.37.0: 814
-// steps, of which 137 killed processes, 16,782 reads, and every invariant held. Two earlier runs
-// violated one, after 136 and 153 steps; both faults are fixed, and have their own tests.
+// The tests of internal/plan play the same steps, without failures and fleets, in the planner's world,
+// whose clock is virtual.
 //
 // # Simulated failures
 //
-// A killed process gets SIGKILL. The local cluster restarts components of Kubernetes. A hanging
-// process gets SIGSTOP, and SIGCONT some seconds later.
+// A killed process gets SIGKILL. The local cluster restarts components of Kubernetes, and the nodes
+// their pods. A hanging process gets SIGSTOP, and SIGCONT some seconds later. Without the nodes, API
+// servers cannot connect to pods either, and killed nodes take all pods with them.
 //
 // A full disk is the NOSPACE alarm of etcd, raised by a request. As with an exhausted quota, etcd
 // then refuses every write but deletions.
 //
-// The clock of the machine stays unchanged: other programs use it, and Linux has no namespace for
-// it. Two steps simulate a forward jump of the clock: all timers of a suspended process are due
-// when it continues, and a serving certificate is replaced by one of the same authority that
-// expires in two minutes. Nothing simulates a backward jump.
-package main
+// The clock of the machine stays unchanged. Two steps simulate a forward jump of the clock: all timers
+// of a suspended process are due when it continues, and a serving certificate is replaced by one of the
+// same authority that expires in two minutes. Nothing simulates a backward jump.
+package soak

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,19 +20,22 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
+// invariant is a promise to users.
 type invariant struct {
 	name string
 	// always is set if the invariant holds at any time, and not only once nothing changes any more.
 	always bool
-	// violated returns the violations in the current and the previous observation of a subject.
-	violated func(now, before observation) []string
+	// check reports the violations in the current and the previous observation of a subject.
+	check func(now, before Observation, violated reporter)
 }
+
+type reporter func(format string, args ...any)
 
 var invariants = []invariant{
 	{"what is read is what was written", true, readsDiffer},
 	{"etcd has the objects that were written, and no others", true, objectsDiffer},
 	{"stored bytes are at listed versions", true, bytesUnlisted},
-	{annotationsHold, true, preservedDiffers},
+	{"annotations hold what the stored version cannot express, and nothing else", true, preservedDiffers},
 	{"a version stays while values would be lost with it", true, goneWithValues},
 	{"what may be removed takes no values along", true, strandsValues},
 	{"storedVersions is pruned with evidence", true, prunedWithoutEvidence},
@@ -53,214 +57,388 @@ var invariants = []invariant{
 	{"nothing is left of what is over", false, leaked},
 }
 
-// check returns the violations of the invariants that always hold, or of the others.
-func check(all []invariant, always bool, now, before map[string]observation) []string {
+// Check returns the violations of the invariants that always hold, or of the others.
+func Check(always bool, now, before Observation) []string {
 	var wrong []string
-	for _, each := range all {
-		if each.always != always {
-			continue
-		}
-		for _, subject := range sortedKeys(now) {
-			for _, how := range each.violated(now[subject], before[subject]) {
-				wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, subject, how))
-			}
+	for _, each := range invariants {
+		if each.always == always {
+			each.check(now, before, func(format string, args ...any) {
+				wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, now.Subject.Name, fmt.Sprintf(format, args...)))
+			})
 		}
 	}
 	return wrong
 }
 
 // readsDiffer ignores failed reads.
-func readsDiffer(now, _ observation) []string {
-	var wrong []string
+func readsDiffer(now, _ Observation, violated reporter) {
 	for _, version := range sortedKeys(now.Reads) {
 		for _, name := range sortedKeys(now.Reads[version]) {
-			got, want := now.Reads[version][name], now.Objects[name]
-			if got.Err != "" {
+			got, want := now.Reads[version][name], now.Subject.Objects[name]
+			if got.err != "" {
 				continue
 			}
-			if spec := want.Record.spec(version); !reflect.DeepEqual(got.Spec, spec) {
-				wrong = append(wrong, fmt.Sprintf("%s, written at %s last, is read at %s as %v; expected %v", name, want.WrittenAt, version, got.Spec, spec))
+			if spec := want.spec(version); !reflect.DeepEqual(got.spec, spec) {
+				violated("%s, written at %s last, is read at %s as %v; expected %v", name, want.WrittenAt, version, got.spec, spec)
 			}
-			if !maps.Equal(got.Labels, want.Labels) {
-				wrong = append(wrong, fmt.Sprintf("%s at %s has the labels %v; expected %v", name, version, got.Labels, want.Labels))
+			if !maps.Equal(got.labels, want.Labels) {
+				violated("%s at %s has the labels %v; expected %v", name, version, got.labels, want.Labels)
 			}
 		}
 	}
-	return wrong
 }
 
-func objectsDiffer(now, _ observation) []string {
-	got, want := sortedKeys(now.Stored), sortedKeys(now.Objects)
-	if slices.Equal(got, want) {
-		return nil
+func objectsDiffer(now, _ Observation, violated reporter) {
+	if got, want := sortedKeys(now.Stored), sortedKeys(now.Subject.Objects); !slices.Equal(got, want) {
+		violated("etcd has %v; expected %v", got, want)
 	}
-	return []string{fmt.Sprintf("etcd has %v; expected %v", got, want)}
 }
 
 // bytesUnlisted: objects may remain at a version that another client pruned, but nothing is written
 // at that version afterwards.
-func bytesUnlisted(now, _ observation) []string {
-	var wrong []string
+func bytesUnlisted(now, _ Observation, violated reporter) {
 	for _, name := range now.unlisted() {
-		if version := now.Stored[name]; !now.Pruned.left(version, now.Revisions[name]) {
-			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; status.storedVersions is %v", name, version, now.ListedAfter))
+		if is := now.Stored[name]; !slices.Contains(now.Pruned.Versions, is.Version) || is.Revision >= now.Pruned.Revision {
+			violated("%s is stored at %s; status.storedVersions is %v", name, is.Version, now.ListedAfter)
 		}
 	}
-	return wrong
+}
+
+// preservedDiffers compares annotations in etcd with what clients wrote.
+func preservedDiffers(now, _ Observation, violated reporter) {
+	for _, name := range sortedKeys(now.Stored) {
+		is, written := now.Stored[name], now.Subject.Objects
+		want, exists := written[name]
+		for _, version := range []string{joined, nested} {
+			if !exists || is.Version == version {
+				continue
+			}
+			got, expected := is.Preserved[version], want.own(version)
+			if len(got)+len(expected) > 0 && !reflect.DeepEqual(got, expected) {
+				violated("%s, stored at %s, has the annotation of %s hold %v; expected %v", name, is.Version, version, got, expected)
+			}
+		}
+	}
+}
+
+// goneWithValues: no version may be removed while values would be lost that the policy does not
+// accept to lose.
+func goneWithValues(now, _ Observation, violated reporter) {
+	all, _, _ := now.versions()
+	for _, version := range sortedKeys(now.Subject.Blocked) {
+		if now.CRD != nil && !slices.Contains(all, version) {
+			violated("%s is gone, and %s has values of it: %v", version, now.Subject.Blocked[version], now.wouldLose(version))
+		}
+	}
+}
+
+// wouldLose returns the fields because of which a version is kept.
+func (now Observation) wouldLose(version string) []string {
+	return now.Subject.Objects[now.Subject.Blocked[version]].wouldLose(version, now.Subject.Accepts[version])
+}
+
+// strandsValues compares safeToRemove in status.versions with the bytes in etcd.
+func strandsValues(now, _ Observation, violated reporter) {
+	if !now.current() {
+		return
+	}
+	for _, said := range now.Policy.Status.Versions {
+		var accepted []string
+		for _, entry := range now.Policy.Spec.Retirement {
+			if string(entry.Version) == said.Name {
+				accepted = entry.AcceptedLosses
+			}
+		}
+		for _, name := range sortedKeys(now.Stored) {
+			for _, path := range sortedKeys(now.Stored[name].Preserved[said.Name]) {
+				if said.SafeToRemove && !accepts(accepted, path) {
+					violated("%s holds %s of %s, which status.versions calls safe to remove", name, path, said.Name)
+				}
+			}
+		}
+	}
 }
 
 // prunedWithoutEvidence: a version must not disappear from storedVersions without migration evidence, unless
 // the storage version changed or another client pruned it.
-func prunedWithoutEvidence(now, before observation) []string {
-	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {
-		return nil
+func prunedWithoutEvidence(now, before Observation, violated reporter) {
+	if !now.sameCRD(before) || now.Policy == nil || before.Policy == nil || now.storage() != before.storage() {
+		return
 	}
-	gone := slices.DeleteFunc(slices.Clone(before.Listed), func(version string) bool {
-		others := now.Pruned.Revision != before.Pruned.Revision && slices.Contains(now.Pruned.Versions, version)
-		return others || slices.Contains(now.Listed, version)
+	gone := slices.DeleteFunc(without(before.CRD.Status.StoredVersions, now.CRD.Status.StoredVersions...), func(version string) bool {
+		return now.prunedByOthers(before, version)
 	})
-	if len(gone) == 0 {
-		return nil
-	}
 	evidence := now.Policy.Status.MigrationEvidence
-	if evidence != nil && evidence.CRDUID == now.UID && evidence.StorageVersion == now.Storage {
-		return nil
+	if len(gone) == 0 || evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.StorageVersion == now.storage() {
+		return
 	}
-	for _, record := range now.Records {
-		if record.CRDUID == now.UID && record.State == contract.StateCompleted && record.Failed == 0 {
-			return nil
-		}
+	completed := func(record contract.Record) bool {
+		return record.CRDUID == now.CRD.UID && record.State == contract.StateCompleted && record.Failed == 0
 	}
-	return []string{fmt.Sprintf("%v went from status.storedVersions; expected evidence for %s in the policy's status, or a completed run without failures; found %v and %d records",
-		gone, now.Storage, evidence, len(now.Records))}
+	if !slices.ContainsFunc(now.Records, completed) {
+		violated("%v went from status.storedVersions; expected evidence for %s in the policy's status, or a completed run without failures; found %v and %d records",
+			gone, now.storage(), evidence, len(now.Records))
+	}
 }
 
 // claimsFalse compares the status with the bytes in etcd.
-func claimsFalse(now, _ observation) []string {
-	if now.Policy == nil || !now.Defined {
-		return nil
+func claimsFalse(now, _ Observation, violated reporter) {
+	if now.Policy == nil || now.CRD == nil {
+		return
 	}
-	var wrong []string
-	status := now.Policy.Status
-	current := status.CRD != nil && status.CRD.UID == now.UID && status.CRD.Generation == now.Generation
-	migrated := apimeta.FindStatusCondition(status.Conditions, v1alpha1.StorageMigratedCondition)
-	all := current && migrated != nil && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation
+	migrated, evidence := now.condition(v1alpha1.StorageMigratedCondition), now.Policy.Status.MigrationEvidence
 	for _, name := range sortedKeys(now.Stored) {
-		version := now.Stored[name]
-		if evidence := status.MigrationEvidence; evidence != nil && evidence.CRDUID == now.UID && evidence.CRDGeneration == now.Generation && evidence.StorageVersion != version {
-			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; the evidence says that all are at %s", name, version, evidence.StorageVersion))
+		version := now.Stored[name].Version
+		if evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.CRDGeneration == now.CRD.Generation && evidence.StorageVersion != version {
+			violated("%s is stored at %s; the evidence says that all are at %s", name, version, evidence.StorageVersion)
 		}
-		if all && version != now.Storage {
-			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, version, now.Storage))
+		if now.ofCRD() && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation && version != now.storage() {
+			violated("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, version, now.storage())
 		}
-		for _, said := range status.Versions {
-			if current && said.SafeToRemove && said.Name == version {
-				wrong = append(wrong, fmt.Sprintf("%s is stored at %s, which status.versions calls safe to remove", name, version))
+		for _, said := range now.Policy.Status.Versions {
+			if now.ofCRD() && said.SafeToRemove && said.Name == version {
+				violated("%s is stored at %s, which status.versions calls safe to remove", name, version)
 			}
 		}
 	}
-	return wrong
+}
+
+// retiredStored: a policy unserves or removes a version only after every object is proven to be
+// stored at another version.
+func retiredStored(now, _ Observation, violated reporter) {
+	_, served, _ := now.versions()
+	for _, name := range sortedKeys(now.Stored) {
+		version := now.Stored[name].Version
+		action := now.Subject.Retires[version]
+		goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
+		if now.CRD != nil && goes && !slices.Contains(served, version) {
+			violated("%s is stored at %s, which is not served any more", name, version)
+		}
+	}
+}
+
+// changedSuspended compares what only the operator changes, once it has reported that the policy is
+// suspended.
+func changedSuspended(now, before Observation, violated reporter) {
+	said := before.condition(v1alpha1.ReadyCondition)
+	if !now.sameCRD(before) || !now.Subject.Suspended || before.Policy == nil || !before.Policy.Spec.Suspend ||
+		said.Reason != v1alpha1.ReasonSuspended || said.ObservedGeneration != before.Policy.Generation {
+		return
+	}
+	for _, version := range without(before.ListedAfter, now.ListedAfter...) {
+		if !now.prunedByOthers(before, version) {
+			violated("%s went from status.storedVersions", version)
+		}
+	}
+	if !equality.Semantic.DeepEqual(now.Conversion, before.Conversion) {
+		violated("spec.conversion is %v; it was %v", now.Conversion, before.Conversion)
+	}
 }
 
 // certificatesRefused checks ready pods, if the CRD converts through them.
-func certificatesRefused(now, _ observation) []string {
-	var wrong []string
+func certificatesRefused(now, _ Observation, violated reporter) {
 	for _, pod := range now.Pods {
 		switch {
-		case !pod.Ready || pod.Err != "":
+		case !pod.Ready || pod.Unreachable:
 		case now.Time.After(pod.NotAfter):
-			wrong = append(wrong, fmt.Sprintf("pod %s serves a certificate that ended at %s", pod.Name, pod.NotAfter))
-		case now.Active && !pod.Trusted:
-			wrong = append(wrong, fmt.Sprintf("pod %s serves a certificate that caBundle of the definition does not verify", pod.Name))
+			violated("pod %s serves a certificate that ended at %s", pod.Name, pod.NotAfter)
+		case untrusted(pod.Refused):
+			violated("pod %s serves a certificate that caBundle of the definition does not verify", pod.Name)
 		}
 	}
-	return wrong
 }
 
-func unreadable(now, _ observation) []string {
-	var wrong []string
+func unreadable(now, _ Observation, violated reporter) {
 	for _, version := range now.Subject.Served {
-		for _, name := range sortedKeys(now.Objects) {
-			if got, tried := now.Reads[version][name]; !tried || got.Err != "" {
-				wrong = append(wrong, fmt.Sprintf("%s at %s: %s", name, version, got.Err))
+		for _, name := range sortedKeys(now.Subject.Objects) {
+			if got, tried := now.Reads[version][name]; !tried || got.err != "" {
+				violated("%s at %s: %s", name, version, got.err)
 			}
 		}
 	}
-	return wrong[:min(len(wrong), 5)]
 }
 
-func notReady(now, _ observation) []string {
+func notReady(now, _ Observation, violated reporter) {
+	ready, migrated := now.condition(v1alpha1.ReadyCondition), now.condition(v1alpha1.StorageMigratedCondition)
 	switch {
 	case !now.Subject.Policy:
-		return nil
 	case now.Policy == nil:
-		return []string{"there is no policy"}
-	case now.Policy.Status.ObservedGeneration != now.Policy.Generation:
-		return []string{"the status is not of the policy's generation"}
-	case now.Policy.Status.CRD == nil || now.Policy.Status.CRD.Generation != now.Generation:
-		return []string{"the status is not of the definition's generation"}
+		violated("there is no policy")
+	case !now.current():
+		violated("the status is of other generations")
+	case now.Subject.Suspended && ready.Reason == v1alpha1.ReasonSuspended, !now.Subject.Suspended && ready.Status == metav1.ConditionTrue:
+	case !now.Subject.Suspended && now.Subject.MigrationsSuspended && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
+	default:
+		violated("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
-	ready := apimeta.FindStatusCondition(now.Policy.Status.Conditions, v1alpha1.ReadyCondition)
-	migrated := apimeta.FindStatusCondition(now.Policy.Status.Conditions, v1alpha1.StorageMigratedCondition)
-	switch {
-	case ready == nil:
-		return []string{"there is no condition Ready"}
-	case now.Subject.Suspended && ready.Reason == v1alpha1.ReasonSuspended:
-		return nil
-	case now.Subject.Suspended:
-	case ready.Status == metav1.ConditionTrue:
-		return nil
-	case now.Subject.MigrationsSuspended && migrated != nil && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
-		return nil
+}
+
+func migratesSuspended(now, _ Observation, violated reporter) {
+	for _, child := range now.Children {
+		if now.Subject.Suspended && child.Active {
+			violated("%s has pods", child)
+		}
 	}
-	return []string{fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)}
+}
+
+// notMigrated: a policy that migrates leaves every object at the storage version, even after
+// another client pruned storedVersions.
+func notMigrated(now, _ Observation, violated reporter) {
+	for _, name := range sortedKeys(now.Stored) {
+		if version := now.Stored[name].Version; now.Subject.active() && !now.Subject.MigrationsSuspended && version != now.storage() {
+			violated("%s is stored at %s; objects are written at %s", name, version, now.storage())
+		}
+	}
+}
+
+// otherVersions compares spec.versions with what the CRD's author and the policy set.
+func otherVersions(now, _ Observation, violated reporter) {
+	if exists := now.CRD != nil; exists != now.Subject.Exists {
+		violated("there is a definition: %t; expected %t", exists, now.Subject.Exists)
+		return
+	}
+	all, served, deprecated := now.versions()
+	for _, each := range []struct {
+		what      string
+		got, want []string
+	}{
+		{"its", all, now.Subject.Versions},
+		{"the served", served, now.Subject.Served},
+		{"the deprecated", deprecated, now.Subject.Deprecated},
+		{"the storage", []string{now.storage()}, []string{now.Subject.Storage}},
+	} {
+		if !slices.Equal(each.got, each.want) {
+			violated("%s versions are %v; expected %v", each.what, each.got, each.want)
+		}
+	}
+	notRetired(now, violated)
+}
+
+// notRetired: all retirements are complete, or the status names the values that block one.
+func notRetired(now Observation, violated reporter) {
+	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.MigrationsSuspended || now.Policy == nil {
+		return
+	}
+	retired, want := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue
+	if len(now.Subject.Blocked) > 0 {
+		want = metav1.ConditionFalse
+	}
+	if retired.Status != want || want == metav1.ConditionFalse && retired.Reason != v1alpha1.ReasonBlocked || retired.ObservedGeneration != now.Policy.Generation {
+		violated("VersionsRetired is %s, %s: %s; expected it to be blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Blocked)
+		return
+	}
+	for _, version := range sortedKeys(now.Subject.Blocked) {
+		told := strings.Contains(retired.Message, version+" stays: ") && slices.ContainsFunc(now.Policy.Status.Versions, func(said v1alpha1.VersionStatus) bool {
+			return said.Name == version && slices.ContainsFunc(said.BlockedBy, func(by v1alpha1.VersionBlock) bool { return by.Reason == v1alpha1.BlockedPreservedData })
+		})
+		for _, path := range now.wouldLose(version) {
+			told = told && strings.Contains(retired.Message, path)
+		}
+		if !told {
+			violated("the status does not say that %s is blocked by %v: %s", version, now.wouldLose(version), retired.Message)
+		}
+	}
+}
+
+// convertsElsewhere compares the Service in the CRD with that of the wanted pods.
+func convertsElsewhere(now, _ Observation, violated reporter) {
+	if service, _ := namedBy(now.CRD); service != "" && service != now.Subject.service() {
+		violated("the definition converts through the Service %s; expected %s", service, now.Subject.service())
+	}
+}
+
+// rulesetMissing: the ruleset that the CRD names is stored where pods mount it, and every ready pod
+// has loaded it.
+func rulesetMissing(now, _ Observation, violated reporter) {
+	service, ruleset := namedBy(now.CRD)
+	if service != "" && !slices.Contains(now.Rulesets[service], ruleset) {
+		violated("the definition names the ruleset %s of %s, where %v are stored", ruleset, service, now.Rulesets[service])
+	}
+	for _, pod := range now.Pods {
+		if service != "" && pod.Ready && !slices.Contains(pod.Rulesets, ruleset) {
+			violated("the definition names the ruleset %s, and pod %s has %v: %v", ruleset, pod.Name, pod.Rulesets, pod.Refused)
+		}
+	}
+}
+
+// rulesetsLeft: a policy stores rulesets only where its CRD converts, unless it may not change them.
+func rulesetsLeft(now, _ Observation, violated reporter) {
+	for _, place := range sortedKeys(now.Rulesets) {
+		if !now.Subject.Exists || now.Subject.active() && place != now.Subject.service() {
+			violated("%s has the rulesets %v", place, now.Rulesets[place])
+		}
+	}
+}
+
+// fleetNotReady: the fleet of a policy has its size, and has completed what was changed. A rotation
+// of its authority waits for policies that do not change their CRD.
+func fleetNotReady(now, _ Observation, violated reporter) {
+	if now.Subject.Fleet == "" || !now.Subject.Exists {
+		return
+	}
+	if now.Fleet == nil {
+		violated("there is no fleet %s", now.Subject.Fleet)
+		return
+	}
+	status := now.Fleet.Status
+	if status.ObservedGeneration != now.Fleet.Generation {
+		violated("the status is not of the fleet's generation")
+	}
+	if int(status.Replicas) != now.Size || int(status.ReadyReplicas) != now.Size || len(now.Pods) != now.Size {
+		violated("%d pods, of which the status counts %d, and %d as ready; expected %d", len(now.Pods), status.Replicas, status.ReadyReplicas, now.Size)
+	}
+	for _, condition := range []string{v1alpha1.ReadyCondition, v1alpha1.CertificatesReadyCondition, v1alpha1.WebhookAvailableCondition} {
+		waits := condition == v1alpha1.CertificatesReadyCondition && !now.Follow
+		if !waits && !apimeta.IsStatusConditionTrue(status.Conditions, condition) {
+			violated("%s of the fleet is not True: %+v", condition, status.Conditions)
+		}
+	}
+	if rotation := status.Rotation; now.Follow && rotation != nil && rotation.State != v1alpha1.RotationIdle {
+		violated("the authority of the fleet rotates: %s", rotation.State)
+	}
+	if apimeta.FindStatusCondition(status.Conditions, v1alpha1.DeletionBlockedCondition) != nil {
+		violated("the fleet is being deleted")
+	}
 }
 
 // renewalMargin is the minimum remaining validity of a certificate that is renewed in time, by the
 // validation of ConversionPolicy.
 const renewalMargin = 10 * time.Minute
 
-func notRenewed(now, _ observation) []string {
+func notRenewed(now, _ Observation, violated reporter) {
 	if !now.Subject.Policy {
-		return nil
+		return
 	}
-	var wrong []string
 	if now.Mounted.Sub(now.Time) < renewalMargin {
-		wrong = append(wrong, fmt.Sprintf("the certificate that pods mount ends at %s", now.Mounted))
+		violated("the certificate that pods mount ends at %s", now.Mounted)
 	}
 	for _, pod := range now.Pods {
-		if pod.Ready && pod.Err == "" && pod.NotAfter.Sub(now.Time) < renewalMargin {
-			wrong = append(wrong, fmt.Sprintf("the certificate that pod %s serves ends at %s", pod.Name, pod.NotAfter))
+		if pod.Ready && !pod.Unreachable && pod.NotAfter.Sub(now.Time) < renewalMargin {
+			violated("the certificate that pod %s serves ends at %s", pod.Name, pod.NotAfter)
 		}
 	}
-	return wrong
 }
 
-// leaked: migration rights end with the migration unless the policy is suspended, the Job of a
-// migration ends with the next one, and everything else with the policy. An abandoned policy leaves
+// leaked: rights of migrations and of cleaning end with them unless the policy is suspended, the Job of
+// a migration ends with the next one, and everything else with the policy. An abandoned policy leaves
 // its converter.
-func leaked(now, _ observation) []string {
-	var running bool
-	var runs []string
+func leaked(now, _ Observation, violated reporter) {
+	last := &v1alpha1.MigrationStatus{}
 	if now.Policy != nil && now.Policy.Status.Migration != nil {
-		last := now.Policy.Status.Migration
-		running, runs = last.State == v1alpha1.MigrationRunning, []string{last.Run, last.RetryOf}
+		last = now.Policy.Status.Migration
 	}
-	var wrong []string
+	crd := crdOf(now.Subject.Name)
 	for _, child := range now.Children {
-		isRun := child.Run != ""
-		isRight := strings.HasPrefix(child.Name, names.MigrationRights(crdOf(now.Subject.Name))) && !isRun
-		clears := strings.HasPrefix(child.Name, names.CleanRights(crdOf(now.Subject.Name)))
+		isRight := child.Run == "" && strings.HasPrefix(child.Name, names.MigrationRights(crd))
 		switch {
 		case !now.Subject.Exists:
-			wrong = append(wrong, child.String()+": its policy and its definition are gone")
-		case isRight && !running && !now.Subject.Suspended:
-			wrong = append(wrong, child.String()+": no migration goes on")
-		case clears && !now.Subject.Suspended:
-			wrong = append(wrong, child.String()+": no version is on its way out")
-		case isRun && !slices.Contains(runs, child.Run):
-			wrong = append(wrong, child.String()+": that migration is over, and another came after it")
+			violated("%s: its policy and its definition are gone", child)
+		case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.Suspended:
+			violated("%s: no migration goes on", child)
+		case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.Suspended:
+			violated("%s: no version is on its way out", child)
+		case child.Run != "" && child.Run != last.Run && child.Run != last.RetryOf:
+			violated("%s: that migration is over, and another came after it", child)
 		}
 	}
-	return wrong
 }

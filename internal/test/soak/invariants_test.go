@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
 	"slices"
@@ -15,182 +15,183 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // healthy is an observation without violations: one object, written at v1, stored at v1beta1, after
 // a migration.
-func healthy() observation {
-	object := record{HostPort: "host:80", Note: "note"}
-	policy := &v1alpha1.ConversionPolicy{}
-	policy.Generation = 2
-	policy.Status = v1alpha1.ConversionPolicyStatus{
-		ObservedGeneration: 2,
-		CRD:                &v1alpha1.CRDStatus{UID: "uid", Generation: 5},
-		Conditions: []metav1.Condition{
-			{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue},
-			{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionTrue, ObservedGeneration: 2},
-		},
-		Migration:         &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
-		MigrationEvidence: &v1alpha1.MigrationEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
-		Versions: []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, BlockedBy: []v1alpha1.VersionBlock{
-			{Reason: v1alpha1.BlockedPreservedData}, {Reason: v1alpha1.BlockedServed}}}},
-	}
-	now := observation{
-		Time: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		Subject: subject{Name: "a", Exists: true, Policy: true, Fleet: "blue", Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
-			Records: map[string]record{"job": object}},
-		Objects: map[string]entry{"job": {Record: object, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}},
-		Defined: true, Active: true, Service: "converter-fleet-blue", Ruleset: "hash", UID: "uid", Generation: 5, Storage: hub,
-		Has: []string{hub, joined}, Serves: []string{hub, joined},
-		Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter},
-		Listed:     []string{hub}, ListedAfter: []string{hub},
-		Policy:    policy,
-		Records:   []contract.Record{{CRDUID: "uid", State: contract.StateCompleted}},
-		Children:  []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
-		Stored:    map[string]string{"job": hub},
-		Revisions: map[string]int64{"job": 100},
-		Preserved: map[string]map[string]map[string]any{"job": {joined: {".spec.note": "note"}}},
-		Reads:     map[string]map[string]read{},
-		Mounted:   time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
-		Pods:      []podObservation{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true, Rulesets: []string{"hash"}}},
-		Rulesets:  map[string][]string{"converter-fleet-blue": {"hash"}}, Fleet: readyFleet(), Size: 1, Follow: true,
+func healthy(t *testing.T) Observation {
+	t.Helper()
+	noon, year := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC), 365*24*time.Hour
+	object := Object{record: record{HostPort: "host:80", Note: "note"}, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}
+	now := Observation{Time: noon, Mounted: noon.Add(year), ListedAfter: []string{hub}, Size: 1, Follow: true,
+		Subject: Subject{Name: "a", Exists: true, Policy: true, Fleet: "blue", Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
+			Objects: map[string]Object{"job": object}},
+		Records:  []contract.Record{{CRDUID: "uid", State: contract.StateCompleted}},
+		Children: []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
+		Stored:   map[string]Stored{"job": {hub, 100, map[string]map[string]any{joined: {".spec.note": "note"}}}},
+		Pods:     []podObservation{{Name: "pod", Ready: true, NotAfter: noon.Add(year), Rulesets: []string{"hash"}}},
+		Rulesets: map[string][]string{"converter-fleet-blue": {"hash"}}, Fleet: &v1alpha1.ConverterFleet{}, Policy: &v1alpha1.ConversionPolicy{},
+		Reads: map[string]map[string]read{},
 	}
 	for _, version := range now.Subject.Served {
-		now.Reads[version] = map[string]read{"job": {Spec: object.spec(version), Labels: map[string]string{"client": "in-v1"}}}
+		now.Reads[version] = map[string]read{"job": {spec: object.spec(version), labels: object.Labels}}
+	}
+	var err error
+	now.CRD, err = now.Subject.Definition(nil)
+	expect.NoError(t, err)
+	path := "/convert/hash"
+	now.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Name: "converter-fleet-blue", Path: &path}}}}
+	now.CRD.UID, now.CRD.Generation, now.CRD.Status.StoredVersions, now.Conversion = "uid", 5, []string{hub}, now.CRD.Spec.Conversion
+	now.Fleet.Status = v1alpha1.ConverterFleetStatus{Replicas: 1, ReadyReplicas: 1, Conditions: []metav1.Condition{
+		isTrue(v1alpha1.ReadyCondition), isTrue(v1alpha1.CertificatesReadyCondition), isTrue(v1alpha1.WebhookAvailableCondition)}}
+	now.Policy.Status = v1alpha1.ConversionPolicyStatus{CRD: &v1alpha1.CRDStatus{UID: "uid", Generation: 5},
+		Conditions:        []metav1.Condition{isTrue(v1alpha1.ReadyCondition), isTrue(v1alpha1.StorageMigratedCondition)},
+		Migration:         &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
+		MigrationEvidence: &v1alpha1.MigrationEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
+		Versions:          []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, BlockedBy: []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedPreservedData}}}},
 	}
 	return now
 }
 
-func TestHealthy(t *testing.T) {
-	now := map[string]observation{"a": healthy()}
-	for _, always := range []bool{true, false} {
-		if wrong := check(invariants, always, now, now); len(wrong) > 0 {
-			t.Errorf("violated: %q", wrong)
-		}
-	}
-	gone := map[string]observation{"a": {Subject: subject{Name: "a"}}}
-	for _, always := range []bool{true, false} {
-		if wrong := check(invariants, always, gone, gone); len(wrong) > 0 {
-			t.Errorf("violated where there is nothing: %q", wrong)
-		}
+func isTrue(name string) metav1.Condition {
+	return metav1.Condition{Type: name, Status: metav1.ConditionTrue}
+}
+
+// storedAt moves the object in etcd, and suspend suspends the policy, which says so.
+func storedAt(now *Observation, version string) {
+	now.Stored["job"] = Stored{Version: version, Revision: 100}
+}
+
+func suspend(all ...*Observation) {
+	for _, now := range all {
+		now.Subject.Suspended, now.Policy.Spec.Suspend = true, true
+		now.Policy.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended}
 	}
 }
 
-// violation changes one thing in a healthy observation.
-type violation struct {
-	invariant, says string
-	spoil           func(now, before *observation)
+// retire lets the policy retire v1, with this end.
+func retire(now *Observation, action v1alpha1.RetirementAction, status metav1.ConditionStatus, message string) {
+	now.Subject.retire(joined, action, nil)
+	now.Policy.Status.Conditions = append(now.Policy.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.VersionsRetiredCondition, Status: status, Reason: v1alpha1.ReasonBlocked, Message: message})
+	now.CRD.Spec.Versions[1].Deprecated = true
 }
 
-var violations = []violation{
-	{"what is read is what was written", "is read at v1 as", func(now, _ *observation) {
-		now.Reads[joined]["job"] = read{Spec: map[string]any{"hostPort": "host:80"}, Labels: now.Objects["job"].Labels}
+// violations change one thing in a healthy observation. Each invariant has one.
+var violations = []struct {
+	says  string
+	spoil func(now, before *Observation)
+}{
+	{"is read at v1 as", func(now, _ *Observation) {
+		now.Reads[joined]["job"] = read{spec: map[string]any{"hostPort": "host:80"}, labels: now.Subject.Objects["job"].Labels}
 	}},
-	{"what is read is what was written", "has the labels map[]", func(now, _ *observation) {
-		now.Reads[hub]["job"] = read{Spec: now.Reads[hub]["job"].Spec}
+	{"has the labels map[]", func(now, _ *Observation) { now.Reads[hub]["job"] = read{spec: now.Reads[hub]["job"].spec} }},
+	{"etcd has []", func(now, _ *Observation) { now.Stored = nil }},
+	{"etcd has [job other]", func(now, _ *Observation) { now.Stored["other"] = Stored{Version: hub} }},
+	{"listed versions: violated by a: job is stored at v1", func(now, _ *Observation) { storedAt(now, joined) }},
+	{"listed versions: violated by a: job is stored at v1", func(now, _ *Observation) {
+		storedAt(now, joined)
+		now.Pruned = Pruning{Revision: 99, Versions: []string{joined}}
 	}},
-	{"etcd has the objects that were written, and no others", "etcd has []", func(now, _ *observation) {
-		now.Stored = nil
+	{"hold map[]; expected map[.spec.note:note]", func(now, _ *Observation) { storedAt(now, hub) }},
+	{"hold map[.spec.note:other]", func(now, _ *Observation) { now.Stored["job"].Preserved[joined][".spec.note"] = "other" }},
+	{"hold map[.spec.timeoutSeconds:5]; expected map[]", func(now, _ *Observation) {
+		now.Stored["job"].Preserved[nested] = map[string]any{".spec.timeoutSeconds": 5}
 	}},
-	{"etcd has the objects that were written, and no others", "etcd has [job other]", func(now, _ *observation) {
-		now.Stored["other"] = hub
+	{"v1 is gone, and job has values of it: [.spec.note]", func(now, _ *Observation) {
+		now.Subject.Blocked, now.CRD.Spec.Versions = map[string]string{joined: "job"}, now.CRD.Spec.Versions[:1]
 	}},
-	{"stored bytes are at listed versions", "job is stored at v2", func(now, _ *observation) {
-		now.Stored["job"] = nested
-		stopMigrations(now)
+	{"job holds .spec.note of v1, which status.versions calls safe to remove", func(now, _ *Observation) {
+		now.Policy.Status.Versions[1].SafeToRemove = true
+		now.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: joined, AcceptedLosses: []string{".spec.not"}}}
 	}},
-	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *observation) {
-		before.Listed = []string{hub, joined}
-		now.Policy.Status.MigrationEvidence, now.Records = nil, nil
-	}},
-	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *observation) {
-		before.Listed = []string{hub, joined}
+	{"[v1] went from status.storedVersions; expected evidence", func(now, before *Observation) {
+		before.CRD.Status.StoredVersions = []string{hub, joined}
 		now.Policy.Status.MigrationEvidence, now.Records[0].Failed = nil, 1
 	}},
-	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *observation) {
-		before.Listed = []string{hub, joined}
-		now.Policy.Status.MigrationEvidence, now.Records[0].State = nil, contract.StateRunning
+	{"the evidence says that all are at v1beta1", func(now, _ *Observation) { storedAt(now, joined) }},
+	{"StorageMigrated is True while objects are written at v1beta1", func(now, _ *Observation) { storedAt(now, joined) }},
+	{"stored at v1, which status.versions calls safe to remove", func(now, _ *Observation) {
+		storedAt(now, joined)
+		now.Policy.Status.Versions[1].SafeToRemove = true
 	}},
-	{"what the status says of stored bytes is true", "the evidence says that all are at v1beta1", func(now, _ *observation) {
-		evidence := now.Policy.Status.MigrationEvidence
-		now.Stored["job"], now.Listed = joined, []string{hub, joined}
-		stopMigrations(now)
-		now.Policy.Status.MigrationEvidence = evidence
+	{"job is stored at v1, which is not served any more", func(now, _ *Observation) {
+		storedAt(now, joined)
+		now.Subject.Retires, now.CRD.Spec.Versions[1].Served = map[string]v1alpha1.RetirementAction{joined: v1alpha1.RetirementUnserve}, false
 	}},
-	{"what the status says of stored bytes is true", "calls safe to remove", func(now, _ *observation) {
-		said := now.Policy.Status.Versions
-		now.Stored["job"], now.Listed = joined, []string{hub, joined}
-		stopMigrations(now)
-		said[1].SafeToRemove = true
-		now.Policy.Status.Versions, now.Preserved = said, nil
+	{"v1 went from status.storedVersions", func(now, before *Observation) {
+		suspend(now, before)
+		before.ListedAfter = []string{hub, joined}
 	}},
-	{"converter pods serve certificates that are valid and trusted", "that ended at", func(now, _ *observation) {
-		now.Pods[0].NotAfter, now.Subject.Policy = now.Time.Add(-time.Second), false
+	{"spec.conversion is nil; it was", func(now, before *Observation) {
+		suspend(now, before)
+		now.Conversion = nil
 	}},
-	{"converter pods serve certificates that are valid and trusted", "does not verify", func(now, _ *observation) {
-		now.Pods[0].Trusted = false
+	{"that ended at", func(now, _ *Observation) { now.Pods[0].NotAfter = now.Time.Add(-time.Second) }},
+	{"does not verify", func(now, _ *Observation) {
+		now.Pods[0].Refused = &probe.Error{Reason: probe.ReasonTLSVerificationFailed}
 	}},
-	{"every object is readable in every served version", "job at v1: refused", func(now, _ *observation) {
-		now.Reads[joined]["job"] = read{Err: "refused"}
+	{"job at v1: refused", func(now, _ *Observation) { now.Reads[joined]["job"] = read{err: "refused"} }},
+	{"job at v1: ", func(now, _ *Observation) { delete(now.Reads, joined) }},
+	{"there is no policy", func(now, _ *Observation) { now.Policy = nil }},
+	{"the status is of other generations", func(now, _ *Observation) { now.Policy.Generation++ }},
+	{"Ready is True", func(now, _ *Observation) { now.Subject.Suspended = true }},
+	{"Ready is Unknown, Suspended", func(now, _ *Observation) {
+		suspend(now)
+		now.Subject.Suspended = false
 	}},
-	{"every object is readable in every served version", "job at v1:", func(now, _ *observation) {
-		delete(now.Reads, joined)
+	{"Job a-migrate-run has pods", func(now, _ *Observation) { now.Subject.Suspended, now.Children[1].Active = true, true }},
+	{"job is stored at v1; objects are written at v1beta1", func(now, _ *Observation) { storedAt(now, joined) }},
+	{"there is a definition: false", func(now, _ *Observation) { now.CRD = nil }},
+	{"its versions are [v1beta1]", func(now, _ *Observation) { now.CRD.Spec.Versions = now.CRD.Spec.Versions[:1] }},
+	{"the served versions are [v1beta1]", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Served = false }},
+	{"the deprecated versions are [v1]", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Deprecated = true }},
+	{"the storage versions are [v1beta1]; expected [v1]", func(now, _ *Observation) { now.Subject.Storage = joined }},
+	{"VersionsRetired is False", func(now, _ *Observation) { retire(now, v1alpha1.RetirementDeprecate, metav1.ConditionFalse, "") }},
+	{"expected it to be blocked by map[v1:job]", func(now, _ *Observation) { retire(now, v1alpha1.RetirementRemove, metav1.ConditionTrue, "") }},
+	{"the status does not say that v1 is blocked by [.spec.note]", func(now, _ *Observation) {
+		retire(now, v1alpha1.RetirementRemove, metav1.ConditionFalse, "v1 stays: 1 objects hold values of it")
 	}},
-	{"the policy is ready, or says that it is suspended", "there is no policy", func(now, _ *observation) {
-		now.Policy, now.Children = nil, nil
+	{"converts through the Service converter-fleet-green", func(now, _ *Observation) { webhookOf(now.CRD).Service.Name = "converter-fleet-green" }},
+	{"where [other] are stored", func(now, _ *Observation) { now.Rulesets["converter-fleet-blue"] = []string{"other"} }},
+	{"pod pod has []", func(now, _ *Observation) { now.Pods[0].Rulesets = nil }},
+	{"there is no fleet blue", func(now, _ *Observation) { now.Fleet = nil }},
+	{"not of the fleet's generation", func(now, _ *Observation) { now.Fleet.Generation++ }},
+	{"and 0 as ready", func(now, _ *Observation) { now.Fleet.Status.ReadyReplicas = 0 }},
+	{"WebhookAvailable of the fleet", func(now, _ *Observation) { now.Fleet.Status.Conditions = now.Fleet.Status.Conditions[:2] }},
+	{"rotates: AddingCA", func(now, _ *Observation) {
+		now.Fleet.Status.Rotation = &v1alpha1.RotationStatus{State: v1alpha1.RotationAddingCA}
 	}},
-	{"the policy is ready, or says that it is suspended", "not of the policy's generation", func(now, _ *observation) {
-		now.Policy.Generation++
+	{"is being deleted", func(now, _ *Observation) {
+		now.Fleet.Status.Conditions = append(now.Fleet.Status.Conditions, isTrue(v1alpha1.DeletionBlockedCondition))
 	}},
-	{"the policy is ready, or says that it is suspended", "not of the definition's generation", func(now, _ *observation) {
-		now.Policy.Status.CRD.Generation--
-	}},
-	{"the policy is ready, or says that it is suspended", "Ready is False, WebhookUnavailable: why", func(now, _ *observation) {
-		now.Policy.Status.Conditions[0] = metav1.Condition{
-			Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "WebhookUnavailable", Message: "why"}
-	}},
-	{"the policy is ready, or says that it is suspended", "there is no condition", func(now, _ *observation) {
-		now.Policy.Status.Conditions = nil
-	}},
-	{"certificates are renewed in time", "that pods mount ends at", func(now, _ *observation) {
-		now.Mounted = now.Time.Add(time.Minute)
-	}},
-	{"certificates are renewed in time", "that pod pod serves ends at", func(now, _ *observation) {
-		now.Pods[0].NotAfter = now.Time.Add(time.Minute)
-	}},
-	{"nothing is left of what is over", "Role a: no migration goes on", func(now, _ *observation) {
-		now.Children = []child{{Kind: "Role", Name: names.MigrationRights(crdOf("a"))}}
-	}},
-	{"nothing is left of what is over", "Job old: that migration is over", func(now, _ *observation) {
-		now.Children = append(now.Children, child{Kind: "Job", Name: "old", Run: "old"})
-	}},
-	{"nothing is left of what is over", "Secret a-tls: its policy and its definition are gone", func(now, _ *observation) {
-		*now = observation{Subject: subject{Name: "a"}, Children: now.Children[:1]}
+	{"converter-fleet-green has the rulesets [old]", func(now, _ *Observation) { now.Rulesets["converter-fleet-green"] = []string{"old"} }},
+	{"that pods mount ends at", func(now, _ *Observation) { now.Mounted = now.Time.Add(time.Minute) }},
+	{"that pod pod serves ends at", func(now, _ *Observation) { now.Pods[0].NotAfter = now.Time.Add(time.Minute) }},
+	{": no migration goes on", func(now, _ *Observation) { now.Children[0].Name = names.MigrationRights(crdOf("a")) }},
+	{": no version is on its way out", func(now, _ *Observation) { now.Children[0].Name = names.CleanRights(crdOf("a")) }},
+	{"Job a-migrate-run: that migration is over", func(now, _ *Observation) { now.Policy.Status.Migration.Run = "next" }},
+	{"Secret a-tls: its policy and its definition are gone", func(now, _ *Observation) {
+		*now = Observation{Subject: Subject{Name: "a"}, Children: now.Children[:1]}
 	}},
 }
 
-// TestInvariantsFail makes one change at a time. Each invariant has a case, and no other invariant
-// may fail in it.
 func TestInvariantsFail(t *testing.T) {
 	failed := map[string]bool{}
-	for _, test := range slices.Concat(violations, versionViolations, preservedViolations, fleetViolations) {
-		t.Run(test.invariant+"/"+test.says, func(t *testing.T) {
-			now, before := healthy(), healthy()
-			test.spoil(&now, &before)
-			for _, each := range invariants {
-				wrong := each.violated(now, before)
-				if each.name != test.invariant {
-					if len(wrong) > 0 {
-						t.Errorf("%s is violated too: %q", each.name, wrong)
-					}
-					continue
-				}
-				says := strings.ReplaceAll(strings.Join(wrong, "\n"), names.MigrationRights(crdOf("a")), "a")
-				if len(wrong) != 1 || !strings.Contains(says, test.says) {
-					t.Errorf("%s says %q, want something with %q", each.name, wrong, test.says)
-				}
-				failed[each.name] = true
+	for _, violation := range violations {
+		t.Run(violation.says, func(t *testing.T) {
+			now, before := healthy(t), healthy(t)
+			violation.spoil(&now, &before)
+			all := append(Check(true, now, before), Check(false, now, before)...)
+			at := slices.IndexFunc(all, func(wrong string) bool { return strings.Contains(wrong, violation.says) })
+			if at < 0 {
+				t.Fatalf("violated: %q", all)
 			}
+			name, _, _ := strings.Cut(all[at], ": violated by a: ")
+			failed[name] = true
 		})
 	}
 	for _, each := range invariants {
@@ -200,101 +201,59 @@ func TestInvariantsFail(t *testing.T) {
 	}
 }
 
-// TestAllowedObservations has observations that violate no invariant.
-func TestAllowedObservations(t *testing.T) {
-	cases := map[string]func(now, before *observation){
-		"a read fails while things are killed": func(now, _ *observation) { now.Reads[joined]["job"] = read{Err: "refused"} },
-		"a version is pruned, and the status does not say so yet": func(now, before *observation) {
-			before.Listed, now.Policy.Status.MigrationEvidence = []string{hub, joined}, nil
-		},
-		"a version is pruned and added again while etcd is read": func(now, _ *observation) {
-			now.Stored["job"], now.ListedAfter = joined, []string{hub, joined}
-			stopMigrations(now)
-		},
-		"evidence is of an older generation": func(now, _ *observation) {
-			now.Stored["job"], now.Listed, now.Generation, now.Storage = joined, []string{hub, joined}, 6, joined
-		},
-		"bytes are left where another client has pruned": func(now, before *observation) {
-			before.Listed, now.Stored["job"] = []string{hub, joined}, joined
-			now.Pruned = pruning{Revision: 101, Versions: []string{joined}}
-			stopMigrations(now)
-		},
-		"another client prunes while the policy is suspended": func(now, before *observation) {
-			suspend(now)
-			suspend(before)
-			before.ListedAfter, now.Pruned = []string{hub, joined}, pruning{Revision: 101, Versions: []string{joined}}
-		},
-		"the operator goes on where a policy is suspended no more": func(now, before *observation) {
-			suspend(before)
-			before.ListedAfter, now.Conversion = []string{hub, joined}, nil
-		},
-		"the operator has not seen yet that a policy is suspended": func(now, before *observation) {
-			suspend(now)
-			suspend(before)
-			before.Policy.Generation++
-			now.Conversion = nil
-		},
-		"StorageMigrated was said before the policy was suspended": func(now, _ *observation) {
-			suspend(now)
-			now.Stored["job"], now.Listed, now.Storage = joined, []string{hub, joined}, joined
-			now.Policy.Status.MigrationEvidence, now.Policy.Status.Versions = nil, nil
-		},
-		"a version that is to go is stored while it is served": func(now, _ *observation) {
-			now.Subject.Retires = map[string]v1alpha1.RetirementAction{joined: v1alpha1.RetirementUnserve}
-			now.Stored["job"], now.Listed = joined, []string{hub, joined}
-			stopMigrations(now)
-		},
-		"a pod that is not ready serves anything": func(now, _ *observation) {
-			now.Pods[0] = podObservation{Name: "pod", NotAfter: now.Time.Add(-time.Hour)}
-		},
-	}
-	for name, change := range cases {
+// TestAllowed has observations that violate no invariant, or none of those that always hold.
+func TestAllowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		always bool
+		change func(now, before *Observation)
+	}{
+		"a policy":           {false, func(_, _ *Observation) {}},
+		"a suspended policy": {false, func(now, before *Observation) { suspend(now, before) }},
+		"nothing":            {false, func(now, _ *Observation) { *now = Observation{Subject: Subject{Name: "a"}} }},
+		"a blocked removal": {false, func(now, _ *Observation) {
+			retire(now, v1alpha1.RetirementRemove, metav1.ConditionFalse, "v1 stays: .spec.note")
+		}},
+		"a read fails": {true, func(now, _ *Observation) { now.Reads[joined]["job"] = read{err: "refused"} }},
+		"the record is ahead": {true, func(now, before *Observation) {
+			before.CRD.Status.StoredVersions, now.Policy.Status.MigrationEvidence = []string{hub, joined}, nil
+		}},
+		"others prune while it is suspended": {true, func(now, before *Observation) {
+			suspend(now, before)
+			before.ListedAfter, now.Pruned = []string{hub, joined}, Pruning{Revision: 101, Versions: []string{joined}}
+		}},
+		"bytes are left where others pruned": {true, func(now, _ *Observation) {
+			storedAt(now, joined)
+			now.Pruned, now.Policy.Status = Pruning{Revision: 101, Versions: []string{joined}}, v1alpha1.ConversionPolicyStatus{}
+		}},
+		"a pod that is not ready serves anything": {true, func(now, _ *Observation) { now.Pods[0] = podObservation{NotAfter: now.Time.Add(-time.Hour)} }},
+		"a rotation waits for others": {false, func(now, _ *Observation) {
+			now.Follow, now.Fleet.Status.Rotation, now.Fleet.Status.Conditions[1].Status = false, &v1alpha1.RotationStatus{State: v1alpha1.RotationAddingCA}, metav1.ConditionFalse
+		}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			now, before := healthy(), healthy()
-			change(&now, &before)
-			if wrong := check(invariants, true, map[string]observation{"a": now}, map[string]observation{"a": before}); len(wrong) > 0 {
+			now, before := healthy(t), healthy(t)
+			c.change(&now, &before)
+			wrong := Check(true, now, before)
+			if !c.always {
+				wrong = append(wrong, Check(false, now, before)...)
+			}
+			if len(wrong) > 0 {
 				t.Errorf("violated: %q", wrong)
 			}
 		})
 	}
 }
 
-func TestSuspendedCountsAsReady(t *testing.T) {
-	now := healthy()
-	now.Policy.Status.Conditions = []metav1.Condition{
-		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse},
-		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationSuspended},
+// TestForgetPruned: once no object is stored at the pruned version, prunings by the operator need
+// evidence again.
+func TestForgetPruned(t *testing.T) {
+	p := &player{pruned: map[string]Pruning{"a": {Revision: 101, Versions: []string{joined}}}}
+	now := healthy(t)
+	storedAt(&now, joined)
+	if p.forgetPruned(map[string]Observation{"a": now}); len(p.pruned) != 1 {
+		t.Error("bytes are left there, and it is forgotten")
 	}
-	if wrong := notReady(now, now); len(wrong) != 1 {
-		t.Errorf("no one suspended it, and this is said: %q", wrong)
-	}
-	now.Subject.MigrationsSuspended = true
-	if wrong := notReady(now, now); len(wrong) != 0 {
-		t.Errorf("it is suspended, and this is said: %q", wrong)
-	}
-}
-
-func TestTargets(t *testing.T) {
-	cases := map[string][]string{
-		"etcd\x00--data-dir=/x\x00":                             {"etcd"},
-		"kube-apiserver\x00--etcd-servers=x\x00":                {"kube-apiserver"},
-		"/conversion-operator\x00manager\x00--leader-elect\x00": {"one manager", "all managers"},
-		"/conversion-operator\x00serve\x00":                     {"one converter", "all converters"},
-		"/conversion-operator\x00run-migration\x00":             {"all migrations"},
-		"containerd\x00--config=x\x00":                          {"containerd"},
-		"containerd-shim-runc-v2\x00-id\x00":                    nil,
-		"bash\x00-c\x00etcd\x00":                                nil,
-		"":                                                      nil,
-	}
-	for line, want := range cases {
-		var got []string
-		for _, each := range targets {
-			if each.matches([]byte(line)) {
-				got = append(got, each.name)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q is taken for %q, want %q", line, got, want)
-		}
+	if p.forgetPruned(map[string]Observation{"a": healthy(t)}); len(p.pruned) != 0 {
+		t.Errorf("none are left there, and it is remembered: %v", p.pruned)
 	}
 }

@@ -1,11 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -15,91 +17,126 @@ type kind struct {
 	name string
 	// weight is the relative frequency among the possible kinds.
 	weight int
-	// details returns the variants of the step that are possible for a subject, if any. The subject
-	// is nil for kinds that affect the whole cluster.
-	details func(*subject) []string
-	// apply applies the step to the model.
-	apply func(*subject, string)
-	// detailsIn and applyTo take the place of details and apply, for kinds that affect fleets.
-	detailsIn func(*world) []string
-	applyTo   func(*world, string)
-	// do performs the step.
-	do func(*player, context.Context, step) error
+	// details returns the variants of the step that are possible now, if any; nil for one without a
+	// detail. The subject is nil for kinds that affect the whole cluster.
+	details func(*model, *Subject) []string
+	// apply applies the step to the model, and do performs it.
+	apply func(*model, *Subject, Step)
+	do    func(*player, context.Context, Step) error
 
-	// cluster is set for kinds that affect the whole cluster instead of one subject.
-	cluster bool
+	// cluster is set for kinds that affect the whole cluster instead of one subject, policy for those
+	// that change the policy of a subject.
+	cluster, policy bool
 	// timed is set for kinds that take some seconds.
 	timed bool
 	// whenIdle is set for actions that are allowed only while nothing changes, for the documented
-	// reason.
-	whenIdle bool
-	// waits is set for kinds after which the next step must wait until nothing changes.
-	waits bool
-	// noWrites is set for kinds during which no client may write to the subject.
+	// reason. waits is set for those after which the next step must wait until nothing changes.
+	whenIdle, waits bool
+	// noWrites is set for kinds during which no client may write.
 	noWrites bool
 	// gentle is set for kinds that leave at least one converter pod of each policy: if nothing else
 	// changes, no conversion fails, not even until nothing changes any more.
 	gentle bool
 }
 
-// kinds has every kind: actions of CRD authors and installers, actions of policy users, failures.
+// kinds has every kind: actions of CRD authors and installers, of policy users, and failures. A
+// suspended or abandoned policy writes no CRD and stores no ruleset, so that its fleet gets no step
+// that needs that.
 var kinds = []kind{
-	{name: "write", weight: 6, cluster: true, details: anywhere, do: (*player).nothing},
-	{name: "begin", weight: 60, details: beginnings, apply: begun, do: (*player).begin, waits: true, noWrites: true},
+	{name: "write", weight: 6, cluster: true, do: (*player).nothing},
+	{name: "begin", weight: 60, details: beginnings, apply: begin, do: (*player).begin, waits: true, noWrites: true},
 	// A version that is added before the converter is active is served unconverted:
 	// api/docs/lifecycle.md.
-	{name: "add version", weight: 12, details: absentVersions, apply: added, do: (*player).editDefinition, whenIdle: true},
-	{name: "store at", weight: 10, details: storable, apply: stored, do: (*player).editDefinition},
-	{name: "serve", weight: 6, details: unserved, apply: served, do: (*player).editDefinition},
-	{name: "unserve", weight: 3, details: unservable, apply: noLongerServed, do: (*player).editDefinition},
+	{name: "add version", weight: 12, details: absent, apply: func(_ *model, s *Subject, is Step) {
+		s.Versions, s.Served, s.Unsettled = with(s.Versions, is.Detail), with(s.Served, is.Detail), true
+	}, do: (*player).applyDefinition, whenIdle: true},
+	{name: "store at", weight: 10, details: func(_ *model, s *Subject) []string { return when(s.Policy && s.Wanted == "", s.storages()...) },
+		apply: func(_ *model, s *Subject, is Step) { s.Storage, s.Behind = is.Detail, true }, do: (*player).applyDefinition},
+	{name: "serve", weight: 6, details: func(_ *model, s *Subject) []string {
+		return when(s.Policy, s.unretired(without(s.Versions, s.Served...))...)
+	}, apply: func(_ *model, s *Subject, is Step) { s.Served = with(s.Served, is.Detail) }, do: (*player).applyDefinition},
+	{name: "unserve", weight: 3, details: func(_ *model, s *Subject) []string {
+		return when(s.Policy, s.unretired(without(s.Served, s.Storage))...)
+	}, apply: func(_ *model, s *Subject, is Step) { s.Served = without(s.Served, is.Detail) }, do: (*player).applyDefinition},
 	// The API server refuses to remove a version in status.storedVersions.
-	{name: "remove version", weight: 3, details: removable, apply: removed, do: (*player).editDefinition, whenIdle: true},
-	{name: "overwrite conversion", weight: 5, details: overwritable, apply: overwritten, do: (*player).overwriteConversion, whenIdle: true, waits: true, noWrites: true},
-	{name: "prune storedVersions", weight: 14, details: whereBehind, do: (*player).pruneStoredVersions},
-	{name: "end", weight: 1, details: endable, apply: ended, do: (*player).end, waits: true, noWrites: true},
+	{name: "remove version", weight: 3, details: func(_ *model, s *Subject) []string {
+		return when(s.active() && !s.MigrationsSuspended, s.unretired(without(s.Versions, s.Storage, hub))...)
+	}, apply: func(_ *model, s *Subject, is Step) {
+		s.Versions, s.Served, s.Deprecated = without(s.Versions, is.Detail), without(s.Served, is.Detail), without(s.Deprecated, is.Detail)
+	}, do: (*player).applyDefinition, whenIdle: true},
+	{name: "overwrite conversion", weight: 5, details: func(_ *model, s *Subject) []string {
+		return when(s.active() && s.Overwrites < mostOverwrites, strategyNone, foreignAuthority, foreignService)
+	}, apply: func(_ *model, s *Subject, _ Step) { s.Overwrites++ }, do: (*player).overwriteConversion, whenIdle: true, waits: true, noWrites: true},
+	{name: "prune storedVersions", weight: 14, details: where(func(s *Subject) bool { return s.Exists && s.Behind }), do: (*player).pruneStoredVersions},
+	{name: "end", weight: 1, details: where(func(s *Subject) bool { return s.Policy && len(s.Versions) == len(versions) }),
+		apply: func(_ *model, s *Subject, _ Step) { *s = Subject{Name: s.Name} }, do: (*player).end, waits: true, noWrites: true},
 
-	{name: "move", weight: 8, details: movable, apply: moved, do: (*player).movePolicy, gentle: true},
-	{name: "change policy", weight: 5, details: policyChanges, apply: policyChanged, do: (*player).changePolicy, gentle: true},
-	{name: "rotate authority", weight: 4, details: whereOwnPods, apply: policyChanged, do: (*player).rotateAuthority, gentle: true},
-	{name: "trigger migration", weight: 3, details: wherePolicy, apply: policyChanged, do: (*player).triggerMigration},
-	{name: "suspend migrations", weight: 2, details: whereMigrationsRun, apply: migrationsSuspendedNow, do: (*player).suspendMigrations},
-	{name: "resume migrations", weight: 8, details: whereMigrationsSuspended, apply: migrationsResumedNow, do: (*player).suspendMigrations},
-	{name: "suspend policy", weight: 3, details: suspendable, apply: suspendedNow, do: (*player).suspendPolicy},
-	{name: "resume policy", weight: 10, details: whereSuspended, apply: activeNow, do: (*player).suspendPolicy},
-	{name: "promote", weight: 6, details: promotable, apply: promoted, do: (*player).wantVersions},
-	{name: "no longer promote", weight: 6, details: wherePromoted, apply: noLongerPromoted, do: (*player).wantVersions},
+	{name: "move", weight: 8, policy: true, details: func(_ *model, s *Subject) []string {
+		return when(s.active(), slices.DeleteFunc(places("to"), func(place string) bool { return fleetAt(place) == s.Fleet })...)
+	}, apply: func(_ *model, s *Subject, is Step) { s.Fleet, s.Unsettled = fleetAt(is.Detail), true }, do: (*player).applyPolicy, gentle: true},
+	{name: "change policy", weight: 5, policy: true, details: changesOf, apply: func(_ *model, s *Subject, is Step) { changes[is.Detail](s) },
+		do: (*player).applyPolicy, gentle: true},
+	{name: "trigger migration", weight: 3, policy: true, details: where(func(s *Subject) bool { return s.Policy }),
+		apply: func(_ *model, s *Subject, is Step) { s.Trigger = is.Text }, do: (*player).applyPolicy},
+	{name: "suspend migrations", weight: 2, policy: true, details: where(func(s *Subject) bool { return s.Policy && !s.MigrationsSuspended }),
+		apply: func(_ *model, s *Subject, _ Step) { s.MigrationsSuspended = true }, do: (*player).applyPolicy},
+	{name: "resume migrations", weight: 8, policy: true, details: where(func(s *Subject) bool { return s.Policy && s.MigrationsSuspended }),
+		apply: func(_ *model, s *Subject, _ Step) { s.MigrationsSuspended = false }, do: (*player).applyPolicy},
+	{name: "suspend policy", weight: 3, policy: true, details: where(func(s *Subject) bool { return s.active() && !s.Unsettled }),
+		apply: func(_ *model, s *Subject, _ Step) { s.Suspended = true }, do: (*player).applyPolicy},
+	{name: "resume policy", weight: 10, policy: true, details: where(func(s *Subject) bool { return s.Policy && s.Suspended }),
+		apply: func(_ *model, s *Subject, _ Step) { s.Suspended = false }, do: (*player).applyPolicy},
+	{name: "promote", weight: 6, policy: true, details: func(_ *model, s *Subject) []string { return when(s.active(), s.storages()...) },
+		apply: func(_ *model, s *Subject, is Step) {
+			s.Storage, s.Wanted, s.Behind, s.Unsettled = is.Detail, is.Detail, true, true
+		}, do: (*player).applyPolicy},
+	// The promoted version is the storage version by now, and remains so.
+	{name: "no longer promote", weight: 6, policy: true, details: where(func(s *Subject) bool { return s.active() && !s.Unsettled && s.Wanted != "" }),
+		apply: func(_ *model, s *Subject, _ Step) { s.Wanted = "" }, do: (*player).applyPolicy},
 	// The result is known only after waiting.
-	{name: retirement, weight: 8, details: retirable, apply: retired, do: (*player).retireVersion, waits: true},
-	{name: "no longer retire", weight: 3, details: reported, apply: noLongerRetired, do: (*player).wantVersions},
-	{name: "abandon policy", weight: 2, details: wherePolicy, apply: abandoned, do: (*player).abandonPolicy, whenIdle: true, waits: true},
-	{name: "adopt", weight: 15, details: whereAbandoned, apply: adopted, do: (*player).applyPolicy},
+	{name: retirement, weight: 8, policy: true, details: retirable, apply: func(_ *model, s *Subject, is Step) {
+		version, action, accepted := readRetirement(is.Detail)
+		if action == v1alpha1.RetirementRemove {
+			s.Trigger = is.Text
+		}
+		s.retire(version, action, accepted)
+	}, do: (*player).retireVersion, waits: true},
+	{name: "no longer retire", weight: 3, policy: true, details: reported, apply: func(_ *model, s *Subject, is Step) {
+		delete(s.Retires, is.Detail)
+		delete(s.Accepts, is.Detail)
+	}, do: (*player).applyPolicy},
+	// The effects of an abandoned policy on the CRD remain.
+	{name: "abandon policy", weight: 2, policy: true, details: where(func(s *Subject) bool { return s.Policy }),
+		apply: func(_ *model, s *Subject, _ Step) {
+			s.Policy, s.settings, s.Accepts, s.Blocked = false, settings{}, nil, nil
+		}, do: (*player).abandonPolicy, whenIdle: true, waits: true},
+	{name: "adopt", weight: 15, policy: true, details: where(func(s *Subject) bool { return s.Exists && !s.Policy }),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy, s.Unsettled = true, true }, do: (*player).applyPolicy},
 
-	{name: "scale fleet", weight: 6, cluster: true, detailsIn: scalable, applyTo: scaled, do: (*player).scaleFleet, gentle: true},
-	{name: "rotate authority of fleet", weight: 6, cluster: true, detailsIn: usedByActive, applyTo: unsettledIn, do: (*player).rotateFleet, gentle: true, waits: true},
-	// A deleted fleet stays until its policies have moved.
-	{name: "replace fleet", weight: 4, cluster: true, detailsIn: replaceable, applyTo: fleetReplaced, do: (*player).replaceFleet, whenIdle: true, waits: true, gentle: true},
-	{name: "scale manager", weight: 3, cluster: true, detailsIn: managerSizes, applyTo: scaledManager, do: (*player).scaleManager, gentle: true},
-	{name: "delete pods of fleet", weight: 6, cluster: true, detailsIn: podsOfFleets, do: (*player).deleteFleetPods, gentle: true},
+	{name: "scale fleet", weight: 6, cluster: true, details: fleetSizes, apply: func(m *model, _ *Subject, is Step) {
+		name, replicas := readSize(is.Detail)
+		m.fleet(name).Replicas = replicas
+	}, do: (*player).scaleFleet, gentle: true},
+	{name: "delete pods of fleet", weight: 6, cluster: true, details: podsOfFleets, do: (*player).deleteFleetPods, gentle: true},
 	// Someone edits the ConfigMaps. A pod that starts before the operator reverts that lacks rules.
-	{name: "edit rulesets of fleet", weight: 8, cluster: true, detailsIn: rulesetEdits, applyTo: unsettledIn, do: (*player).editRulesets, whenIdle: true, waits: true, gentle: true},
-	{name: "delete of fleet", weight: 6, cluster: true, detailsIn: fleetChildren, applyTo: unsettledIn, do: (*player).deleteFleetChild},
-	{name: "age certificate of fleet", weight: 3, cluster: true, detailsIn: usedByActive, do: (*player).ageFleetCertificate, whenIdle: true},
+	{name: "edit rulesets of fleet", weight: 8, cluster: true, details: func(m *model, _ *Subject) []string {
+		return eachOf(m.usedByActive(), deleteRulesets, damageRuleset)
+	}, apply: unsettle, do: (*player).editRulesets, whenIdle: true, waits: true, gentle: true},
 
-	{name: "kill", weight: 22, cluster: true, details: processNames, do: (*player).killProcesses},
-	{name: "stop", weight: 8, cluster: true, timed: true, details: processNames, do: (*player).stopProcesses},
-	{name: "delete pods", weight: 6, cluster: true, details: podKinds, do: (*player).deletePods},
-	{name: "delete its", weight: 4, details: deletable, apply: unsettled, do: (*player).deleteChild},
-	{name: "fill disk", weight: 4, cluster: true, timed: true, details: anywhere, do: (*player).fillDisk},
-	{name: "age certificate", weight: 3, details: whereOwnPods, do: (*player).ageCertificate, whenIdle: true},
+	{name: "rotate authority", weight: 10, cluster: true, details: convertingPlaces, apply: rotate, do: (*player).rotateAuthority, waits: true, gentle: true},
+	{name: "delete child", weight: 10, cluster: true, details: func(m *model, _ *Subject) []string {
+		return eachOf(convertingPlaces(m, nil), childNames...)
+	}, apply: unsettle, do: (*player).deleteChild},
+	{name: "age certificate", weight: 6, cluster: true, details: convertingPlaces, do: (*player).ageCertificate, whenIdle: true},
+
+	{name: "kill", weight: 22, cluster: true, details: func(*model, *Subject) []string { return sortedKeys(targets) }, do: (*player).killProcesses},
+	{name: "stop", weight: 8, cluster: true, timed: true, details: func(*model, *Subject) []string { return sortedKeys(targets) }, do: (*player).stopProcesses},
+	{name: "fill disk", weight: 4, cluster: true, timed: true, do: (*player).fillDisk},
 }
 
 func kindNamed(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
-
-// Variants of steps.
-
-func anywhere(*subject) []string { return []string{""} }
 
 func when(condition bool, details ...string) []string {
 	if !condition {
@@ -108,26 +145,79 @@ func when(condition bool, details ...string) []string {
 	return details
 }
 
-func wherePolicy(s *subject) []string        { return when(s.Policy, "") }
-func whereSuspended(s *subject) []string     { return when(s.Policy && s.Suspended, "") }
-func whereBehind(s *subject) []string        { return when(s.Exists && s.Behind, "") }
-func whereAbandoned(s *subject) []string     { return when(s.Exists && !s.Policy, "") }
-func whereMigrationsRun(s *subject) []string { return when(s.Policy && !s.MigrationsSuspended, "") }
-func whereMigrationsSuspended(s *subject) []string {
-	return when(s.Policy && s.MigrationsSuspended, "")
-}
-func endable(s *subject) []string { return when(s.Policy && len(s.Versions) == len(versions), "") }
-
-func absentVersions(s *subject) []string {
-	return when(s.active(), s.unretired(slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
-		return slices.Contains(s.Versions, version)
-	}))...)
+// where returns the details of a kind with one variant.
+func where(condition func(*Subject) bool) func(*model, *Subject) []string {
+	return func(_ *model, s *Subject) []string { return when(condition(s), "") }
 }
 
-func storable(s *subject) []string { return when(s.Policy && s.Wanted == "", s.storages()...) }
+const (
+	// mostOverwrites is one less than the number of overwrites that the operator reverts.
+	mostOverwrites = 4
+
+	// Overwrites of spec.conversion by another client.
+	strategyNone     = "with strategy None"
+	foreignAuthority = "with another caBundle"
+	foreignService   = "with another Service"
+
+	// Edits of the ConfigMaps of a fleet.
+	deleteRulesets = "deleting all"
+	damageRuleset  = "damaging one"
+
+	// ownPods is the place of a policy that uses no fleet.
+	ownPods = "pods of its own"
+)
+
+var (
+	// childNames are the objects of a fleet, or of a policy with pods of its own, that a step can delete.
+	childNames = []string{"Deployment", "Service", "serving certificate", "authority"}
+	// changes are those of a policy's spec by a user. Those with pods of its own need them.
+	changes = map[string]func(*Subject){
+		"so that migrations verify everything":           func(s *Subject) { s.Verify = v1alpha1.MigrationVerifyFull },
+		"so that migrations verify nothing":              func(s *Subject) { s.Verify = v1alpha1.MigrationVerifyNone },
+		"so that migrations write slowly":                func(s *Subject) { s.Slow = true },
+		"so that migrations write as fast as they can":   func(s *Subject) { s.Slow = false },
+		"so that values are dropped that do not fit":     func(s *Subject) { s.Overflow = v1alpha1.OverflowDrop },
+		"so that objects are refused that do not fit":    func(s *Subject) { s.Overflow = v1alpha1.OverflowFail },
+		"so that it has one pod of its own":              func(s *Subject) { s.Replicas = 1 },
+		"so that it has three pods of its own":           func(s *Subject) { s.Replicas = 3 },
+		"so that certificates of its own last an hour":   func(s *Subject) { s.OftenRenews = true },
+		"so that certificates of its own last their day": func(s *Subject) { s.OftenRenews = false },
+	}
+)
+
+func changesOf(_ *model, s *Subject) []string {
+	return when(s.Policy, slices.DeleteFunc(sortedKeys(changes), func(name string) bool { return s.Fleet != "" && strings.Contains(name, "own") })...)
+}
+
+// places returns the places of a policy, each after a word.
+func places(word string) []string {
+	all := []string{word + " " + ownPods}
+	for _, name := range fleetNames {
+		all = append(all, word+" fleet "+name)
+	}
+	return all
+}
+
+// fleetAt returns the fleet of a place; empty for pods of its own.
+func fleetAt(place string) string {
+	if strings.HasSuffix(place, ownPods) {
+		return ""
+	}
+	return place[strings.LastIndexByte(place, ' ')+1:]
+}
+
+func beginnings(_ *model, s *Subject) []string { return when(!s.Exists, places("in")...) }
+
+func begin(_ *model, s *Subject, is Step) {
+	*s = Subject{Name: s.Name, Exists: true, Policy: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub, Fleet: fleetAt(is.Detail)}
+}
+
+func absent(_ *model, s *Subject) []string {
+	return when(s.active(), s.unretired(without(versions, s.Versions...))...)
+}
 
 // storages returns the versions that may become the storage version.
-func (s *subject) storages() []string {
+func (s *Subject) storages() []string {
 	return slices.DeleteFunc(without(s.Served, s.Storage), func(version string) bool {
 		return s.Retires[version] != "" && s.Retires[version] != v1alpha1.RetirementReport
 	})
@@ -135,77 +225,151 @@ func (s *subject) storages() []string {
 
 // unretired returns the versions that the policy does not retire: only those may the author of the
 // CRD unserve or remove.
-func (s *subject) unretired(all []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(version string) bool { return s.Retires[version] != "" })
+func (s *Subject) unretired(all []string) []string { return without(all, sortedKeys(s.Retires)...) }
+
+// usedByActive returns the fleets whose users all follow.
+func (m *model) usedByActive() []string {
+	return slices.DeleteFunc(slices.Clone(fleetNames), func(name string) bool {
+		users := m.users(name)
+		return len(users) == 0 || slices.ContainsFunc(users, func(s *Subject) bool { return !s.active() })
+	})
 }
 
-func unserved(s *subject) []string {
-	return when(s.Policy, s.unretired(slices.DeleteFunc(slices.Clone(s.Versions), func(version string) bool {
-		return slices.Contains(s.Served, version)
-	}))...)
+// convertingPlaces returns those fleets, and the policies with pods of their own.
+func convertingPlaces(m *model, _ *Subject) []string {
+	all := m.usedByActive()
+	for _, s := range m.users("") {
+		if s.active() {
+			all = append(all, s.Name)
+		}
+	}
+	return all
 }
 
-func unservable(s *subject) []string {
-	return when(s.Policy, s.unretired(without(s.Served, s.Storage))...)
+// usersOf returns the users of the place with which a detail ends.
+func (m *model) usersOf(detail string) []*Subject {
+	place := detail[strings.LastIndexByte(detail, ' ')+1:]
+	return slices.DeleteFunc(slices.Clone(m.Subjects), func(s *Subject) bool {
+		return !s.Exists || s.Fleet != place && (s.Fleet != "" || s.Name != place)
+	})
 }
 
-// removable returns unused versions, which a migration has removed from storedVersions.
-func removable(s *subject) []string {
-	return when(s.active() && !s.MigrationsSuspended, s.unretired(without(without(s.Versions, s.Storage), hub))...)
+func unsettle(m *model, _ *Subject, is Step) {
+	for _, s := range m.usersOf(is.Detail) {
+		s.Unsettled = true
+	}
 }
 
-// mostOverwrites is one less than the number of overwrites that the operator reverts.
-const mostOverwrites = 4
-
-// Overwrites of spec.conversion by another client.
-const (
-	strategyNone     = "with strategy None"
-	foreignAuthority = "with another caBundle"
-	foreignService   = "with another Service"
-)
-
-func overwritable(s *subject) []string {
-	return when(s.active() && s.Overwrites < mostOverwrites, strategyNone, foreignAuthority, foreignService)
+func rotate(m *model, _ *Subject, is Step) {
+	unsettle(m, nil, is)
+	if slices.Contains(fleetNames, is.Detail) {
+		m.fleet(is.Detail).Rotation = is.Text
+		return
+	}
+	s := m.subject(is.Detail)
+	s.Rotation, s.Overwrites = is.Text, 0
 }
 
-func policyChanges(s *subject) []string { return when(s.Policy, changeNames(s.Fleet == "")...) }
-
-func deletable(s *subject) []string { return when(s.active() && s.Fleet == "", childNames...) }
-
-func podKinds(*subject) []string { return []string{managerPods, converterPods, migrationPods} }
-
-// Effects on the model.
-
-func begun(s *subject, place string) {
-	*s = subject{Name: s.Name, Exists: true, Policy: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub, Fleet: fleetAt(place)}
+// fleetSizes returns other sizes of the fleets: "blue to 2".
+func fleetSizes(m *model, _ *Subject) []string {
+	var all []string
+	for _, f := range m.Fleets {
+		for replicas := int32(1); replicas <= replicasAtMost; replicas++ {
+			if replicas != f.Replicas {
+				all = append(all, fmt.Sprintf("%s to %d", f.Name, replicas))
+			}
+		}
+	}
+	return all
 }
 
-func ended(s *subject, _ string) { *s = subject{Name: s.Name} }
-
-func added(s *subject, version string) {
-	s.Versions, s.Unsettled = with(s.Versions, version), true
-	served(s, version)
+func readSize(detail string) (name string, size int32) {
+	_, _ = fmt.Sscanf(detail, "%s to %d", &name, &size)
+	return name, size
 }
 
-func stored(s *subject, version string)         { s.Storage, s.Behind = version, true }
-func served(s *subject, version string)         { s.Served = with(s.Served, version) }
-func noLongerServed(s *subject, version string) { s.Served = without(s.Served, version) }
-
-func removed(s *subject, version string) {
-	s.Versions, s.Deprecated = without(s.Versions, version), without(s.Deprecated, version)
-	noLongerServed(s, version)
+// podsOfFleets leave one pod.
+func podsOfFleets(m *model, _ *Subject) []string {
+	var all []string
+	for _, f := range m.Fleets {
+		if f.Replicas > 1 {
+			all = append(all, "one of "+f.Name)
+		}
+		if f.Replicas > 2 {
+			all = append(all, "all but one of "+f.Name)
+		}
+	}
+	return all
 }
 
-func overwritten(s *subject, _ string)            { s.Overwrites++ }
-func policyChanged(s *subject, _ string)          { s.Overwrites = 0 }
-func migrationsSuspendedNow(s *subject, _ string) { s.MigrationsSuspended, s.Overwrites = true, 0 }
-func migrationsResumedNow(s *subject, _ string)   { s.MigrationsSuspended, s.Overwrites = false, 0 }
-func unsettled(s *subject, _ string)              { s.Unsettled = true }
-
-// abandoned resets the fields of the policy. Its effects on the CRD remain.
-func abandoned(s *subject, _ string) {
-	s.Policy, s.MigrationsSuspended, s.Suspended, s.Wanted, s.Retires = false, false, false, "", nil
-	s.Accepts, s.Blocked = nil, nil
+// eachOf returns details with the name of a place last.
+func eachOf(places []string, whats ...string) []string {
+	var all []string
+	for _, name := range places {
+		for _, what := range whats {
+			all = append(all, what+" of "+name)
+		}
+	}
+	return all
 }
 
-func adopted(s *subject, _ string) { s.Policy, s.Unsettled, s.Overwrites = true, true, 0 }
+func cutPlace(detail string) (what, place string) {
+	i := strings.LastIndex(detail, " of ")
+	return detail[:i], detail[i+len(" of "):]
+}
+
+// retirement is the kind of steps that change the retirement action of a version.
+const retirement = "retire"
+
+// acceptances are variants of acceptedLosses by version. A path includes all fields below it. The hub
+// is never removed.
+var acceptances = map[string][]string{
+	joined: {"", ".spec.note"},
+	nested: {"", ".spec.timeoutSeconds", ".spec"},
+}
+
+// retirable returns versions with their possible actions: "v1 to Remove accepting .spec.note". A version
+// that is not served belongs to the author of the CRD, unless the policy unserved it. While migrations
+// are suspended, nothing can be retired, because that needs evidence.
+func retirable(_ *model, s *Subject) []string {
+	if !s.active() || s.MigrationsSuspended {
+		return nil
+	}
+	var details []string
+	for _, version := range without(s.Versions, s.Storage) {
+		so := s.Retires[version]
+		if so == "" && !slices.Contains(s.Served, version) {
+			continue
+		}
+		for _, action := range []v1alpha1.RetirementAction{v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve} {
+			if action != so {
+				details = append(details, version+" to "+string(action))
+			}
+		}
+		for _, accepted := range acceptances[version] {
+			same := so == v1alpha1.RetirementRemove && slices.Equal(strings.Fields(accepted), s.Accepts[version])
+			if !same {
+				details = append(details, strings.TrimSuffix(version+" to Remove accepting "+accepted, " accepting "))
+			}
+		}
+	}
+	return details
+}
+
+// readRetirement parses the detail of a step that retires a version.
+func readRetirement(detail string) (version string, action v1alpha1.RetirementAction, accepted []string) {
+	version, rest, _ := strings.Cut(detail, " to ")
+	text, losses, _ := strings.Cut(rest, " accepting ")
+	return version, v1alpha1.RetirementAction(text), strings.Fields(losses)
+}
+
+// reported returns the versions whose retirement can end without an effect to revert.
+func reported(_ *model, s *Subject) []string {
+	var all []string
+	for _, version := range sortedKeys(s.Retires) {
+		if s.Retires[version] == v1alpha1.RetirementReport || !slices.Contains(s.Versions, version) {
+			all = append(all, version)
+		}
+	}
+	return when(s.Policy, all...)
+}

@@ -1,10 +1,11 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package soak
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +21,9 @@ const (
 var versions = []string{hub, joined, nested}
 
 // record is the content of an object, independent of versions. A zero value means that the field is
-// absent.
+// absent. What it is in each version does not use the operator's code.
 type record struct {
-	// HostPort is host:port or, written at v1, only a host, in which case the other versions have
-	// neither.
-	HostPort string
+	HostPort string // host:port
 	Replicas int64
 	// Tags exist only at v1beta1, Note at v1, Timeout at v2.
 	Tags    []string
@@ -34,28 +33,23 @@ type record struct {
 
 // spec returns the record as an object's spec at a version.
 func (r record) spec(version string) map[string]any {
+	host, port, _ := strings.Cut(r.HostPort, ":")
+	var tags []any
+	for _, tag := range r.Tags {
+		tags = append(tags, tag)
+	}
 	spec := map[string]any{}
-	host, port, both := strings.Cut(r.HostPort, ":")
 	switch version {
 	case hub:
-		if both {
-			spec["host"], spec["port"] = host, port
-		}
-		put(spec, "replicas", r.Replicas)
-		if len(r.Tags) > 0 {
-			spec["tags"] = list(r.Tags)
-		}
+		spec = map[string]any{"host": host, "port": port, "replicas": r.Replicas, "tags": tags}
 	case joined:
-		put(spec, "hostPort", r.HostPort)
-		put(spec, "replicas", r.Replicas)
-		put(spec, "note", r.Note)
+		spec = map[string]any{"hostPort": r.HostPort, "replicas": r.Replicas, "note": r.Note}
 	case nested:
-		if both {
-			spec["address"] = map[string]any{"host": host, "port": port}
-		}
-		put(spec, "size", r.Replicas)
-		put(spec, "timeoutSeconds", r.Timeout)
+		spec = map[string]any{"address": map[string]any{"host": host, "port": port}, "size": r.Replicas, "timeoutSeconds": r.Timeout}
 	}
+	maps.DeleteFunc(spec, func(field string, value any) bool {
+		return value == "" || value == int64(0) || field == "tags" && len(tags) == 0
+	})
 	return spec
 }
 
@@ -65,7 +59,7 @@ func (r record) overwritten(version string, by record) record {
 	r.HostPort, r.Replicas = by.HostPort, by.Replicas
 	switch version {
 	case hub:
-		r.Tags = slices.Clone(by.Tags)
+		r.Tags = by.Tags
 	case joined:
 		r.Note = by.Note
 	case nested:
@@ -74,69 +68,37 @@ func (r record) overwritten(version string, by record) record {
 	return r
 }
 
-// ownField is a field that only one version can express. Objects that are stored at another version
-// preserve it in an annotation.
-type ownField struct {
-	path string
-	// value returns the value in the annotation as decoded JSON; nil if absent.
-	value func(record) any
-	// forget removes the field from a record.
-	forget func(*record)
-}
-
-// ownFields has no fields of the hub, which is never removed.
-var ownFields = map[string][]ownField{
-	joined: {
-		{".spec.note", func(r record) any { return text(r.Note) }, func(r *record) { r.Note = "" }},
-		{hostOnlyPath, func(r record) any { return text(r.hostOnly()) }, func(r *record) { r.HostPort = strings.TrimPrefix(r.HostPort, r.hostOnly()) }},
-	},
-	nested: {
-		{".spec.timeoutSeconds", func(r record) any { return number(r.Timeout) }, func(r *record) { r.Timeout = 0 }},
-	},
-}
-
-// hostOnlyPath is the path of a host without a port, which only v1 can express.
-const hostOnlyPath = ".spec.hostPort"
-
-// hostOnly returns the host of a record without a port.
-func (r record) hostOnly() string {
-	if strings.Contains(r.HostPort, ":") {
-		return ""
-	}
-	return r.HostPort
-}
-
-func text(value string) any {
-	if value == "" {
-		return nil
-	}
-	return value
-}
-
-func number(value int64) any {
-	if value == 0 {
-		return nil
-	}
-	return json.Number(strconv.FormatInt(value, 10))
-}
-
-// wouldLose returns the fields whose values would be lost with a version, without the accepted
-// ones.
-func (r record) wouldLose(version string, accepted []string) []string {
-	var paths []string
-	for _, field := range ownFields[version] {
-		if field.value(r) != nil && !accepts(accepted, field.path) {
-			paths = append(paths, field.path)
+// own returns the values that only one version can express, by path. Objects that are stored at another
+// version preserve them in an annotation. The hub, which is never removed, is left out.
+func (r record) own(version string) map[string]any {
+	values := map[string]any{}
+	switch version {
+	case joined:
+		if r.Note != "" {
+			values[".spec.note"] = r.Note
+		}
+	case nested:
+		if r.Timeout != 0 {
+			values[".spec.timeoutSeconds"] = json.Number(strconv.FormatInt(r.Timeout, 10))
 		}
 	}
-	return paths
+	return values
+}
+
+// wouldLose returns the paths whose values would be lost with a version, without the accepted ones.
+func (r record) wouldLose(version string, accepted []string) []string {
+	return slices.DeleteFunc(sortedKeys(r.own(version)), func(path string) bool { return accepts(accepted, path) })
 }
 
 // without returns the record after a version was removed with its accepted losses.
 func (r record) without(version string, accepted []string) record {
-	for _, field := range ownFields[version] {
-		if accepts(accepted, field.path) {
-			field.forget(&r)
+	for path := range r.own(version) {
+		switch {
+		case !accepts(accepted, path):
+		case version == joined:
+			r.Note = ""
+		default:
+			r.Timeout = 0
 		}
 	}
 	return r
@@ -147,17 +109,5 @@ func accepts(accepted []string, path string) bool {
 	return slices.ContainsFunc(accepted, func(one string) bool { return path == one || strings.HasPrefix(path, one+".") })
 }
 
-func put[T comparable](spec map[string]any, field string, value T) {
-	var absent T
-	if value != absent {
-		spec[field] = value
-	}
-}
-
-func list(texts []string) []any {
-	all := make([]any, len(texts))
-	for i, text := range texts {
-		all[i] = text
-	}
-	return all
-}
+// sortedKeys returns the sorted keys of a map.
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
