@@ -175,7 +175,14 @@ func restore[O client.Object](t *testing.T, objects ...O) {
 		object.SetGeneration(0)
 		object.SetCreationTimestamp(metav1.Time{})
 		object.SetManagedFields(nil)
-		expect.NoError(t, cluster.Create(t.Context(), object, client.FieldOwner("velero-server")))
+		// A reconciliation that began before the loss may write a child again, which the manager then deletes.
+		expect.Eventually(t, object.GetName()+" is restored", func() (bool, string) {
+			err := cluster.Create(t.Context(), object, client.FieldOwner("velero-server"))
+			if !apierrors.IsAlreadyExists(err) {
+				expect.NoError(t, err)
+			}
+			return err == nil, fmt.Sprint(err)
+		})
 	}
 }
 
