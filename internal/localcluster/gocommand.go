@@ -59,7 +59,7 @@ func goCommand(ctx context.Context, dir string, stdout, stderr io.Writer, args [
 	return nil
 }
 
-// causes are those of failures that no change of the code mends, by their text in the output of the go
+// causes are those of failures that no change of the code fixes, by their text in the output of the go
 // command, and what to do.
 var causes = []struct{ text, advice string }{
 	{"no space left on device", "free some space, or set GOCACHE, TMPDIR and " + CacheVariable + " to folders with 5 GiB"},

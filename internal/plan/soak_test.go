@@ -75,7 +75,7 @@ func (w *soaked) play(s soak.Step) {
 		w.seen++
 		w.stored[object.Name] = soak.Stored{Version: crds.StorageVersion(w.observed.CRD), Revision: w.seen}
 	}
-	w.settle(s)
+	w.finish(s)
 }
 
 func (w *soaked) act(s soak.Step, is soak.Subject) {
@@ -123,8 +123,8 @@ func (w *soaked) act(s soak.Step, is soak.Subject) {
 	}
 }
 
-// settle lets migrations run to their end, and checks the invariants meanwhile and after.
-func (w *soaked) settle(s soak.Step) {
+// finish lets migrations run to their end, and checks the invariants meanwhile and after.
+func (w *soaked) finish(s soak.Step) {
 	w.t.Helper()
 	for pass := range 20 {
 		w.later(soakPause)

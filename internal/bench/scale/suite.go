@@ -29,9 +29,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 )
 
-// system is the operator's namespace.
-const system = "conversion-system"
-
 // controllers are those that watch all kinds, which is most of the work of an API server with this many.
 const controllers = "--controllers=-garbage-collector-controller,-resourcequota-controller"
 

@@ -65,8 +65,12 @@ func (s Step) String() string {
 	if s.Seconds > 0 {
 		line += fmt.Sprintf(" for %d s", s.Seconds)
 	}
-	for i, w := range s.Writes {
-		line += map[bool]string{true: "; meanwhile ", false: ", "}[i == 0] + w.String()
+	if len(s.Writes) > 0 {
+		var writes []string
+		for _, w := range s.Writes {
+			writes = append(writes, w.String())
+		}
+		line += "; meanwhile " + strings.Join(writes, ", ")
 	}
 	if version, blocker := s.blockedRemoval(); blocker != "" {
 		line += "; " + version + " stays, as " + blocker + " has values of it"
