@@ -60,6 +60,7 @@ func TestManagerMetrics(t *testing.T) {
 		_, body := scrape(ctx, t, address, token)
 		return body
 	})
+	waitPruned(ctx, t, crontab) // the end of the test takes away what the migration may do
 }
 
 // scrapeLeader returns the metrics of the leading manager. The other one has not reconciled
