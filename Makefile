@@ -185,8 +185,11 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 
 ##@ Test
 
+# Unit and integration tests of all packages in one run: what waits for API servers leaves the processors
+# to what computes.
 .PHONY: test
-test: modules vet unit integration ## Run what every change has to pass: vet, unit, and integration, which needs a real kube-apiserver and no root
+test: modules vet bin/localcluster ## Run what every change has to pass: vet, and unit and integration tests, on a real kube-apiserver and without root
+	@$(integrate) ./...
 
 .PHONY: test-ci
 test-ci: ## Run the stages of continuous integration: compile, verify, test, lint, test-modules, helm, browser, fuzz-short, test-e2e
@@ -245,13 +248,13 @@ realworld: bin/tools/golangci-lint ## Test policies against other projects' own 
 	@for module in internal/test/realworld internal/test/realworld/older; do (cd $$module && go mod tidy -diff && $(LINT)); done
 	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
+# Packages run side by side: each has API servers of its own, and waits for them. vet has checked them.
+integrate = KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+	go test -vet=off -p=5 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS)
+
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd
-	@# Packages run side by side: each has API servers of its own, and waits for them.
-	@assets=$$(bin/localcluster assets); \
-	packages=$$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
-	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -vet=off -p=2 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS) $$packages
+	@$(integrate) $$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u)
 
 .PHONY: integration-release
 integration-release: ## Test on a real kube-apiserver and etcd, including slow tests
