@@ -249,7 +249,7 @@ realworld: bin/tools/golangci-lint ## Test policies against other projects' own 
 	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
 # Packages run side by side: each has API servers of its own, and waits for them. vet has checked them.
-integrate = KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+integrate = assets=$$(bin/localcluster assets) && KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 	go test -vet=off -p=5 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS)
 
 .PHONY: integration
