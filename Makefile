@@ -38,6 +38,8 @@ KUBERNETES_VERSION ?=
 # The folder of config/ that is deployed, and written by install-manifest, such as
 # overlays/openshift.
 OVERLAY   ?= default
+# The number of packages that integration tests test at a time.
+PARALLEL  ?= 5
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
 # Ends a test that hangs, and no test that is slow because the machine is.
@@ -250,7 +252,7 @@ realworld: bin/tools/golangci-lint ## Test policies against other projects' own 
 
 # Packages run side by side: each has API servers of its own, and waits for them. vet has checked them.
 integrate = assets=$$(bin/localcluster assets) && KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-	go test -vet=off -p=5 -count=1 $(LIMIT) -tags=integration $(TESTFLAGS)
+	go test -vet=off -p=$(PARALLEL) -count=1 $(LIMIT) -tags=integration $(TESTFLAGS)
 
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd

@@ -71,6 +71,7 @@ release) chosen=("${release[@]}") ;;
 *) chosen=("$@") ;;
 esac
 
+export PARALLEL=2 # the other lanes use the processors, too
 why=$(no_node)
 stages=()
 for name in "${chosen[@]}"; do
@@ -88,7 +89,7 @@ set -m
 lanes=()
 for lane in pods servers others; do
   {
-    [[ $lane != others ]] || renice -n 10 -p "$BASHPID" >/dev/null
+    case $lane in servers) renice -n 10 -p "$BASHPID" >/dev/null ;; others) renice -n 15 -p "$BASHPID" >/dev/null ;; esac
     run "$lane"
   } &
   lanes+=($!)
