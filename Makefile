@@ -205,7 +205,7 @@ test-release: ## Run what a release needs besides: promtool, sbom, reproducible,
 .PHONY: compile
 compile: bin/localcluster build
 	@bin/localcluster build
-	@GOGC=400 go vet -tags=integration,e2e ./...
+	@$(MAKE) vet
 
 .PHONY: vet
 vet: ## Check the code of all packages for mistakes that Go knows

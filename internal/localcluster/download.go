@@ -46,22 +46,22 @@ type download struct {
 // https://kubernetes.io/releases/download and https://etcd.io/docs/latest/install. There are none for
 // containerd and its plugins in a form that the local cluster needs.
 func (o Options) downloads(etcd string) map[string]download {
-	if o.mirror() == noMirror || runtime.GOOS != "linux" {
+	if mirror() == noMirror || runtime.GOOS != "linux" {
 		return nil
 	}
 	found := map[string]download{}
 	for _, t := range targets {
 		if t.set == kubernetesSet {
-			file := fmt.Sprintf("%s/release/%s/bin/linux/%s/%s", cmp.Or(o.mirror(), "https://dl.k8s.io"), o.KubernetesVersion, runtime.GOARCH, t.name)
+			file := fmt.Sprintf("%s/release/%s/bin/linux/%s/%s", cmp.Or(mirror(), "https://dl.k8s.io"), o.KubernetesVersion, runtime.GOARCH, t.name)
 			found[t.name] = download{file, file + ".sha256"}
 		}
 	}
-	release := fmt.Sprintf("%s/etcd-io/etcd/releases/download/%s/", cmp.Or(o.mirror(), "https://github.com"), etcd)
+	release := fmt.Sprintf("%s/etcd-io/etcd/releases/download/%s/", cmp.Or(mirror(), "https://github.com"), etcd)
 	found["etcd"] = download{release + "etcd-" + etcd + "-linux-" + runtime.GOARCH + ".tar.gz", release + "SHA256SUMS"}
 	return found
 }
 
-func (o Options) mirror() string { return strings.TrimSuffix(os.Getenv(MirrorVariable), "/") }
+func mirror() string { return strings.TrimSuffix(os.Getenv(MirrorVariable), "/") }
 
 // etcdVersion returns the version of etcd that a go.mod requires.
 func etcdVersion(mod string) string {
