@@ -46,7 +46,7 @@ func FuzzForged(f *testing.F) {
 //
 // There, it has all live data, unless rules compute values from several others, which is counted as
 // left out. Data that the annotations added is like an edit, from which a rule may compute another
-// value: so on the way back, the object is compared with the one without annotations after that
+// value: so on the way back, the object is compared with the one without forged data after that
 // edit. A default is not live data, since a rule may have filled it in. If several values convert
 // to the same value, any of them may have been preserved.
 //
@@ -60,7 +60,7 @@ func (w *world) liveStays(t testing.TB, live, forged, version, other string) {
 		w.wantLive(t, withoutPreserved(withoutServerMetadata(t, honest)), withoutPreserved(withoutServerMetadata(t, there)), where)
 	}
 	back := convert(t, w.converter, there, version)
-	want := convert(t, w.converter, w.withAnnotationsOf(t, there, honest), version)
+	want := convert(t, w.converter, w.withAllPreservedOf(t, there, honest), version)
 	if w.holdsBack(t, honest, back, want) {
 		w.count("left out: values that the hub does not allow, and that stay preserved")
 		return

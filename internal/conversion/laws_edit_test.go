@@ -21,7 +21,7 @@ func FuzzStale(f *testing.F) {
 		from, to := w.pair()
 		there := convert(t, w.converter, w.object(from), to)
 		another := convert(t, w.converter, w.object(from), to)
-		there = w.withAnnotationsOf(t, there, another)
+		there = w.withAllPreservedOf(t, there, another)
 		for range 3 {
 			there = w.edited(t, there, w.object(to))
 			w.editWins(t, there, to, from)
@@ -43,24 +43,24 @@ func (w *world) withPreservedOf(t testing.TB, version, object, other string) str
 	if delete(annotations, name); others[name] != nil {
 		annotations[name] = others[name]
 	}
-	value["metadata"].(map[string]any)["annotations"] = annotations
-	return generate.Plain(value)
-}
-
-// withAnnotationsOf returns an object with the annotations of another object.
-func (w *world) withAnnotationsOf(t testing.TB, object, other string) string {
-	t.Helper()
-	value := decode(t, object)
 	metadata, _ := value["metadata"].(map[string]any)
-	stale, _ := decode(t, other)["metadata"].(map[string]any)
 	if metadata == nil {
 		return object
 	}
-	metadata["annotations"] = stale["annotations"]
-	if stale["annotations"] == nil {
+	if metadata["annotations"] = annotations; len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
 	return generate.Plain(value)
+}
+
+// withAllPreservedOf returns an object with the preserved data that another object has of all versions. Other
+// annotations stay: a rule may read them.
+func (w *world) withAllPreservedOf(t testing.TB, object, other string) string {
+	t.Helper()
+	for version := range w.schemas {
+		object = w.withPreservedOf(t, version, object, other)
+	}
+	return object
 }
 
 // FuzzPartial converts a fragment of an object, as server-side apply does. The fragment has no
