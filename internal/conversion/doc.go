@@ -47,11 +47,11 @@
 //     mayLeaveOut there, which values may be missing on the other side, follows from it.
 //  4. The conversion of a value in both directions: values.go, called in exchange.go. It returns nil
 //     for a value that has no image on the other side; the caller then preserves the value, and
-//     handles missing values and nulls. The same, slow and simple: reference/ruleset.go,
-//     reference/exchange.go and reference/values.go. A value of the spoke for the canary object of
-//     probes: canary.go.
+//     handles missing values and nulls. A value of the spoke for the canary object of probes:
+//     canary.go.
 //  5. Random rules of this kind for the laws: internal/generate/rules.go. "make fuzz FUZZTIME=5m"
-//     finds differences between engine and reference, and losses.
+//     finds losses. If the conversion of recorded objects has changed on purpose, rewrite them with
+//     "go test ./internal/conversion -run TestRecorded -update".
 //  6. Cases: rules_test.go, rule_kinds_test.go, compile_test.go, growth_test.go,
 //     compile/roundtrip_test.go, explain/testdata/rules/policy.yaml and explain/testdata/rules/crd.yaml,
 //     and an accepted and a refused one in controllers/validation_test.go, which "make integration"

@@ -13,7 +13,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/kindtest"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 	"github.com/conversion-operator/conversion-operator/internal/draft"
 )
 
@@ -134,7 +133,7 @@ func (w *draftWorld) differsElsewhere(t *testing.T) bool {
 // fieldsOf returns the fields of an object without its metadata, in a canonical form.
 func fieldsOf(t *testing.T, object []byte) string {
 	t.Helper()
-	value, err := reference.Decode(object)
+	value, err := decodeAny(object)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,6 @@ func TestFound(t *testing.T) {
 				w.roundTrip(t, object, test.from, test.to)
 			}
 			w.editWins(t, object, test.from, test.to)
-			w.likeReference(t, object, test.to)
 			wantAccepted(t, object, convert(t, w.converter, object, test.to), test.to)
 		})
 	}
@@ -152,8 +151,6 @@ func TestFoundDeleted(t *testing.T) {
 		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/b\":\"x\"}}",` +
 		`"conversion-operator.io/v2.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/h\":0}}"}}}`
 	w.editWins(t, object, "v1", "v3")
-	w.likeReference(t, object, "v3")
-	w.likeReference(t, convert(t, w.converter, object, "v3"), "v1")
 }
 
 // TestFoundRules has rules that were accepted although objects did not come back.

@@ -4,8 +4,13 @@
 package conversion_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +24,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
@@ -29,7 +33,6 @@ type world struct {
 	*generate.Objects
 	*tally
 	converter *conversion.Converter
-	reference *reference.Converter
 	compiled  compile.Result
 	ruleset   *conversion.Ruleset
 	schemas   map[string]*schema.Structural
@@ -92,23 +95,8 @@ var compiledRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := compile.Compile(crd, rules)
-	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, crd: crd, rules: rules}
-	w.schemas, w.reference = structuralSchemas(t, crd), referenceOf(t, w.ruleset)
+	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, schemas: structuralSchemas(t, crd), crd: crd, rules: rules}
 	return w
-}
-
-// referenceOf returns the reference converter for a ruleset.
-func referenceOf(t testing.TB, ruleset *conversion.Ruleset) *reference.Converter {
-	t.Helper()
-	text, err := ruleset.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := reference.New(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
@@ -176,7 +164,7 @@ func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) 
 			case rule.Default != nil && rule.Default.Value == nil:
 				values = append(values, "default", "w") // the namespace and the name of the objects
 			case rule.Default != nil:
-				if value, err := reference.Decode(rule.Default.Value.Raw); err == nil {
+				if value, err := decodeAny(rule.Default.Value.Raw); err == nil {
 					values = append(values, value)
 				}
 			}
@@ -241,9 +229,22 @@ func trim(s *shape.Schema, value any) {
 	}
 }
 
+// decodeAny reads JSON. Numbers are their text, so that reflect.DeepEqual compares values as they are written.
+func decodeAny(text []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("something stands behind the value: %w", err)
+	}
+	return value, nil
+}
+
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
-	value, err := reference.Decode([]byte(text))
+	value, err := decodeAny([]byte(text))
 	object, isObject := value.(map[string]any)
 	if err != nil || !isObject {
 		t.Fatalf("%v: not a JSON object: %s", err, text)
@@ -285,14 +286,14 @@ func withoutPreserved(object map[string]any) map[string]any {
 // wantEqual compares two decoded values.
 func wantEqual(t testing.TB, want, got any, format string, args ...any) {
 	t.Helper()
-	if !reference.Equal(want, got) {
+	if !reflect.DeepEqual(want, got) {
 		t.Fatalf(format+"\nwant %s\ngot  %s", append(slices.Clip(args), generate.Plain(want), generate.Plain(got))...)
 	}
 }
 
 // surviving returns an object without the values that rules drop on the way to a version. An object
 // may exist only because of preserved data of that version in it: on the way back through the hub,
-// the preserved data is that after the conversion. FuzzReference checks what is preserved in the
+// the preserved data is that after the conversion. TestRecorded checks what is preserved in the
 // end.
 func (w *world) surviving(t testing.TB, object, from, to string) string {
 	t.Helper()

@@ -36,15 +36,19 @@ func Widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 	crd.Name, crd.Spec.Group = "widgets.example.com", "example.com"
 	crd.Spec.Names.Kind, crd.Spec.Scope = "Widget", apiextensionsv1.NamespaceScoped
 	for version, properties := range versions {
-		structure := From[apiextensionsv1.JSONSchemaProps](t, "{type: object, properties: {"+properties+"}}")
-		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: version, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: structure},
-		})
+		AddVersion(crd, version, From[apiextensionsv1.JSONSchemaProps](t, "{type: object, properties: {"+properties+"}}"))
 	}
+	return crd
+}
+
+// AddVersion adds a version with a schema. Versions are sorted by name.
+func AddVersion(crd *apiextensionsv1.CustomResourceDefinition, name string, schema *apiextensionsv1.JSONSchemaProps) {
+	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: name, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+	})
 	slices.SortFunc(crd.Spec.Versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	return crd
 }
 
 // Structural returns the structural form of a schema.
