@@ -54,7 +54,7 @@ func TestEveryKindOfRule(t *testing.T) {
 	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
 		kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
 		if kind == "use" {
-			continue // it is other rules: FuzzGroups, and TestGroups of package compile
+			continue // it is other rules: TestGroups of package compile
 		}
 		for name, text := range tests {
 			if rule := "{" + kind + ": {"; !strings.Contains(text, rule) {

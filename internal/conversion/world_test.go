@@ -36,7 +36,6 @@ type world struct {
 	compiled  compile.Result
 	ruleset   *conversion.Ruleset
 	schemas   map[string]*schema.Structural
-	crd       *apiextensionsv1.CustomResourceDefinition
 	rules     *v1alpha1.DeclarativeConverter
 }
 
@@ -95,7 +94,7 @@ var compiledRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := compile.Compile(crd, rules)
-	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, schemas: structuralSchemas(t, crd), crd: crd, rules: rules}
+	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, schemas: structuralSchemas(t, crd), rules: rules}
 	return w
 }
 
@@ -353,125 +352,83 @@ func lookUp(value any, at conversion.Path) any {
 	return value
 }
 
-// TestNestedWorlds checks that worlds have moved objects, lists and maps with rules for fields in them.
-func TestNestedWorlds(t *testing.T) {
-	made := map[string]int{}
+// TestWorlds checks that random worlds have what the laws are about: moved objects, lists and maps with rules for fields
+// in them, moves to fields that allow more, elements that are excluded, and expressions for missing fields.
+func TestWorlds(t *testing.T) {
+	made := worldParts{}
 	for seed := range uint64(100) {
-		crd, rules := randomWorld(t, generate.Choose(generate.Nested|seed, nil))
-		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
-			countPlaces(made, &spoke.Root, false)
-			for _, renamed := range spoke.Renamed {
-				made["renamed"]++
-				if slices.Contains(renamed.Hub, conversion.Each) {
-					made["in elements"]++
-				}
-				if renamed.InElement {
-					made["in an element"]++
-				}
-				if !slices.Equal(renamed.Spoke[:len(renamed.Spoke)-1], renamed.Hub[:len(renamed.Hub)-1]) {
-					made["in another one"]++
-				}
+		for _, kind := range []uint64{generate.Nested, generate.Nested | generate.Excluding, generate.Expressions} {
+			crd, rules := randomWorld(t, generate.Choose(kind|seed, nil))
+			for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
+				made.addNames(spoke.Renamed)
+				made.addScope(t, &spoke.Root, "")
 			}
 		}
 	}
-	for _, kind := range []string{"renamed", "in elements", "in an element", "in another one", "in another object", "an object in another", "in another object of an element"} {
-		if made[kind] < 10 {
-			t.Errorf("too few fields are renamed: %v", made)
+	for kind, least := range map[string]int{
+		"renamed": 10, "renamed in elements": 10, "renamed in an element": 10, "renamed in another object": 10,
+		"an object in another": 10, "in another object": 10, "in another object in elements": 10, "moved to what allows more": 10,
+		"excluded of the spoke": 4, "excluded of the hub": 4, "excluded by values": 4, "excluded in elements": 2, "excluded in another object": 2,
+		"of missing fields": 4, "of missing fields in elements": 4, "of missing fields of the spoke": 4, "of missing fields of the hub": 4,
+	} {
+		if made[kind] < least {
+			t.Errorf("%s: %d, want %d among %v", kind, made[kind], least, made)
 		}
 	}
 }
 
-// TestExcludingWorlds checks that worlds have rules that exclude elements, at the root, in elements and in
-// lists with other names.
-func TestExcludingWorlds(t *testing.T) {
-	made := map[string]int{}
-	var count func(*conversion.Scope, bool)
-	count = func(scope *conversion.Scope, inElements bool) {
-		for i := range scope.Collections {
-			c := &scope.Collections[i]
-			for side, x := range map[string]*conversion.Exclusion{"of the spoke": c.ExcludeSpoke, "of the hub": c.ExcludeHub} {
-				if x == nil {
-					continue
-				}
-				made[side]++
-				if len(x.Values) > 0 {
-					made["by values"]++
-				}
-				if inElements {
-					made["in elements"]++
-				}
-				if c.Spoke != nil {
-					made["in another object"]++
-				}
-			}
-			count(&c.Scope, inElements || !c.Object)
-		}
-	}
-	for seed := range uint64(100) {
-		crd, rules := randomWorld(t, generate.Choose(generate.Nested|generate.Excluding|seed, nil))
-		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
-			count(&spoke.Root, false)
-		}
-	}
-	for _, kind := range []string{"of the spoke", "of the hub", "by values", "in elements", "in another object"} {
-		if made[kind] < 2 {
-			t.Errorf("too few elements are excluded: %v", made)
-		}
+// worldParts counts what worlds have.
+type worldParts map[string]int
+
+func (made worldParts) addIf(is bool, kind string) {
+	if is {
+		made[kind]++
 	}
 }
 
-// countPlaces counts the values that rules move to another object, with rules for fields in them.
-func countPlaces(made map[string]int, scope *conversion.Scope, inElements bool) {
+func (made worldParts) addNames(names []conversion.Renamed) {
+	for _, name := range names {
+		made["renamed"]++
+		made.addIf(slices.Contains(name.Hub, conversion.Each), "renamed in elements")
+		made.addIf(name.InElement, "renamed in an element")
+		made.addIf(!slices.Equal(name.Spoke[:len(name.Spoke)-1], name.Hub[:len(name.Hub)-1]), "renamed in another object")
+	}
+}
+
+// addScope counts the parts of a scope. In is empty, or " in elements".
+func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string) {
+	t.Helper()
+	for i := range scope.Exchanges {
+		cel := scope.Exchanges[i].CEL
+		made.addIf(scope.Exchanges[i].Common != nil, "moved to what allows more")
+		if cel == nil || !cel.WhenMissing {
+			continue
+		}
+		ofSpoke, ofHub, err := cel.FromNothing()
+		if err != nil {
+			t.Fatal(err)
+		}
+		made["of missing fields"]++
+		made.addIf(in != "", "of missing fields"+in)
+		made["of missing fields of the spoke"] += len(ofSpoke)
+		made["of missing fields of the hub"] += len(ofHub)
+	}
 	for i := range scope.Collections {
 		c := &scope.Collections[i]
-		if c.Spoke != nil {
-			made["in another object"]++
+		made.addIf(c.Object, "an object in another")
+		made.addIf(c.Spoke != nil, "in another object")
+		made.addIf(c.Spoke != nil && in != "", "in another object"+in)
+		made.addIf(c.ExcludeSpoke != nil, "excluded of the spoke")
+		made.addIf(c.ExcludeHub != nil, "excluded of the hub")
+		for _, x := range []*conversion.Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
+			made.addIf(x != nil && len(x.Values) > 0, "excluded by values")
+			made.addIf(x != nil && in != "", "excluded"+in)
+			made.addIf(x != nil && c.Spoke != nil, "excluded in another object")
 		}
-		if c.Spoke != nil && inElements {
-			made["in another object of an element"]++
+		inside := in
+		if !c.Object {
+			inside = " in elements"
 		}
-		if c.Object {
-			made["an object in another"]++
-		}
-		countPlaces(made, &c.Scope, inElements || !c.Object)
-	}
-}
-
-// TestWorldsWithExpressions checks that worlds have rules that compute values of missing fields, at the
-// root, in elements, and in both directions.
-func TestWorldsWithExpressions(t *testing.T) {
-	made := map[string]int{}
-	var count func(*conversion.Scope, bool)
-	count = func(scope *conversion.Scope, inElement bool) {
-		for i := range scope.Exchanges {
-			cel := scope.Exchanges[i].CEL
-			if cel == nil || !cel.WhenMissing {
-				continue
-			}
-			made["of missing fields"]++
-			if inElement {
-				made["in elements"]++
-			}
-			ofSpoke, ofHub, err := cel.FromNothing()
-			if err != nil {
-				t.Fatal(err)
-			}
-			made["to the spoke"] += len(ofSpoke)
-			made["to the hub"] += len(ofHub)
-		}
-		for i := range scope.Collections {
-			count(&scope.Collections[i].Scope, true)
-		}
-	}
-	for seed := range uint64(100) {
-		crd, rules := randomWorld(t, generate.Choose(generate.Expressions|seed, nil))
-		for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
-			count(&spoke.Root, false)
-		}
-	}
-	for _, kind := range []string{"of missing fields", "in elements", "to the spoke", "to the hub"} {
-		if made[kind] < 4 {
-			t.Errorf("too few expressions compute missing fields: %v", made)
-		}
+		made.addScope(t, &c.Scope, inside)
 	}
 }

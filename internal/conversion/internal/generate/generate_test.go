@@ -69,7 +69,7 @@ func TestChoicesRepeat(t *testing.T) {
 	}
 }
 
-// TestEveryKindOfRule checks that random rules include every kind. A use is other rules; Grouped makes them.
+// TestEveryKindOfRule checks that random rules include every kind. A use is other rules.
 func TestEveryKindOfRule(t *testing.T) {
 	var made []string
 	for seed := range uint64(50) {
@@ -94,60 +94,5 @@ func TestEveryKindOfRule(t *testing.T) {
 	want = slices.DeleteFunc(want, func(kind string) bool { return kind == "use" })
 	if got := slices.Compact(made); !slices.Equal(got, want) {
 		t.Errorf("there are rules of the kinds %v, want %v", got, want)
-	}
-}
-
-// TestNestedMoves checks that some moves are between objects, lists, maps and keys, also in moved ones.
-func TestNestedMoves(t *testing.T) {
-	made := map[string]int{}
-	for seed := range uint64(300) {
-		c := Choose(Nested|seed, nil)
-		spoke, hub := c.Schemas()
-		var moved []string
-		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
-			if rule.Move == nil {
-				continue
-			}
-			from := string(rule.Move.From)
-			if slices.ContainsFunc(moved, func(outer string) bool { return strings.HasPrefix(from, outer+"[*]") }) {
-				made["in elements"]++
-			}
-			if slices.ContainsFunc(moved, func(outer string) bool { return strings.HasPrefix(from, outer+".") }) {
-				made["in objects"]++
-			}
-			moved = append(moved, from)
-		}
-	}
-	if made["in elements"] < 10 || made["in objects"] < 10 {
-		t.Errorf("too few moves are inside of others: %v", made)
-	}
-}
-
-// TestMovesWiden checks that some moves lead from a field to one that allows more, and back.
-func TestMovesWiden(t *testing.T) {
-	made := map[bool]int{}
-	for seed := range uint64(600) {
-		c := Choose(seed, nil)
-		spoke, hub := c.Schemas()
-		at := map[v1alpha1.Path][2]*props{}
-		for i, fields := range [][]namedField{namedFields(spoke, ""), namedFields(hub, "")} {
-			for _, field := range fields {
-				sides := at[field.path]
-				sides[i] = field.schema
-				at[field.path] = sides
-			}
-		}
-		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
-			if rule.Move == nil {
-				continue
-			}
-			from, to := at[rule.Move.From][0], at[rule.Move.To][1]
-			if from != nil && to != nil && (widens(from, to) || widens(to, from)) {
-				made[widens(to, from)]++
-			}
-		}
-	}
-	if made[true] < 10 || made[false] < 10 {
-		t.Errorf("%d moves to a field that allows more, and %d from one: too few", made[true], made[false])
 	}
 }
