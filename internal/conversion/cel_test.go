@@ -29,7 +29,7 @@ func TestCEL(t *testing.T) {
 		{cel: {from: {p: ".l[*].percent"}, to: {s: ".l[*].share"}, forward: {s: "double(self.p.replace('%', '')) / 100.0"},
 			backward: {p: "string(self.s * 100.0) + '%'"}}},
 		{cel: {from: {zone: .zone}, to: {label: '.metadata.labels["zone"]'}, forward: {label: self.zone.lowerAscii()}, backward: {zone: self.label.upperAscii()}}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"unpacked":                {"v1", `"packed":65537`, named("v2", "", `"o":{"high":1,"low":1}`)},
 		"packed":                  {"v2", `"o":{"high":1,"low":2}`, named("v1", "", `"packed":65538`)},
 		"exact":                   {"v1", `"packed":9007199254740993`, named("v2", "", `"o":{"high":137438953472,"low":1}`)},
@@ -47,15 +47,11 @@ func TestCEL(t *testing.T) {
 		"list without a key":      {"v2", `"env":[{"value":"1"}]`, named("v1", `v2 {"/env":[{"value":"1"}]}`, ``)},
 		"elements":                {"v1", `"l":[{"x":"1","percent":"25%"},{},{"percent":"half"}]`, named("v2", `v1 {"/l/2":{"percent":"half"},"@/l/2":`+digest(`{}`)+`}`, `"l":[{"x":"1","share":0.25},{},{}]`)},
 		"label":                   {"v1", `"zone":"EU"`, strings.Replace(named("v2", "", ``), `"name":"w"`, `"name":"w","labels":{"zone":"eu"}`, 1)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"not an integer": {roundTripTest{"v1", `"packed":"1"`, named("v2", `v1 {"/packed":"1"}`, ``)}, named("v1", `v1 {"/packed":"1"}`, ``)},
 		"null":           {roundTripTest{"v1", `"packed":null`, named("v2", `v1 {"/packed":null}`, ``)}, named("v1", `v1 {"/packed":null}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // A ruleset whose expressions do not compile is refused before any object is converted.

@@ -146,14 +146,12 @@ func TestCanary(t *testing.T) {
 func TestKeyedElements(t *testing.T) {
 	const list = "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}"
 	c := converterOf(t, between(t, list+", note: {type: string}}}}", list+"}}}", ""))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"the key behind": {"v1", `"l":[{"note":"1","name":"a"},{"note":"2","name":"b"}]`, named("v2", `v1 {"/l/[name=\"a\"]/note":"1","/l/[name=\"b\"]/note":"2"}`, `"l":[{"name":"a"},{"name":"b"}]`)},
 		"a key twice":    {"v1", `"l":[{"name":"a","note":"1"},{"name":"a","note":"2"}]`, named("v2", `v1 {"/l/0":{"name":"a","note":"1"},"/l/1":{"name":"a","note":"2"},"@/l/0":`+digest(`{"name":"a"}`)+`,"@/l/1":`+digest(`{"name":"a"}`)+`}`, `"l":[{"name":"a"},{"name":"a"}]`)},
 		"no key":         {"v1", `"l":[{"note":"1"},{}]`, named("v2", `v1 {"/l/0":{"note":"1"},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{}]`)},
 		"null":           {"v1", `"l":[null,{"name":"a","note":"1"}]`, named("v2", `v1 {"/l/1":{"name":"a","note":"1"},"@/l/1":`+digest(`{"name":"a"}`)+`}`, `"l":[null,{"name":"a"}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestNulls has nulls that only one version allows, and nulls that server-side apply leaves in the
@@ -163,30 +161,22 @@ func TestNulls(t *testing.T) {
 		"a: {type: string, nullable: true}, m: {type: string, nullable: true}, o: {type: object, properties: {x: {type: string}, tier: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string, nullable: true}}}}",
 		"a: {type: string}, mm: {type: string}, o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
 		"{move: {from: .m, to: .mm}}"))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"a field":     {"v1", `"a":null`, named("v2", `v1 {"/a":null}`, ``)},
 		"a value":     {"v1", `"a":"1","m":"2"`, named("v2", "", `"a":"1","mm":"2"`)},
 		"a move":      {"v1", `"m":null`, named("v2", `v1 {"/m":null}`, ``)},
 		"in elements": {"v1", `"l":[{"x":null},{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":null},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{"x":"1"}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("of no schema", func(t *testing.T) {
 		both := strings.Replace(named("v2", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, ``), `"}}`, `","`+ofV1+`":"{\"format\":2,\"fields\":{\"/m\":null}}"}}`, 1)
 		misfitTest{roundTripTest{"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, `"m":null`)}, both}.check(t, c)
 	})
-	for name, test := range map[string]struct{ object, want string }{
+	toSpoke{
 		"an edit wins":                {named("v2", `v1 {"/a":null}`, `"a":"1"`), named("v1", "", `"a":"1"`)},
 		"a preserved value":           {named("v2", `v1 {"/a":"1"}`, ``), named("v1", "", `"a":"1"`)},
 		"an object that was emptied":  {named("v2", `v1 {"/o/tier":"gold"}`, `"o":null`), named("v1", "", `"o":{"tier":"gold"}`)},
 		"nothing comes back into one": {named("v2", "", `"o":null`), named("v1", "", `"o":null`)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t, c)
 }
 
 // TestAnswer checks that the metadata which the API server restores is left out, and that reading

@@ -24,7 +24,7 @@ func documentConverter(t testing.TB) *conversion.Converter {
 // TestCastDocument converts documents between v1, which has the text, and v2.
 func TestCastDocument(t *testing.T) {
 	c := documentConverter(t)
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"as it is written":        {"v1", `"config":"a: 1\nb: x\n"`, named("v2", "", `"config":{"a":1,"b":"x"}`)},
 		"with a comment":          {"v1", `"config":"a: 1 # one\n"`, named("v2", `v1 {"/config":"a: 1 # one\n","@/config":["/config"]}`, `"config":{"a":1}`)},
 		"with other names":        {"v1", `"config":"a: 1\nz: {y: 1}\n"`, named("v2", `v1 {"/config":"a: 1\nz: {y: 1}\n","@/config":["/config"]}`, `"config":{"a":1}`)},
@@ -56,15 +56,11 @@ func TestCastDocument(t *testing.T) {
 		"a text without a type":   {"v1", `"any":"hello\n"`, named("v2", "", `"any":"hello"`)},
 		"a number without a type": {"v2", `"any":7`, named("v1", "", `"any":"7\n"`)},
 		"a map without a type":    {"v2", `"any":{"a":[{}],"b":null}`, named("v1", "", `"any":"a:\n  - {}\nb: null\n"`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"no text":                  {roundTripTest{"v1", `"config":7`, named("v2", `v1 {"/config":7}`, ``)}, named("v1", `v1 {"/config":7}`, ``)},
 		"a value with a duplicate": {roundTripTest{"v2", `"config":{"a":1,"a":2}`, named("v1", `v2 {"/config":{"a":1,"a":2}}`, ``)}, named("v2", `v2 {"/config":{"a":1,"a":2}}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestCastDocumentOfAnnotation has the text in an annotation.

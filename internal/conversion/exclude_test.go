@@ -21,7 +21,7 @@ func TestExclude(t *testing.T) {
 		`{move: {from: .spec.data, to: .spec.dataFrom}}, {move: {from: ".spec.data[*].extract.key", to: ".spec.dataFrom[*].extract.name"}},
 		 {exclude: {to: ".spec.dataFrom[*]", without: .extract}},
 		 {move: {from: ".spec.sources[*].kind", to: ".spec.sources[*].type"}}, {exclude: {from: ".spec.sources[*]", without: .kind, values: [Git, Helm]}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"none":     {"v2", `"spec":{"dataFrom":[{"extract":{"name":"a"}}]}`, named("v1", "", `"spec":{"data":[{"extract":{"key":"a"}}]}`)},
 		"absent":   {"v2", `"spec":{}`, named("v1", "", `"spec":{}`)},
 		"empty":    {"v2", `"spec":{"dataFrom":[]}`, named("v1", "", `"spec":{"data":[]}`)},
@@ -30,9 +30,7 @@ func TestExclude(t *testing.T) {
 		"between":  {"v2", `"spec":{"dataFrom":[{"extract":{"name":"a"}},{"find":"x"},{"extract":{"name":"b"}},{"find":"y"}]}`, named("v1", `v2 {"~/spec/dataFrom/1":{"find":"x"},"~/spec/dataFrom/3":{"find":"y"}}`, `"spec":{"data":[{"extract":{"key":"a"}},{"extract":{"key":"b"}}]}`)},
 		"and note": {"v2", `"spec":{"dataFrom":[{"find":"x"},{"extract":{"name":"a"},"note":"n"}]}`, named("v1", `v2 {"/spec/dataFrom/0":{"extract":{"name":"a"},"note":"n"},"~/spec/dataFrom/0":{"find":"x"},"@/spec/dataFrom/0":`+digest(`{"extract":{"key":"a"}}`)+`}`, `"spec":{"data":[{"extract":{"key":"a"}}]}`)},
 		"values":   {"v1", `"spec":{"sources":[{"kind":"OCI","url":"o","old":"1"},{"kind":"Git","url":"g"},{"url":"none"}]}`, named("v2", `v1 {"~/spec/sources/0":{"kind":"OCI","url":"o","old":"1"},"~/spec/sources/2":{"url":"none"}}`, `"spec":{"sources":[{"url":"g","type":"Git"}]}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("no text", func(t *testing.T) {
 		want := named("v2", `v1 {"~/spec/sources/0":{"kind":7},"~/spec/sources/1":"text","~/spec/sources/2":null}`, `"spec":{"sources":[]}`)
 		if got := convert(t, c, named("v1", "", `"spec":{"sources":[{"kind":7},"text",null]}`), "v2"); !sameJSON(t, got, want) {
@@ -76,13 +74,11 @@ func TestExcludeInElements(t *testing.T) {
 		`keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, `+element+`}}},
 		 plain: {type: array, items: {type: object, properties: {x: {type: string}, `+element+`}}}`,
 		`{move: {from: ".keyed[*].id", to: ".keyed[*].name"}}, {exclude: {to: ".keyed[*].list[*]", without: .a}}, {exclude: {to: ".plain[*].list[*]", without: .a}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"keys": {"v2", `"keyed":[{"name":"k","list":[{"b":"1"},{"a":"2"}]}]`, named("v1", `v2 {"~/keyed/[name=\"k\"]/list/0":{"b":"1"}}`, `"keyed":[{"id":"k","list":[{"a":"2"}]}]`)},
 		"no keys": {"v2", `"plain":[{"x":"0"},{"x":"1","list":[{"b":"1"}]}]`,
 			named("v1", `v2 {"/plain/1":{"x":"1","list":[{"b":"1"}]},"@/plain/1":`+digest(`{"list":[],"x":"1"}`)+`}`, `"plain":[{"x":"0"},{"x":"1","list":[]}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("moved", func(t *testing.T) {
 		edited := named("v1", `v2 {"~/keyed/[name=\"k\"]/list/0":{"b":"1"},"~/keyed/[name=\"gone\"]/list/0":{"b":"2"}}`, `"keyed":[{"id":"new"},{"id":"k"}]`)
 		if got, want := convert(t, c, edited, "v2"), named("v2", `v1 {"!/keyed/[id=\"k\"]/list":true}`, `"keyed":[{"name":"new"},{"name":"k","list":[{"b":"1"}]}]`); !sameJSON(t, got, want) {

@@ -32,7 +32,7 @@ func TestWhenMissing(t *testing.T) {
 			backward: {tls: "self.tls.enabled ? optional.of({?'key': self.tls.?key}) : optional.none()"}}},
 		{cel: {from: {p: ".r[*].p"}, to: {q: ".r[*].q"}, whenMissing: Evaluate, forward: {q: "int(self.?p.orValue('7'))"}, backward: {p: string(self.q)}}}`))
 	const ids, low = `"attributes":[{"name":"id"}]`, `"level":"low"`
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"nothing":                     {"v1", ``, named("v2", `v1 {"!/mode":true}`, ids+`,`+low)},
 		"an object":                   {"v1", `"mode":"low","o":{}`, named("v2", `v1 {"!/o/size":true}`, `"o":{"from":"Machine","bytes":10},`+ids+`,`+low)},
 		"a value":                     {"v1", `"mode":"low","o":{"zone":"a","size":"10"}`, named("v2", ``, `"o":{"from":"Name","name":"a","bytes":10},`+ids+`,`+low)},
@@ -46,14 +46,10 @@ func TestWhenMissing(t *testing.T) {
 		"an element without": {"v2", `"l":[{"id":"a"}],` + ids + `,` + low, named("v1", `v2 {"!/l/[id=\"a\"]/tls":true}`, `"l":[{"id":"a"}],"mode":"low"`)},
 		"elements without keys": {"v1", `"mode":"low","r":[{},{"p":"7"}]`,
 			named("v2", `v1 {"/r/0":{},"@/r/0":`+digest(`{"q":7}`)+`}`, `"r":[{"q":7},{"q":7}],`+ids+`,`+low)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"null": {roundTripTest{"v1", `"mode":null`, named("v2", `v1 {"/mode":null,"@/mode":["/level"]}`, ids+`,`+low)}, named("v1", ``, `"mode":"low"`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("a fragment", func(t *testing.T) {
 		fragment := widget("v1", `"o":{},"l":[{"id":"a"}]`)
 		wantRoundTrip(t, c, "v1", fragment, widget("v2", `"o":{},"l":[{"id":"a"}]`), fragment)
@@ -81,7 +77,7 @@ func TestWhenMissing(t *testing.T) {
 func TestWhenMissingInAnEmptiedObject(t *testing.T) {
 	c := converterOf(t, between(t, `o: {type: object, properties: {m: {type: string}}}, g: {type: string}`, `o: {type: object, properties: {f: {type: string}}}, t: {type: string}`,
 		`{move: {from: .o.m, to: .t}}, {cel: {from: {g: .g}, to: {f: .o.f}, whenMissing: Evaluate, forward: {f: "self.?g.orValue('c')"}, backward: {g: "self.f == 'c' ? optional.none() : optional.of(self.f)"}}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"nothing":             {"v1", ``, named("v2", ``, ``)},
 		"an empty object":     {"v1", `"o":{}`, named("v2", ``, `"o":{"f":"c"}`)},
 		"a moved value":       {"v1", `"o":{"m":"1"}`, named("v2", ``, `"o":{"f":"c"},"t":"1"`)},
@@ -90,9 +86,7 @@ func TestWhenMissingInAnEmptiedObject(t *testing.T) {
 		"an empty hub object": {"v2", `"o":{}`, named("v1", `v2 {"!/o/f":true}`, `"o":{}`)},
 		"another value":       {"v2", `"o":{"f":"d"}`, named("v1", ``, `"g":"d"`)},
 		"no object for it":    {"v1", `"g":"d"`, named("v2", ``, `"o":{"f":"d"}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestWhenMissingOnAnAnnotation computes an annotation from nothing: back, the object has annotations only if it

@@ -24,7 +24,7 @@ func TestMovedObject(t *testing.T) {
 		"listener: {type: object, properties: {address: {type: string}, port: {type: string}, same: {type: string}, new: {type: string}, top: {type: string}}}, level: {type: string}",
 		`{move: {from: .server, to: .listener}}, {move: {from: .server.host, to: .listener.address}}, {cast: {from: .server.port, to: .listener.port, as: Integer}},
 		 {move: {from: .server.level, to: .level}}, {move: {from: .top, to: .listener.top}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"all":                    {"v1", `"server":{"host":"h","port":80,"same":"s"}`, named("v2", "", `"listener":{"same":"s","address":"h","port":"80"}`)},
 		"back":                   {"v2", `"listener":{"same":"s","address":"h","port":"80"}`, named("v1", "", `"server":{"same":"s","host":"h","port":80}`)},
 		"absent":                 {"v1", ``, named("v2", "", ``)},
@@ -39,9 +39,7 @@ func TestMovedObject(t *testing.T) {
 		"moved in, beside":       {"v1", `"server":{},"top":"t"`, named("v2", `v1 {"/server":{}}`, `"listener":{"top":"t"}`)},
 		"a large number":         {"v1", `"server":{"port":9007199254740993}`, named("v2", "", `"listener":{"port":"9007199254740993"}`)},
 		"escaped":                {"v1", `"s\u0065rver":{"same":"s"}`, named("v2", "", `"listener":{"same":"s"}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestMovedList moves lists with keys to other names, one in the elements of the other, whose key has
@@ -56,7 +54,7 @@ func TestMovedList(t *testing.T) {
 		   targets: {type: array, items: {type: object, properties: {address: {type: string}, weight: {type: integer}}}}}}}`,
 		`{move: {from: .ports, to: .listeners}}, {move: {from: ".ports[*].label", to: ".listeners[*].title"}}, {move: {from: ".ports[*].number", to: ".listeners[*].port"}},
 		 {move: {from: ".ports[*].backends", to: ".listeners[*].targets"}}, {move: {from: ".ports[*].backends[*].host", to: ".listeners[*].targets[*].address"}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"elements": {"v1", `"ports":[{"label":"a","number":1},{"label":"b","number":2}]`, named("v2", "", `"listeners":[{"title":"a","port":1},{"title":"b","port":2}]`)},
 		"absent":   {"v1", ``, named("v2", "", ``)},
 		"empty":    {"v1", `"ports":[]`, named("v2", "", `"listeners":[]`)},
@@ -69,9 +67,7 @@ func TestMovedList(t *testing.T) {
 			named("v2", "", `"listeners":[{"title":"a","targets":[{"weight":1,"address":"h"}]}]`)},
 		"preserved in it": {"v1", `"ports":[{"label":"a","backends":[{"host":"h","old":"o"}]}]`,
 			named("v2", `v1 {"/ports/[label=\"a\"]/backends/0":{"host":"h","old":"o"},"@/ports/[label=\"a\"]/backends/0":`+digest(`{"address":"h"}`)+`}`, `"listeners":[{"title":"a","targets":[{"address":"h"}]}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("edited", func(t *testing.T) {
 		edited := annotated("v2", `v1 {"/ports/[label=\"b\"]/old":"o","/ports/[label=\"c\"]/old":"gone"}`, `"listeners":[{"title":"d"},{"title":"b","port":3},{"title":"a"}]`)
 		want := widget("v1", `"ports":[{"label":"d"},{"label":"b","number":3,"old":"o"},{"label":"a"}]`)
@@ -156,13 +152,11 @@ func TestMovedNamesTaken(t *testing.T) {
 	const p = "{type: object, properties: {x: {type: string}, new: {type: string}}}"
 	c := converterOf(t, between(t, "a: "+o+", b: "+o+", c: "+o+", d: {type: string}", "b: "+p+", c: "+p+", a: "+p+", e: "+p+", f: {type: string}",
 		`{move: {from: .a, to: .b}}, {move: {from: .b, to: .c}}, {move: {from: .c, to: .e}}, {move: {from: .d, to: .f}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"all":  {"v1", `"a":{"x":"1"},"b":{"x":"2"},"c":{"x":"3"},"d":"4"`, named("v2", "", `"b":{"x":"1"},"c":{"x":"2"},"e":{"x":"3"},"f":"4"`)},
 		"back": {"v2", `"a":{"x":"1"},"b":{"x":"2"},"e":{}`, named("v1", `v2 {"/a":{"x":"1"}}`, `"a":{"x":"2"},"c":{}`)},
 		"own":  {"v1", `"a":{"own":"1"},"c":{"own":"2"}`, named("v2", `v1 {"/a/own":"1","/c/own":"2"}`, `"b":{},"e":{}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestMovedBesideUnknown moves in an object that may hold anything, also fields with the old or the new

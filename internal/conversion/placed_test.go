@@ -26,7 +26,7 @@ func TestPlacedList(t *testing.T) {
 		   targets: {type: array, items: {type: object, properties: {address: {type: string}, weight: {type: integer}}}}}}}}}`,
 		`{move: {from: .ports, to: .net.listeners}}, {move: {from: ".ports[*].label", to: ".net.listeners[*].title"}}, {cast: {from: ".ports[*].number", to: ".net.listeners[*].port", as: Integer}},
 		 {move: {from: ".ports[*].backends", to: ".net.listeners[*].targets"}}, {move: {from: ".ports[*].backends[*].host", to: ".net.listeners[*].targets[*].address"}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"elements":     {"v1", `"ports":[{"label":"a","number":1},{"label":"b","number":2}]`, named("v2", "", `"net":{"listeners":[{"title":"a","port":"1"},{"title":"b","port":"2"}]}`)},
 		"absent":       {"v1", ``, named("v2", "", ``)},
 		"empty":        {"v1", `"ports":[]`, named("v2", "", `"net":{"listeners":[]}`)},
@@ -41,9 +41,7 @@ func TestPlacedList(t *testing.T) {
 			named("v2", `v1 {"/ports/[label=\"a\"]/backends/0":{"host":"h","old":"o"},"@/ports/[label=\"a\"]/backends/0":`+digest(`{"address":"h"}`)+`}`, `"net":{"listeners":[{"title":"a","targets":[{"address":"h"}]}]}`)},
 		"no integer": {"v2", `"net":{"listeners":[{"title":"b","port":"http"}]}`,
 			named("v1", `v2 {"/net/listeners/[title=\"b\"]/port":"http"}`, `"ports":[{"label":"b"}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("edited", func(t *testing.T) {
 		edited := annotated("v2", `v1 {"/ports/[label=\"b\"]/old":"o","/ports/[label=\"c\"]/old":"gone"}`, `"net":{"listeners":[{"title":"d"},{"title":"b","port":"3"},{"title":"a"}]}`)
 		want := widget("v1", `"ports":[{"label":"d"},{"label":"b","number":3,"old":"o"},{"label":"a"}]`)
@@ -60,7 +58,7 @@ func TestPlacedObject(t *testing.T) {
 		`net: {type: object, properties: {mode: {type: string}, listener: {type: object, properties: {address: {type: string}, port: {type: string}, same: {type: string}, new: {type: string}, level: {type: string},
 		   tls: {type: object, properties: {on: {type: boolean}}}}}}}`,
 		`{move: {from: .server, to: .net.listener}}, {move: {from: .server.host, to: .net.listener.address}}, {cast: {from: .server.port, to: .net.listener.port, as: Integer}}, {default: {to: .net.listener.level, value: low}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"all":                       {"v1", `"server":{"host":"h","port":80,"same":"s"}`, named("v2", "", `"net":{"listener":{"same":"s","address":"h","port":"80","level":"low"}}`)},
 		"absent":                    {"v1", ``, named("v2", "", ``)},
 		"empty":                     {"v1", `"server":{}`, named("v2", "", `"net":{"listener":{"level":"low"}}`)},
@@ -73,9 +71,7 @@ func TestPlacedObject(t *testing.T) {
 		"preserved back":            {"v2", `"net":{"listener":{"new":"1","level":"low"}}`, named("v1", `v2 {"/net/listener/new":"1"}`, `"server":{}`)},
 		"a value without image":     {"v2", `"net":{"listener":{"port":"http","level":"low"}}`, named("v1", `v2 {"/net/listener/port":"http"}`, `"server":{}`)},
 		"another default":           {"v2", `"net":{"listener":{"level":"high"}}`, named("v1", `v2 {"/net/listener/level":"high"}`, `"server":{}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	t.Run("removed", func(t *testing.T) {
 		want := widget("v1", ``)
 		if got := convert(t, c, annotated("v2", `v1 {"/server/old":"1"}`, `"net":{"mode":"m"}`), "v1"); !strings.Contains(got, `/net/mode`) || strings.Contains(got, "old") {
@@ -108,16 +104,14 @@ func TestPlacedInElements(t *testing.T) {
 		`{move: {from: ".spec.pools[*].id", to: ".spec.pools[*].name"}},
 		 {move: {from: ".spec.pools[*].taints", to: ".spec.pools[*].node.marks"}}, {move: {from: ".spec.pools[*].taints[*].effect", to: ".spec.pools[*].node.marks[*].action"}},
 		 {move: {from: ".spec.pools[*].check", to: ".spec.pools[*].node.health.check"}}, {cast: {from: ".spec.pools[*].check.timeout", to: ".spec.pools[*].node.health.check.timeoutSeconds", as: Seconds}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"all": {"v1", `"spec":{"pools":[{"id":"a","taints":{"x":{"effect":"e"}},"check":{"timeout":"1m0s"}},{"id":"b"}]}`,
 			named("v2", "", `"spec":{"pools":[{"name":"a","node":{"marks":{"x":{"action":"e"}},"health":{"check":{"timeoutSeconds":60}}}},{"name":"b"}]}`)},
 		"preserved": {"v1", `"spec":{"pools":[{"id":"a","taints":{"x/y":{"old":"1"}},"check":{"timeout":"60s","old":"2"}}]}`,
 			named("v2", `v1 {"/spec/pools/[id=\"a\"]/check/old":"2","/spec/pools/[id=\"a\"]/check/timeout":"60s","/spec/pools/[id=\"a\"]/taints/x~1y/old":"1","@/spec/pools/[id=\"a\"]/check/timeout":["/timeoutSeconds"]}`,
 				`"spec":{"pools":[{"name":"a","node":{"marks":{"x/y":{}},"health":{"check":{"timeoutSeconds":60}}}}]}`)},
 		"empty around": {"v2", `"spec":{"pools":[{"name":"a","node":{"health":{}}}]}`, named("v1", `v2 {"/spec/pools/[name=\"a\"]/node/health":{},"&/spec/pools/[name=\"a\"]/node/health":3}`, `"spec":{"pools":[{"id":"a"}]}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestPlacedSwapped moves two lists to each other's place, with rules for fields in both.
@@ -127,15 +121,13 @@ func TestPlacedSwapped(t *testing.T) {
 		"a: {type: object, properties: {l: "+fmt.Sprintf(list, "x", "1")+"}}, b: {type: object, properties: {m: "+fmt.Sprintf(list, "z", "2")+"}}",
 		"a: {type: object, properties: {l: "+fmt.Sprintf(list, "zz", "3")+"}}, b: {type: object, properties: {m: "+fmt.Sprintf(list, "xx", "4")+"}}",
 		`{move: {from: .a.l, to: .b.m}}, {move: {from: ".a.l[*].x", to: ".b.m[*].xx"}}, {move: {from: .b.m, to: .a.l}}, {move: {from: ".b.m[*].z", to: ".a.l[*].zz"}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"both":                     {"v1", `"a":{"l":[{"x":"1"}]},"b":{"m":[{"z":"2"}]}`, named("v2", "", `"a":{"l":[{"zz":"2"}]},"b":{"m":[{"xx":"1"}]}`)},
 		"one":                      {"v1", `"a":{"l":[{"x":"1"}]}`, named("v2", "", `"b":{"m":[{"xx":"1"}]}`)},
 		"one, and an empty object": {"v1", `"a":{"l":[{"x":"1"}]},"b":{}`, named("v2", `v1 {"/b":{}}`, `"b":{"m":[{"xx":"1"}]}`)},
 		"preserved": {"v1", `"a":{"l":[{"x":"1","own1":"o"}]}`,
 			named("v2", `v1 {"/a/l/0":{"x":"1","own1":"o"},"@/a/l/0":`+digest(`{"xx":"1"}`)+`}`, `"b":{"m":[{"xx":"1"}]}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestPlacedRefused has moves to another object, with rules for fields in the value, that do not compile.

@@ -32,7 +32,7 @@ func TestPreserved(t *testing.T) {
 	const v1 = "a: {type: string}, o: {type: object, properties: {x: {type: string}, own: {type: string}}}, s: {type: object, properties: {f: {type: string}}}"
 	const v2 = "b: {type: string}, o: {type: object, properties: {x: {type: string}}}, g: {type: string}"
 	c := converterOf(t, between(t, v1, v2, `{format: {from: .a, template: "<{b}>", to: {b: .b}}}, {move: {from: .s.f, to: .g}}`))
-	for name, test := range map[string]struct{ object, want string }{
+	toSpoke{
 		"restored":                       {annotated("v2", `v1 {"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
 		"an edit wins":                   {annotated("v2", `v1 {"/a":"text"}`, `"b":"1"`), widget("v1", `"a":"<1>"`)},
 		"an edit of an image wins":       {annotated("v2", `v1 {"/a":"<\u0031>","@/a":["/b"]}`, `"b":"2"`), widget("v1", `"a":"<2>"`)},
@@ -52,13 +52,7 @@ func TestPreserved(t *testing.T) {
 		"no metadata":                    {`{"apiVersion":"example.com/v2","kind":"Widget","g":"1"}`, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"s":{"f":"1"}}`},
 		"metadata that is null":          {`{"apiVersion":"example.com/v2","kind":"Widget","metadata":null}`, widget("v1", ``)},
 		"of another resource":            {withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"fields":{"/a":"1"}}`, ``), withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v1", `{"format":2,"fields":{"/a":"1"}}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t, c)
 }
 
 // withAnnotation encodes an object with one annotation.

@@ -26,7 +26,7 @@ func TestRecursion(t *testing.T) {
 	nested := func(depth int, innermost string) string {
 		return `"route":` + strings.Repeat(`{"routes":[`, depth) + innermost + strings.Repeat(`]}`, depth)
 	}
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"none": {"v1", `"route":{"receiver":"r","mute":"m"}`, named("v2", "", `"route":{"receiver":"r","active":"m"}`)},
 		"one level": {"v1", nested(1, `{"receiver":"r","mute":"m","matchers":[{"name":"n","regex":true,"value":"v"}]}`),
 			named("v2", "", nested(1, `{"receiver":"r","matchers":[{"name":"n","text":"v","matchType":"=~"}],"active":"m"}`))},
@@ -37,9 +37,7 @@ func TestRecursion(t *testing.T) {
 		"no object":         {"v1", nested(1, `"text"`), named("v2", "", nested(1, `"text"`))},
 		"no list":           {"v1", nested(1, `{"routes":"text","matchers":{"a":1}}`), named("v2", "", nested(1, `{"routes":"text","matchers":{"a":1}}`))},
 		"null":              {"v1", nested(1, `null`), named("v2", "", nested(1, `null`))},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestRecursionInRecursion: steps in steps have conditions in conditions.

@@ -22,6 +22,16 @@ func (test roundTripTest) check(t *testing.T, c *conversion.Converter) {
 	wantRoundTrip(t, c, test.from, object, test.want, object)
 }
 
+// roundTrips are objects by what they have.
+type roundTrips map[string]roundTripTest
+
+func (tests roundTrips) check(t *testing.T, c *conversion.Converter) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
 // wantRoundTrip converts an object from v1 or v2 to the other version, where it must be want, and back.
 func wantRoundTrip(t *testing.T, c *conversion.Converter, from, object, want, back string) {
 	t.Helper()
@@ -46,6 +56,29 @@ func (test misfitTest) check(t *testing.T, c *conversion.Converter) {
 	wantRoundTrip(t, c, test.from, named(test.from, "", test.object), test.want, test.back)
 }
 
+type misfits map[string]misfitTest
+
+func (tests misfits) check(t *testing.T, c *conversion.Converter) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
+// toSpoke are objects that are wanted at v1, by what they have.
+type toSpoke map[string]struct{ object, want string }
+
+func (tests toSpoke) check(t *testing.T, c *conversion.Converter) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // named encodes an object with a name, and preserved data as in annotated.
 func named(version, preserved, fields string) string {
 	return strings.Replace(strings.Replace(annotated(version, preserved, fields), `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
@@ -57,7 +90,7 @@ func TestDefault(t *testing.T) {
 		"o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}, num: {type: integer}}}}",
 		"o: {type: object, properties: {x: {type: string}, mode: {type: string}, own: {type: object, properties: {deep: {type: boolean}}}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
 		`{default: {to: .o.mode, value: Standard}}, {default: {to: .o.own.deep, value: true}}, {default: {from: ".l[*].num", value: 7}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"filled":                  {"v1", `"o":{"x":"1"}`, named("v2", "", `"o":{"x":"1","mode":"Standard","own":{"deep":true}}`)},
 		"no object to fill":       {"v1", ``, named("v2", "", ``)},
 		"an object that is null":  {"v1", `"o":null`, named("v2", "", `"o":null`)},
@@ -69,14 +102,10 @@ func TestDefault(t *testing.T) {
 		"elements":                {"v1", `"l":[{"num":7},{"num":7,"x":"1"}]`, named("v2", "", `"l":[{},{"x":"1"}]`)},
 		"an element with another": {"v1", `"l":[{"num":8},{"num":7}]`, named("v2", `v1 {"/l/0":{"num":8},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{}]`)},
 		"an element with none":    {"v1", `"l":[{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":"1"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"a null": {roundTripTest{"v2", `"o":{"mode":null,"own":{"deep":true}}`, named("v1", `v2 {"/o/mode":null}`, `"o":{}`)}, named("v2", `v2 {"/o/mode":null}`, `"o":{"mode":"Standard","own":{"deep":true}}`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestDefaultOfFragment converts an object without name and uid: defaults are not filled in.
@@ -110,7 +139,7 @@ func TestValues(t *testing.T) {
 	const table = "table: [{from: Allow, to: Parallel}, {from: Forbid, to: Serial}, {from: Never, to: Serial}]"
 	c := converterOf(t, between(t, fields, fields+", q: {type: string}",
 		"{values: {from: .p, to: .q, "+table+"}}, {values: {from: '.l[*].p', to: '.l[*].p', "+table+"}}"))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"in the table":           {"v1", `"p":"Forbid"`, named("v2", "", `"q":"Serial"`)},
 		"back":                   {"v2", `"q":"Serial"`, named("v1", "", `"p":"Forbid"`)},
 		"escaped":                {"v1", `"p":"\u0041llow"`, named("v2", "", `"q":"Parallel"`)},
@@ -122,9 +151,7 @@ func TestValues(t *testing.T) {
 		"absent":                 {"v1", ``, named("v2", "", ``)},
 		"not a string":           {"v1", `"p":{"x":1}`, named("v2", "", `"q":{"x":1}`)},
 		"elements":               {"v1", `"l":[{"p":"Allow"},{"p":"Never"}]`, named("v2", `v1 {"/l/1":{"p":"Never"},"@/l/1":`+digest(`{"p":"Serial"}`)+`}`, `"l":[{"p":"Parallel"},{"p":"Serial"}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	stale := annotated("v2", `v1 {"/p":"Never","@/p":["/q"]}`, `"q":"Parallel"`)
 	if got, want := convert(t, c, stale, "v1"), widget("v1", `"p":"Allow"`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
@@ -167,7 +194,7 @@ func TestWrap(t *testing.T) {
 		"node: {type: string}, o: "+object+", ips: {type: array, items: {type: string}}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
 		"nodes: {type: array, items: {type: string}}, o: {type: array, items: "+object+"}, ip: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: array, items: {type: integer}}}}}",
 		`{wrap: {from: .node, to: .nodes}}, {wrap: {from: .o, to: .o}}, {wrap: {from: .ips, to: .ip}}, {wrap: {from: ".l[*].p", to: ".l[*].p"}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"a scalar":            {"v1", `"node":"a"`, named("v2", "", `"nodes":["a"]`)},
 		"an object":           {"v1", `"o":{ "a" : "1" }`, named("v2", "", `"o":[{ "a" : "1" }]`)},
 		"a list of one":       {"v2", `"nodes":[ "a" ]`, named("v1", "", `"node":"a"`)},
@@ -177,17 +204,13 @@ func TestWrap(t *testing.T) {
 		"an empty list":       {"v2", `"nodes":[]`, named("v1", `v2 {"/nodes":[]}`, ``)},
 		"absent":              {"v1", ``, named("v2", "", ``)},
 		"elements":            {"v2", `"l":[{"p":[1]},{"p":[2,3]},{}]`, named("v1", `v2 {"/l/1":{"p":[2,3]},"@/l/1":`+digest(`{"p":2}`)+`}`, `"l":[{"p":1},{"p":2},{}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"no list":        {roundTripTest{"v2", `"nodes":"a"`, named("v1", `v2 {"/nodes":"a"}`, ``)}, named("v2", `v2 {"/nodes":"a"}`, ``)},
 		"a list of null": {roundTripTest{"v2", `"nodes":[null]`, named("v1", `v2 {"/nodes":[null]}`, ``)}, named("v2", `v2 {"/nodes":[null]}`, ``)},
 		"null first":     {roundTripTest{"v2", `"nodes":[null,"a"]`, named("v1", `v2 {"/nodes":[null,"a"]}`, ``)}, named("v2", `v2 {"/nodes":[null,"a"]}`, ``)},
 		"a null list":    {roundTripTest{"v1", `"ips":null`, named("v2", `v1 {"/ips":null}`, ``)}, named("v1", `v1 {"/ips":null}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	stale := annotated("v1", `v2 {"/nodes":["a","b"],"@/nodes":["/node"]}`, `"node":"c"`)
 	if got, want := convert(t, c, stale, "v2"), widget("v2", `"nodes":["c"]`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
@@ -200,7 +223,7 @@ func TestCast(t *testing.T) {
 		"port: {type: string}, count: {type: integer}, timeout: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: string}}}}",
 		"port: {type: integer}, count: {type: string}, seconds: {type: integer}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
 		`{cast: {from: .port, to: .port, as: Integer}}, {cast: {from: .count, to: .count, as: Integer}}, {cast: {from: .timeout, to: .seconds, as: Seconds}}, {cast: {from: ".l[*].p", to: ".l[*].p", as: Integer}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"a string":             {"v1", `"port":"80"`, named("v2", "", `"port":80`)},
 		"an integer":           {"v1", `"count":-3`, named("v2", "", `"count":"-3"`)},
 		"the largest":          {"v1", `"port":"9223372036854775807"`, named("v2", "", `"port":9223372036854775807`)},
@@ -220,14 +243,10 @@ func TestCast(t *testing.T) {
 		"part of a second":     {"v1", `"timeout":"1.5s"`, named("v2", `v1 {"/timeout":"1.5s"}`, ``)},
 		"no duration":          {"v1", `"timeout":"soon"`, named("v2", `v1 {"/timeout":"soon"}`, ``)},
 		"elements":             {"v1", `"l":[{"p":"1"},{"p":"01"},{}]`, named("v2", `v1 {"/l/1":{"p":"01"},"@/l/1":`+digest(`{}`)+`}`, `"l":[{"p":1},{},{}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"no string": {roundTripTest{"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)}, named("v1", `v1 {"/port":80}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	stale := annotated("v2", `v1 {"/timeout":"90s","@/timeout":["/seconds"]}`, `"seconds":91`)
 	if got, want := convert(t, c, stale, "v1"), widget("v1", `"timeout":"1m31s"`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
@@ -241,7 +260,7 @@ func TestCastNoNumbers(t *testing.T) {
 		"flag: {type: boolean}, word: {type: string}, at: {type: integer}, since: {type: string}, csv: {type: array, items: {type: string}}, list: {type: string}",
 		`{cast: {from: .flag, to: .flag, as: Boolean}}, {cast: {from: .word, to: .word, as: Boolean}}, {cast: {from: .at, to: .at, as: Timestamp}},
 		{cast: {from: .since, to: .since, as: Timestamp}}, {cast: {from: .csv, to: .csv, as: List, separator: ", "}}, {cast: {from: .list, to: .list, as: List, separator: "/"}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"booleans":                   {"v1", `"flag":"true","word":false`, named("v2", "", `"flag":true,"word":"false"`)},
 		"no boolean":                 {"v1", `"flag":"True"`, named("v2", `v1 {"/flag":"True"}`, ``)},
 		"a time":                     {"v1", `"at":"2026-01-02T03:04:05Z"`, named("v2", "", `"at":1767323045`)},
@@ -259,16 +278,12 @@ func TestCastNoNumbers(t *testing.T) {
 		"a list":                     {"v1", `"list":["a","\u00e9\"","b"]`, named("v2", "", `"list":"a/é\"/b"`)},
 		"a separator in a list":      {"v1", `"list":["a/b"]`, named("v2", `v1 {"/list":["a/b"],"@/list":["/list"]}`, `"list":"a/b"`)},
 		"a list of the empty string": {"v1", `"list":[""]`, named("v2", `v1 {"/list":[""],"@/list":["/list"]}`, `"list":""`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"a null in a list": {roundTripTest{"v1", `"list":["a",null]`, named("v2", `v1 {"/list":["a",null]}`, ``)}, named("v1", `v1 {"/list":["a",null]}`, ``)},
 		"no list":          {roundTripTest{"v1", `"list":"a"`, named("v2", `v1 {"/list":"a"}`, ``)}, named("v1", `v1 {"/list":"a"}`, ``)},
 		"a number":         {roundTripTest{"v1", `"csv":7`, named("v2", `v1 {"/csv":7}`, ``)}, named("v1", `v1 {"/csv":7}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestCastOtherNumbers has numbers with fractions, milliseconds and quantities.
@@ -279,7 +294,7 @@ func TestCastOtherNumbers(t *testing.T) {
 		`{cast: {from: .ratio, to: .ratio, as: Number}}, {cast: {from: .share, to: .share, as: Number}}, {cast: {from: .wait, to: .waitMs, as: Milliseconds}},
 		{cast: {from: .memory, to: .memoryMi, as: Quantity, unit: Mi}}, {cast: {from: .cpu, to: .cpu, as: Quantity, unit: m}},
 		{cast: {from: .size, to: .size, as: Quantity, unit: "1"}}, {cast: {from: .big, to: .big, as: Quantity, unit: Ti}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"a fraction":               {"v1", `"ratio":"0.5"`, named("v2", "", `"ratio":0.5`)},
 		"a whole number":           {"v1", `"ratio":"-7"`, named("v2", "", `"ratio":-7`)},
 		"a nought at the end":      {"v1", `"ratio":"0.50"`, named("v2", `v1 {"/ratio":"0.50","@/ratio":["/ratio"]}`, `"ratio":0.5`)},
@@ -315,9 +330,7 @@ func TestCastOtherNumbers(t *testing.T) {
 		"beyond a quantity":        {"v2", `"size":9223372036854775807`, named("v1", `v2 {"/size":9223372036854775807}`, ``)},
 		"beyond a quantity of TiB": {"v1", `"big":8388608`, named("v2", `v1 {"/big":8388608}`, ``)},
 		"nearly beyond":            {"v1", `"big":-8388607`, named("v2", "", `"big":"-8388607Ti"`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 }
 
 // TestValuesOfOtherTypes has tables whose fields are not both strings.
@@ -331,7 +344,7 @@ func TestValuesOfOtherTypes(t *testing.T) {
 		{values: {from: .code, to: .status, table: [{from: "1", to: "200"}, {from: "2", to: "200"}]}},
 		{values: {from: .part, to: .part, table: [{from: "true", to: "1"}]}},
 		{values: {from: ".l[*].o", to: ".l[*].o", table: [{from: "true", to: "1"}, {from: "false", to: "0"}]}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"true":                 {"v1", `"enabled":true`, named("v2", "", `"mode":"Enabled"`)},
 		"false":                {"v1", `"enabled":false`, named("v2", "", `"mode":"Disabled"`)},
 		"another word":         {"v2", `"mode":"Off"`, named("v1", `v2 {"/mode":"Off","@/mode":["/enabled"]}`, `"enabled":false`)},
@@ -349,9 +362,7 @@ func TestValuesOfOtherTypes(t *testing.T) {
 		"copied":               {"v1", `"code":404`, named("v2", "", `"status":404`)},
 		"only one in it":       {"v1", `"part":false`, named("v2", `v1 {"/part":false}`, ``)},
 		"elements":             {"v1", `"l":[{"o":true},{},{"o":false}]`, named("v2", "", `"l":[{"o":1},{},{"o":0}]`)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	stale := annotated("v1", `v2 {"/mode":"Off","@/mode":["/enabled"]}`, `"enabled":true`)
 	if got, want := convert(t, c, stale, "v2"), widget("v2", `"mode":"Enabled"`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
@@ -368,7 +379,7 @@ func TestIndex(t *testing.T) {
 		"env: "+list(name+v)+", m: "+held(v)+", num: "+list("name: {type: integer}, "+v)+", l: "+list("x: {type: string}, e: "+list(name+v)),
 		"env: "+held(v)+", m: "+list(name+v)+", num: "+held(v)+", l: "+list("x: {type: string}, e: "+held(v)),
 		`{index: {from: .env, to: .env, key: name}}, {index: {from: .m, to: .m, key: name}}, {index: {from: .num, to: .num, key: name}}, {index: {from: ".l[*].e", to: ".l[*].e", key: name}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"sorted":                    {"v1", `"env":[{"name":"a","v":1},{"name":"b"}]`, named("v2", "", `"env":{"a":{"v":1},"b":{}}`)},
 		"bytes stay":                {"v1", `"env":[{"name":"a","v":1e400, "w" : [ ]}]`, named("v2", "", `"env":{"a":{"v":1e400,"w":[ ]}}`)},
 		"the key behind":            {"v1", `"env":[{"v":1,"name":"a"}]`, named("v2", "", `"env":{"a":{"v":1}}`)},
@@ -384,30 +395,20 @@ func TestIndex(t *testing.T) {
 		"no integers":               {"v1", `"num":[{"name":1.0}]`, named("v2", `v1 {"/num":[{"name":1.0}]}`, ``)},
 		"in elements":               {"v1", `"l":[{"x":"1","e":[{"name":"b"},{"name":"a"}]},{"e":[]}]`, named("v2", `v1 {"/l/0":{"x":"1","e":[{"name":"b"},{"name":"a"}]},"@/l/0":`+digest(`{"e":{"a":{},"b":{}},"x":"1"}`)+`}`, `"l":[{"x":"1","e":{"b":{},"a":{}}},{"e":{}}]`)},
 		"a key that is no integer":  {"v2", `"num":{"07":{}}`, named("v1", `v2 {"/num":{"07":{}}}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"a key that is null":     {roundTripTest{"v1", `"env":[{"name":null}]`, named("v2", `v1 {"/env":[{"name":null}]}`, ``)}, named("v1", `v1 {"/env":[{"name":null}]}`, ``)},
 		"no objects":             {roundTripTest{"v1", `"env":[null]`, named("v2", `v1 {"/env":[null]}`, ``)}, named("v1", `v1 {"/env":[null]}`, ``)},
 		"no list":                {roundTripTest{"v1", `"env":7`, named("v2", `v1 {"/env":7}`, ``)}, named("v1", `v1 {"/env":7}`, ``)},
 		"an object with the key": {roundTripTest{"v2", `"env":{"a":{"name":"b"}}`, named("v1", `v2 {"/env":{"a":{"name":"b"}}}`, ``)}, named("v2", `v2 {"/env":{"a":{"name":"b"}}}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]struct{ object, want string }{
+	}.check(t, c)
+	toSpoke{
 		"an edit keeps the order": {annotated("v2", `v1 {"#/env":["b","c","a"],"@/env":["/env"]}`, `"env":{"a":{},"b":{"v":9},"c":{},"0":{}}`), widget("v1", `"env":[{"name":"b","v":9},{"name":"c"},{"name":"a"},{"name":"0"}]`)},
 		"what is gone stays gone": {annotated("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
 		"an order of nothing":     {annotated("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, ``), widget("v1", ``)},
 		"a forged order":          {annotated("v2", `v1 {"#/env":[{},"b","b",7]}`, `"env":{"a":{},"b":{}}`), widget("v1", `"env":[{"name":"b"},{"name":"a"}]`)},
 		"a stale list":            {annotated("v2", `v1 {"/env":[{"name":"a"},{"name":"a"}]}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t, c)
 }
 
 // TestValuesInObjects has values that are fields of objects in the other version, with other fields.
@@ -418,7 +419,7 @@ func TestValuesInObjects(t *testing.T) {
 	c := converterOf(t, between(t, "l: "+list(object)+", m: "+held(object)+", i: "+list(object)+", p: "+list(values),
 		"l: "+list(values)+", m: "+held(values)+", i: "+held(values)+", p: "+list(object),
 		`{wrap: {from: .l, to: .l, field: v}}, {wrap: {from: .m, to: .m, field: v}}, {index: {from: .i, to: .i, key: k, value: v}}, {wrap: {from: .p, to: .p, field: v}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"nothing else":              {"v1", `"l":[{"v":2},{"v":1}],"m":{"b":{"v":2},"a":{"v":1}},"i":[{"k":"a","v":1},{"k":"b","v":2}]`, named("v2", "", `"l":[2,1],"m":{"b":2,"a":1},"i":{"a":1,"b":2}`)},
 		"to objects":                {"v1", `"p":[2,1,2]`, named("v2", "", `"p":[{"v":2},{"v":1},{"v":2}]`)},
 		"empty":                     {"v1", `"l":[],"m":{},"i":[]`, named("v2", "", `"l":[],"m":{},"i":{}`)},
@@ -429,22 +430,18 @@ func TestValuesInObjects(t *testing.T) {
 		"other fields by a key":     {"v1", `"i":[{"k":"a","v":2,"w":"x"}]`, named("v2", `v1 {"/i":[{"k":"a","v":2,"w":"x"}],"@/i":["/i"]}`, `"i":{"a":2}`)},
 		"no value":                  {"v1", `"l":[{"v":2},{"w":"x"}],"m":{"a":{}},"i":[{"k":"a"}]`, named("v2", `v1 {"/i":[{"k":"a"}],"/l":[{"v":2},{"w":"x"}],"/m":{"a":{}}}`, ``)},
 		"a key that is there twice": {"v1", `"i":[{"k":"a","v":1},{"k":"\u0061","v":2}]`, named("v2", `v1 {"/i":[{"k":"a","v":1},{"k":"\u0061","v":2}]}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"a null":     {roundTripTest{"v1", `"p":[1,null]`, named("v2", `v1 {"/p":[1,null]}`, ``)}, named("v1", `v1 {"/p":[1,null]}`, ``)},
 		"no objects": {roundTripTest{"v1", `"l":[1],"m":{"a":1},"i":[1]`, named("v2", `v1 {"/i":[1],"/l":[1],"/m":{"a":1}}`, ``)}, named("v1", `v1 {"/i":[1],"/l":[1],"/m":{"a":1}}`, ``)},
 		"no list":    {roundTripTest{"v1", `"l":7`, named("v2", `v1 {"/l":7}`, ``)}, named("v1", `v1 {"/l":7}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	const (
 		inList = `v1 {"/l":[{"v":1,"w":"x"},{"v":2,"w":"y"},{"v":1,"w":"z"}],"@/l":["/l"]}`
 		inMap  = `v1 {"/m":{"a":{"v":1,"w":"x"},"b":{"w":"y","v":2}},"@/m":["/m"]}`
 		byKey  = `v1 {"/i":[{"k":"b","v":2,"w":"y"},{"k":"a","w":"x","v":1}],"@/i":["/i"]}`
 	)
-	for name, test := range map[string]struct{ object, want string }{
+	toSpoke{
 		"a value is added":              {annotated("v2", inList, `"l":[1,2,1,3]`), widget("v1", `"l":[{"v":1,"w":"x"},{"v":2,"w":"y"},{"v":1,"w":"z"},{"v":3}]`)},
 		"values change places":          {annotated("v2", inList, `"l":[2,1,1,1]`), widget("v1", `"l":[{"v":2,"w":"y"},{"v":1,"w":"x"},{"v":1,"w":"z"},{"v":1}]`)},
 		"a value is gone":               {annotated("v2", inList, `"l":[2]`), widget("v1", `"l":[{"v":2,"w":"y"}]`)},
@@ -454,13 +451,7 @@ func TestValuesInObjects(t *testing.T) {
 		"a forged list":                 {annotated("v2", `v1 {"/i":[{"k":"a","w":"x"},{"k":"a","v":1}],"@/i":["/i"]}`, `"i":{"a":1}`), widget("v1", `"i":[{"k":"a","w":"x","v":1}]`)},
 		"a forged list without objects": {annotated("v2", `v1 {"/l":[{"v":null},{}],"@/l":["/l"]}`, `"l":[1]`), widget("v1", `"l":[{"v":1}]`)},
 		"no image of the list":          {annotated("v2", `v1 {"/l":[{"v":1,"w":"x"},{"v":2,"w":"y"}]}`, `"l":[1]`), widget("v1", `"l":[{"v":1}]`)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t, c)
 }
 
 // TestDefaultsFromMetadata has fields that get the name and the namespace of the object.
@@ -509,19 +500,15 @@ func TestDefaultsFromMetadata(t *testing.T) {
 func TestLabels(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, b: {type: string}", "c: {type: string}",
 		`{move: {from: .a, to: '.metadata.labels["a"]'}}, {move: {from: .b, to: '.metadata.annotations["b"]'}}, {move: {from: '.metadata.labels["c"]', to: .c}}`))
-	for name, test := range map[string]roundTripTest{
+	roundTrips{
 		"legal":        {"v1", `"a":"x-1","b":"any text, /"`, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","labels":{"a":"x-1"},"annotations":{"b":"any text, /"}}}`},
 		"illegal":      {"v1", `"a":"no label"`, named("v2", `v1 {"/a":"no label"}`, ``)},
 		"too long":     {"v1", `"a":"` + strings.Repeat("x", 64) + `"`, named("v2", `v1 {"/a":"`+strings.Repeat("x", 64)+`"}`, ``)},
 		"from the hub": {"v2", `"c":"no label"`, named("v1", `v2 {"/c":"no label"}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
-	for name, test := range map[string]misfitTest{
+	}.check(t, c)
+	misfits{
 		"null": {roundTripTest{"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)}, named("v1", `v1 {"/a":null,"/b":null}`, ``)},
-	} {
-		t.Run(name, func(t *testing.T) { test.check(t, c) })
-	}
+	}.check(t, c)
 	forged := annotated("v1", `v2 {"/metadata/labels/a":"no label"}`, `"a":"x"`)
 	if got, want := convert(t, c, forged, "v2"), `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"labels":{"a":"x"}}}`; got != want {
 		t.Errorf("forged: got %s, want %s", got, want)

@@ -4,12 +4,9 @@
 package shape_test
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
-	"github.com/conversion-operator/conversion-operator/internal/test/published" //nolint:depguard // the schemas of public projects are there
 )
 
 // TestReaderSharesEqualParts reads two versions that differ in one field.
@@ -53,50 +50,4 @@ func TestPartOfUnlimitedSchema(t *testing.T) {
 	if s.Part().Field("c") != s.Field("c") {
 		t.Error("the fragment does not share an object without limits")
 	}
-}
-
-// BenchmarkRead measures reading the versions of a CRD, and the memory that they take.
-func BenchmarkRead(b *testing.B) {
-	for _, project := range published.All {
-		crds, err := published.Read(b.Context(), project)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, crd := range crds {
-			var texts [][]byte
-			for _, version := range crd.Spec.Versions {
-				text, err := strip.Of(version.Schema.OpenAPIV3Schema)
-				if err != nil {
-					b.Fatal(err)
-				}
-				texts = append(texts, text)
-			}
-			b.Run(crd.Name, func(b *testing.B) {
-				var all [][]*shape.Schema
-				before := liveHeap()
-				for b.Loop() {
-					var reader shape.Reader
-					var versions []*shape.Schema
-					for _, text := range texts {
-						s, err := reader.Read(text)
-						if err != nil {
-							b.Fatal(err)
-						}
-						versions = append(versions, s)
-					}
-					all = append(all, versions)
-				}
-				b.ReportMetric(float64(liveHeap()-before)/float64(len(all)), "live-B/op")
-				runtime.KeepAlive(all)
-			})
-		}
-	}
-}
-
-// liveHeap returns the bytes in use after a garbage collection.
-func liveHeap() uint64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }

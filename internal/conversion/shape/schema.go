@@ -126,14 +126,8 @@ func (s *Schema) IsMap() bool { return s.kind == objectKind && s.additional != n
 // IsList reports whether only lists fit.
 func (s *Schema) IsList() bool { return s.kind == arrayKind }
 
-// IsSet reports whether only lists without duplicate elements fit.
-func (s *Schema) IsSet() bool { return s.kind == arrayKind && s.limits.ListType == "set" }
-
 // IsNullable reports whether null fits.
 func (s *Schema) IsNullable() bool { return s.nullable }
-
-// HoldsAnything reports whether members fit that the schema does not name.
-func (s *Schema) HoldsAnything() bool { return s.preserve }
 
 // Part returns the schema of a fragment of the value, such as server-side apply sends: nothing is
 // required, and all other limits stay.
