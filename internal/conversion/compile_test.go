@@ -13,11 +13,25 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
+// refusal is rules that do not compile, and the first error: where it is, and a part of its text.
+type refusal struct{ rules, at, says string }
+
+func (r refusal) check(t *testing.T, v1, v2 string) {
+	t.Helper()
+	result := between(t, v1, v2, r.rules)
+	if result.Ruleset != nil || len(result.Errors) == 0 {
+		t.Fatal("the rules are accepted")
+	}
+	if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+r.at || !strings.Contains(got.Error(), r.says) {
+		t.Errorf("got %v, want %q at %s", got, r.says, r.at)
+	}
+}
+
 // TestCompileRefuses checks that errors name the field of the policy and the problem.
 func TestCompileRefuses(t *testing.T) {
 	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}, any: {x-kubernetes-preserve-unknown-fields: true}, er: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}`
 	const v2 = `p: {type: object, properties: {i: {type: string}}}, b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, strings: {type: object, additionalProperties: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {yy: {type: string}}}}, both: {type: string}`
-	for name, test := range map[string]struct{ rules, at, says string }{
+	for name, test := range map[string]refusal{
 		"a rule we know not":       {`{}`, "rules[0]", "upgrade the operator"},
 		"unknown path":             {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
 		"into a list":              {`{move: {from: .l.x, to: .b}}`, "rules[0].move.from", "write .l[*].x"},
@@ -122,23 +136,22 @@ func TestCompileRefuses(t *testing.T) {
 		"no prefix of a label":     {`{move: {from: .a, to: '.metadata.labels["A/b"]'}}`, "rules[0].move.to", "cannot be: prefix part a lowercase RFC 1123 subdomain"},
 		"default in no list":       {`{default: {to: ".lm[*].x", value: x}}`, "rules[0].default.to", "which version v1 does not have"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			result := between(t, v1, v2, test.rules)
-			if result.Ruleset != nil || len(result.Errors) == 0 {
-				t.Fatalf("the rules are accepted: %+v", result.Ruleset)
-			}
-			if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+test.at || !strings.Contains(got.Error(), test.says) {
-				t.Errorf("got %v, want %q at %s", got, test.says, test.at)
-			}
-		})
+		t.Run(name, func(t *testing.T) { test.check(t, v1, v2) })
 	}
 }
 
-func TestCompileListAndMap(t *testing.T) {
-	result := between(t, `l: {type: array, items: {type: object, properties: {x: {type: string}}}}`,
-		`l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}`, `{move: {from: ".l[*].x", to: ".l[*].x"}}`)
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "is a list in one version and a map in the other") {
-		t.Errorf("got %v", result.Errors)
+// TestCompileRefusesLists has rules for fields in lists whose elements cannot be paired.
+func TestCompileRefusesLists(t *testing.T) {
+	const list, held = "l: {type: array, items: {type: object, properties: {f: {type: string}}}}", "l: {type: object, additionalProperties: {type: object, properties: {f: {type: string}}}}"
+	for name, test := range map[string]struct {
+		v1, v2 string
+		refusal
+	}{
+		"a list and a map":          {list, held, refusal{`{move: {from: ".l[*].f", to: ".l[*].f"}}`, "rules[0].move.to", "is a list in one version and a map in the other"}},
+		"dropped on the other side": {list, list, refusal{`{drop: {from: ".l[*].f"}}, {drop: {to: .l}}`, "rules[0].drop.from", "goes through .l, which belongs to"}},
+		"another on the other side": {"x" + list[1:] + ", " + list, list, refusal{`{drop: {from: ".l[*].f"}}, {move: {from: .x, to: .l}}`, "rules[0].drop.from", "goes through .l, which belongs to"}},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, test.v1, test.v2) })
 	}
 }
 

@@ -4,6 +4,8 @@
 package conversion_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -105,20 +107,27 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// TestConvertRefuses checks what is said of objects that are refused, and the cause that is counted, even if the error
+// is wrapped.
 func TestConvertRefuses(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
-	for name, test := range map[string]struct{ object, to, says string }{
-		"no JSON":          {`{"a":1,}`, "v2", "invalid JSON at byte 7"},
-		"no object":        {`[]`, "v2", "a Widget object was expected"},
-		"a name twice":     {widget("v1", `"a":"1","\u0061":"2"`), "v2", `the name "a" is there twice`},
-		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", conversion.MaxDepth)+strings.Repeat("]", conversion.MaxDepth)), "v2", "nested deeper than 10000"},
-		"metadata a list":  {`{"apiVersion":"example.com/v1","kind":"Widget","metadata":[1]}`, "v2", "its metadata is not an object"},
-		"metadata a text":  {`{"metadata":"x","apiVersion":"example.com/v1","kind":"Widget"}`, "v1", "its metadata is not an object"},
-		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`},
-		"another group":    {`{"apiVersion":"other.com/v1","kind":"Widget"}`, "v2", "is for Widget of example.com"},
-		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the ruleset of widgets.example.com`},
-		"to a version":     {widget("v1", ""), "v8", `version "v8" is not in the ruleset of widgets.example.com`},
-		"annotations full": {annotated("v1", "v9 "+strings.Repeat("x", 262000), `"own":"`+strings.Repeat("x", 1000)+`"`), "v2", "truncate the object's annotations"},
+	for name, test := range map[string]struct {
+		object, to, says string
+		cause            conversion.Cause
+	}{
+		"no JSON":          {`{"a":1,}`, "v2", "invalid JSON at byte 7", conversion.CauseInvalidJSON},
+		"cut off":          {`{"apiVersion":`, "v2", "invalid JSON", conversion.CauseInvalidJSON},
+		"a name twice":     {widget("v1", `"a":"1","\u0061":"2"`), "v2", `the name "a" is there twice`, conversion.CauseInvalidJSON},
+		"nested too deep":  {widget("v1", `"z":`+nested("[", "]", conversion.MaxDepth)), "v2", "nested deeper than 10000", conversion.CauseInvalidJSON},
+		"nested for ever":  {widget("v1", `"z":`+nested("[", "]", 2<<20)), "v2", "nested deeper than 10000", conversion.CauseInvalidJSON},
+		"no object":        {`[]`, "v2", "a Widget object was expected", conversion.CauseWrongKind},
+		"metadata a list":  {`{"apiVersion":"example.com/v1","kind":"Widget","metadata":[1]}`, "v2", "its metadata is not an object", conversion.CauseOther},
+		"metadata a text":  {`{"metadata":"x","apiVersion":"example.com/v1","kind":"Widget"}`, "v1", "its metadata is not an object", conversion.CauseOther},
+		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`, conversion.CauseWrongKind},
+		"another group":    {`{"apiVersion":"other.com/v1","kind":"Widget"}`, "v2", "is for Widget of example.com", conversion.CauseWrongKind},
+		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the ruleset of widgets.example.com`, conversion.CauseUnknownVersion},
+		"to a version":     {widget("v1", ""), "v8", `version "v8" is not in the ruleset of widgets.example.com`, conversion.CauseUnknownVersion},
+		"annotations full": {annotated("v1", "v9 "+strings.Repeat("x", 262000), `"own":"`+strings.Repeat("x", 1000)+`"`), "v2", "truncate the object's annotations", conversion.CauseAnnotationsTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.Convert([]byte("before"), []byte(test.object), test.to)
@@ -128,7 +137,14 @@ func TestConvertRefuses(t *testing.T) {
 			if string(got) != "before" {
 				t.Errorf("the destination has %q", got)
 			}
+			if cause := conversion.CauseOf(fmt.Errorf("wrapped: %w", err)); cause != test.cause {
+				t.Errorf("the cause of %q is %s, want %s", err, cause, test.cause)
+			}
 		})
+	}
+	convert(t, c, widget("v1", `"z":`+nested("[", "]", conversion.MaxDepth-1)), "v2") // as deep as encoding/json reads
+	if got := conversion.CauseOf(errors.New("UnknownVersion: invalid JSON")); got != conversion.CauseOther {
+		t.Errorf("the cause of any error is %s: its text was read", got)
 	}
 }
 

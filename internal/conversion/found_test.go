@@ -4,7 +4,6 @@
 package conversion_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -151,24 +150,4 @@ func TestFoundDeleted(t *testing.T) {
 		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/b\":\"x\"}}",` +
 		`"conversion-operator.io/v2.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/h\":0}}"}}}`
 	w.editWins(t, object, "v1", "v3")
-}
-
-// TestFoundRules has rules that were accepted although objects did not come back.
-func TestFoundRules(t *testing.T) {
-	const list = "{type: array, items: {type: object, properties: {f: {type: string}}}}"
-	for name, test := range map[string]struct{ v1, v2, rules, says string }{
-		"in a list that is dropped on the other side": {
-			"g: " + list, "g: " + list, `{drop: {from: ".g[*].f"}}, {drop: {to: .g}}`, "goes through .g, which belongs to",
-		},
-		"in a list that is another one on the other side": {
-			"g: " + list + ", x: " + list, "g: " + list, `{drop: {from: ".g[*].f"}}, {move: {from: .x, to: .g}}`, "goes through .g, which belongs to",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			errs := between(t, test.v1, test.v2, test.rules).Errors
-			if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), test.says) {
-				t.Errorf("got %v, want %q", errs, test.says)
-			}
-		})
-	}
 }

@@ -77,20 +77,6 @@ func TestMovedList(t *testing.T) {
 	})
 }
 
-// refusal is rules that do not compile, and the first error: where it is, and a part of its text.
-type refusal struct{ rules, at, says string }
-
-func (r refusal) check(t *testing.T, v1, v2 string) {
-	t.Helper()
-	result := between(t, v1, v2, r.rules)
-	if result.Ruleset != nil || len(result.Errors) == 0 {
-		t.Fatal("the rules are accepted")
-	}
-	if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+r.at || !strings.Contains(got.Error(), r.says) {
-		t.Errorf("got %v, want %q at %s", got, r.says, r.at)
-	}
-}
-
 // TestMovedRefused has moves beside rules for fields in them that do not compile.
 func TestMovedRefused(t *testing.T) {
 	const port = "{type: object, properties: {label: {type: string}, num: {type: integer}}}"

@@ -85,15 +85,3 @@ func TestDeep(t *testing.T) {
 		})
 	}
 }
-
-// TestDeeper holds the limit against that of encoding/json, which the API server reads
-// objects with.
-func TestDeeper(t *testing.T) {
-	c := converterOf(t, between(t, "a: {x-kubernetes-preserve-unknown-fields: true}", "b: {type: string}", ""))
-	for levels, says := range map[int]string{conversion.MaxDepth - 1: "", conversion.MaxDepth: "nested deeper than 10000", 2 << 20: "nested deeper than 10000"} {
-		_, err := c.Convert(nil, []byte(widget("v1", `"a":`+nested("[", "]", levels))), "v2")
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%d levels: %v, want %q", levels, err, says)
-		}
-	}
-}
