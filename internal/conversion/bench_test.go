@@ -4,14 +4,11 @@
 package conversion_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // BenchmarkConvert converts objects of two sizes. Most of a large one is managedFields, which no
@@ -23,21 +20,6 @@ func BenchmarkConvert(b *testing.B) {
 		managed := strings.Repeat(entry+",", (size-300)/(len(entry)+1)) + entry
 		object := []byte(`{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","managedFields":[` +
 			managed + `]},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1,"owner":"data team"}}`)
-		b.Run(fmt.Sprintf("valid/%dKB", size>>10), func(b *testing.B) {
-			b.SetBytes(int64(len(object)))
-			scan := conversion.Scanner()
-			for b.Loop() {
-				if err := scan(object); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(fmt.Sprintf("json/%dKB", size>>10), func(b *testing.B) {
-			b.SetBytes(int64(len(object)))
-			for b.Loop() {
-				json.Valid(object)
-			}
-		})
 		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
 			b.SetBytes(int64(len(object)))
 			b.ReportAllocs()

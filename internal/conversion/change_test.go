@@ -195,7 +195,7 @@ type reading struct {
 func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
 	t.Helper()
 	r := reading{text: text, object: decode(t, text)}
-	annotations, _ := lookUp(r.object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+	annotations := annotationsOf(r.object)
 	if text, found := annotations[conversion.AnnotationName("widgets.example.com", preservedOf)].(string); found {
 		preserved, _ := inflated(t, text).(map[string]any)
 		r.entries, _ = preserved["fields"].(map[string]any)
@@ -375,13 +375,6 @@ func (e *evolution) knowsImages(there reading, version, pointer string) bool {
 		}
 	}
 	return false
-}
-
-func other(version string) string {
-	if version == "v1" {
-		return "v2"
-	}
-	return "v1"
 }
 
 // isInDefault reports whether an entry is in a list that is also preserved of the other version,

@@ -22,6 +22,9 @@ func TestChanges(t *testing.T) {
 		bare   = "spec: {type: object, properties: {b: {type: string}}}"
 		move   = "{move: {from: .spec.a, to: .spec.b}}"
 		object = `"spec":{"a":"1","note":"precious"}`
+
+		weighed = "ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}"
+		plain   = "ports: {type: array, items: {type: object, properties: {name: {type: string}}}}"
 	)
 	for name, test := range map[string]struct {
 		before, after         [3]string // v1, v2, rules
@@ -45,58 +48,43 @@ func TestChanges(t *testing.T) {
 			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"b":"1","worth":"High"}`),
 		},
 		"a list gets keys": {
-			before: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
-			},
+			before: [3]string{weighed, plain, ""},
 			after: [3]string{
 				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, w: {type: integer}}}}",
 				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}}}}", "",
 			},
 			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
 			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 			now:    named("v2", `v1 {"/ports/[name=\"a\"]/w":7}`, `"ports":[{"name":"b"},{"name":"a"}]`),
 		},
 		"a field of an element is added": {
-			before: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
-			},
+			before: [3]string{weighed, plain, ""},
 			after: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				weighed,
 				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}, x: {type: string}}}}", "",
 			},
 			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
 			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 			now:    named("v2", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 		},
 		"an element is one of two that are alike": {
-			before: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
-			},
+			before: [3]string{weighed, plain, ""},
 			after: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				weighed,
 				"ports: {type: array, items: {type: object, properties: {name: {type: string}, x: {type: string}}}}", "{default: {to: '.ports[*].x', value: d}}",
 			},
 			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 			back:   named("v1", `v2 {"/ports/0":{"name":"a"},"@/ports/0":`+digest(`{"name":"a"}`)+`,"/ports/1":{"name":"a"},"@/ports/1":`+digest(`{"name":"a","w":7}`)+`}`, `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 			now:    named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 		},
 		"the hub gets the field of an element that is one of two that are alike": {
-			before: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
-			},
-			after: [3]string{
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
-				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}", "",
-			},
+			before: [3]string{weighed, plain, ""},
+			after:  [3]string{weighed, weighed, ""},
 			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 			back:   named("v1", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 			now:    named("v2", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 		},
@@ -190,21 +178,21 @@ func TestRolledBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
-			object, other := named(test.from, "", test.object), map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+			object, there := named(test.from, "", test.object), other(test.from)
 			at := object
 			for _, by := range []*conversion.Converter{before, after, after, before} {
-				at = convert(t, by, at, other)
+				at = convert(t, by, at, there)
 				at = convert(t, by, at, test.from)
 				t.Log(at)
 			}
 			if !sameJSON(t, object, at) {
 				t.Errorf("got %s, want %s", at, object)
 			}
-			at = convert(t, before, object, other)
+			at = convert(t, before, object, there)
 			for _, by := range []*conversion.Converter{after, after, before} {
 				at = convert(t, by, at, test.from)
 				t.Log(at)
-				at = convert(t, by, at, other)
+				at = convert(t, by, at, there)
 				t.Log(at)
 			}
 			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {

@@ -28,7 +28,6 @@ const (
 // Functions of the engine.
 var (
 	Kibibytes       = kibibytes
-	DigestOf        = digestOf
 	EscapePointer   = escapePointer
 	UnescapePointer = unescapePointer
 	SplitPointer    = splitPointer
@@ -44,16 +43,6 @@ func Quoted(text string) string { return string(appendQuoted(nil, text)) }
 func SelectorOf(element, like string) string {
 	value, _ := parse([]byte(element), openAll)
 	return string(appendSelector(nil, value, selectorKeys(like)))
-}
-
-// Scanner returns a function that reads an object without making nodes, and reuses its memory.
-func Scanner() func(object []byte) error {
-	a := new(arena)
-	return func(object []byte) error {
-		a.reset()
-		_, err := a.parse(object, nil)
-		return err
-	}
 }
 
 // Ruleset returns the ruleset of the converter, without schemas.

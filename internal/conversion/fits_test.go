@@ -217,9 +217,8 @@ func TestMoveWiderHasACanary(t *testing.T) {
 	for _, sides := range [][2]string{{"{type: integer}", "{x-kubernetes-int-or-string: true}"}, {"{x-kubernetes-int-or-string: true}", "{type: string}"}} {
 		c := converterOf(t, between(t, "a: "+sides[0], "b: "+sides[1], "{move: {from: .a, to: .b}}"))
 		for version, field := range map[string]string{"v1": "b", "v2": "a"} {
-			other := map[string]string{"v1": "v2", "v2": "v1"}[version]
-			if got := canaryAt(t, c, version, other); got[field] == nil {
-				t.Errorf("%v: the canary of %s has no %s at %s: %s", sides, version, field, other, got)
+			if got := canaryAt(t, c, version, other(version)); got[field] == nil {
+				t.Errorf("%v: the canary of %s has no %s at %s: %s", sides, version, field, other(version), got)
 			}
 		}
 	}
@@ -230,9 +229,8 @@ func TestMoveWiderHasACanary(t *testing.T) {
 func TestMoveHasAValidCanary(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: boolean}", "b: {type: boolean}", "{move: {from: .a, to: .b}}"))
 	for version, field := range map[string]string{"v1": "b", "v2": "a"} {
-		other := map[string]string{"v1": "v2", "v2": "v1"}[version]
-		if got := string(canaryAt(t, c, version, other)[field]); got != "true" && got != "false" {
-			t.Errorf("%s of the canary of %s is %s at %s, and no boolean", field, version, got, other)
+		if got := string(canaryAt(t, c, version, other(version))[field]); got != "true" && got != "false" {
+			t.Errorf("%s of the canary of %s is %s at %s, and no boolean", field, version, got, other(version))
 		}
 	}
 }

@@ -118,12 +118,8 @@ func (w *world) holdsBack(t testing.TB, between, back, want string) bool {
 // heldAtHub returns the pointers of the values that an object preserves of the hub.
 func (w *world) heldAtHub(t testing.TB, object string) map[string]bool {
 	t.Helper()
-	texts, held := map[string]string{}, map[string]bool{}
-	annotations, _ := lookUp(decode(t, object), conversion.Path{"metadata", "annotations"}).(map[string]any)
-	for name, value := range annotations {
-		texts[name], _ = value.(string)
-	}
-	entries, _ := conversion.Entries(texts, w.ruleset.CRD, w.ruleset.Hub)
+	held := map[string]bool{}
+	entries, _ := conversion.Entries(textsOf(t, object), w.ruleset.CRD, w.ruleset.Hub)
 	for _, e := range entries {
 		held[e.Pointer] = true
 	}
@@ -221,7 +217,7 @@ func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	source := w.object(to)
 	forged := map[string]any{}
-	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), conversion.Path{"metadata", "annotations"}).(map[string]any)
+	annotations := annotationsOf(decode(t, convert(t, w.converter, source, from)))
 	if text, isText := annotations[conversion.AnnotationName(w.ruleset.CRD, to)].(string); isText && w.Often(3) {
 		preserved, _ := inflated(t, text).(map[string]any)
 		for _, member := range []string{"fields", "orders", "excluded"} {

@@ -34,11 +34,11 @@ func FuzzStale(f *testing.F) {
 func (w *world) withPreservedOf(t testing.TB, version, object, other string) string {
 	t.Helper()
 	value := decode(t, object)
-	annotations, _ := lookUp(value, conversion.Path{"metadata", "annotations"}).(map[string]any)
+	annotations := annotationsOf(value)
 	if annotations == nil {
 		annotations = map[string]any{}
 	}
-	others, _ := lookUp(decode(t, other), conversion.Path{"metadata", "annotations"}).(map[string]any)
+	others := annotationsOf(decode(t, other))
 	name := conversion.AnnotationName(w.ruleset.CRD, version)
 	if delete(annotations, name); others[name] != nil {
 		annotations[name] = others[name]

@@ -62,7 +62,7 @@ func (w *world) wantSomewhere(t testing.TB, want map[string]any, got, version, w
 // preservedOf returns the preserved values of a version.
 func (w *world) preservedOf(t testing.TB, object map[string]any, version string) map[string]any {
 	t.Helper()
-	annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+	annotations := annotationsOf(object)
 	text, _ := annotations[conversion.AnnotationName(w.ruleset.CRD, version)].(string)
 	preserved, _ := inflated(t, text).(map[string]any)
 	fields, _ := preserved["fields"].(map[string]any)

@@ -78,7 +78,7 @@ func TestFieldsOfTheSameName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
-			to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+			to := other(test.from)
 			for _, whole := range []bool{false, true} {
 				object, want, edited, back := widget(test.from, test.object), test.there, test.edited, test.back
 				if !whole && strings.Contains(test.rules, "default") {

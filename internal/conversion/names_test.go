@@ -207,7 +207,7 @@ func TestOpenStackMachine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := named(test.from, "", test.object)
-			there := convert(t, c, object, map[string]string{"v1": "v2", "v2": "v1"}[test.from])
+			there := convert(t, c, object, other(test.from))
 			if !sameJSON(t, test.want, there) {
 				t.Errorf("there: %s, want %s", there, test.want)
 			}
@@ -270,11 +270,7 @@ func TestMovedOverflow(t *testing.T) {
 	c := converterOf(t, result)
 	object := named("v1", "", `"server":{"a":"1","old":"`+noise(2*conversion.MaxAnnotations)+`"}`)
 	there := convert(t, c, object, "v2")
-	annotations := map[string]string{}
-	for name, text := range lookUp(decode(t, there), conversion.Path{"metadata", "annotations"}).(map[string]any) {
-		annotations[name] = text.(string)
-	}
-	if dropped := conversion.Dropped(annotations, "widgets.example.com", "v1"); !slices.Equal(dropped, []string{"/server/old"}) {
+	if dropped := conversion.Dropped(textsOf(t, there), "widgets.example.com", "v1"); !slices.Equal(dropped, []string{"/server/old"}) {
 		t.Errorf("dropped: %v", dropped)
 	}
 	if back, want := convert(t, c, there, "v1"), named("v1", "", `"server":{"a":"1"}`); !sameJSON(t, back, want) {

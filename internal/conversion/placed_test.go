@@ -192,10 +192,7 @@ func TestPlacedInventory(t *testing.T) {
 		`{move: {from: .ports, to: .net.listeners}}`)
 	c := converterOf(t, result)
 	there := convert(t, c, named("v1", "", `"ports":[{"name":"a","old":"1"}]`), "v2")
-	annotations := map[string]string{}
-	for name, text := range decode(t, there)["metadata"].(map[string]any)["annotations"].(map[string]any) {
-		annotations[name] = text.(string)
-	}
+	annotations := textsOf(t, there)
 	held := c.PreservedIn(annotations)
 	if len(held) != 1 || !slices.Equal(held[0].Fields, []string{".ports[*].old"}) {
 		t.Errorf("preserved: %v, want .ports[*].old", held)

@@ -247,10 +247,20 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
+// textsOf returns the annotations of an object.
+func textsOf(t testing.TB, object string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for name, text := range annotationsOf(decode(t, object)) {
+		texts[name], _ = text.(string)
+	}
+	return texts
+}
+
 // annotationOf returns the text of an annotation.
 func annotationOf(t testing.TB, object, name string) string {
 	t.Helper()
-	text, isText := lookUp(decode(t, object), conversion.Path{"metadata", "annotations", name}).(string)
+	text, isText := annotationsOf(decode(t, object))[name].(string)
 	if !isText {
 		t.Fatalf("there is no annotation %s in %.400s", name, object)
 	}

@@ -35,7 +35,7 @@ func (tests roundTrips) check(t *testing.T, c *conversion.Converter) {
 // wantRoundTrip converts an object from v1 or v2 to the other version, where it must be want, and back.
 func wantRoundTrip(t *testing.T, c *conversion.Converter, from, object, want, back string) {
 	t.Helper()
-	there := convert(t, c, object, map[string]string{"v1": "v2", "v2": "v1"}[from])
+	there := convert(t, c, object, other(from))
 	if diff := cmp.Diff(want, there); diff != "" {
 		t.Fatalf("there (-want +got):\n%s", diff)
 	}
@@ -81,7 +81,7 @@ func (tests toSpoke) check(t *testing.T, c *conversion.Converter) {
 
 // named encodes an object with a name, and preserved data as in annotated.
 func named(version, preserved, fields string) string {
-	return strings.Replace(strings.Replace(annotated(version, preserved, fields), `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
+	return withName(annotated(version, preserved, fields))
 }
 
 // TestDefault has a default in the hub, and one in the elements of the spoke's list.
@@ -175,7 +175,7 @@ func TestDrop(t *testing.T) {
 		"of the hub":                      {"v2", `"same":"1"`, named("v1", "", ``), named("v2", "", ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+			to := other(test.from)
 			there := convert(t, c, named(test.from, "", test.object), to)
 			if diff := cmp.Diff(test.there, there); diff != "" {
 				t.Fatalf("there (-want +got):\n%s", diff)

@@ -66,6 +66,14 @@ func convert(t testing.TB, c *conversion.Converter, object, to string) string {
 	return string(output)
 }
 
+// other returns the other one of v1 and v2.
+func other(version string) string {
+	if version == "v1" {
+		return "v2"
+	}
+	return "v1"
+}
+
 // sample returns a converter for the policy and both versions of a sample.
 func sample(t testing.TB, name string) *conversion.Converter {
 	t.Helper()

@@ -59,7 +59,7 @@ func TestLiveDataOfAnotherShape(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
 			there := convert(t, c, named("v2", "v1 "+test.preserved, test.live), "v1")
 			object := decode(t, there)
-			annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+			annotations := annotationsOf(object)
 			ofLive := conversion.AnnotationName("widgets.example.com", "v2")
 			if annotations[ofLive] == nil {
 				t.Fatalf("the live data is not preserved: %s", there)

@@ -43,10 +43,8 @@ func markerOf(t testing.TB, object, annotation string) map[string]any {
 // annotationBytes returns the size that the API server limits.
 func annotationBytes(t testing.TB, object string) (total int) {
 	t.Helper()
-	metadata, _ := decode(t, object)["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	for name, text := range annotations {
-		total += len(name) + len(text.(string))
+	for name, text := range textsOf(t, object) {
+		total += len(name) + len(text)
 	}
 	return total
 }

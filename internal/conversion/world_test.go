@@ -344,6 +344,12 @@ func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 	return value
 }
 
+// annotationsOf returns the annotations of an object, nil if it has none.
+func annotationsOf(object map[string]any) map[string]any {
+	annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+	return annotations
+}
+
 func lookUp(value any, at conversion.Path) any {
 	for _, name := range at {
 		object, _ := value.(map[string]any)
