@@ -63,177 +63,91 @@ func repeated(begin, element, end string) func(int) string {
 
 // inList returns rules for the objects of a list.
 func inList(v1, v2, rules, element string) growing {
-	const list = `l: {type: array, items: {type: object, properties: {%s}}}`
-	return growing{strings.Replace(list, "%s", v1, 1), strings.Replace(list, "%s", v2, 1), rules, repeated(`"l":[`, element, `]`)}
+	return growing{"l: " + listOf(v1), "l: " + listOf(v2), rules, repeated(`"l":[`, element, `]`)}
 }
 
+const open = `x-kubernetes-preserve-unknown-fields: true`
+
+// Parts of schemas.
 const (
-	open    = `x-kubernetes-preserve-unknown-fields: true`
-	byNames = `x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]`
+	ofA      = "a: {type: string}"
+	ofB      = "b: {type: string}"
+	textList = "{type: array, items: {type: string}}"
+	// keyValue is a key, a value, and a field that what it becomes has not.
+	keyValue = "k: {type: string}, v: {type: string}, w: {type: string}"
 )
 
 // growths has each kind of rule and of preserved data.
 var growths = map[string]growing{
-	"move":   inList("a: {type: string}", "b: {type: string}", `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
-	"values": inList("a: {type: string}", "b: {type: string}", `{values: {from: ".l[*].a", to: ".l[*].b", table: [{from: a, to: b}]}}`, `{"a":"a"}`),
-	"format": inList("a: {type: string}", "p: {type: string}, q: {type: integer}",
-		`{format: {from: ".l[*].a", template: "{p}:{q}", to: {p: ".l[*].p", q: ".l[*].q"}}}`, `{"a":"h:%d"}`),
-	"wrap":    inList("a: {type: string}", "b: {type: array, items: {type: string}}", `{wrap: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
-	"cast":    inList("a: {type: string}", "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"%d"}`),
-	"default": inList("a: {type: string}", "a: {type: string}, b: {type: string}", `{default: {to: ".l[*].b", value: x}}`, `{"a":"%d"}`),
-	"exclude": inList("a: {type: string}", "a: {type: string}, b: {type: string}", `{exclude: {from: ".l[*]", without: .a, values: [x]}}`, `{"a":"%d"}`),
-	"exclude back": {
-		v1: `l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`, v2: `l: {type: array, items: {type: object, properties: {b: {type: string}}}}`,
-		rules: `{exclude: {to: ".l[*]", without: .b}}`, object: repeated(`"l":[`, `{"a":"%d"},{"b":"%d"}`, `]`),
-	},
-	"drop": inList("a: {type: string}, b: {type: string}", "a: {type: string}", `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
-	"cel": inList("a: {type: string}", "b: {type: string}",
+	"move":    inList(ofA, ofB, `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
+	"values":  inList(ofA, ofB, `{values: {from: ".l[*].a", to: ".l[*].b", table: [{from: a, to: b}]}}`, `{"a":"a"}`),
+	"format":  inList(ofA, "p: {type: string}, q: {type: integer}", `{format: {from: ".l[*].a", template: "{p}:{q}", to: {p: ".l[*].p", q: ".l[*].q"}}}`, `{"a":"h:%d"}`),
+	"wrap":    inList(ofA, "b: "+textList, `{wrap: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
+	"cast":    inList(ofA, "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"%d"}`),
+	"default": inList(ofA, ofA+", "+ofB, `{default: {to: ".l[*].b", value: x}}`, `{"a":"%d"}`),
+	"exclude": inList(ofA, ofA+", "+ofB, `{exclude: {from: ".l[*]", without: .a, values: [x]}}`, `{"a":"%d"}`),
+	"drop":    inList(ofA+", "+ofB, ofA, `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
+	"cel": inList(ofA, ofB,
 		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: self.b}}}`, `{"a":"%d"}`),
-	"cel over a list": {
-		v1: `l: {type: array, items: {type: string}}`, v2: `s: {type: string}`,
-		rules:  `{cel: {from: {l: .l}, to: {s: .s}, forward: {s: "self.l.join(',')"}, backward: {l: "self.s.split(',')"}}}`,
-		object: repeated(`"l":[`, `"%d"`, `]`),
-	},
-	"index": {
-		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: object}}`,
-		rules: `{index: {from: .l, to: .m, key: k}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d"}`, `]`),
-	},
-	"index of integers": {
-		v1: `l: {type: array, items: {type: object, properties: {k: {type: integer}}}}`, v2: `m: {type: object, additionalProperties: {type: object}}`,
-		rules: `{index: {from: .l, to: .m, key: k}}`, object: repeated(`"l":[`, `{"k":%d}`, `]`),
-	},
-	"index of plain keys": {
-		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: object}}`,
-		rules: `{index: {from: .l, to: .m, key: k}}`, object: repeated(`"l":[`, `{"k":"%d"}`, `]`),
-	},
-	"index of a map": {
-		v1: `m: {type: object, additionalProperties: {type: object}}`, v2: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`,
-		rules: `{index: {from: .m, to: .l, key: k}}`, object: repeated(`"m":{`, `"\u00e4%d":{}`, `}`),
-	},
-	"cast of a list": {
-		v1: `l: {type: array, items: {type: string}}`, v2: `s: {type: string}`,
-		rules: `{cast: {from: .l, to: .s, as: List, separator: ","}}`, object: repeated(`"l":[`, `"\u00e4%d"`, `]`),
-	},
-	"cast to a list": {
-		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: string}}`, rules: `{cast: {from: .s, to: .l, as: List, separator: ","}}`,
-		object: func(n int) string { return `"s":"` + strings.Repeat(`\u00e4,`, n) + `"` },
-	},
-	"cast of YAML": {
-		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`, rules: `{cast: {from: .s, to: .l, as: YAML}}`,
-		object: func(n int) string { return `"s":"- &x {a: x}\n` + strings.Repeat(`- {<<: *x, b: \u00e4}\n`, n) + `"` },
-	},
-	"cast to YAML": {
-		v1: `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`, v2: `s: {type: string}`, rules: `{cast: {from: .l, to: .s, as: YAML}}`,
-		object: repeated(`"l":[`, `{"a":"\u00e4%d"}`, `]`),
-	},
-	"cast of JSON": {
-		v1: `s: {type: string}`, v2: `l: {type: array, items: {type: string}}`, rules: `{cast: {from: .s, to: .l, as: JSON}}`,
-		object: func(n int) string { return `"s":"[` + strings.Repeat(`\"\u00e4\", `, n) + `\"\"]"` },
-	},
-	"index of values": {
-		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: string}}`,
-		rules: `{index: {from: .l, to: .m, key: k, value: v}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d","v":"%[1]d","w":"x"}`, `]`),
-	},
-	"wrap of values": {
-		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, w: {type: string}}}}`, v2: `names: {type: array, items: {type: string}}`,
-		rules: `{wrap: {from: .l, to: .names, field: k}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d","w":"x"}`, `]`),
-	},
-	"wrap of the same values": {
-		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}, w: {type: string}}}}`, v2: `names: {type: array, items: {type: string}}`,
-		rules: `{wrap: {from: .l, to: .names, field: k}}`, object: repeated(`"l":[`, `{"k":"a","w":"%d"}`, `]`),
-	},
-	"wrap of values of a map": {
-		v1: `m: {type: object, additionalProperties: {type: object, properties: {k: {type: string}, w: {type: string}}}}`, v2: `names: {type: object, additionalProperties: {type: string}}`,
-		rules: `{wrap: {from: .m, to: .names, field: k}}`, object: repeated(`"m":{`, `"\u00e4%d":{"k":"a","w":"x"}`, `}`),
-	},
-	"escapes in a text": {
-		v1: `a: {type: string}`, v2: `b: {type: array, items: {type: string}}`, rules: `{wrap: {from: .a, to: .b}}`,
-		object: func(n int) string { return `"a":"` + strings.Repeat(`\u00e4\n`, n) + `"` },
-	},
-	"map": {
-		v1: `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
-		v2: `m: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}`, rules: `{move: {from: ".m[*].a", to: ".m[*].b"}}`,
-		object: repeated(`"m":{`, `"\u00e4%d":{"a":"x"}`, `}`),
-	},
-	"nested list": {
-		v1:    `l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
-		v2:    `l: {type: array, items: {type: array, items: {type: object, properties: {b: {type: string}}}}}`,
-		rules: `{move: {from: ".l[*][*].a", to: ".l[*][*].b"}}`, object: repeated(`"l":[`, `[{"a":"1"},{"a":"2"}]`, `]`),
-	},
-	"list with keys": {
-		v1:    `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, a: {type: string}}}}`,
-		v2:    `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, b: {type: string}}}}`,
-		rules: `{move: {from: ".l[*].a", to: ".l[*].b"}}`, object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
-	},
-	"moved list": {
-		v1:    `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
-		v2:    `k: {type: array, items: {type: object, properties: {b: {type: string}}}}`,
-		rules: `{move: {from: .l, to: .k}}, {move: {from: ".l[*].a", to: ".k[*].b"}}`, object: repeated(`"l":[`, `{"a":"%d"}`, `]`),
-	},
-	"preserved leaf field of a moved list with keys": {
-		v1:    `l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, a: {type: string}}}}`,
-		v2:    `k: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}}}}`,
-		rules: `{move: {from: .l, to: .k}}, {move: {from: ".l[*].id", to: ".k[*].name"}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
-	},
-	"list in another object": {
-		v1:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, a: {type: string}}}}",
-		v2:    "o: {type: object, properties: {m: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, b: {type: string}}}}}}",
-		rules: `{move: {from: .l, to: .o.m}}, {move: {from: ".l[*].a", to: ".o.m[*].b"}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
-	},
-	"preserved leaf field of a list in another object": {
-		v1:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, a: {type: string}}}}",
-		v2:    "o: {type: object, properties: {m: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}}}}}}",
-		rules: `{move: {from: .l, to: .o.m}}`, object: repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`),
-	},
+	"exclude back": inList(ofA+", "+ofB, ofB, `{exclude: {to: ".l[*]", without: .b}}`, `{"a":"%d"},{"b":"%d"}`),
+	"cel over a list": {"l: " + textList, "s: {type: string}",
+		`{cel: {from: {l: .l}, to: {s: .s}, forward: {s: "self.l.join(',')"}, backward: {l: "self.s.split(',')"}}}`, repeated(`"l":[`, `"%d"`, `]`)},
+
+	"index":               {"l: " + listOf("k: {type: string}"), "m: {type: object, additionalProperties: {type: object}}", `{index: {from: .l, to: .m, key: k}}`, repeated(`"l":[`, `{"k":"\u00e4%d"}`, `]`)},
+	"index of integers":   {"l: " + listOf("k: {type: integer}"), "m: {type: object, additionalProperties: {type: object}}", `{index: {from: .l, to: .m, key: k}}`, repeated(`"l":[`, `{"k":%d}`, `]`)},
+	"index of plain keys": {"l: " + listOf("k: {type: string}"), "m: {type: object, additionalProperties: {type: object}}", `{index: {from: .l, to: .m, key: k}}`, repeated(`"l":[`, `{"k":"%d"}`, `]`)},
+	"index of a map":      {"m: {type: object, additionalProperties: {type: object}}", "l: " + listOf("k: {type: string}"), `{index: {from: .m, to: .l, key: k}}`, repeated(`"m":{`, `"\u00e4%d":{}`, `}`)},
+	"index of values":     {"l: " + listOf(keyValue), "m: {type: object, additionalProperties: {type: string}}", `{index: {from: .l, to: .m, key: k, value: v}}`, repeated(`"l":[`, `{"k":"\u00e4%d","v":"%[1]d","w":"x"}`, `]`)},
+
+	"wrap of values":          {"l: " + listOf(keyValue), "names: " + textList, `{wrap: {from: .l, to: .names, field: k}}`, repeated(`"l":[`, `{"k":"\u00e4%d","w":"x"}`, `]`)},
+	"wrap of the same values": {"l: " + listOf(keyValue), "names: " + textList, `{wrap: {from: .l, to: .names, field: k}}`, repeated(`"l":[`, `{"k":"a","w":"%d"}`, `]`)},
+	"wrap of values of a map": {"m: " + mapOf(keyValue), "names: {type: object, additionalProperties: {type: string}}", `{wrap: {from: .m, to: .names, field: k}}`, repeated(`"m":{`, `"\u00e4%d":{"k":"a","w":"x"}`, `}`)},
+	"escapes in a text": {ofA, "b: " + textList, `{wrap: {from: .a, to: .b}}`,
+		func(n int) string { return `"a":"` + strings.Repeat(`\u00e4\n`, n) + `"` }},
+
+	"cast of a list": {"l: " + textList, "s: {type: string}", `{cast: {from: .l, to: .s, as: List, separator: ","}}`, repeated(`"l":[`, `"\u00e4%d"`, `]`)},
+	"cast to a list": {"s: {type: string}", "l: " + textList, `{cast: {from: .s, to: .l, as: List, separator: ","}}`,
+		func(n int) string { return `"s":"` + strings.Repeat(`\u00e4,`, n) + `"` }},
+	"cast of YAML": {"s: {type: string}", "l: " + listOf(ofA), `{cast: {from: .s, to: .l, as: YAML}}`,
+		func(n int) string { return `"s":"- &x {a: x}\n` + strings.Repeat(`- {<<: *x, b: \u00e4}\n`, n) + `"` }},
+	"cast to YAML": {"l: " + listOf(ofA), "s: {type: string}", `{cast: {from: .l, to: .s, as: YAML}}`, repeated(`"l":[`, `{"a":"\u00e4%d"}`, `]`)},
+	"cast of JSON": {"s: {type: string}", "l: " + textList, `{cast: {from: .s, to: .l, as: JSON}}`,
+		func(n int) string { return `"s":"[` + strings.Repeat(`\"\u00e4\", `, n) + `\"\"]"` }},
+
+	"map": {"m: " + mapOf(ofA), "m: " + mapOf(ofB), `{move: {from: ".m[*].a", to: ".m[*].b"}}`, repeated(`"m":{`, `"\u00e4%d":{"a":"x"}`, `}`)},
+	"nested list": {"l: {type: array, items: " + listOf(ofA) + "}", "l: {type: array, items: " + listOf(ofB) + "}",
+		`{move: {from: ".l[*][*].a", to: ".l[*][*].b"}}`, repeated(`"l":[`, `[{"a":"1"},{"a":"2"}]`, `]`)},
+	"list with keys": {"l: " + keyedBy("name", ", "+ofA), "l: " + keyedBy("name", ", "+ofB), `{move: {from: ".l[*].a", to: ".l[*].b"}}`, repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`)},
+	"moved list":     {"l: " + listOf(ofA), "k: " + listOf(ofB), `{move: {from: .l, to: .k}}, {move: {from: ".l[*].a", to: ".k[*].b"}}`, repeated(`"l":[`, `{"a":"%d"}`, `]`)},
+	"list in another object": {"l: " + keyedBy("id", ", "+ofA), "o: " + objectOf("m: "+keyedBy("id", ", "+ofB)),
+		`{move: {from: .l, to: .o.m}}, {move: {from: ".l[*].a", to: ".o.m[*].b"}}`, repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`)},
+
+	"preserved leaf field of a moved list with keys": {"l: " + keyedBy("id", ", "+ofA), "k: " + keyedBy("name", ""),
+		`{move: {from: .l, to: .k}}, {move: {from: ".l[*].id", to: ".k[*].name"}}`, repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`)},
+	"preserved leaf field of a list in another object": {"l: " + keyedBy("id", ", "+ofA), "o: " + objectOf("m: "+keyedBy("id", "")),
+		`{move: {from: .l, to: .o.m}}`, repeated(`"l":[`, `{"id":"%d","a":"x"}`, `]`)},
 	"preserved objects in another object of an element": {
-		v1:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, c: {type: object, properties: {a: {type: string}, old: {type: string}}}}}}",
-		v2:    "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, o: {type: object, properties: {d: {type: object, properties: {b: {type: string}}}}}}}}",
-		rules: `{move: {from: ".l[*].c", to: ".l[*].o.d"}}, {move: {from: ".l[*].c.a", to: ".l[*].o.d.b"}}`, object: repeated(`"l":[`, `{"id":"%d","c":{"a":"x","old":"y"}}`, `]`),
-	},
-	"preserved moved objects in a list": {
-		v1:    `l: {type: array, items: {type: object, properties: {o: {type: object, properties: {a: {type: string}, old: {type: string}}}}}}`,
-		v2:    `l: {type: array, items: {type: object, properties: {p: {type: object, properties: {a: {type: string}, new: {type: string}}}}}}`,
-		rules: `{move: {from: ".l[*].o", to: ".l[*].p"}}`, object: repeated(`"l":[`, `{"o":{"a":"%d","old":"x"}}`, `]`),
-	},
-	"preserved leaf field of a map": {
-		v1:     `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
-		v2:     `m: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}`,
-		object: repeated(`"m":{`, `"%d":{"a":"x"}`, `}`),
-	},
-	"preserved leaf field of a list with keys": {
-		v1:     `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, a: {type: string}}}}`,
-		v2:     `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}}}}`,
-		object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
-	},
-	"preserved leaf field of a list": inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"%d","b":"x"}`),
-	"preserved leaf field of alike":  inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"a","b":"%d"}`),
-	"preserved leaf field of some alike": {
-		v1:     `l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`,
-		v2:     `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
-		object: func(n int) string { return repeated(`"l":[`, `{"a":"a"},{"a":"a","b":"x"}`, `]`)(n * 2) },
-	},
-	"preserved values of cel": inList("a: {type: string}", "b: {type: string}",
+		"l: " + keyedBy("id", ", c: "+objectOf(ofA+", old: {type: string}")), "l: " + keyedBy("id", ", o: "+objectOf("d: "+objectOf(ofB))),
+		`{move: {from: ".l[*].c", to: ".l[*].o.d"}}, {move: {from: ".l[*].c.a", to: ".l[*].o.d.b"}}`, repeated(`"l":[`, `{"id":"%d","c":{"a":"x","old":"y"}}`, `]`)},
+	"preserved moved objects in a list": {"l: " + listOf("o: "+objectOf(ofA+", old: {type: string}")), "l: " + listOf("p: "+objectOf(ofA+", new: {type: string}")),
+		`{move: {from: ".l[*].o", to: ".l[*].p"}}`, repeated(`"l":[`, `{"o":{"a":"%d","old":"x"}}`, `]`)},
+	"preserved leaf field of a map":            {"m: " + mapOf(ofA), "m: " + mapOf(ofB), ``, repeated(`"m":{`, `"%d":{"a":"x"}`, `}`)},
+	"preserved leaf field of a list with keys": {"l: " + keyedBy("name", ", "+ofA), "l: " + keyedBy("name", ""), ``, repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`)},
+	"preserved leaf field of a list":           inList(ofA+", "+ofB, ofA, ``, `{"a":"%d","b":"x"}`),
+	"preserved leaf field of alike":            inList(ofA+", "+ofB, ofA, ``, `{"a":"a","b":"%d"}`),
+	"preserved leaf field of some alike": {"l: " + listOf(ofA+", "+ofB), "l: " + listOf(ofA), ``,
+		func(n int) string { return repeated(`"l":[`, `{"a":"a"},{"a":"a","b":"x"}`, `]`)(n * 2) }},
+	"preserved leaf field of nested lists": {"l: {type: array, items: " + listOf(ofA) + "}", "l: {type: array, items: " + listOf(ofB) + "}", ``,
+		repeated(`"l":[`, `[{"a":"1"},{"a":"%d"}]`, `]`)},
+	"preserved values of cel": inList(ofA, ofB,
 		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: "'x'"}}}`, `{"a":"%d"}`),
-	"preserved values of a cast": inList("a: {type: string}", "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"0%d"}`),
-	"preserved leaf field of nested lists": {
-		v1:     `l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
-		v2:     `l: {type: array, items: {type: array, items: {type: object, properties: {b: {type: string}}}}}`,
-		object: repeated(`"l":[`, `[{"a":"1"},{"a":"%d"}]`, `]`),
-	},
-	"unknown fields": {
-		v1: `o: {type: object, ` + open + `, properties: {a: {type: string}}}`, v2: `o: {type: object, properties: {a: {type: string}}}`,
-		object: repeated(`"o":{"a":"x",`, `"u%d":1`, `}`),
-	},
-	"unknown fields of a map": {
-		v1:     `m: {type: object, additionalProperties: {type: object, ` + open + `, properties: {a: {type: string}}}}`,
-		v2:     `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
-		object: repeated(`"m":{`, `"k%d":{"u":1}`, `}`),
-	},
-	"empty objects": {
-		v1:    `m: {type: object, additionalProperties: {type: object, properties: {o: {type: object, properties: {a: {type: string}}}, c: {type: string}}}}`,
-		v2:    `m: {type: object, additionalProperties: {type: object, properties: {o: {type: object, properties: {b: {type: string}}}, a: {type: string}}}}`,
-		rules: `{move: {from: ".m[*].o.a", to: ".m[*].a"}}`, object: repeated(`"m":{`, `"%d":{"o":{"a":"x"},"c":"x"}`, `}`),
-	},
+	"preserved values of a cast": inList(ofA, "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"0%d"}`),
+
+	"unknown fields": {"o: {type: object, " + open + ", properties: {" + ofA + "}}", "o: " + objectOf(ofA), ``, repeated(`"o":{"a":"x",`, `"u%d":1`, `}`)},
+	"unknown fields of a map": {"m: {type: object, additionalProperties: {type: object, " + open + ", properties: {" + ofA + "}}}", "m: " + mapOf(ofA), ``,
+		repeated(`"m":{`, `"k%d":{"u":1}`, `}`)},
+	"empty objects": {"m: " + mapOf("o: "+objectOf(ofA)+", c: {type: string}"), "m: " + mapOf("o: "+objectOf(ofB)+", "+ofA),
+		`{move: {from: ".m[*].o.a", to: ".m[*].a"}}`, repeated(`"m":{`, `"%d":{"o":{"a":"x"},"c":"x"}`, `}`)},
 }
 
 // TestGrowth checks that an object which is eight times as large takes little more than eight times

@@ -371,13 +371,10 @@ func TestValuesOfOtherTypes(t *testing.T) {
 
 // TestIndex has lists of the spoke, of the hub, in elements, and with numbers for keys.
 func TestIndex(t *testing.T) {
-	object := func(fields string) string { return "{type: object, properties: {" + fields + "}}" }
-	list := func(fields string) string { return "{type: array, items: " + object(fields) + "}" }
-	held := func(fields string) string { return "{type: object, additionalProperties: " + object(fields) + "}" }
 	const name, v = "name: {type: string}, ", "v: {type: integer}"
 	c := converterOf(t, between(t,
-		"env: "+list(name+v)+", m: "+held(v)+", num: "+list("name: {type: integer}, "+v)+", l: "+list("x: {type: string}, e: "+list(name+v)),
-		"env: "+held(v)+", m: "+list(name+v)+", num: "+held(v)+", l: "+list("x: {type: string}, e: "+held(v)),
+		"env: "+listOf(name+v)+", m: "+mapOf(v)+", num: "+listOf("name: {type: integer}, "+v)+", l: "+listOf("x: {type: string}, e: "+listOf(name+v)),
+		"env: "+mapOf(v)+", m: "+listOf(name+v)+", num: "+mapOf(v)+", l: "+listOf("x: {type: string}, e: "+mapOf(v)),
 		`{index: {from: .env, to: .env, key: name}}, {index: {from: .m, to: .m, key: name}}, {index: {from: .num, to: .num, key: name}}, {index: {from: ".l[*].e", to: ".l[*].e", key: name}}`))
 	roundTrips{
 		"sorted":                    {"v1", `"env":[{"name":"a","v":1},{"name":"b"}]`, named("v2", "", `"env":{"a":{"v":1},"b":{}}`)},

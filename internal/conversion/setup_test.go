@@ -66,6 +66,20 @@ func convert(t testing.TB, c *conversion.Converter, object, to string) string {
 	return string(output)
 }
 
+// objectOf, listOf, keyedBy and mapOf return the schemas of an object, of a list of objects, without keys or with one, and
+// of a map of objects.
+func objectOf(fields string) string { return "{type: object, properties: {" + fields + "}}" }
+
+func listOf(fields string) string { return "{type: array, items: " + objectOf(fields) + "}" }
+
+func keyedBy(key, fields string) string {
+	return "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [" + key + "], items: {type: object, required: [" + key + "], properties: {" + key + ": {type: string}" + fields + "}}}"
+}
+
+func mapOf(fields string) string {
+	return "{type: object, additionalProperties: " + objectOf(fields) + "}"
+}
+
 // other returns the other one of v1 and v2.
 func other(version string) string {
 	if version == "v1" {
