@@ -33,9 +33,7 @@ func TestExclude(t *testing.T) {
 	}.check(t, c)
 	t.Run("no text", func(t *testing.T) {
 		want := named("v2", `v1 {"~/spec/sources/0":{"kind":7},"~/spec/sources/1":"text","~/spec/sources/2":null}`, `"spec":{"sources":[]}`)
-		if got := convert(t, c, named("v1", "", `"spec":{"sources":[{"kind":7},"text",null]}`), "v2"); !sameJSON(t, got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		wantConverted(t, c, named("v1", "", `"spec":{"sources":[{"kind":7},"text",null]}`), "v2", want)
 	})
 	const two = `v2 {"~/spec/dataFrom/1":{"find":"x"},"~/spec/dataFrom/10":{"find":"y"}}`
 	for name, test := range map[string]struct{ preserved, edited, want string }{
@@ -51,17 +49,13 @@ func TestExclude(t *testing.T) {
 		"it does not fit":       {`v2 {"~/spec/dataFrom/0":{"find":7}}`, `"spec":{}`, named("v2", `v2 {"~/spec/dataFrom/0":{"find":7}}`, `"spec":{}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := convert(t, c, named("v1", test.preserved, test.edited), "v2"); !sameJSON(t, got, test.want) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
+			wantConverted(t, c, named("v1", test.preserved, test.edited), "v2", test.want)
 		})
 	}
 	t.Run("what does not fit stays beside what is excluded later", func(t *testing.T) {
 		held := named("v2", `v2 {"~/spec/dataFrom/0":{"find":7},"~/spec/dataFrom/1":{"find":8}}`, `"spec":{"dataFrom":[{"find":"x"}]}`)
 		want := named("v1", `v2 {"~/spec/dataFrom/0":{"find":"x"},"~/spec/dataFrom/1":{"find":7},"~/spec/dataFrom/2":{"find":8}}`, `"spec":{"data":[]}`)
-		if got := convert(t, c, held, "v1"); !sameJSON(t, got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		wantConverted(t, c, held, "v1", want)
 	})
 }
 
@@ -81,9 +75,7 @@ func TestExcludeInElements(t *testing.T) {
 	}.check(t, c)
 	t.Run("moved", func(t *testing.T) {
 		edited := named("v1", `v2 {"~/keyed/[name=\"k\"]/list/0":{"b":"1"},"~/keyed/[name=\"gone\"]/list/0":{"b":"2"}}`, `"keyed":[{"id":"new"},{"id":"k"}]`)
-		if got, want := convert(t, c, edited, "v2"), named("v2", `v1 {"!/keyed/[id=\"k\"]/list":true}`, `"keyed":[{"name":"new"},{"name":"k","list":[{"b":"1"}]}]`); !sameJSON(t, got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		wantConverted(t, c, edited, "v2", named("v2", `v1 {"!/keyed/[id=\"k\"]/list":true}`, `"keyed":[{"name":"new"},{"name":"k","list":[{"b":"1"}]}]`))
 	})
 }
 

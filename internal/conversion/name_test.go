@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
@@ -78,7 +76,6 @@ func TestFieldsOfTheSameName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
-			to := other(test.from)
 			for _, whole := range []bool{false, true} {
 				object, want, edited, back := widget(test.from, test.object), test.there, test.edited, test.back
 				if !whole && strings.Contains(test.rules, "default") {
@@ -87,16 +84,9 @@ func TestFieldsOfTheSameName(t *testing.T) {
 				if whole {
 					object, want, edited, back = withName(object), withName(want), withName(edited), withName(back)
 				}
-				there := convert(t, c, object, to)
-				if !sameJSON(t, want, there) {
-					t.Errorf("there (-want +got):\n%s", cmp.Diff(want, there))
-				}
-				if got := convert(t, c, there, test.from); !sameJSON(t, object, got) {
-					t.Errorf("back (-want +got):\n%s", cmp.Diff(object, got))
-				}
-				if got := convert(t, c, edited, test.from); !sameJSON(t, back, got) {
-					t.Errorf("edited (-want +got):\n%s", cmp.Diff(back, got))
-				}
+				wantConverted(t, c, object, other(test.from), want)
+				wantConverted(t, c, want, test.from, object)
+				wantConverted(t, c, edited, test.from, back)
 			}
 		})
 	}
@@ -144,9 +134,7 @@ func TestKeyedListsInMaps(t *testing.T) {
 				}
 			}
 			want := object("v1", "", "2", `"timeout":"90s"`, `"timeout":"never"`)
-			if got := convert(t, c, generate.Plain(edited), "v1"); !sameJSON(t, want, got) {
-				t.Errorf("after an edit of note in\n%s\nit is\n%s\nwant\n%s", there, got, want)
-			}
+			wantConverted(t, c, generate.Plain(edited), "v1", want)
 		})
 	}
 }

@@ -71,9 +71,7 @@ func TestMovedList(t *testing.T) {
 	t.Run("edited", func(t *testing.T) {
 		edited := annotated("v2", `v1 {"/ports/[label=\"b\"]/old":"o","/ports/[label=\"c\"]/old":"gone"}`, `"listeners":[{"title":"d"},{"title":"b","port":3},{"title":"a"}]`)
 		want := widget("v1", `"ports":[{"label":"d"},{"label":"b","number":3,"old":"o"},{"label":"a"}]`)
-		if got := convert(t, c, edited, "v1"); !sameJSON(t, got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		wantConverted(t, c, edited, "v1", want)
 	})
 }
 
@@ -207,13 +205,8 @@ func TestOpenStackMachine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := named(test.from, "", test.object)
-			there := convert(t, c, object, other(test.from))
-			if !sameJSON(t, test.want, there) {
-				t.Errorf("there: %s, want %s", there, test.want)
-			}
-			if back := convert(t, c, there, test.from); !sameJSON(t, object, back) {
-				t.Errorf("back: %s, want %s", back, object)
-			}
+			wantConverted(t, c, object, other(test.from), test.want)
+			wantConverted(t, c, test.want, test.from, object)
 		})
 	}
 }
@@ -233,12 +226,7 @@ func TestMovedSiblings(t *testing.T) {
 		widget("v1", `"ports":[{"label":"x","own":"1"}]`), atHub, widget("v3", `"doors":[{"title":"x","own":"1"}]`),
 		annotated("v2", `v3 {"/doors/[title=\"x\"]/own":"1"}`, `"listeners":[{"title":"x"}]`), widget("v1", `"ports":[{"label":"x","own":"1"}]`), widget("v3", `"doors":[{"title":"x","own":"1"}]`),
 	}
-	for i, want := range steps[1:] {
-		version := decode(t, want)["apiVersion"].(string)[len("example.com/"):]
-		if got := convert(t, c, steps[i], version); !sameJSON(t, want, got) {
-			t.Fatalf("%s is at %s\n%s, want\n%s", steps[i], version, got, want)
-		}
-	}
+	wantSteps(t, c, steps)
 
 	name := func(version string) string { return conversion.AnnotationName("widgets.example.com", version) }
 	annotations := map[string]string{name("v1"): `{"format":2,"fields":{"/ports/[label=\"x\"]/own":"1"}}`}
@@ -273,7 +261,5 @@ func TestMovedOverflow(t *testing.T) {
 	if dropped := conversion.Dropped(textsOf(t, there), "widgets.example.com", "v1"); !slices.Equal(dropped, []string{"/server/old"}) {
 		t.Errorf("dropped: %v", dropped)
 	}
-	if back, want := convert(t, c, there, "v1"), named("v1", "", `"server":{"a":"1"}`); !sameJSON(t, back, want) {
-		t.Errorf("back: %s, want %s", back, want)
-	}
+	wantConverted(t, c, there, "v1", named("v1", "", `"server":{"a":"1"}`))
 }

@@ -45,9 +45,7 @@ func TestPlacedList(t *testing.T) {
 	t.Run("edited", func(t *testing.T) {
 		edited := annotated("v2", `v1 {"/ports/[label=\"b\"]/old":"o","/ports/[label=\"c\"]/old":"gone"}`, `"net":{"listeners":[{"title":"d"},{"title":"b","port":"3"},{"title":"a"}]}`)
 		want := widget("v1", `"ports":[{"label":"d"},{"label":"b","number":3,"old":"o"},{"label":"a"}]`)
-		if got := convert(t, c, edited, "v1"); !sameJSON(t, got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		wantConverted(t, c, edited, "v1", want)
 	})
 }
 
@@ -79,16 +77,12 @@ func TestPlacedObject(t *testing.T) {
 		}
 	})
 	t.Run("a null of server-side apply", func(t *testing.T) {
-		if got, want := convert(t, c, annotated("v2", `v1 {"/server/old":"1"}`, `"net":{"listener":null}`), "v1"), widget("v1", `"server":{"old":"1"}`); !sameJSON(t, got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		wantConverted(t, c, annotated("v2", `v1 {"/server/old":"1"}`, `"net":{"listener":null}`), "v1", widget("v1", `"server":{"old":"1"}`))
 	})
 	t.Run("no object", func(t *testing.T) {
 		for _, value := range []string{`"text"`, `[]`, `[{"host":"h"}]`, `7`} {
 			there := convert(t, c, named("v1", "", `"server":`+value), "v2")
-			if got, want := convert(t, c, there, "v1"), named("v1", "", `"server":`+value); !sameJSON(t, got, want) {
-				t.Errorf("%s comes back as %s", want, got)
-			}
+			wantConverted(t, c, there, "v1", named("v1", "", `"server":`+value))
 		}
 	})
 }

@@ -78,9 +78,7 @@ func TestPreservedUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for to, from := range map[string]string{"v1": "v2", "v2": "v1"} {
-				if got, want := convert(t, c, withAnnotation(ofV1, from, text, ""), to), withAnnotation(ofV1, to, text, ""); got != want {
-					t.Errorf("to %s: got %.400s, want %.400s", to, got, want)
-				}
+				wantBytes(t, c, withAnnotation(ofV1, from, text, ""), to, withAnnotation(ofV1, to, text, ""))
 			}
 		})
 	}
@@ -100,9 +98,7 @@ func TestMisfits(t *testing.T) {
 		"all of it":                {annotated("v1", `v2 {"/o":7}`, ``), annotated("v2", `v2 {"/o":7}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := convert(t, c, test.object, "v2"); !sameJSON(t, test.want, got) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
+			wantConverted(t, c, test.object, "v2", test.want)
 		})
 	}
 }
@@ -122,9 +118,7 @@ func TestMergedElement(t *testing.T) {
 	if !strings.Contains(back, `"l":[{"x":"1","own":"mine"}]`) {
 		t.Errorf("back: %s has lost what is only in v1", back)
 	}
-	if again := convert(t, c, back, "v2"); !sameJSON(t, there, again) {
-		t.Errorf("there again: %s, want %s", again, there)
-	}
+	wantConverted(t, c, back, "v2", there)
 }
 
 // TestShells has objects that were preserved whole before rules claimed fields of them, and fields
@@ -138,9 +132,7 @@ func TestShells(t *testing.T) {
 	if diff := cmp.Diff(named("v2", `v1 {"/a":"3","/s":{"f":"1","h":"2"}}`, ``), there); diff != "" {
 		t.Fatalf("there (-want +got):\n%s", diff)
 	}
-	if back := convert(t, after, there, "v1"); !sameJSON(t, object, back) {
-		t.Errorf("back: %s, want %s", back, object)
-	}
+	wantConverted(t, after, there, "v1", object)
 }
 
 // TestImagesAsTheyAre reads images that another implementation wrote: any spelling of the list is
@@ -152,9 +144,7 @@ func TestImagesAsTheyAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			removed := withAnnotation(ofV1, "v2", `{"format":2,"fields":{"/p":"90s"},"images":{"/p":`+images+`}}`, ``)
-			if got, want := convert(t, c, removed, "v1"), widget("v1", ""); got != want {
-				t.Errorf("the image was removed: got %s, want %s", got, want)
-			}
+			wantBytes(t, c, removed, "v1", widget("v1", ""))
 		})
 	}
 }
@@ -170,9 +160,7 @@ func TestUnreadable(t *testing.T) {
 	if diff := cmp.Diff(withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), back); diff != "" {
 		t.Errorf("back (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(there, convert(t, c, back, "v2")); diff != "" {
-		t.Errorf("there again (-want +got):\n%s", diff)
-	}
+	wantBytes(t, c, back, "v2", there)
 }
 
 // TestOverflow has more preserved data than annotations may hold, even compressed.
@@ -208,9 +196,7 @@ func TestOverflow(t *testing.T) {
 	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1", PreservedBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(named("v1", "", `"a":"`+large+`","c":"1"`), convert(t, c, string(there), "v1")); diff != "" {
-		t.Errorf("back (-want +got):\n%s", diff)
-	}
+	wantBytes(t, c, string(there), "v1", named("v1", "", `"a":"`+large+`","c":"1"`))
 
 	crowded := strings.Replace(object, `"metadata":{`, `"metadata":{"annotations":{"other":"`+strings.Repeat("x", conversion.MaxAnnotations-50)+`"},`, 1)
 	if _, err := c.Convert(nil, []byte(crowded), "v2"); err == nil || !strings.Contains(err.Error(), "of which the others take 262099") {
@@ -242,9 +228,7 @@ func TestCompressed(t *testing.T) {
 	}
 
 	short := strings.Repeat("a", conversion.Readable/2)
-	if diff := cmp.Diff(named("v2", `v1 {"/a":"`+short+`"}`, ""), convert(t, c, named("v1", "", `"a":"`+short+`"`), "v2")); diff != "" {
-		t.Errorf("short (-want +got):\n%s", diff)
-	}
+	wantBytes(t, c, named("v1", "", `"a":"`+short+`"`), "v2", named("v2", `v1 {"/a":"`+short+`"}`, ""))
 }
 
 // textsOf returns the annotations of an object.

@@ -39,9 +39,7 @@ func wantRoundTrip(t *testing.T, c *conversion.Converter, from, object, want, ba
 	if diff := cmp.Diff(want, there); diff != "" {
 		t.Fatalf("there (-want +got):\n%s", diff)
 	}
-	if got := convert(t, c, there, from); !sameJSON(t, back, got) {
-		t.Errorf("back: %s, want %s", got, back)
-	}
+	wantConverted(t, c, there, from, back)
 }
 
 // misfitTest converts a value that the schema of its version refuses: if the other version does not
@@ -72,9 +70,7 @@ func (tests toSpoke) check(t *testing.T, c *conversion.Converter) {
 	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			wantBytes(t, c, test.object, "v1", test.want)
 		})
 	}
 }
@@ -111,9 +107,7 @@ func TestDefault(t *testing.T) {
 // TestDefaultOfFragment converts an object without name and uid: defaults are not filled in.
 func TestDefaultOfFragment(t *testing.T) {
 	c := converterOf(t, between(t, "x: {type: string}", "x: {type: string}, mode: {type: string}", `{default: {to: .mode, value: Standard}}`))
-	if got, want := convert(t, c, widget("v1", `"x":"1"`), "v2"), widget("v2", `"x":"1"`); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	wantBytes(t, c, widget("v1", `"x":"1"`), "v2", widget("v2", `"x":"1"`))
 	fragment := widget("v2", `"mode":"Standard"`)
 	got, want := convert(t, c, fragment, "v1"), annotated("v1", `v2 {"/mode":"Standard"}`, "")
 	if got != want {
@@ -153,9 +147,7 @@ func TestValues(t *testing.T) {
 		"elements":               {"v1", `"l":[{"p":"Allow"},{"p":"Never"}]`, named("v2", `v1 {"/l/1":{"p":"Never"},"@/l/1":`+digest(`{"p":"Serial"}`)+`}`, `"l":[{"p":"Parallel"},{"p":"Serial"}]`)},
 	}.check(t, c)
 	stale := annotated("v2", `v1 {"/p":"Never","@/p":["/q"]}`, `"q":"Parallel"`)
-	if got, want := convert(t, c, stale, "v1"), widget("v1", `"p":"Allow"`); got != want {
-		t.Errorf("an edit does not win: got %s, want %s", got, want)
-	}
+	wantBytes(t, c, stale, "v1", widget("v1", `"p":"Allow"`))
 }
 
 // TestDrop checks that dropped values do not come back.
@@ -180,9 +172,7 @@ func TestDrop(t *testing.T) {
 			if diff := cmp.Diff(test.there, there); diff != "" {
 				t.Fatalf("there (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.back, convert(t, c, there, test.from)); diff != "" {
-				t.Errorf("back (-want +got):\n%s", diff)
-			}
+			wantBytes(t, c, there, test.from, test.back)
 		})
 	}
 }
@@ -212,9 +202,7 @@ func TestWrap(t *testing.T) {
 		"a null list":    {roundTripTest{"v1", `"ips":null`, named("v2", `v1 {"/ips":null}`, ``)}, named("v1", `v1 {"/ips":null}`, ``)},
 	}.check(t, c)
 	stale := annotated("v1", `v2 {"/nodes":["a","b"],"@/nodes":["/node"]}`, `"node":"c"`)
-	if got, want := convert(t, c, stale, "v2"), widget("v2", `"nodes":["c"]`); got != want {
-		t.Errorf("an edit does not win: got %s, want %s", got, want)
-	}
+	wantBytes(t, c, stale, "v2", widget("v2", `"nodes":["c"]`))
 }
 
 // TestCast has strings in the spoke, in the hub, and in elements.
@@ -248,9 +236,7 @@ func TestCast(t *testing.T) {
 		"no string": {roundTripTest{"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)}, named("v1", `v1 {"/port":80}`, ``)},
 	}.check(t, c)
 	stale := annotated("v2", `v1 {"/timeout":"90s","@/timeout":["/seconds"]}`, `"seconds":91`)
-	if got, want := convert(t, c, stale, "v1"), widget("v1", `"timeout":"1m31s"`); got != want {
-		t.Errorf("an edit does not win: got %s, want %s", got, want)
-	}
+	wantBytes(t, c, stale, "v1", widget("v1", `"timeout":"1m31s"`))
 }
 
 // TestCastNoNumbers has booleans, times and lists.
@@ -364,9 +350,7 @@ func TestValuesOfOtherTypes(t *testing.T) {
 		"elements":             {"v1", `"l":[{"o":true},{},{"o":false}]`, named("v2", "", `"l":[{"o":1},{},{"o":0}]`)},
 	}.check(t, c)
 	stale := annotated("v1", `v2 {"/mode":"Off","@/mode":["/enabled"]}`, `"enabled":true`)
-	if got, want := convert(t, c, stale, "v2"), widget("v2", `"mode":"Enabled"`); got != want {
-		t.Errorf("an edit does not win: got %s, want %s", got, want)
-	}
+	wantBytes(t, c, stale, "v2", widget("v2", `"mode":"Enabled"`))
 }
 
 // TestIndex has lists of the spoke, of the hub, in elements, and with numbers for keys.
@@ -472,13 +456,8 @@ func TestDefaultsFromMetadata(t *testing.T) {
 		"the name of the object": {"v1", "v2", at("v1", "", `"o":{"ns":"w"},"me":"n"`), at("v2", `v1 {"/me":"n","/o/ns":"w"}`, `"o":{}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			there := convert(t, c, test.object, test.to)
-			if !sameJSON(t, test.there, there) {
-				t.Fatalf("got %s, want %s", there, test.there)
-			}
-			if back := convert(t, c, there, test.from); !sameJSON(t, test.object, back) {
-				t.Errorf("back: got %s, want %s", back, test.object)
-			}
+			wantConverted(t, c, test.object, test.to, test.there)
+			wantConverted(t, c, test.there, test.from, test.object)
 		})
 	}
 	for _, metadata := range []string{`{"uid":"u"}`, `{"uid":"u","name":"","namespace":7}`, `{"name":"w","uid":"u","namespace":null}`} {
@@ -507,9 +486,7 @@ func TestLabels(t *testing.T) {
 		"null": {roundTripTest{"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)}, named("v1", `v1 {"/a":null,"/b":null}`, ``)},
 	}.check(t, c)
 	forged := annotated("v1", `v2 {"/metadata/labels/a":"no label"}`, `"a":"x"`)
-	if got, want := convert(t, c, forged, "v2"), `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"labels":{"a":"x"}}}`; got != want {
-		t.Errorf("forged: got %s, want %s", got, want)
-	}
+	wantBytes(t, c, forged, "v2", `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"labels":{"a":"x"}}}`)
 }
 
 // TestEmptySharedObject has an empty object that is preserved unless it comes back because of the
@@ -529,9 +506,7 @@ func TestEmptySharedObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, "f: "+test.f+", spec: {type: object, properties: {c: {type: string}}}",
 				"spec: {type: object, properties: {"+test.inSpec+"}}", test.rules))
-			if got := convert(t, c, object, "v1"); !sameJSON(t, test.want, got) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
+			wantConverted(t, c, object, "v1", test.want)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -86,6 +87,36 @@ func other(version string) string {
 		return "v2"
 	}
 	return "v1"
+}
+
+// wantConverted converts an object, and compares what it becomes. The order of members means nothing.
+func wantConverted(t testing.TB, c *conversion.Converter, object, to, want string) {
+	t.Helper()
+	if got := convert(t, c, object, to); !sameJSON(t, want, got) {
+		t.Errorf("%s\nis at %s\n%s\nwant\n%s", object, to, got, want)
+	}
+}
+
+// wantBytes is wantConverted for the same bytes.
+func wantBytes(t testing.TB, c *conversion.Converter, object, to, want string) {
+	t.Helper()
+	if diff := cmp.Diff(want, convert(t, c, object, to)); diff != "" {
+		t.Errorf("%.300s\nat %s (-want +got):\n%s", object, to, diff)
+	}
+}
+
+// sameJSON compares objects, ignoring the order of members.
+func sameJSON(t testing.TB, a, b string) bool {
+	t.Helper()
+	left, err := conversion.Canonical([]byte(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, err := conversion.Canonical([]byte(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left == right
 }
 
 // sample returns a converter for the policy and both versions of a sample.

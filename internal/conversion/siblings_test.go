@@ -27,14 +27,16 @@ func TestSiblings(t *testing.T) {
 		"written elsewhere since": {annotated("v3", `v1 {"/own":"old"}`, `"own":"new"`), annotated("v2", `v3 {"/own":"new"}`, ""),
 			widget("v1", `"own":"new"`)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for i, want := range steps[1:] {
-				version := decode(t, want)["apiVersion"].(string)[len("example.com/"):]
-				if got := convert(t, c, steps[i], version); !sameJSON(t, want, got) {
-					t.Fatalf("%s is at %s\n%s, want\n%s", steps[i], version, got, want)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantSteps(t, c, steps) })
+	}
+}
+
+// wantSteps converts each object to the next one.
+func wantSteps(t *testing.T, c *conversion.Converter, steps []string) {
+	t.Helper()
+	for i, want := range steps[1:] {
+		version := decode(t, want)["apiVersion"].(string)[len("example.com/"):]
+		wantConverted(t, c, steps[i], version, want)
 	}
 }
 
