@@ -20,8 +20,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// recordedWorld is a kind with conversions of its objects, of a law that found something or of random worlds. A second
-// implementation, slow and simple, agreed with each result when they were recorded.
+// recordedWorld is a kind with conversions of its objects, from random worlds and from faults that fuzzers found. A
+// second implementation, slow and simple, agreed with each result when it was recorded.
 type recordedWorld struct {
 	Versions    map[string]*apiextensionsv1.JSONSchemaProps `json:"versions"`
 	Rules       *v1alpha1.DeclarativeConverter              `json:"rules"`
