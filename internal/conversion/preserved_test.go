@@ -55,6 +55,18 @@ func TestPreserved(t *testing.T) {
 	}.check(t, c)
 }
 
+// TestAnnotationName checks that a name which is too long for an annotation ends with its hash.
+func TestAnnotationName(t *testing.T) {
+	for resource, want := range map[string]string{
+		"widgets.example.com": "conversion-operator.io/v1.widgets.example.com",
+		"a234567890123456789012345678901234567890.example.com.of.some.more": "conversion-operator.io/v1.a234567890123456789012345678901234567890.ex-cb3720dd7dae46e8",
+	} {
+		if got := conversion.AnnotationName(resource, "v1"); got != want {
+			t.Errorf("the annotation of %s is %s and not %s", resource, got, want)
+		}
+	}
+}
+
 // withAnnotation encodes an object with one annotation.
 func withAnnotation(annotation, version, text, fields string) string {
 	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+conversion.Quoted(text)+`}}`, 1)
