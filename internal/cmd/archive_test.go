@@ -72,26 +72,6 @@ func TestArchiveChanged(t *testing.T) {
 	}
 }
 
-func TestArchiveFailures(t *testing.T) {
-	policy, crd, onlyOld := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml"), sampleFile("1-crd-v1beta1.yaml")
-	for name, test := range map[string]struct {
-		args []string
-		want string
-	}{
-		"two arguments":          {[]string{"a", "b"}, "accepts at most 1 arg(s), received 2"},
-		"no file":                {[]string{"--policy", "nowhere.yaml", "--crd", crd}, "stat nowhere.yaml: no such file or directory"},
-		"a version that is gone": {[]string{"--policy", policy, "--crd", onlyOld}, "the rules of crontabs.example.com are not valid"},
-		"no cluster":             {[]string{"crontabs.example.com", "--server=http://127.0.0.1:1"}, "connection refused"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stdout, stderr, err := run(append([]string{"archive"}, test.args...)...)
-			if ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, test.want) {
-				t.Errorf("exit code %d, stdout %q, stderr %q, want %q", ExitCode(err), stdout, stderr, test.want)
-			}
-		})
-	}
-}
-
 // backupOf returns a backup in the layout of Velero with one object of the sample, and one of another kind.
 func backupOf(t *testing.T, object string) string {
 	t.Helper()

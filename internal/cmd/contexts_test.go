@@ -109,28 +109,6 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// TestContextsThatDoNotFit refuses several contexts where one is needed, or none is read.
-func TestContextsThatDoNotFit(t *testing.T) {
-	policy, crd := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml")
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"audit", "--context=a,a"}, `--context must be names of different contexts, separated by commas, is "a,a"`},
-		{[]string{"audit", "--context=a,"}, `--context must be names of different contexts, separated by commas, is "a,"`},
-		{[]string{"audit", "--context=a,b", "-f", crd}, "-f examines files: leave out --context"},
-		{[]string{"diff", "--context=a,b", "-f", crd, "--before", crd}, "--before compares with files: leave out --context"},
-		{[]string{"verify", "--context=a,b", "--policy", policy, "--crd", crd}, "--context selects objects of a cluster: add --live"},
-		{[]string{"dependents", "a.example.com", "--context=a,b", "--repair"}, "--repair changes one cluster: name one --context"},
-		{[]string{"dependents", "a.example.com", "--context=a,b", "--audit-log=x"}, "--audit-log is of one cluster: name one --context"},
-	} {
-		stdout, stderr, err := run(test.args...)
-		if ExitCode(err) != 2 || stdout != "" || stderr != "Error: "+test.want+"\n" {
-			t.Errorf("%v: exit code %d, stderr %q, want %q", test.args, ExitCode(err), stderr, test.want)
-		}
-	}
-}
-
 // TestContextsCompleted completes the last of several contexts.
 func TestContextsCompleted(t *testing.T) {
 	file := contextsFile(t)

@@ -229,17 +229,14 @@ func TestDraftProbeWebhookFails(t *testing.T) {
 		}, "has no ready pod for its port 443"},
 		"no right to forward": {func(s *apiServer) { s.objects[apiOfForward] = "403 Forbidden" },
 			"forward to port 8443 of pod crontabs-1: error upgrading connection: unable to upgrade connection: said by the API server: forbidden; the command needs the right to create pods/portforward in the namespace shop"},
-		"nothing listens":  {func(s *apiServer) { s.forward = "127.0.0.1:1" }, "(the port-forward: An error occurred forwarding: the kubelet says: connection refused)"},
-		"another name":     {func(s *apiServer) { s.forward = clusterWithConverter(s.T, "others.shop.svc").forward }, "certificate is valid for others.shop.svc, not crontabs.shop.svc"},
-		"two converters":   {func(*apiServer) {}, "--probe and --probe-webhook name two converters"},
-		"with an argument": {func(*apiServer) {}, "add --probe"},
+		"nothing listens": {func(s *apiServer) { s.forward = "127.0.0.1:1" }, "(the port-forward: An error occurred forwarding: the kubelet says: connection refused)"},
+		"another name":    {func(s *apiServer) { s.forward = clusterWithConverter(s.T, "others.shop.svc").forward }, "certificate is valid for others.shop.svc, not crontabs.shop.svc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := clusterWithConverter(t, "crontabs.shop.svc")
 			test.change(cluster)
-			args := map[string][]string{"two converters": {"--probe", "https://localhost:1"}, "with an argument": {"--probe-server-name", "a"}}[name]
-			stdout, stderr, err := draftOf(t, cluster, append(args, "--probe-webhook")...)
+			stdout, stderr, err := draftOf(t, cluster, "--probe-webhook")
 			if ExitCode(err) != exitUnable || stdout != "" || !strings.Contains(stderr, test.want) {
 				t.Errorf("%v, stderr %q lacks %q, stdout:\n%s", err, stderr, test.want, stdout)
 			}

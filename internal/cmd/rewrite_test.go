@@ -167,29 +167,6 @@ func TestRewriteReports(t *testing.T) {
 	}
 }
 
-// TestRewriteRefused: mistakes in flags and files have an error that says what to do.
-func TestRewriteRefused(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"-f", "x"}, "--to is required"},
-		{[]string{"--to", "v1"}, "which manifests?"},
-		{[]string{"--to", "v9", "-f", "testdata"}, `--to: version "v9" is not one of v1, v1beta1`},
-		{[]string{"--to", "v1", "-f", "missing/*.yaml"}, "there is no such file"},
-		{[]string{"--to", "v1", "-f", "[", "--check"}, "syntax error in pattern"},
-		{[]string{"--to", "v1", "-f", "-", "-f", "x"}, "excludes other files"},
-		{[]string{"--to", "v1", "-f", "x", "--dry-run", "--check"}, "exclude each other"},
-		{[]string{"--to", "v1", "-f", "x", "--dry-run", "-o", "json"}, "use --check with -o json"},
-	} {
-		_, stderr, code := runRewrite(t, "", tt.args...)
-		if code != exitUnable || !strings.Contains(stderr, tt.want) {
-			t.Errorf("%v: exit code %d, %s", tt.args, code, stderr)
-		}
-	}
-}
-
 // TestReplaceFile: a file that another program changes meanwhile stays.
 func TestReplaceFile(t *testing.T) {
 	t.Parallel()

@@ -76,34 +76,6 @@ func TestTextLog(t *testing.T) {
 	}
 }
 
-func TestWrongFlags(t *testing.T) {
-	cases := map[string]struct {
-		args []string
-		want string
-	}{
-		"log level":          {[]string{"log", "--log-level=loud"}, `--log-level must be debug, info or error, is "loud"`},
-		"log format":         {[]string{"log", "--log-format=xml"}, `--log-format must be json or text, is "xml"`},
-		"unknown subcommand": {[]string{"server"}, `unknown command "server" for "conversion-operator"`},
-		"port":               {[]string{"serve", "--bind-address=:0"}, `--bind-address must be an address with a port between 1 and 65535, such as :9443; it is ":0"`},
-		"address":            {[]string{"serve", "--bind-address=9443"}, `--bind-address must be an address with a port between 1 and 65535, such as :9443; it is "9443"`},
-		"drain":              {[]string{"serve", "--drain=-1s"}, `--drain must not be negative, is -1s`},
-		"body":               {[]string{"serve", "--max-body-bytes=0"}, `--max-body-bytes must be at least 1, is 0`},
-		"in flight":          {[]string{"serve", "--max-bytes-in-flight=0"}, `--max-bytes-in-flight must be at least 1, is 0`},
-		"arguments":          {[]string{"serve", "ruleset.json"}, `unknown command "ruleset.json" for "conversion-operator serve"`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			stdout, stderr, err := run(tc.args...)
-			if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
-				t.Errorf("error is %v, want %s", err, tc.want)
-			}
-			if !strings.HasPrefix(stderr, "Error: "+tc.want) || strings.Contains(stderr, "Usage:") || stdout != "" {
-				t.Errorf("output is %q and %q", stdout, stderr)
-			}
-		})
-	}
-}
-
 func TestVersion(t *testing.T) {
 	version = "v1.2.3"
 	t.Cleanup(func() { version = "" })

@@ -30,6 +30,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -38,6 +39,7 @@ const asProgram = "CONVERSION_OPERATOR_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "" {
+		testenv.Parallel(6) // most tests that run in parallel wait
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -51,10 +51,3 @@ func TestVersionWithoutBuildInfo(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-func TestVersionFormat(t *testing.T) {
-	_, _, err := run("version", "-o", "yaml")
-	if err == nil || !strings.Contains(err.Error(), "--output must be text or json") || ExitCode(err) != 2 {
-		t.Errorf("error %v, exit code %d", err, ExitCode(err))
-	}
-}
