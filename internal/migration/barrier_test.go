@@ -5,7 +5,6 @@ package migration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -97,22 +96,6 @@ func TestStorageVersionHash(t *testing.T) {
 				t.Errorf("hash is %q, want %q", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestOtherStorageVersionAbortsTheRun(t *testing.T) {
-	api, store := newFakeAPI(3), &fakeStore{}
-	engine := newTestEngine(api, store)
-	engine.PropagationDelay.Duration = 10 * time.Minute
-	reads := 0
-	engine.Discovery = discoveryFunc(func(context.Context) (*metav1.APIResource, error) {
-		reads++
-		return shownWith(storageVersionHash("example.com", "v1beta1", "CronTab")), nil
-	})
-	record := mustRun(t, engine)
-	wantError(t, errors.New(record.Message), "does not steadily show v1 as the storage version")
-	if record.State != contract.StateAborted || len(api.patched) != 0 || reads != 1200 {
-		t.Errorf("record is %+v after %d reads, patched %v", record, reads, api.patched)
 	}
 }
 

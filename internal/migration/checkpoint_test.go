@@ -106,19 +106,6 @@ func TestProgressWithinAPage(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastRecordIsComplete(t *testing.T) {
-	store := &fakeStore{}
-	engine := newTestEngine(newFakeAPI(23), store)
-	engine.Clock = steppingClock(time.Second)
-	mustRun(t, engine)
-	records := store.records(t)
-	for i, r := range records {
-		if last := i == len(records)-1; r.Complete() != last || r.Finished() != last {
-			t.Errorf("record %d of %d: %+v", i, len(records), r)
-		}
-	}
-}
-
 func TestRecordListsTenFailures(t *testing.T) {
 	api := newFakeAPI(23)
 	api.onPatch = func(string) error {
@@ -132,24 +119,6 @@ func TestRecordListsTenFailures(t *testing.T) {
 		if f.Object != objectKey(i) || len(f.Message) > maxMessage {
 			t.Errorf("failure %d is %s with %d bytes", i, f.Object, len(f.Message))
 		}
-	}
-}
-
-func TestCheckpointWriteIsRetried(t *testing.T) {
-	for save := range 6 {
-		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
-			store, calls := &fakeStore{}, 0
-			store.onSave = func() error {
-				calls++
-				if calls > save && calls <= save+3 {
-					return unavailable()
-				}
-				return nil
-			}
-			if record := mustRun(t, newTestEngine(newFakeAPI(12), store)); !record.Complete() {
-				t.Errorf("record is %+v", record)
-			}
-		})
 	}
 }
 

@@ -101,34 +101,6 @@ func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestDefinitionThatChangesWhileWritesDrain(t *testing.T) {
-	api, store := newFakeAPI(12), &fakeStore{}
-	engine := newTestEngine(api, store)
-	engine.Discovery = discoveryFunc(func(ctx context.Context) (*metav1.APIResource, error) {
-		api.definition.Generation = 4
-		return api.ServedResource(ctx)
-	})
-	record := mustRun(t, engine)
-	wantAborted(t, api, store, changedByGeneration)
-	if record.Barrier != "" || len(api.lists) != 0 {
-		t.Errorf("barrier is %q, lists %v", record.Barrier, api.lists)
-	}
-}
-
-// A retry may be sent long after the first attempt.
-func TestDefinitionThatChangesBetweenTriesOfOneObject(t *testing.T) {
-	api, store := newFakeAPI(1), &fakeStore{}
-	api.onPatch = func(string) error {
-		api.definition.Generation = 4
-		return overloaded(5)
-	}
-	mustRun(t, newTestEngine(api, store))
-	wantAborted(t, api, store, changedByGeneration)
-	if len(api.patched) != 1 {
-		t.Errorf("%d patches, want 1", len(api.patched))
-	}
-}
-
 // The definition is restored before the next read, but the run has ended.
 func TestLostPinStaysLost(t *testing.T) {
 	api := newFakeAPI(1)

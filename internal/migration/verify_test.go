@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
@@ -84,27 +83,6 @@ func TestAuditOnAnotherNode(t *testing.T) {
 	}
 }
 
-// Every list is followed by a write at the old version, as if two API servers took turns.
-func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
-	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
-		t.Run(string(verify), func(t *testing.T) {
-			api := newFakeAPI(12)
-			api.onList = func(metav1.ListOptions) error {
-				api.write(objectKey(4), "v1beta1")
-				return nil
-			}
-			engine := newTestEngine(api, &fakeStore{})
-			engine.Verify = verify
-			record := mustRun(t, engine)
-			if record.State != contract.StateAborted || record.Repeats != maxRepeats {
-				t.Errorf("record is %+v", record)
-			}
-			wantError(t, errors.New(record.Message), "ns/a004 was stored at an old version after the barrier")
-			wantError(t, errors.New(record.Message), "also after waiting 8m0s")
-		})
-	}
-}
-
 // The pod crashes at every save; the next pod continues with the saved lists.
 func TestReverificationSurvivesEveryCrash(t *testing.T) {
 	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
@@ -136,57 +114,6 @@ func TestReverificationSurvivesEveryCrash(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestEditByAnAdmissionWebhookIsNoLag(t *testing.T) {
-	api := newFakeAPI(3)
-	api.afterPatch = func(key string) error {
-		api.edit(key)
-		return nil
-	}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Verify = v1alpha1.MigrationVerifyFull
-	record := mustRun(t, engine)
-	if !record.Complete() || record.Verified != 3 || record.Repeats != 0 {
-		t.Errorf("record is %+v", record)
-	}
-}
-
-func TestObjectThatCannotBeVerifiedAbortsTheRun(t *testing.T) {
-	api := newFakeAPI(12)
-	api.onPatch = func(key string) error {
-		if len(api.patched) > 12 && key == objectKey(3) {
-			return forbidden("a003")
-		}
-		return nil
-	}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Verify = v1alpha1.MigrationVerifySample
-	record := mustRun(t, engine)
-	if record.State != contract.StateAborted {
-		t.Errorf("record is %+v", record)
-	}
-	wantError(t, errors.New(record.Message), "cannot verify ns/a003: ")
-}
-
-func TestFailedObjectsAreNotVerified(t *testing.T) {
-	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
-		t.Run(string(verify), func(t *testing.T) {
-			api := newFakeAPI(12)
-			api.onPatch = func(key string) error {
-				if key == objectKey(3) {
-					return forbidden("a003")
-				}
-				return nil
-			}
-			engine := newTestEngine(api, &fakeStore{})
-			engine.Verify = verify
-			record := mustRun(t, engine)
-			if record.State != contract.StateCompleted || record.Failed != 1 || record.Verified != 11 {
-				t.Errorf("record is %+v", record)
-			}
-		})
 	}
 }
 
