@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,7 +19,8 @@ import (
 )
 
 // TestCommands runs the commands in the files of testdata/commands, and compares what they print, and their
-// exit codes. Read these files: they show users what to do after each mistake. Their lines begin with
+// exit codes; TestLive does so for those in the folder live. Read these files: they show users what to do
+// after each mistake. Their lines begin with
 //
 //	#   a comment
 //	+   a file in $TMP to create: its name, and the files that it joins
@@ -34,19 +36,20 @@ func TestCommands(t *testing.T) {
 	files, err := filepath.Glob("testdata/commands/*.txt")
 	expect.NoError(t, err)
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { runCommands(t, file) })
+		t.Run(filepath.Base(file), func(t *testing.T) { runCommands(t, file, nil) })
 	}
 }
 
 // outputLine matches a line of a file that a command prints.
 var outputLine = regexp.MustCompile(`(?m)^[>!=].*\n`)
 
-// runCommands runs the commands of a file.
-func runCommands(t *testing.T, file string) {
+// runCommands runs the commands of a file, in which $NAME may stand for more paths.
+func runCommands(t *testing.T, file string, paths map[string]string) {
 	t.Helper()
-	s := &script{T: t, folders: map[string]string{
-		"SAMPLES": "../../config/samples", "SAMPLE": "../../config/samples/crontab-hostport", "VERIFY": "../verify/testdata", "DIFF": "../diff/testdata", "TMP": t.TempDir(),
+	s := &script{T: t, paths: map[string]string{
+		"SAMPLES": "../../config/samples", "SAMPLE": "../../config/samples/crontab-hostport", "VERIFY": "../verify/testdata", "DIFF": "../diff/testdata", "REWRITE": "../rewrite/testdata", "TMP": t.TempDir(),
 	}}
+	maps.Copy(s.paths, paths)
 	var text strings.Builder
 	given := strings.SplitAfter(outputLine.ReplaceAllString(readFile(t, file), ""), "\n")
 	for i := 0; i < len(given); i++ {
@@ -64,8 +67,8 @@ func runCommands(t *testing.T, file string) {
 // script runs the lines of a file.
 type script struct {
 	*testing.T
-	// folders are what $NAME stands for.
-	folders map[string]string
+	// paths are what $NAME stands for.
+	paths map[string]string
 }
 
 // do does what a line says, and returns the lines that a command prints.
@@ -91,7 +94,7 @@ func (s *script) do(line, input string) (printed string) {
 
 func (s *script) write(name, text string) {
 	s.Helper()
-	expect.NoError(s, os.WriteFile(filepath.Join(s.folders["TMP"], name), []byte(text), 0o600))
+	expect.NoError(s, os.WriteFile(filepath.Join(s.paths["TMP"], name), []byte(text), 0o600))
 }
 
 // word matches a word, which may have quotes.
@@ -100,7 +103,7 @@ var word = regexp.MustCompile(`"(?:\\.|[^"\\])*"|\S+`)
 func (s *script) wordsOf(line string) []string {
 	words := word.FindAllString(line, -1)
 	for i, each := range words {
-		words[i] = os.Expand(each, func(name string) string { return s.folders[name] })
+		words[i] = os.Expand(each, func(name string) string { return s.paths[name] })
 		if unquoted, err := strconv.Unquote(words[i]); err == nil {
 			words[i] = unquoted
 		}
@@ -139,14 +142,14 @@ func cut(words []string, at string) (before, after []string, found bool) {
 	return words, nil, false
 }
 
-// varying matches what differs between builds and runs: hashes of rulesets, and how long conversions took.
-var varying = regexp.MustCompile("(ruleset `|compile to |conversions, ).*")
+// varying matches what differs between builds and runs: hashes of rulesets, what a command had to do, and times.
+var varying = regexp.MustCompile("(-ruleset: \"?|ruleset `|compile to )[0-9a-f]{16}|(conversions, |objects read in )[0-9].*|[0-9-]{10}T[0-9:]{8}Z")
 
 // marked marks each line, with the names of folders and without what differs between runs.
 func (s *script) marked(mark, text string) string {
-	text = varying.ReplaceAllString(text, "$1…")
-	for _, name := range []string{"TMP", "SAMPLE", "SAMPLES", "VERIFY", "DIFF"} {
-		text = strings.ReplaceAll(text, s.folders[name], "$"+name)
+	text = varying.ReplaceAllString(text, "$1$2…")
+	for _, name := range slices.Sorted(maps.Keys(s.paths)) { // SAMPLE, which is longer, before SAMPLES
+		text = strings.ReplaceAll(text, s.paths[name], "$"+name)
 	}
 	var marked strings.Builder
 	for line := range strings.Lines(text) {

@@ -4,11 +4,11 @@
 package cmd
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // sampleFile is a file of the sample with host and port.
@@ -20,20 +20,6 @@ func sampleFile(name string) string {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
-}
-
-// runWith is run with something on stdin.
-func runWith(stdin string, args ...string) (stdout, stderr string, err error) {
-	var out, errs bytes.Buffer
-	root := NewRootCommand()
-	root.SetIn(strings.NewReader(stdin))
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	root.SetArgs(args)
-	err = root.Execute()
-	return out.String(), errs.String(), err
 }

@@ -4,13 +4,11 @@
 package cmd
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/conversion-operator/conversion-operator/internal/diff"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -36,26 +34,9 @@ func TestDiffDrafts(t *testing.T) {
 	}
 }
 
-func TestDiffDraftsJSON(t *testing.T) {
-	folder := filepath.Join("..", "diff", "testdata", "fields-moved")
-	stdout, _, err := run("diff", "--before", filepath.Join(folder, "before-policy.yaml"), "--before", filepath.Join(folder, "before-crd.yaml"),
-		"-f", filepath.Join(folder, "after-crd.yaml"), "-o", "json")
-	report := diff.Report{}
-	expect.NoError(t, json.Unmarshal([]byte(stdout), &report))
-	if ExitCode(err) != exitFound || len(report.Policies) != 1 || len(report.Policies[0].Spokes) != 1 {
-		t.Fatalf("exit code %d, report %+v", ExitCode(err), report)
-	}
-	spoke := report.Policies[0].Spokes[0]
-	if invalid := spoke.Invalid(); len(invalid) != 1 || invalid[0].Replacement == nil || invalid[0].Replacement.Rule.Format.To["port"] != ".spec.portNumber" || len(spoke.Drafted) != 2 {
-		t.Errorf("the spoke is %+v", spoke)
-	}
-}
-
 func readFile(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }

@@ -42,7 +42,8 @@ var discovered = map[string]string{
   resources: [{name: customresourcedefinitions, kind: CustomResourceDefinition, verbs: [get]}]}`,
 }
 
-// apiServer answers with objects, and forwards ports to one address, like an API server and a kubelet.
+// apiServer answers with objects, refuses watches, and forwards ports to one address, like an API server and a
+// kubelet.
 type apiServer struct {
 	*testing.T
 	// objects are in YAML, by the path of the request. Those that begin with a number are an HTTP status and its reason.
@@ -50,10 +51,19 @@ type apiServer struct {
 	forward string
 }
 
+// start returns the URL of the server, which runs until the test ends.
+func (s *apiServer) start() string {
+	server := httptest.NewServer(s)
+	s.Cleanup(server.Close)
+	return server.URL
+}
+
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	object, found := s.objects[r.URL.Path]
 	switch {
-	case discovered[r.URL.Path] != "":
+	case r.URL.Query().Has("watch"):
+		object = "403 Forbidden"
+	case !found && discovered[r.URL.Path] != "":
 		object = discovered[r.URL.Path]
 	case !found:
 		object = "404 NotFound"
@@ -158,9 +168,7 @@ func clusterWithConverter(t *testing.T, certificateName string) *apiServer {
 
 func draftOf(t *testing.T, s *apiServer, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return run(append([]string{"draft", "--server", server.URL, "crontabs.example.com", "--timeout-per-request", "1m"}, args...)...)
+	return run(append([]string{"draft", "--server", s.start(), "crontabs.example.com", "--timeout-per-request", "1m"}, args...)...)
 }
 
 // TestDraftProbeWebhook asks a pod of the Service that the CustomResourceDefinition names.

@@ -6,7 +6,6 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,13 +92,8 @@ func (e *migrateEnv) migrate(args ...string) (stdout, stderr string, err error) 
 }
 
 func (e *migrateEnv) migrateIn(ctx context.Context, args ...string) (stdout, stderr string, err error) {
-	var out, errs bytes.Buffer
-	root := NewRootCommand()
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	root.SetArgs(append([]string{"migrate", "--kubeconfig", e.kubeconfig, "--propagation-delay=2s", "--pace=Fast"}, args...))
-	err = root.ExecuteContext(ctx)
-	return out.String(), errs.String(), err
+	args = append([]string{"migrate", "--kubeconfig", e.kubeconfig, "--propagation-delay=2s", "--pace=Fast"}, args...)
+	return runIn(ctx, strings.NewReader(""), args...)
 }
 
 // results runs the command, expects the exit code, and returns the results.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestReport(t *testing.T) {
@@ -27,18 +29,12 @@ func TestReport(t *testing.T) {
 // TestReportWriteError writes to a file that is full, and to a writable one.
 func TestReportWriteError(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	root := NewRootCommand()
 	root.SetArgs([]string{"report", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml")})
 	root.SetOut(file)
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, root.Execute())
+	expect.NoError(t, file.Close())
 	if err := root.Execute(); ExitCode(err) != exitUnable || !strings.Contains(err.Error(), "write the report") {
 		t.Errorf("a report that was not written ends with %v", err)
 	}

@@ -5,7 +5,9 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -14,10 +16,20 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// run executes the root command with one more subcommand that logs.
-func run(args ...string) (stdout, stderr string, err error) {
+// run executes the root command.
+func run(args ...string) (stdout, stderr string, err error) { return runWith("", args...) }
+
+// runWith is run with something on stdin.
+func runWith(stdin string, args ...string) (stdout, stderr string, err error) {
+	return runIn(context.Background(), strings.NewReader(stdin), args...)
+}
+
+// runIn executes the root command with one more subcommand that logs, until the context ends.
+func runIn(ctx context.Context, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
 	var out, errs bytes.Buffer
 	root := NewRootCommand()
 	root.AddCommand(&cobra.Command{Use: "log", Run: func(command *cobra.Command, _ []string) {
@@ -26,10 +38,11 @@ func run(args ...string) (stdout, stderr string, err error) {
 		log.Info("said", "a", 1)
 		log.Error(nil, "failed")
 	}})
+	root.SetIn(stdin)
 	root.SetOut(&out)
 	root.SetErr(&errs)
 	root.SetArgs(args)
-	err = root.Execute()
+	err = root.ExecuteContext(ctx)
 	return out.String(), errs.String(), err
 }
 
@@ -45,9 +58,7 @@ func TestLogs(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, err := run(tc.args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for line := range strings.Lines(stderr) {
 				entry := map[string]any{}
@@ -68,9 +79,7 @@ func TestLogs(t *testing.T) {
 
 func TestTextLog(t *testing.T) {
 	_, stderr, err := run("log", "--log-format=text", "--log-level=info")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !strings.Contains(stderr, "\tINFO\tsaid\t{\"a\": 1}\n") {
 		t.Errorf("log is %q", stderr)
 	}
@@ -80,9 +89,7 @@ func TestVersion(t *testing.T) {
 	version = "v1.2.3"
 	t.Cleanup(func() { version = "" })
 	stdout, _, err := run("--version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff("conversion-operator version v1.2.3\n", stdout); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}

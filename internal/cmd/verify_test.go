@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -18,13 +19,9 @@ var timed = regexp.MustCompile(`(?m)^([0-9,]+ conversions), .* on average\.$`)
 func TestVerifyJSON(t *testing.T) {
 	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"replicas":"<many>"}`
 	stdout, _, err := runWith(object, "verify", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "-f", "-", "-o", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	report := verify.Report{}
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	if report.Format != verify.ReportFormat || report.Outcome != verify.Passed || report.Objects != 1 || report.ObjectsFrom != "stdin" {
 		t.Errorf("report is %+v", report)
 	}
@@ -36,9 +33,7 @@ func TestVerifyJSON(t *testing.T) {
 // TestHelp names every subcommand on the first page.
 func TestHelp(t *testing.T) {
 	stdout, _, err := run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, command := range NewRootCommand().Commands() {
 		if !strings.Contains(stdout, "\n  "+command.Name()+" ") {
 			t.Errorf("%s is not in the help:\n%s", command.Name(), stdout)

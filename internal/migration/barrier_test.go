@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // discoveryAnswer is one answer of discovery.
@@ -115,9 +116,7 @@ func TestBarrierIsReadAfterPropagation(t *testing.T) {
 		return nil
 	}
 	record, err := engine.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if record.Barrier != "103" {
 		t.Errorf("barrier is %q", record.Barrier)
 	}
@@ -147,9 +146,7 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 		return nil, nil
 	})
 	record, err := engine.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if record.Barrier != "103" || len(clock.slept) != 0 {
 		t.Errorf("barrier is %q after waiting %v", record.Barrier, clock.slept)
 	}

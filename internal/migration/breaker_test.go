@@ -6,7 +6,6 @@ package migration
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,12 +33,7 @@ func TestOutageFailsNoObject(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d in flight", name, concurrency), func(t *testing.T) {
 				api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
 				over, shown := clock.Now().Add(30*time.Minute), make(chan struct{})
-				store.afterSave = func(record string) {
-					if strings.Contains(record, `"waiting":"patches wait: `) {
-						close(shown)
-						store.afterSave = nil
-					}
-				}
+				store.whenSaved(`"waiting":"patches wait: `, func() { close(shown) })
 				trouble := func(string) error {
 					if clock.Now().After(over) {
 						return nil

@@ -32,11 +32,11 @@ func TestIntegration(t *testing.T) {
 			objects int
 			run     func(*testing.T, *resource)
 		}{
-			"rewrittens":   {1200, testRewritten},
+			"rewrittens":   {600, testRewritten},
 			"faulties":     {60, testFaulty},
 			"unavailables": {60, testUnavailable},
 			"statuses":     {30, testStatus},
-			"busies":       {400, testWriters},
+			"busies":       {200, testWriters},
 			"rewounds":     {120, testRestoredEtcd},
 			"labelleds":    {60, testLabelledCheckpoint},
 			"holders":      {20, testRestore},
@@ -63,14 +63,14 @@ func TestIntegration(t *testing.T) {
 func testRewritten(t *testing.T, r *resource) {
 	r.WantStored(t, map[string]int{"v1beta1": r.Objects})
 	record := r.mustRun(t, r.engine(t, "first"))
-	wantCounters(t, record, contract.Counters{Total: 1200, Rewritten: 1200})
+	wantCounters(t, record, contract.Counters{Total: 600, Rewritten: 600})
 	r.WantStored(t, map[string]int{"v1": r.Objects})
 	if !record.Complete() {
 		t.Errorf("record is %+v", record)
 	}
 	before := r.revisions(t)
 	record = r.mustRun(t, r.engine(t, "second"))
-	wantCounters(t, record, contract.Counters{Total: 1200, Current: 1200})
+	wantCounters(t, record, contract.Counters{Total: 600, Current: 600})
 	if diff := cmp.Diff(before, r.revisions(t)); diff != "" {
 		t.Errorf("the second run wrote (-revisions before +after):\n%s", diff)
 	}

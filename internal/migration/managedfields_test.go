@@ -92,12 +92,7 @@ func TestDroppedManagedFieldsAreRestored(t *testing.T) {
 				from, over := 4, clock.Now().Add(30*time.Minute)
 				api.drops = func(string) bool { return len(api.patched) > from && clock.Now().Before(over) }
 				shown := make(chan struct{})
-				store.afterSave = func(record string) {
-					if strings.Contains(record, "patches wait: the API server stores objects without metadata.managedFields") {
-						close(shown)
-						store.afterSave = nil
-					}
-				}
+				store.whenSaved("patches wait: the API server stores objects without metadata.managedFields", func() { close(shown) })
 				api.onDryRun = func(string) error { <-shown; return nil }
 				engine.Clock, engine.Concurrency, engine.PageSize, engine.Verify = clock, concurrency, 12, verify
 				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Repeats != 0 {

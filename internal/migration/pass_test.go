@@ -136,9 +136,7 @@ func TestPatchesInFlightReachTheLimit(t *testing.T) {
 func mustRun(t *testing.T, engine *Engine) contract.Record {
 	t.Helper()
 	record, err := engine.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !record.Finished() {
 		t.Fatalf("state is %s", record.State)
 	}

@@ -77,12 +77,7 @@ func TestPreflightIsNotRepeated(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	engine := newTestEngine(api, store)
 	engine.Preflight = 4
-	store.onSave = func() error {
-		if len(store.saved) == 2 {
-			return forbidden("run-1")
-		}
-		return nil
-	}
+	store.failAfter(2, forbidden("run-1"))
 	if _, err := engine.Run(t.Context()); err == nil {
 		t.Fatal("the run did not stop")
 	}

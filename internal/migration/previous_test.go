@@ -42,12 +42,7 @@ func retryOf(api *fakeAPI, before, store *fakeStore) *Engine {
 func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	api, before := failedRun(t)
 	api.remove(objectKey(3))
-	api.onPatch = func(key string) error {
-		if key == objectKey(6) {
-			return invalid(key)
-		}
-		return nil
-	}
+	api.onPatch = refusals{objectKey(6): invalid("a006")}.of
 	record := mustRun(t, retryOf(api, before, &fakeStore{}))
 	if diff := cmp.Diff(contract.Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
@@ -69,13 +64,8 @@ func TestRetrySurvivesEveryCrash(t *testing.T) {
 		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
 			api, before := failedRun(t)
 			api.onPatch = nil
-			store, saves := &fakeStore{}, 0
-			store.onSave = func() error {
-				if saves++; saves > save {
-					return forbidden("run-2")
-				}
-				return nil
-			}
+			store := &fakeStore{}
+			store.failAfter(save, forbidden("run-2"))
 			if record, err := retryOf(api, before, store).Run(t.Context()); err == nil && !record.Complete() {
 				t.Fatalf("record is %+v", record)
 			}

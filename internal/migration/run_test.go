@@ -30,12 +30,7 @@ func TestResumeAfterACrashAtEveryObject(t *testing.T) {
 				t.Run(fmt.Sprintf("step %s, after the write %t, object %d", step, after, crash), func(t *testing.T) {
 					api, store := newFakeAPI(objects), &fakeStore{}
 					ctx, cancel := context.WithCancel(t.Context())
-					refused := func(key string) error {
-						if key == objectKey(6) {
-							return forbidden("a006")
-						}
-						return nil
-					}
+					refused := refusals{objectKey(6): forbidden("a006")}.of
 					die := func(key string) error {
 						if key == objectKey(crash) {
 							cancel()

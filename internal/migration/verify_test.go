@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,11 +60,7 @@ func TestAuditOnAnotherNode(t *testing.T) {
 	lags := true
 	api.lags = func() bool { return lags }
 	ctx, cancel := context.WithCancel(t.Context())
-	store.afterSave = func(record string) {
-		if strings.Contains(record, string(contract.StateAuditing)) {
-			cancel()
-		}
-	}
+	store.whenSaved(string(contract.StateAuditing), cancel)
 	first := newTestEngine(api, store)
 	first.Clock, first.Verify = newFakeClock(), v1alpha1.MigrationVerifyNone
 	if _, err := first.Run(ctx); !errors.Is(err, context.Canceled) {
@@ -88,14 +83,9 @@ func TestReverificationSurvivesEveryCrash(t *testing.T) {
 	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		for save := range 16 {
 			t.Run(fmt.Sprintf("%s, save %d", verify, save), func(t *testing.T) {
-				api, store, clock, saves := newFakeAPI(12), &fakeStore{}, newFakeClock(), 0
+				api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
 				lagging(api, clock, 90*time.Second)
-				store.onSave = func() error {
-					if saves++; saves > save {
-						return forbidden("run-1")
-					}
-					return nil
-				}
+				store.failAfter(save, forbidden("run-1"))
 				engine := newTestEngine(api, store)
 				engine.Clock, engine.Verify = clock, verify
 				first, err := engine.Run(t.Context())
