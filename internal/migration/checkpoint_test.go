@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
@@ -124,6 +125,60 @@ func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
 				store.onSave = nil
 				record := mustRun(t, newTestEngine(api, store))
 				if !record.Complete() || record.Total != 12 || len(api.oldKeys()) != 0 {
+					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
+				}
+			})
+		}
+	}
+}
+
+// Runs with more to save than a record: the pod crashes at every save, and the next pod continues with what is saved.
+func TestCrashAtEverySave(t *testing.T) {
+	type run func(*testing.T, *fakeStore) (*fakeAPI, func() *Engine)
+	lags := func(verify v1alpha1.MigrationVerification) run {
+		return func(_ *testing.T, store *fakeStore) (*fakeAPI, func() *Engine) {
+			api, clock := newFakeAPI(12), newFakeClock()
+			lagging(api, clock, 90*time.Second)
+			return api, func() *Engine {
+				engine := newTestEngine(api, store)
+				engine.Clock, engine.Verify = clock, verify
+				return engine
+			}
+		}
+	}
+	counted := func(verified int64) func(contract.Record) bool {
+		return func(r contract.Record) bool { return r.Total == 12 && r.Verified == verified }
+	}
+	for name, tt := range map[string]struct {
+		saves int
+		start run
+		check func(contract.Record) bool
+	}{
+		"a server that lags": {16, lags(v1alpha1.MigrationVerifyNone), counted(0)},
+		"and a sample":       {16, lags(v1alpha1.MigrationVerifySample), counted(12)},
+		"and everything":     {16, lags(v1alpha1.MigrationVerifyFull), counted(12)},
+		"a retry": {9, func(t *testing.T, store *fakeStore) (*fakeAPI, func() *Engine) {
+			api, before := failedRun(t)
+			api.onPatch = nil
+			return api, func() *Engine { return retryOf(api, before, store) }
+		}, func(r contract.Record) bool { return r.Total == 40 && r.RetryOf == "run-1" }},
+		"preserved values": {12, func(t *testing.T, store *fakeStore) (*fakeAPI, func() *Engine) {
+			api := holders()
+			return api, func() *Engine { return holdersEngine(t, api, store) }
+		}, func(r contract.Record) bool {
+			return r.Preserved != nil && r.Preserved.Seen == 4 && r.Preserved.Objects == 1
+		}},
+	} {
+		for save := range tt.saves {
+			t.Run(fmt.Sprintf("%s, save %d", name, save), func(t *testing.T) {
+				store := &fakeStore{}
+				api, pod := tt.start(t, store)
+				store.failAfter(save, forbidden("run"))
+				if record, err := pod().Run(t.Context()); err == nil && !record.Complete() {
+					t.Fatalf("record is %+v", record)
+				}
+				store.onSave = nil
+				if record := mustRun(t, pod()); !record.Complete() || !tt.check(record) || len(api.oldKeys()) != 0 {
 					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
 				}
 			})

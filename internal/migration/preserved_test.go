@@ -152,31 +152,6 @@ func inventoryOf(t *testing.T, ruleset string) *Inventory {
 	return inventory
 }
 
-// TestCountAfterRestart checks that each object is counted once, whenever the pod is killed.
-func TestCountAfterRestart(t *testing.T) {
-	for kill := range 12 {
-		store := &fakeStore{}
-		engine := holdersEngine(t, holders(), store)
-		ctx, cancel := context.WithCancel(t.Context())
-		store.afterSave = func(string) {
-			if kill--; kill == 0 {
-				cancel()
-			}
-		}
-		_, err := engine.Run(ctx)
-		cancel()
-		if err != nil {
-			engine.Inventory = inventoryOf(t, testRuleset)
-			_, err = engine.Run(t.Context())
-			expect.NoError(t, err)
-		}
-		records := store.records(t)
-		if last := records[len(records)-1]; last.Preserved == nil || last.Preserved.Seen != 4 || last.Preserved.Objects != 1 {
-			t.Errorf("holdings are %+v", last.Preserved)
-		}
-	}
-}
-
 type rulesets map[string]string
 
 func (r rulesets) Ruleset(_ context.Context, configMap, hash string) ([]byte, error) {

@@ -5,7 +5,6 @@ package migration
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,25 +55,6 @@ func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{objectKey(6)}, api.oldKeys()); diff != "" {
 		t.Errorf("old objects (-want +got):\n%s", diff)
-	}
-}
-
-func TestRetrySurvivesEveryCrash(t *testing.T) {
-	for save := range 9 {
-		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
-			api, before := failedRun(t)
-			api.onPatch = nil
-			store := &fakeStore{}
-			store.failAfter(save, forbidden("run-2"))
-			if record, err := retryOf(api, before, store).Run(t.Context()); err == nil && !record.Complete() {
-				t.Fatalf("record is %+v", record)
-			}
-			store.onSave = nil
-			record := mustRun(t, retryOf(api, before, store))
-			if !record.Complete() || record.Total != 40 || len(api.oldKeys()) != 0 || record.RetryOf != "run-1" {
-				t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
-			}
-		})
 	}
 }
 

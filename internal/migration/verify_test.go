@@ -78,35 +78,6 @@ func TestAuditOnAnotherNode(t *testing.T) {
 	}
 }
 
-// The pod crashes at every save; the next pod continues with the saved lists.
-func TestReverificationSurvivesEveryCrash(t *testing.T) {
-	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
-		for save := range 16 {
-			t.Run(fmt.Sprintf("%s, save %d", verify, save), func(t *testing.T) {
-				api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
-				lagging(api, clock, 90*time.Second)
-				store.failAfter(save, forbidden("run-1"))
-				engine := newTestEngine(api, store)
-				engine.Clock, engine.Verify = clock, verify
-				first, err := engine.Run(t.Context())
-				if err == nil && !first.Complete() {
-					t.Fatalf("record is %+v", first)
-				}
-				store.onSave = nil
-				engine = newTestEngine(api, store)
-				engine.Clock, engine.Verify = clock, verify
-				record := mustRun(t, engine)
-				if !record.Complete() || len(api.oldKeys()) != 0 || record.Total != 12 {
-					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
-				}
-				if verify != v1alpha1.MigrationVerifyNone && record.Verified != 12 {
-					t.Errorf("%d verified, want 12", record.Verified)
-				}
-			})
-		}
-	}
-}
-
 func TestSampleIsBoundedAndSpread(t *testing.T) {
 	var s reverifyList
 	const objects = 100_000
