@@ -172,7 +172,7 @@ func (e *migrateEnv) everything(t *testing.T) map[string]string {
 }
 
 func (e *migrateEnv) testWhole(t *testing.T) {
-	const objects = 600
+	const objects = 200
 	r := e.define(t, "wholes", objects)
 	name := r.CRD.Name
 
