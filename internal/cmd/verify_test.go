@@ -5,16 +5,12 @@ package cmd
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
-
-// timed matches the one line of a report that differs between runs.
-var timed = regexp.MustCompile(`(?m)^([0-9,]+ conversions), .* on average\.$`)
 
 func TestVerifyJSON(t *testing.T) {
 	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"replicas":"<many>"}`
