@@ -71,11 +71,7 @@ func (o *archiveOptions) run(ctx context.Context, name string, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	policy, crd, err := o.definitions.read(ctx, name, from)
-	if err != nil {
-		return err
-	}
-	result, err := compileRules(policy, crd)
+	policy, crd, result, err := o.definitions.compile(ctx, name, from)
 	if err != nil {
 		return err
 	}

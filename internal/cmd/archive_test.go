@@ -30,26 +30,8 @@ func archiveSample(t *testing.T) string {
 	return stdout
 }
 
-// TestArchive converts by an archive, and archives an archive.
-func TestArchive(t *testing.T) {
-	text := archiveSample(t)
-	file := write(t, "archive.yaml", text)
-	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"h:1"}`
-	stdout, stderr, err := runWith(object, "convert", "--policy", file, "--to=v1")
-	if want := `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"h","port":"1"}` + "\n"; err != nil || stdout != want {
-		t.Errorf("%v: %s, want %s; %s", err, stdout, want, stderr)
-	}
-	again, stderr, err := run("archive", "--policy", file, "--crd", file)
-	if err != nil {
-		t.Fatal(stderr)
-	}
-	if diff := cmp.Diff(text, again); diff != "" {
-		t.Errorf("archive of the archive (-want +got):\n%s", diff)
-	}
-}
-
-// TestArchiveChanged: rules that compile to another ruleset than the archived one convert nothing,
-// until the user accepts them by their hash.
+// TestArchiveChanged: rules that compile to another ruleset than the archived one convert nothing, until the user
+// accepts them by their hash; nor does an archive without a hash.
 func TestArchiveChanged(t *testing.T) {
 	file := write(t, "archive.yaml", strings.ReplaceAll(archiveSample(t), "{host}:{port}", "{host}/{port}"))
 	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"h/1"}`
@@ -62,33 +44,9 @@ func TestArchiveChanged(t *testing.T) {
 	if err != nil || !strings.Contains(stdout, `"host":"h"`) {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
 	}
-	stdout, stderr, err = run("archive", "--policy", file, "--crd", file)
-	if ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, file+" was archived with the ruleset ") || !strings.Contains(stderr, "remove its annotation "+archivedRuleset) {
-		t.Errorf("archive of a changed archive: exit code %d, stdout %q, stderr %q", ExitCode(err), stdout, stderr)
-	}
 	file = write(t, "archive.yaml", regexp.MustCompile(archivedRuleset+`: \w+`).ReplaceAllLiteralString(archiveSample(t), archivedRuleset+`: ""`))
 	if stdout, stderr, err := runWith(object, "convert", "--policy", file, "--to=v1"); ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, `archived with the ruleset ""`) {
 		t.Errorf("without a hash: exit code %d, stdout %q, stderr %q", ExitCode(err), stdout, stderr)
-	}
-}
-
-func TestArchiveFailures(t *testing.T) {
-	policy, crd, onlyOld := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml"), sampleFile("1-crd-v1beta1.yaml")
-	for name, test := range map[string]struct {
-		args []string
-		want string
-	}{
-		"two arguments":          {[]string{"a", "b"}, "accepts at most 1 arg(s), received 2"},
-		"no file":                {[]string{"--policy", "nowhere.yaml", "--crd", crd}, "stat nowhere.yaml: no such file or directory"},
-		"a version that is gone": {[]string{"--policy", policy, "--crd", onlyOld}, "the rules of crontabs.example.com are not valid"},
-		"no cluster":             {[]string{"crontabs.example.com", "--server=http://127.0.0.1:1"}, "connection refused"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stdout, stderr, err := run(append([]string{"archive"}, test.args...)...)
-			if ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, test.want) {
-				t.Errorf("exit code %d, stdout %q, stderr %q, want %q", ExitCode(err), stdout, stderr, test.want)
-			}
-		})
 	}
 }
 
@@ -141,15 +99,11 @@ func TestConvertBackup(t *testing.T) {
 // TestConvertBackupStops: a command that is interrupted writes nothing.
 func TestConvertBackupStops(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	var stdout bytes.Buffer
-	root := NewRootCommand()
-	root.SetOut(&stdout)
-	root.SetErr(io.Discard)
-	root.SetArgs([]string{"convert", "--policy", write(t, "archive.yaml", archiveSample(t)), "--to=v1", "-f", write(t, "b.tar.gz", backupOf(t, "{}"))})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := root.ExecuteContext(ctx); !errors.Is(err, context.Canceled) || ExitCode(err) != 2 || stdout.Len() > 0 {
-		t.Errorf("%v, and %d bytes on stdout", err, stdout.Len())
+	stdout, _, err := runIn(ctx, strings.NewReader(""), "convert", "--policy", write(t, "archive.yaml", archiveSample(t)), "--to=v1", "-f", write(t, "b.tar.gz", backupOf(t, "{}")))
+	if !errors.Is(err, context.Canceled) || ExitCode(err) != 2 || stdout != "" {
+		t.Errorf("%v, and %d bytes on stdout", err, len(stdout))
 	}
 	checkNothingLeft(t)
 }

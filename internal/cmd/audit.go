@@ -19,7 +19,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/audit/live"
 	"github.com/conversion-operator/conversion-operator/internal/findings"
-	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -69,12 +68,7 @@ Exit codes:
   conversion-operator audit -f config/crd -o json`,
 	}
 	options.addFlags(command)
-	return forUsers(command, cobra.ArbitraryArgs, func(command *cobra.Command, args []string) error {
-		if err := options.validate(args); err != nil {
-			return err
-		}
-		return options.run(command, args)
-	})
+	return forUsers(command, cobra.ArbitraryArgs, options.run)
 }
 
 func (o *auditOptions) addFlags(command *cobra.Command) {
@@ -119,6 +113,9 @@ func (o *auditOptions) threshold() audit.Severity {
 }
 
 func (o *auditOptions) run(command *cobra.Command, names []string) error {
+	if err := o.validate(names); err != nil {
+		return err
+	}
 	find, err := o.finder(command, names)
 	if err != nil {
 		return err
@@ -194,26 +191,20 @@ func (o *auditOptions) auditCluster(
 
 // definitionsIn returns the definitions in files, and ignores other documents.
 func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	documents, err := manifest.ReadAll(files, stdin)
+	objects, err := readObjects(files, stdin)
 	if err != nil {
 		return nil, err
 	}
 	var found []*apiextensionsv1.CustomResourceDefinition
-	for _, document := range documents {
-		objects, err := document.Objects()
+	for _, object := range objects {
+		if object.Kind != definitionManifest {
+			continue
+		}
+		crd, err := verify.ReadDefinition(object)
 		if err != nil {
 			return nil, err
 		}
-		for _, object := range objects {
-			if object.Kind != "CustomResourceDefinition" {
-				continue
-			}
-			crd, err := verify.ReadDefinition(object)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, crd)
-		}
+		found = append(found, crd)
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(files))

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestAuditColors: output to a terminal has colours, unless NO_COLOR is set.
@@ -27,9 +29,7 @@ func TestAuditColors(t *testing.T) {
 		if err := root.Execute(); ExitCode(err) != 1 {
 			t.Fatal(err)
 		}
-		if err := far.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, far.Close())
 		text := shown(t, near, "")
 		if got := strings.Contains(text, "\x1b["); got != want {
 			t.Errorf("NO_COLOR=%q: colors: %t, want %t:\n%s", noColor, got, want, text)
@@ -41,21 +41,13 @@ func TestAuditColors(t *testing.T) {
 func pseudoterminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = near.Close() })
-	if err := unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(near.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = far.Close() })
 	return near, far
 }

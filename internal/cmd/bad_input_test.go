@@ -27,29 +27,37 @@ func withFlag(name string) []string {
 	return found
 }
 
-// TestBadFiles: no command works with files that it cannot read. Each names the file, and changes nothing.
-func TestBadFiles(t *testing.T) {
-	t.Parallel()
-	const samples = "../../config/samples/crontab-cronspec/"
-	policy := []string{"--policy", samples + "2-policy.yaml", "--crd", samples + "3-crd-both.yaml"}
-	// The file is read instead of FILE.
+const cronspec = "../../config/samples/crontab-cronspec/"
+
+// fileCommands returns the commands for users that read files, each with arguments. FILE is the file to read.
+func fileCommands(t *testing.T) map[string][][]string {
+	t.Helper()
+	policy := []string{"--policy", cronspec + "2-policy.yaml", "--crd", cronspec + "3-crd-both.yaml"}
+	with := func(args ...string) []string { return slices.Concat(policy, args) }
 	commands := map[string][][]string{
-		"archive":    {{"--policy", "FILE", "--crd", policy[3]}, {"--policy", policy[1], "--crd", "FILE"}},
 		"audit":      {{"-f", "FILE"}, {"--upgrade", "FILE"}},
-		"convert":    {append(policy, "--to", "v2", "-f", "FILE"), {"--policy", "FILE", "--crd", policy[3], "--to", "v2", "-f", samples + "objects.yaml"}},
-		"diff":       {{"-f", "FILE", "--before", samples + "2-policy.yaml"}, {"-f", samples + "2-policy.yaml", "--before", "FILE"}},
+		"convert":    {with("--to", "v2", "-f", "FILE"), {"--policy", "FILE", "--crd", policy[3], "--to", "v2", "-f", cronspec + "objects.yaml"}},
+		"diff":       {{"-f", "FILE", "--before", cronspec + "2-policy.yaml"}, {"-f", cronspec + "2-policy.yaml", "--before", "FILE"}},
 		"draft":      {{"-f", "FILE"}},
-		"explain":    {append(policy, "--to", "v2", "-f", "FILE")},
-		"playground": {append(policy, "-f", "FILE")},
-		"report":     {append(policy, "-f", "FILE")},
-		"rewrite":    {append(policy, "--to", "v2", "-f", "FILE"), {"--policy", policy[1], "--crd", "FILE", "--to", "v2", "-f", samples + "objects.yaml", "--check"}},
-		"verify":     {append(policy, "-f", "FILE"), {"--policy", policy[1], "--crd", "FILE"}},
+		"explain":    {with("--to", "v2", "-f", "FILE")},
+		"playground": {with("-f", "FILE")},
+		"report":     {with("-f", "FILE")},
+		"rewrite":    {with("--to", "v2", "-f", "FILE"), {"--policy", policy[1], "--crd", "FILE", "--to", "v2", "-f", cronspec + "objects.yaml", "--check"}},
+		"verify":     {with("-f", "FILE"), {"--policy", policy[1], "--crd", "FILE"}},
 	}
 	for _, name := range withFlag("filename") {
 		if commands[name] == nil {
 			t.Errorf("%s reads files, and is not in this test", name)
 		}
 	}
+	return commands
+}
+
+// TestBadFiles: no command works with files that it cannot read. Each names the file, and changes nothing.
+func TestBadFiles(t *testing.T) {
+	t.Parallel()
+	commands := fileCommands(t)
+	commands["archive"] = [][]string{{"--policy", "FILE", "--crd", cronspec + "3-crd-both.yaml"}, {"--policy", cronspec + "2-policy.yaml", "--crd", "FILE"}}
 	const begin = "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata:\n  name: a\n"
 	contents := map[string]string{
 		"not YAML":      begin + "spec: [\n",
@@ -73,7 +81,7 @@ func TestBadFiles(t *testing.T) {
 					args[slices.Index(args, "FILE")] = file
 					stdout, stderr, err := runWith("", args...)
 					want, said := exitUnable, stdout+stderr
-					if name == "rewrite" && slices.Contains(args, policy[3]) {
+					if name == "rewrite" && slices.Contains(args, cronspec+"3-crd-both.yaml") {
 						// It reports the manifest, beside others that it can read, and leaves out files that are not text.
 						if want = exitFound; content == "a binary file" {
 							want, said = 0, file
@@ -94,19 +102,18 @@ func TestBadFiles(t *testing.T) {
 // TestBadServers: a server that refuses everything, or ends each answer in the middle, leads to one error.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
-	const samples = "../../config/samples/crontab-cronspec/"
 	commands := map[string][]string{
 		"archive":         {"crontabs.stable.example.com"},
 		"audit":           nil,
 		"dependents":      {"crontabs.stable.example.com"},
-		"diff":            {"-f", samples + "3-crd-both.yaml"},
+		"diff":            {"-f", cronspec + "3-crd-both.yaml"},
 		"draft":           {"crontabs.stable.example.com"},
 		"explain":         {"crontab/x", "--to", "v2"},
 		"migrate":         {"crontabs.stable.example.com"},
 		"playground":      {"crontabs.stable.example.com", "--live"},
 		"report":          {"crontabs.stable.example.com"},
 		"resume":          {"crontabs.stable.example.com"},
-		"rewrite":         {"crontabs.stable.example.com", "--to", "v2", "-f", samples},
+		"rewrite":         {"crontabs.stable.example.com", "--to", "v2", "-f", cronspec},
 		"status":          nil,
 		"suspend":         {"crontabs.stable.example.com"},
 		"trigger":         {"crontabs.stable.example.com"},

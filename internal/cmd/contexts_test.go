@@ -4,36 +4,26 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/dependents"
 	"github.com/conversion-operator/conversion-operator/internal/findings"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// listing answers lists of definitions with these items, and finds nothing else.
-func listing(t *testing.T, items string) *httptest.Server {
+// listing is an API server with one definition or none.
+func listing(t *testing.T, definition string) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Path != "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" {
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
-			return
-		}
-		fmt.Fprintf(w, `{"kind":"CustomResourceDefinitionList","apiVersion":"apiextensions.k8s.io/v1","metadata":{},"items":[%s]}`, items)
-	}))
-	t.Cleanup(server.Close)
-	return server
+	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	return (&apiServer{T: t, objects: map[string]string{
+		path:                          "{kind: CustomResourceDefinitionList, apiVersion: apiextensions.k8s.io/v1, metadata: {}, items: [" + definition + "]}",
+		path + "/widgets.example.com": definition,
+	}}).start()
 }
 
 // contextsFile writes a kubeconfig: the cluster of good has nothing to find, that of bad has a definition
@@ -43,7 +33,7 @@ func contextsFile(t *testing.T) string {
 	const definition = `{"metadata":{"name":"a.example.com"},"spec":{"group":"example.com","names":{"plural":"a","kind":"A"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]},
 		"status":{"storedVersions":["v1"],"conditions":[{"type":"Established","status":"False","reason":"X","message":"y"}]}}`
-	servers := map[string]string{"good": listing(t, "").URL, "bad": listing(t, definition).URL, "down": "http://127.0.0.1:1", "good,too": listing(t, "").URL}
+	servers := map[string]string{"good": listing(t, ""), "bad": listing(t, definition), "down": "http://127.0.0.1:1", "good,too": listing(t, "")}
 	text := &strings.Builder{}
 	fmt.Fprintln(text, "apiVersion: v1\nkind: Config\ncurrent-context: good\nclusters:")
 	for name, url := range servers {
@@ -56,91 +46,14 @@ func contextsFile(t *testing.T) string {
 	return write(t, "kubeconfig", text.String())
 }
 
-// TestContexts audits several clusters. One that does not answer hides no other, and the worst result
-// is the exit code.
-func TestContexts(t *testing.T) {
-	file := contextsFile(t)
-	for contexts, code := range map[string]int{"good": 0, "bad": 1, "down": 2, "good,bad": 1, "bad,down,good": 2, "down,bad": 2, "good,too": 0, "good,nowhere": 2} {
-		stdout, stderr, err := run("audit", "--kubeconfig", file, "--context", contexts, "-o=json")
-		if ExitCode(err) != code {
-			t.Errorf("--context %s: exit code %d, want %d; stderr %q", contexts, ExitCode(err), code, stderr)
-		}
-		if contexts != "bad,down,good" {
-			continue
-		}
-		var report struct {
-			Format   int
-			Contexts []inContext[audit.Report]
-		}
-		expect.NoError(t, json.Unmarshal([]byte(stdout), &report))
-		var got []string
-		for _, each := range report.Contexts {
-			found := -1
-			if each.Report != nil {
-				found = len(each.Report.Findings)
-			}
-			got = append(got, fmt.Sprint(each.Context, " ", found, " ", strings.Contains(each.Error, "connection refused")))
-		}
-		if diff := cmp.Diff([]string{"bad 1 false", "down -1 true", "good 0 false"}, got); diff != "" || report.Format != 1 {
-			t.Errorf("contexts (-want +got):\n%s", diff)
-		}
-		for _, want := range []string{"context bad: problems found", "context down: read ConversionPolicies"} {
-			if !strings.Contains(stderr, want) {
-				t.Errorf("stderr lacks %q: %s", want, stderr)
-			}
-		}
-	}
-
-	stdout, _, _ := run("audit", "--kubeconfig", file, "--context=bad,down,good")
-	bad, after, _ := strings.Cut(stdout, "# Context down\n\nError: ")
-	if !strings.HasPrefix(bad, "# Context bad\n\n") || !strings.Contains(bad, "NotEstablished") || !strings.Contains(after, "# Context good\n\n") {
-		t.Errorf("as text: %s", stdout)
-	}
-	stdout, _, _ = run("audit", "--kubeconfig", file, "--context=bad,down,good", "-o=sarif")
-	got := sarifOf(t, stdout)
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"ContextFailed error nowhere", "NotEstablished error nowhere"}, got); diff != "" {
-		t.Errorf("SARIF (-want +got):\n%s", diff)
-	}
-	for _, want := range []string{`"bad: a.example.com`, `"down: read ConversionPolicies`} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("SARIF lacks %s:\n%s", want, stdout)
-		}
-	}
-}
-
-// TestContextsThatDoNotFit refuses several contexts where one is needed, or none is read.
-func TestContextsThatDoNotFit(t *testing.T) {
-	policy, crd := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml")
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"audit", "--context=a,a"}, `--context must be names of different contexts, separated by commas, is "a,a"`},
-		{[]string{"audit", "--context=a,"}, `--context must be names of different contexts, separated by commas, is "a,"`},
-		{[]string{"audit", "--context=a,b", "-f", crd}, "-f examines files: leave out --context"},
-		{[]string{"diff", "--context=a,b", "-f", crd, "--before", crd}, "--before compares with files: leave out --context"},
-		{[]string{"verify", "--context=a,b", "--policy", policy, "--crd", crd}, "--context selects objects of a cluster: add --live"},
-		{[]string{"dependents", "a.example.com", "--context=a,b", "--repair"}, "--repair changes one cluster: name one --context"},
-		{[]string{"dependents", "a.example.com", "--context=a,b", "--audit-log=x"}, "--audit-log is of one cluster: name one --context"},
-	} {
-		stdout, stderr, err := run(test.args...)
-		if ExitCode(err) != 2 || stdout != "" || stderr != "Error: "+test.want+"\n" {
-			t.Errorf("%v: exit code %d, stderr %q, want %q", test.args, ExitCode(err), stderr, test.want)
-		}
-	}
-}
-
-// TestContextsCompleted completes the last of several contexts.
-func TestContextsCompleted(t *testing.T) {
-	file := contextsFile(t)
-	for typed, want := range map[string]string{"": "bad\ndown\ngood\ngood,too\n", "good,d": "good,down\n", "good,bad,d": "good,bad,down\n"} {
-		stdout, _, err := run("__complete", "audit", "--kubeconfig", file, "--context", typed)
-		expect.NoError(t, err)
-		if got, _, _ := strings.Cut(stdout, ":4\n"); got != want && !strings.Contains(got, want) {
-			t.Errorf("after %q: %q, want %q", typed, got, want)
-		}
-	}
+// TestServers runs commands with the contexts of contextsFile, and with API servers without policies, and with
+// one that has no status.
+func TestServers(t *testing.T) {
+	widgets, err := yaml.YAMLToJSON([]byte(strings.Replace(lossy, "properties: {note: {type: string}}", "", 1) + "status: {storedVersions: [v1beta1, v1]}\n"))
+	expect.NoError(t, err)
+	runCommands(t, "testdata/commands/servers/servers.txt", map[string]string{
+		"CONTEXTS": contextsFile(t), "EMPTY": serverOfPolicies(t, ""), "NEW": serverOfPolicies(t, policyWithoutStatus), "WIDGETS": listing(t, string(widgets)),
+	})
 }
 
 // TestFoundByDependents lists dependents, and what could not be read, for pipelines.

@@ -64,15 +64,14 @@ Exit codes:
 	flags.StringVar(&options.to, "to", "", "version to convert to, for example v1")
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, or a backup of Velero, - for stdin; can be given several times; default stdin")
 	flags.StringVarP(&options.output, "output", "o", "", "output format of objects: yaml or json; default that of the input")
-	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(command.InOrStdin()); err != nil {
-			return err
-		}
-		return options.run(command, strings.Join(args, ""))
-	})
+	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
-func (o *convertOptions) run(command *cobra.Command, name string) error {
+func (o *convertOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(command.InOrStdin()); err != nil {
+		return err
+	}
+	name := strings.Join(args, "")
 	ruleset, err := o.compile(command.Context(), name)
 	if err != nil {
 		return err
@@ -101,11 +100,7 @@ func (o *convertOptions) run(command *cobra.Command, name string) error {
 
 // compile returns the rules, with the expected hash.
 func (o *convertOptions) compile(ctx context.Context, name string) (*conversion.Ruleset, error) {
-	policy, crd, err := o.definitions.read(ctx, name, nil)
-	if err != nil {
-		return nil, err
-	}
-	result, err := compileRules(policy, crd)
+	policy, _, result, err := o.definitions.compile(ctx, name, nil)
 	if err != nil {
 		return nil, err
 	}

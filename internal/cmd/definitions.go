@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -148,7 +149,12 @@ func objectsIn(file string) ([]manifest.Object, error) {
 	if file == manifest.Stdin {
 		return nil, errors.New("a ConversionPolicy or CustomResourceDefinition cannot come from stdin: pass a file")
 	}
-	documents, err := manifest.ReadAll([]string{file}, nil)
+	return readObjects([]string{file}, nil)
+}
+
+// readObjects returns the objects in files, also those in lists.
+func readObjects(files []string, stdin io.Reader) ([]manifest.Object, error) {
+	documents, err := manifest.ReadAll(files, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +226,18 @@ func definitionOf(file string, objects []manifest.Object, name string) (*apiexte
 	return verify.ReadDefinition(object)
 }
 
-// compileRules compiles the rules of a policy. The error lists all that is wrong.
-func compileRules(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (compile.Result, error) {
+// compile reads the policy and its CustomResourceDefinition, and compiles the rules. The error lists all that is
+// wrong with them.
+func (d *definitions) compile(ctx context.Context, name string, live cluster) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, compile.Result, error) {
+	policy, crd, err := d.read(ctx, name, live)
+	if err != nil {
+		return nil, nil, compile.Result{}, err
+	}
 	result, found := verify.Compile(policy, crd)
 	if len(found) > 0 {
-		return compile.Result{}, fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
+		return nil, nil, compile.Result{}, fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
 	}
-	return result, nil
+	return policy, crd, result, nil
 }
 
 // listOf returns a line for each error.

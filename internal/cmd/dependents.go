@@ -74,12 +74,7 @@ Exit codes:
   conversion-operator dependents crontabs.example.com --audit-log audit.log`,
 	}
 	options.addFlags(command)
-	return forUsers(command, cobra.ExactArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(); err != nil {
-			return err
-		}
-		return options.run(command, args[0])
-	})
+	return forUsers(command, cobra.ExactArgs(1), options.run)
 }
 
 func (o *dependentsOptions) addFlags(command *cobra.Command) {
@@ -132,7 +127,11 @@ func (o *dependentsOptions) validate() error {
 	return nil
 }
 
-func (o *dependentsOptions) run(command *cobra.Command, name string) error {
+func (o *dependentsOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	name := args[0]
 	reporting := reporting[dependents.Report]{
 		config: o.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(),
 		find: func(context.Context) (*dependents.Report, error) { return o.find(command, name) },

@@ -76,12 +76,7 @@ Exit codes:
 	flags := command.Flags()
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of policies and CustomResourceDefinitions after the change, - for stdin; can be given several times")
 	flags.StringArrayVar(&options.before, "before", nil, "file or directory of policies and CustomResourceDefinitions before the change, - for stdin; can be given several times; default those of the cluster")
-	return forUsers(command, cobra.NoArgs, func(command *cobra.Command, _ []string) error {
-		if err := options.validate(); err != nil {
-			return err
-		}
-		return options.run(command)
-	})
+	return forUsers(command, cobra.NoArgs, options.run)
 }
 
 func (o *diffOptions) validate() error {
@@ -100,7 +95,10 @@ func (o *diffOptions) validate() error {
 	return nil
 }
 
-func (o *diffOptions) run(command *cobra.Command) error {
+func (o *diffOptions) run(command *cobra.Command, _ []string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	stdin, stdout := stdinOf(command), command.OutOrStdout()
 	after, err := readRevision(command.Context(), o.files, stdin)
 	if err != nil {
@@ -150,19 +148,13 @@ func (r revision) names() []string {
 // readRevision reads the definitions and objects in files.
 func readRevision(ctx context.Context, files []string, stdin io.Reader) (revision, error) {
 	found := newRevision()
-	documents, err := manifest.ReadAll(files, stdin)
+	objects, err := readObjects(files, stdin)
 	if err != nil {
 		return found, err
 	}
-	for _, document := range documents {
-		objects, err := document.Objects()
-		if err != nil {
+	for _, object := range objects {
+		if err := found.add(ctx, object); err != nil {
 			return found, err
-		}
-		for _, object := range objects {
-			if err := found.add(ctx, object); err != nil {
-				return found, err
-			}
 		}
 	}
 	if len(found.names()) == 0 {

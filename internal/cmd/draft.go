@@ -265,35 +265,29 @@ func (o *draftOptions) readPairs(input *draft.Input, stdin io.Reader, stderr io.
 	if len(o.pairs) == 0 {
 		return nil, nil
 	}
-	documents, err := manifest.ReadAll(o.pairs, stdin)
+	objects, err := readObjects(o.pairs, stdin)
 	if err != nil {
 		return nil, err
 	}
 	found, names, skipped := map[string]*draft.Pair{}, []string{}, 0
-	for _, document := range documents {
-		objects, err := document.Objects()
-		if err != nil {
-			return nil, err
+	for _, object := range objects {
+		group, version, _ := strings.Cut(object.APIVersion, "/")
+		if group != input.CRD.Spec.Group || object.Kind != input.CRD.Spec.Names.Kind || version != input.Spoke && version != input.Hub {
+			skipped++
+			continue
 		}
-		for _, object := range objects {
-			group, version, _ := strings.Cut(object.APIVersion, "/")
-			if group != input.CRD.Spec.Group || object.Kind != input.CRD.Spec.Names.Kind || version != input.Spoke && version != input.Hub {
-				skipped++
-				continue
-			}
-			if found[object.FullName()] == nil {
-				found[object.FullName()] = &draft.Pair{}
-				names = append(names, object.FullName())
-			}
-			side := &found[object.FullName()].Spoke
-			if version == input.Hub {
-				side = &found[object.FullName()].Hub
-			}
-			if *side != nil {
-				return nil, fmt.Errorf("%s: there is another object %s at %s: leave one out", object, object.FullName(), version)
-			}
-			*side = object.JSON
+		if found[object.FullName()] == nil {
+			found[object.FullName()] = &draft.Pair{}
+			names = append(names, object.FullName())
 		}
+		side := &found[object.FullName()].Spoke
+		if version == input.Hub {
+			side = &found[object.FullName()].Hub
+		}
+		if *side != nil {
+			return nil, fmt.Errorf("%s: there is another object %s at %s: leave one out", object, object.FullName(), version)
+		}
+		*side = object.JSON
 	}
 	var pairs []draft.Pair
 	for _, name := range names {

@@ -4,7 +4,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
@@ -16,7 +15,6 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/draft"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
@@ -24,71 +22,6 @@ import (
 
 // hostPortRule is the rule of the sample, as the command writes it.
 const hostPortRule = "        - format: {from: .hostPort, template: '{host}:{port}', to: {host: .host, port: .port}}\n"
-
-func TestDraft(t *testing.T) {
-	crd, pairs := sampleFile("3-crd-both.yaml"), write(t, "pairs.yaml", `
-{apiVersion: example.com/v1beta1, kind: CronTab, metadata: {name: a, namespace: x}, hostPort: "alpha:12"}
----
-{apiVersion: v1, kind: List, items: [
-  {apiVersion: example.com/v1, kind: CronTab, metadata: {name: a, namespace: x}, host: alpha, port: "12"},
-  {apiVersion: example.com/v1, kind: CronTab, metadata: {name: a, namespace: y}, host: beta, port: "13"},
-  {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: x}}]}
-`)
-	twice := write(t, "twice.yaml", "{apiVersion: example.com/v1, kind: CronTab, metadata: {name: a}}\n---\n{apiVersion: example.com/v1, kind: CronTab, metadata: {name: a}}\n")
-	rivals := write(t, "rivals.yaml", strings.NewReplacer("host: {type", "hostPortA: {type", "port: {type", "hostPortB: {type").Replace(readFile(t, crd)))
-	done := "test the policy: conversion-operator verify --policy POLICY --crd " + crd + " -f OBJECTS\n"
-	for name, test := range map[string]struct {
-		args           []string
-		code           int
-		stdout, stderr string
-	}{
-		"schemas":            {[]string{"-f", crd}, 0, "        # Guessed from the schemas (0.75): the name joins theirs, the description shows the template.\n" + hostPortRule, done},
-		"versions":           {[]string{"-f", crd, "--from", "v1beta1", "--to", "v1"}, 0, hostPortRule, done},
-		"the other way":      {[]string{"-f", crd, "--to", "v1beta1"}, 1, "      hub: v1beta1\n", done},
-		"with policies":      {[]string{"-f", crd, "-f", sampleFile("2-policy.yaml"), "crontabs.example.com"}, 0, hostPortRule, "rules: 1"},
-		"pairs":              {[]string{"-f", crd, "--pairs", pairs}, 0, "        # Confirmed by 1 pair with 1 different value; in the schemas: the name joins theirs, the description shows the template.\n" + hostPortRule, "pairs: 1, objects at one version only: 1, of another kind or version: 1\n"},
-		"rivals":             {[]string{"-f", rivals}, 1, "# Ambiguous, without a rule, and preserved. Decide, and add rules:\n# - v1beta1 .hostPort: ", "Error: something is open; see the comments in the policy\n"},
-		"no pairs":           {[]string{"-f", crd, "--pairs", sampleFile("objects.yaml")}, 2, "", "no object of the kind CronTab is there at v1beta1 and at v1"},
-		"one object twice":   {[]string{"-f", crd, "--pairs", twice}, 2, "", "there is another object a at v1"},
-		"one version":        {[]string{"-f", sampleFile("1-crd-v1beta1.yaml")}, 2, "", "has only the version v1beta1"},
-		"no such version":    {[]string{"-f", crd, "--from", "v3"}, 2, "", "--from must be one of v1beta1, is \"v3\""},
-		"no such hub":        {[]string{"-f", crd, "--to", "v3"}, 2, "", "--from must be one of v1, v1beta1"},
-		"another definition": {[]string{"-f", crd, "other.example.com"}, 2, "", "has no CustomResourceDefinition other.example.com, only: crontabs.example.com"},
-		"no definition":      {[]string{"-f", sampleFile("2-policy.yaml")}, 2, "", "has no CustomResourceDefinition\n"},
-		"nothing":            {nil, 2, "", "which CustomResourceDefinition? Pass its file with -f, or its name in the cluster"},
-		"no URL":             {[]string{"-f", crd, "--probe", "converter"}, 2, "", "is not the URL of a converter"},
-		"without TLS":        {[]string{"-f", crd, "--probe", "http://converter.example.com/convert"}, 2, "", "http is only for a converter on localhost"},
-		"hint":               {[]string{"-f", rivals, "--move", ".hostPort=.hostPortA"}, 0, "- move: {from: .hostPort, to: .hostPortA}\n", "rules: 1"},
-		"half a hint":        {[]string{"-f", crd, "--move", ".hostPort"}, 2, "", "--move must be two paths"},
-		"authority":          {[]string{"-f", crd, "--probe-certificate-authority", crd}, 2, "", "add --probe"},
-		"no authority":       {[]string{"-f", crd, "--probe", "https://localhost:1/convert", "--probe-certificate-authority", crd}, 2, "", "no certificate in PEM"},
-		"no answer":          {[]string{"-f", crd, "--probe", "http://localhost:1/convert"}, 2, "", "connection refused"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stdout, stderr, err := run(append([]string{"draft"}, test.args...)...)
-			if ExitCode(err) != test.code || !strings.Contains(stdout, test.stdout) || !strings.Contains(stderr, test.stderr) {
-				t.Errorf("exit code %d, want %d; stderr %q lacks %q, or stdout lacks %q:\n%s", ExitCode(err), test.code, stderr, test.stderr, test.stdout, stdout)
-			}
-			if test.code < 2 {
-				// What the command writes is a policy that verify accepts.
-				policy := write(t, "policy.yaml", stdout)
-				if _, stderr, err := run("verify", "--policy", policy, "--crd", test.args[1]); err != nil {
-					t.Errorf("verify refuses the policy: %s", stderr)
-				}
-			}
-		})
-	}
-}
-
-func TestDraftJSON(t *testing.T) {
-	stdout, _, err := run("draft", "-f", sampleFile("3-crd-both.yaml"), "-o", "json")
-	expect.NoError(t, err)
-	found := draft.Draft{}
-	expect.NoError(t, json.Unmarshal([]byte(stdout), &found))
-	if len(found.Rules) != 1 || found.Rules[0].Rule.Format == nil || found.Policy.Spec.Converter.Declarative.Hub != "v1" || found.Format != draft.Format {
-		t.Errorf("the draft is %+v", found)
-	}
-}
 
 // converterOf serves the policy of the sample, as converter pods do.
 func converterOf(t *testing.T) http.Handler {

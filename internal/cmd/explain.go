@@ -61,12 +61,7 @@ Exit codes:
   conversion-operator explain -f objects.yaml --policy policy.yaml --crd crd.yaml --to v1`,
 	}
 	options.addFlags(command)
-	return forUsers(command, cobra.MaximumNArgs(2), func(command *cobra.Command, args []string) error {
-		if err := options.validate(args); err != nil {
-			return err
-		}
-		return options.run(command, args)
-	})
+	return forUsers(command, cobra.MaximumNArgs(2), options.run)
 }
 
 func (o *explainOptions) addFlags(command *cobra.Command) {
@@ -100,6 +95,9 @@ func (o *explainOptions) validate(args []string) error {
 }
 
 func (o *explainOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(args); err != nil {
+		return err
+	}
 	ctx := command.Context()
 	connected, err := o.connect()
 	if err != nil {
@@ -109,7 +107,7 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	var objects []manifest.Object
 	if len(o.files) > 0 {
 		name = strings.Join(args, "")
-		objects, err = o.inFiles(stdinOf(command))
+		objects, err = readObjects(o.files, stdinOf(command))
 	} else {
 		name, objects, err = o.inCluster(ctx, connected, strings.Split(strings.Join(args, "/"), "/"))
 	}
@@ -143,22 +141,6 @@ func (o *explainOptions) connect() (*live.Cluster, error) {
 		return nil, nil //nolint:nilnil // The command needs no cluster then, and there is no error.
 	}
 	return connectToRead(o.config)
-}
-
-func (o *explainOptions) inFiles(stdin io.Reader) ([]manifest.Object, error) {
-	documents, err := manifest.ReadAll(o.files, stdin)
-	if err != nil {
-		return nil, err
-	}
-	var all []manifest.Object
-	for _, document := range documents {
-		objects, err := document.Objects()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, objects...)
-	}
-	return all, nil
 }
 
 // inCluster reads one object, and returns the name of its CustomResourceDefinition.
@@ -223,11 +205,7 @@ func (o *explainOptions) explainer(ctx context.Context, name string, connected *
 	if connected != nil {
 		from = connected
 	}
-	policy, crd, err := o.definitions.read(ctx, name, from)
-	if err != nil {
-		return nil, nil, err
-	}
-	result, err := compileRules(policy, crd)
+	policy, _, result, err := o.definitions.compile(ctx, name, from)
 	if err != nil {
 		return nil, nil, err
 	}

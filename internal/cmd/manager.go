@@ -94,7 +94,9 @@ func newManagerCommand() *cobra.Command {
 	flags.BoolVar(&options.sizeAdmission, "size-admission", true,
 		"make API servers refuse objects whose preserved data does not fit into the annotations of another version, with a ValidatingWebhookConfiguration for each policy; "+
 			"set to false if the operator may not write those: then one such object makes lists at the other version fail")
-	tracingFlag(flags, &options.tracing)
+	flags.StringVar(&options.tracing, "tracing-endpoint", tracing.Endpoint(os.Getenv),
+		"URL of an OpenTelemetry receiver (OTLP over gRPC; http://, or https:// for TLS) for traces; "+
+			"default $OTEL_EXPORTER_OTLP_ENDPOINT; empty for none")
 	return command
 }
 

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,9 +27,7 @@ func serveMetrics(t *testing.T, manager managerOptions) string {
 	options := manager.metricsOptions()
 	options.FilterProvider = nil // without an API server, no authorization is possible
 	server, err := metricsserver.NewServer(options, &rest.Config{}, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
@@ -80,9 +77,7 @@ func TestManagerMetricsTLS(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			defer connection.Close()
 			if got := connection.ConnectionState().Version; got != test.version {
 				t.Errorf("it speaks %s", tls.VersionName(got))
@@ -97,29 +92,19 @@ func TestManagerMetricsCertificate(t *testing.T) {
 	const name = "conversion-operator-metrics.conversion-system.svc"
 	directory, now := t.TempDir(), time.Now()
 	authority, err := pki.NewAuthority("metrics", now, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authority.Certificate)
 	mount := func() {
 		leaf, err := pki.IssueLeaf(authority, name, now, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for file, text := range map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
-			if err := os.WriteFile(filepath.Join(directory, file), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		expect.NoError(t, err)
+		mountCertificate(t, directory, leaf)
 	}
 	mount()
 	address := serveMetrics(t, managerOptions{metricsCerts: directory})
 	served := func() string {
 		connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trusted, ServerName: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer connection.Close()
 		return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}

@@ -27,9 +27,7 @@ func TestMemoryLimit(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "memory.max")
-			if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, os.WriteFile(file, []byte(tc.text), 0o600))
 			if got := memoryLimit(file); got != tc.want {
 				t.Errorf("limit is %d, want %d", got, tc.want)
 			}

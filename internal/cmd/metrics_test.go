@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestServeMetrics(t *testing.T) {
@@ -34,9 +36,7 @@ func TestServeMetrics(t *testing.T) {
 func ask(t *testing.T, url string) (status int, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	answer, err := transport.RoundTrip(request)
@@ -49,9 +49,7 @@ func ask(t *testing.T, url string) (status int, err error) {
 // A used port does not stop a migration.
 func TestServeMetricsFailures(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer taken.Close()
 	cases := map[string]struct {
 		address string

@@ -89,12 +89,7 @@ Exit codes:
 	command.ValidArgsFunction = namesIn(o.config, definitionKind)
 	o.output.add(command, formText, formJSON, formYAML)
 	o.addFlags(command)
-	return forUsers(command, cobra.ArbitraryArgs, func(command *cobra.Command, names []string) error {
-		if err := o.validate(names); err != nil {
-			return err
-		}
-		return o.run(command, names)
-	})
+	return forUsers(command, cobra.ArbitraryArgs, o.run)
 }
 
 func (o *migrateOptions) addFlags(command *cobra.Command) {
@@ -240,6 +235,9 @@ func (o *migrateOptions) checkLosses(crd *apiextensionsv1.CustomResourceDefiniti
 }
 
 func (o *migrateOptions) run(command *cobra.Command, names []string) error {
+	if err := o.validate(names); err != nil {
+		return err
+	}
 	ctx := command.Context()
 	cluster, err := o.connect(calledAs(command))
 	if err != nil {

@@ -113,59 +113,43 @@ func list(names []string) string {
 
 func writeResults(w io.Writer, report *migrateReport) error {
 	rows := [][]string{{"RESOURCE", "STATE", "OBJECTS", "REWRITTEN", "CURRENT", "FAILED", "VERIFIED", "BARRIER", "PRUNED"}}
+	var problems strings.Builder
 	for _, r := range report.Results {
 		number := func(n int64) string { return strconv.FormatInt(n, 10) }
 		rows = append(rows, []string{r.Resource, string(r.State), number(r.Total), number(r.Rewritten), number(r.Current), number(r.Failed),
 			number(r.Verified), terminal.OrDash(string(r.Barrier)), terminal.OrDash(strings.Join(r.Pruned, ","))})
+		if r.Message != "" {
+			fmt.Fprintf(&problems, "%s: %s\n", r.Resource, terminal.OneLine(r.Message))
+		}
+		if r.State == standalone.Failed {
+			fmt.Fprintf(&problems, "%s: %d of %d objects failed; status.storedVersions was not pruned; %s lists all of them\n", r.Resource, r.Failed, r.Total, r.Record)
+		}
+		writeFailures(&problems, r.Failures)
 	}
+	return writeTables(w, rows, problems.String(), report.LeftOut)
+}
+
+func writeFailures(w io.Writer, failures []v1alpha1.MigrationFailure) {
+	for _, failure := range failures {
+		fmt.Fprintf(w, "  %s: %s: %s\n", failure.Object, failure.Reason, terminal.OneLine(failure.Message))
+		if failure.Command != "" {
+			fmt.Fprintf(w, "    %s\n", failure.Command)
+		}
+	}
+}
+
+// writeTables writes a row for each resource, the problems, and what is left out.
+func writeTables(w io.Writer, rows [][]string, problems string, left []standalone.LeftOut) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
 	}
-	for _, r := range report.Results {
-		if err := writeProblems(w, &r); err != nil {
-			return err
-		}
+	if len(left) > 0 {
+		problems += "\nLeft out:\n"
 	}
-	return writeLeftOut(w, report.LeftOut)
-}
-
-func writeProblems(w io.Writer, r *standalone.Result) error {
-	if r.Message != "" {
-		if _, err := fmt.Fprintf(w, "%s: %s\n", r.Resource, terminal.OneLine(r.Message)); err != nil {
-			return err
-		}
-	}
-	if r.State == standalone.Failed {
-		if _, err := fmt.Fprintf(w, "%s: %d of %d objects failed; status.storedVersions was not pruned; %s lists all of them\n", r.Resource, r.Failed, r.Total, r.Record); err != nil {
-			return err
-		}
-	}
-	return writeFailures(w, r.Failures)
-}
-
-func writeFailures(w io.Writer, failures []v1alpha1.MigrationFailure) error {
-	for _, failure := range failures {
-		if _, err := fmt.Fprintf(w, "  %s: %s: %s\n", failure.Object, failure.Reason, terminal.OneLine(failure.Message)); err != nil {
-			return err
-		}
-		if failure.Command == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "    %s\n", failure.Command); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeLeftOut(w io.Writer, left []standalone.LeftOut) error {
-	if len(left) == 0 {
-		return nil
-	}
-	if _, err := fmt.Fprintln(w, "\nLeft out:"); err != nil {
+	if _, err := io.WriteString(w, problems); err != nil || len(left) == 0 {
 		return err
 	}
-	var rows [][]string
+	rows = nil
 	for _, each := range left {
 		rows = append(rows, []string{"  " + each.Resource, terminal.OneLine(each.Why)})
 	}
@@ -199,6 +183,7 @@ func (o *migrateOptions) showForecast(command *cobra.Command, forecasts []standa
 
 func writeForecasts(w io.Writer, report *forecastReport) error {
 	rows := [][]string{{"RESOURCE", "OBJECTS", "STORAGE", "STORED", "TRIED", "REFUSED", "WOULD PRUNE", "UNFINISHED"}}
+	var problems strings.Builder
 	for _, f := range report.Forecasts {
 		unfinished := "-"
 		if f.Continues != "" {
@@ -206,19 +191,10 @@ func writeForecasts(w io.Writer, report *forecastReport) error {
 		}
 		rows = append(rows, []string{f.Resource, strconv.FormatInt(f.Objects, 10), terminal.OrDash(f.StorageVersion), terminal.OrDash(strings.Join(f.StoredVersions, ",")),
 			strconv.Itoa(f.Tried), strconv.Itoa(len(f.Refused)), terminal.OrDash(strings.Join(f.Prunes, ",")), unfinished})
-	}
-	if err := terminal.WriteTable(w, rows); err != nil {
-		return err
-	}
-	for _, f := range report.Forecasts {
 		if f.Problem != "" {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", f.Resource, terminal.OneLine(f.Problem)); err != nil {
-				return err
-			}
+			fmt.Fprintf(&problems, "%s: %s\n", f.Resource, terminal.OneLine(f.Problem))
 		}
-		if err := writeFailures(w, f.Refused); err != nil {
-			return err
-		}
+		writeFailures(&problems, f.Refused)
 	}
-	return writeLeftOut(w, report.LeftOut)
+	return writeTables(w, rows, problems.String(), report.LeftOut)
 }

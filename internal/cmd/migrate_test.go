@@ -17,38 +17,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/standalone"
 )
 
-func TestMigrateFlags(t *testing.T) {
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no name":               {nil, "name at least one CustomResourceDefinition or resource, or add --all"},
-		"an empty name":         {[]string{""}, "the name of a resource must not be empty"},
-		"a name and all":        {[]string{"secrets", "--all"}, "name resources, or add --all, not both"},
-		"no number":             {[]string{"secrets", "--concurrency=many"}, "invalid argument"},
-		"no concurrency":        {[]string{"secrets", "--concurrency=0"}, "--concurrency must be from 1 to 256, is 0"},
-		"too many writes":       {[]string{"secrets", "--max-writes-per-second=100001"}, "--max-writes-per-second must be from 0 to 100000, is 100001"},
-		"another pace":          {[]string{"secrets", "--pace=slow"}, `--pace must be Gentle or Fast, is "slow"`},
-		"another verification":  {[]string{"secrets", "--verify=All"}, `--verify must be None or Sample or Full, is "All"`},
-		"another fallback":      {[]string{"secrets", "--fallback=Scale"}, `--fallback must be Status or OldVersion, is "Scale"`},
-		"a fallback twice":      {[]string{"secrets", "--fallback=Status,Status"}, "--fallback names Status twice"},
-		"a negative delay":      {[]string{"secrets", "--propagation-delay=-1s"}, "--propagation-delay must not be negative, is -1s"},
-		"a negative timeout":    {[]string{"secrets", "--timeout=-1s"}, "--timeout must not be negative, is -1s"},
-		"no namespace":          {[]string{"secrets", "--record-namespace=A/b"}, `--record-namespace "A/b" is no name of a namespace`},
-		"two modes":             {[]string{"secrets", "--dry-run", "--print-role"}, "--dry-run and --print-role exclude each other"},
-		"bindings without role": {[]string{"secrets", "--bind-to=a:b"}, "--bind-to needs --print-role"},
-		"another format":        {[]string{"secrets", "-o=xml"}, `--output must be text, json or yaml, is "xml"`},
-		"no cluster":            {[]string{"secrets", "--server=http://127.0.0.1:1"}, "connection refused"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, stderr, err := run(append([]string{"migrate"}, tt.args...)...)
-			if ExitCode(err) != 2 || !strings.Contains(stderr, tt.want) {
-				t.Errorf("exit code %d, stderr lacks %q:\n%s", ExitCode(err), tt.want, stderr)
-			}
-		})
-	}
-}
-
 func TestMigrateResults(t *testing.T) {
 	complete := standalone.Result{Resource: "a", State: standalone.Complete, Counters: contract.Counters{Total: 2, Rewritten: 2}, Pruned: []string{"v1beta1"}}
 	failed := standalone.Result{Resource: "b", State: standalone.Failed, Record: "ConfigMap default/b", Counters: contract.Counters{Total: 2, Rewritten: 1, Failed: 1},

@@ -145,25 +145,3 @@ func TestForeignFieldManagers(t *testing.T) {
 		})
 	}
 }
-
-func TestStatusFlags(t *testing.T) {
-	for name, test := range map[string]struct {
-		args []string
-		want string
-	}{
-		"an end without a way": {[]string{"status", "--timeout=1s"}, "--timeout limits how long to follow: add --watch or --until-ready"},
-		"a negative end":       {[]string{"status", "-w", "--timeout=-1s"}, "--timeout must not be negative, is -1s"},
-		"JSON without an end":  {[]string{"status", "-w", "-o=json"}, "--output=json is written once, at the end: add --until-ready, or leave out --watch"},
-		"a wrong form":         {[]string{"status", "-o=text"}, `--output must be table, wide, json or yaml, is "text"`},
-		"a kubeconfig":         {[]string{"status", "--kubeconfig=nowhere"}, "find the API server: stat nowhere: no such file or directory"},
-		"whom to trigger":      {[]string{"trigger"}, "requires at least 1 arg(s), only received 0"},
-		"a long trigger":       {[]string{"trigger", "p", "--text", strings.Repeat("x", 254)}, "--text must be of 253 characters at most, has 254"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, stderr, err := run(test.args...)
-			if stderr != "Error: "+test.want+"\n" || ExitCode(err) != 2 {
-				t.Errorf("stderr is %q, want %q", stderr, test.want)
-			}
-		})
-	}
-}

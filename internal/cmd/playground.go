@@ -72,12 +72,7 @@ Exit codes:
 	flags.BoolVar(&options.live, "live", false, "let the page test the policy on the objects in a cluster")
 	options.liveOptions.addFlags(command)
 	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
-	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(args); err != nil {
-			return err
-		}
-		return options.run(command, strings.Join(args, ""))
-	})
+	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
 func (o *playgroundOptions) validate(args []string) error {
@@ -94,7 +89,11 @@ func (o *playgroundOptions) validate(args []string) error {
 	return o.liveOptions.validate()
 }
 
-func (o *playgroundOptions) run(command *cobra.Command, name string) error {
+func (o *playgroundOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(args); err != nil {
+		return err
+	}
+	name := strings.Join(args, "")
 	ctx := command.Context()
 	texts, err := o.texts(ctx, name, stdinOf(command))
 	if err != nil {

@@ -65,12 +65,7 @@ Exit codes:
 	flags.BoolVar(&options.timeless, "timeless", false, "leave out the time of creation: the same input makes the same file, byte for byte")
 	options.liveOptions.addFlags(command)
 	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
-	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(command.OutOrStdout()); err != nil {
-			return err
-		}
-		return options.run(command, strings.Join(args, ""))
-	})
+	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
 func (o *reportOptions) validate(stdout io.Writer) error {
@@ -85,7 +80,11 @@ func (o *reportOptions) validate(stdout io.Writer) error {
 	return o.liveOptions.validate()
 }
 
-func (o *reportOptions) run(command *cobra.Command, name string) error {
+func (o *reportOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(command.OutOrStdout()); err != nil {
+		return err
+	}
+	name := strings.Join(args, "")
 	ctx := command.Context()
 	definitions, objects, err := o.sources(command)
 	if err != nil {

@@ -79,12 +79,7 @@ Exit codes:
 	flags.BoolVar(&options.check, "check", false, "change no file, and fail if one would change")
 	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
 	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
-	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(); err != nil {
-			return err
-		}
-		return options.run(command, strings.Join(args, ""))
-	})
+	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
 func (o *rewriteOptions) validate() error {
@@ -106,7 +101,11 @@ func (o *rewriteOptions) validate() error {
 	return nil
 }
 
-func (o *rewriteOptions) run(command *cobra.Command, name string) error {
+func (o *rewriteOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	name := strings.Join(args, "")
 	rewriter, policy, err := o.rewriter(command.Context(), name)
 	if err != nil {
 		return err
@@ -143,11 +142,7 @@ func (o *rewriteOptions) rewriter(ctx context.Context, name string) (*rewrite.Re
 	if err != nil {
 		return nil, "", err
 	}
-	policy, crd, err := o.definitions.read(ctx, name, from)
-	if err != nil {
-		return nil, "", err
-	}
-	result, err := compileRules(policy, crd)
+	policy, crd, result, err := o.definitions.compile(ctx, name, from)
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,7 +4,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -122,71 +120,6 @@ func TestRewriteFiles(t *testing.T) {
 	}
 	if text := read(folder, "link.yaml"); !strings.Contains(text, "apiVersion: example.com/v1 ") {
 		t.Errorf("behind the link is\n%s", text)
-	}
-}
-
-// TestRewriteReports: the formats for programs name files and lines.
-func TestRewriteReports(t *testing.T) {
-	t.Parallel()
-	const file = "../rewrite/testdata/manifests/anchors.yaml"
-	stdout, _, code := runRewrite(t, "", "--to", "v1", "-f", file, "--check", "-o", "sarif")
-	if code != exitFound {
-		t.Errorf("exit code %d", code)
-	}
-	var log struct {
-		Runs []struct {
-			Results []struct {
-				RuleID    string
-				Locations []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           struct{ StartLine int }
-					}
-				}
-			}
-		}
-	}
-	expect.NoError(t, json.Unmarshal([]byte(stdout), &log))
-	found := map[int]string{}
-	for _, result := range log.Runs[0].Results {
-		place := result.Locations[0].PhysicalLocation
-		if place.ArtifactLocation.URI != file {
-			t.Errorf("a result is in %q", place.ArtifactLocation.URI)
-		}
-		found[place.Region.StartLine] = result.RuleID
-	}
-	want := map[int]string{1: "ManifestOld", 18: "ManifestOld", 34: "ManifestOld", 41: "ManifestLeft", 53: "ManifestLeft"}
-	if !reflect.DeepEqual(found, want) {
-		t.Errorf("findings are at %v", found)
-	}
-	stdout, _, _ = runRewrite(t, "", "--to", "v1", "-f", file, "--check", "-o", "json")
-	report, err := preserved.Decode([]byte(stdout))
-	expect.NoError(t, err)
-	if files, _ := report.(map[string]any)["files"].([]any); len(files) != 1 {
-		t.Errorf("the report is %s", stdout)
-	}
-}
-
-// TestRewriteRefused: mistakes in flags and files have an error that says what to do.
-func TestRewriteRefused(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"-f", "x"}, "--to is required"},
-		{[]string{"--to", "v1"}, "which manifests?"},
-		{[]string{"--to", "v9", "-f", "testdata"}, `--to: version "v9" is not one of v1, v1beta1`},
-		{[]string{"--to", "v1", "-f", "missing/*.yaml"}, "there is no such file"},
-		{[]string{"--to", "v1", "-f", "[", "--check"}, "syntax error in pattern"},
-		{[]string{"--to", "v1", "-f", "-", "-f", "x"}, "excludes other files"},
-		{[]string{"--to", "v1", "-f", "x", "--dry-run", "--check"}, "exclude each other"},
-		{[]string{"--to", "v1", "-f", "x", "--dry-run", "-o", "json"}, "use --check with -o json"},
-	} {
-		_, stderr, code := runRewrite(t, "", tt.args...)
-		if code != exitUnable || !strings.Contains(stderr, tt.want) {
-			t.Errorf("%v: exit code %d, %s", tt.args, code, stderr)
-		}
 	}
 }
 

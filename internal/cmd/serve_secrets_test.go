@@ -30,6 +30,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -38,6 +39,7 @@ const asProgram = "CONVERSION_OPERATOR_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "" {
+		testenv.Parallel(6) // most tests that run in parallel wait
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -136,36 +138,26 @@ func mountSample(t *testing.T) (directory, hash string) {
 	t.Helper()
 	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
 	for file, into := range map[string]any{"2-policy.yaml": policy, "3-crd-both.yaml": crd} {
-		if err := yaml.UnmarshalStrict([]byte(readFile(t, sampleFile(file))), into); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, sampleFile(file))), into))
 	}
 	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Ruleset.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return mountRulesets(t, text), conversion.HashOf(text)
 }
 
 func issued(t *testing.T) pki.KeyPair {
 	t.Helper()
 	authority, err := pki.NewAuthority("converter", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, "localhost", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return leaf
 }
 
 func mountCertificate(t *testing.T, directory string, leaf pki.KeyPair) {
 	t.Helper()
 	for file, text := range map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
-		if err := os.WriteFile(filepath.Join(directory, file), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(filepath.Join(directory, file), text, 0o600))
 	}
 }
 
@@ -173,18 +165,14 @@ func mountCertificate(t *testing.T, directory string, leaf pki.KeyPair) {
 func serve(t *testing.T, rulesets, certificates string) (address string, logged *logRecorder, stop func()) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	address, logged = listener.Addr().String(), &logRecorder{}
 	_, port, _ := net.SplitHostPort(address) // it was made so
 	listener.Close()
 	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address=127.0.0.1:"+port,
 		"--drain=0s", "--metrics-bind-address=0", "--log-level=debug")
 	program.Env, program.Stderr = append(os.Environ(), asProgram+"=yes"), logged
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, program.Start())
 	expect.Eventually(t, "it serves", func() (bool, string) { return logged.has("Serving conversions"), logged.String() })
 	return address, logged, func() {
 		if err := errors.Join(program.Process.Signal(syscall.SIGTERM), program.Wait()); err != nil {
@@ -199,15 +187,11 @@ func call(t *testing.T, address, path, body string) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+secretValue)
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Fatal(err)
@@ -218,9 +202,7 @@ func call(t *testing.T, address, path, body string) {
 func sendPlaintext(t *testing.T, address string) {
 	t.Helper()
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer connection.Close()
 	if _, err := io.WriteString(connection, "GET /"+secretValue+" HTTP/1.1\r\nAuthorization: Bearer "+secretValue+"\r\n\r\n"); err != nil {
 		t.Fatal(err)

@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // rulesetText is a ruleset without rules.
 func rulesetText(t *testing.T, crd string, versions ...string) []byte {
 	t.Helper()
 	text, err := (&conversion.Ruleset{Format: conversion.RulesetFormat, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return text
 }
 
@@ -27,9 +26,7 @@ func mountRulesets(t *testing.T, rulesets ...[]byte) string {
 	directory := t.TempDir()
 	for _, text := range rulesets {
 		name := conversion.StoredName("owner", conversion.HashOf(text))
-		if err := os.WriteFile(filepath.Join(directory, name), conversion.Store(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(filepath.Join(directory, name), conversion.Store(text), 0o600))
 	}
 	return directory
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/overview"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 // statusOptions are the flags of the status command.
@@ -155,13 +156,15 @@ func (o *statusOptions) pods(ctx context.Context, api client.Client, policy *v1a
 }
 
 func (o *statusOptions) write(w io.Writer, all []*overview.Overview, one bool) error {
-	return o.output.write(w, overview.Report{Format: overview.Format, Policies: all}, func(w io.Writer) error {
-		page := overview.Page{Wide: o.output.form == formWide, Colors: colorsOf(w)}
-		if one {
-			return all[0].WritePage(w, page)
-		}
-		return overview.WriteTable(w, all, page)
-	})
+	return o.output.write(w, overview.Report{Format: overview.Format, Policies: all}, func(w io.Writer) error { return o.writeText(w, all, one, colorsOf(w)) })
+}
+
+func (o *statusOptions) writeText(w io.Writer, all []*overview.Overview, one bool, colors terminal.Colors) error {
+	page := overview.Page{Wide: o.output.form == formWide, Colors: colors}
+	if one {
+		return all[0].WritePage(w, page)
+	}
+	return overview.WriteTable(w, all, page)
 }
 
 // checkReady reports whether --until-ready is fulfilled, and returns an error for a state in which

@@ -90,11 +90,7 @@ func (o *statusOptions) newView(w, messages io.Writer, one bool) view {
 		return &noView{outages{w: messages}}
 	case isTerminal(w):
 		return &screen{w: w, write: func(to io.Writer, all []*overview.Overview) error {
-			page := overview.Page{Wide: o.output.form == formWide, Colors: colorsOf(w)}
-			if one {
-				return all[0].WritePage(to, page)
-			}
-			return overview.WriteTable(to, all, page)
+			return o.writeText(to, all, one, colorsOf(w))
 		}, size: func() (int, int, error) { return term.GetSize(int(w.(*os.File).Fd())) }, ticker: time.NewTicker(redrawEvery)}
 	}
 	return &changeLog{outages: outages{w: messages}, w: w, now: o.now, printed: map[string]string{}}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/findings"
-	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -65,12 +63,7 @@ Exit codes:
 	options.liveOptions.addFlags(command)
 	acceptContexts(command)
 	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
-	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
-		if err := options.validate(); err != nil {
-			return err
-		}
-		return options.run(command, strings.Join(args, ""))
-	})
+	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
 func (o *verifyOptions) validate() error {
@@ -86,7 +79,11 @@ func (o *verifyOptions) validate() error {
 	return o.liveOptions.validate()
 }
 
-func (o *verifyOptions) run(command *cobra.Command, name string) error {
+func (o *verifyOptions) run(command *cobra.Command, args []string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	name := strings.Join(args, "")
 	reporting := reporting[verify.Report]{
 		config: o.liveOptions.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(),
 		find:      func(ctx context.Context) (*verify.Report, error) { return o.find(ctx, command, name) },
@@ -163,18 +160,12 @@ type fileSource struct {
 func (fileSource) cluster() cluster { return nil }
 
 func (s fileSource) check(ctx context.Context, checker *verify.Checker, _ string) (string, error) {
-	documents, err := manifest.ReadAll(s.files, s.stdin)
+	objects, err := readObjects(s.files, s.stdin)
 	if err != nil {
 		return "", err
 	}
-	for _, document := range documents {
-		objects, err := document.Objects()
-		if err != nil {
-			return "", err
-		}
-		for object := range slices.Values(objects) {
-			checker.Check(ctx, object)
-		}
+	for _, object := range objects {
+		checker.Check(ctx, object)
 	}
 	return sourcesOf(s.files), nil
 }

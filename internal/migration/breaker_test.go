@@ -6,14 +6,11 @@ package migration
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -36,12 +33,7 @@ func TestOutageFailsNoObject(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d in flight", name, concurrency), func(t *testing.T) {
 				api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
 				over, shown := clock.Now().Add(30*time.Minute), make(chan struct{})
-				store.afterSave = func(record string) {
-					if strings.Contains(record, `"waiting":"patches wait: `) {
-						close(shown)
-						store.afterSave = nil
-					}
-				}
+				store.whenSaved(`"waiting":"patches wait: `, func() { close(shown) })
 				trouble := func(string) error {
 					if clock.Now().After(over) {
 						return nil
@@ -63,47 +55,6 @@ func TestOutageFailsNoObject(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// One object fails with the errors of an outage, and all others succeed.
-func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
-	for _, key := range []string{objectKey(0), objectKey(11)} {
-		t.Run(key, func(t *testing.T) {
-			api := newFakeAPI(12)
-			refuse := func(k string) error {
-				if k == key {
-					return converterUnavailable()
-				}
-				return nil
-			}
-			api.onPatch, api.onDryRun = refuse, refuse
-			record := mustRun(t, newTestEngine(api, &fakeStore{}))
-			if record.Failed != 1 || record.Rewritten != 11 || record.Failures[0].Reason != v1alpha1.FailureUnavailable {
-				t.Errorf("record is %+v", record)
-			}
-		})
-	}
-}
-
-func TestUnavailableServerEndsThePod(t *testing.T) {
-	api := newFakeAPI(2)
-	api.onPatch = func(string) error { return badGateway() }
-	api.onDryRun = func(string) error { return unreachable() }
-	record, err := newTestEngine(api, &fakeStore{}).Run(t.Context())
-	wantError(t, err, "the API server remains unreachable: dial tcp")
-	if record.Finished() || record.Failed != 0 {
-		t.Errorf("record is %+v", record)
-	}
-}
-
-func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
-	api := newFakeAPI(2)
-	api.onPatch = func(string) error { return webhookUnavailable() }
-	api.onDryRun = func(string) error { api.definition.Generation++; return webhookUnavailable() }
-	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.State != contract.StateAborted || len(api.dryRuns) != 1 {
-		t.Errorf("record is %+v after %d tries", record, len(api.dryRuns))
 	}
 }
 

@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,49 +20,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
+// TestRecordOfEveryPage compares all records of a run in which one object is deleted, and another one refused.
 func TestRecordOfEveryPage(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	api.onPatch = func(key string) error {
-		switch key {
-		case "ns/a003":
+		if key == objectKey(3) {
 			api.remove(key)
-		case "ns/a006":
-			return invalid("a006")
 		}
-		return nil
+		return refusals{objectKey(6): invalid("a006")}.of(key)
 	}
 	mustRun(t, newTestEngine(api, store))
-
-	start := completedRecord().StartTime
-	first := contract.Counters{Total: 12, Rewritten: 4, Gone: 1}
-	second := contract.Counters{Total: 12, Rewritten: 8, Gone: 1, Failed: 1}
-	third := contract.Counters{Total: 12, Rewritten: 10, Gone: 1, Failed: 1}
-	failures := []v1alpha1.MigrationFailure{{
-		Object: "ns/a006", Reason: v1alpha1.FailureInvalid, Message: invalid("a006").Error(),
-		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
-	}}
-	want := []contract.Record{
-		{State: contract.StatePropagating},
-		{State: contract.StateRunning, Barrier: "112"},
-		{State: contract.StateRunning, Barrier: "112", Counters: first, Checkpoint: contract.Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
-		{State: contract.StateRunning, Barrier: "112", Counters: second, Checkpoint: contract.Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
-		{State: contract.StateAuditing, Barrier: "112", Counters: third, Checkpoint: contract.Checkpoint{Pages: 3, Counters: third}, Failures: failures},
-		{State: contract.StateCompleted, Barrier: "112", Counters: third, Checkpoint: contract.Checkpoint{Pages: 3, Counters: third}, Failures: failures},
-	}
-	for i := range want {
-		want[i].Format, want[i].Run, want[i].StartTime = contract.RecordFormat, "run-1", start
-		if i > 0 {
-			want[i].BarrierKind, want[i].APIServers = v1alpha1.BarrierAllServers, 1
-		}
-		want[i].CRDUID, want[i].CRDGeneration = testPin.UID, testPin.Generation
-	}
-	got := store.records(t)
-	got[len(got)-1].CompletionTime = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("records (-want +got):\n%s", diff)
-	}
+	store.records(t)
+	golden.Check(t, string(bytes.Join(store.saved, []byte("\n")))+"\n", "records.txt")
 }
 
 func TestProgressWithinAPage(t *testing.T) {
@@ -78,12 +51,8 @@ func TestProgressWithinAPage(t *testing.T) {
 			store := &fakeStore{}
 			engine := newTestEngine(newFakeAPI(5), store)
 			j, err := openJournal(t.Context(), &engine.Spec, "", store, steppingClock(tt.step))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := j.passBarrier(t.Context(), "105"); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
+			expect.NoError(t, j.passBarrier(t.Context(), "105"))
 			j.openPage(&metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 5)})
 			for range 5 {
 				if err := j.add(t.Context(), result{outcome: rewritten}); err != nil {
@@ -106,19 +75,6 @@ func TestProgressWithinAPage(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastRecordIsComplete(t *testing.T) {
-	store := &fakeStore{}
-	engine := newTestEngine(newFakeAPI(23), store)
-	engine.Clock = steppingClock(time.Second)
-	mustRun(t, engine)
-	records := store.records(t)
-	for i, r := range records {
-		if last := i == len(records)-1; r.Complete() != last || r.Finished() != last {
-			t.Errorf("record %d of %d: %+v", i, len(records), r)
-		}
-	}
-}
-
 func TestRecordListsTenFailures(t *testing.T) {
 	api := newFakeAPI(23)
 	api.onPatch = func(string) error {
@@ -132,24 +88,6 @@ func TestRecordListsTenFailures(t *testing.T) {
 		if f.Object != objectKey(i) || len(f.Message) > maxMessage {
 			t.Errorf("failure %d is %s with %d bytes", i, f.Object, len(f.Message))
 		}
-	}
-}
-
-func TestCheckpointWriteIsRetried(t *testing.T) {
-	for save := range 6 {
-		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
-			store, calls := &fakeStore{}, 0
-			store.onSave = func() error {
-				calls++
-				if calls > save && calls <= save+3 {
-					return unavailable()
-				}
-				return nil
-			}
-			if record := mustRun(t, newTestEngine(newFakeAPI(12), store)); !record.Complete() {
-				t.Errorf("record is %+v", record)
-			}
-		})
 	}
 }
 
@@ -194,15 +132,64 @@ func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
 	}
 }
 
+// Runs with more to save than a record: the pod crashes at every save, and the next pod continues with what is saved.
+func TestCrashAtEverySave(t *testing.T) {
+	type run func(*testing.T, *fakeStore) (*fakeAPI, func() *Engine)
+	lags := func(verify v1alpha1.MigrationVerification) run {
+		return func(_ *testing.T, store *fakeStore) (*fakeAPI, func() *Engine) {
+			api, clock := newFakeAPI(12), newFakeClock()
+			lagging(api, clock, 90*time.Second)
+			return api, func() *Engine {
+				engine := newTestEngine(api, store)
+				engine.Clock, engine.Verify = clock, verify
+				return engine
+			}
+		}
+	}
+	counted := func(verified int64) func(contract.Record) bool {
+		return func(r contract.Record) bool { return r.Total == 12 && r.Verified == verified }
+	}
+	for name, tt := range map[string]struct {
+		saves int
+		start run
+		check func(contract.Record) bool
+	}{
+		"a server that lags": {16, lags(v1alpha1.MigrationVerifyNone), counted(0)},
+		"and a sample":       {16, lags(v1alpha1.MigrationVerifySample), counted(12)},
+		"and everything":     {16, lags(v1alpha1.MigrationVerifyFull), counted(12)},
+		"a retry": {9, func(t *testing.T, store *fakeStore) (*fakeAPI, func() *Engine) {
+			api, before := failedRun(t)
+			api.onPatch = nil
+			return api, func() *Engine { return retryOf(api, before, store) }
+		}, func(r contract.Record) bool { return r.Total == 40 && r.RetryOf == "run-1" }},
+		"preserved values": {12, func(t *testing.T, store *fakeStore) (*fakeAPI, func() *Engine) {
+			api := holders()
+			return api, func() *Engine { return holdersEngine(t, api, store) }
+		}, func(r contract.Record) bool {
+			return r.Preserved != nil && r.Preserved.Seen == 4 && r.Preserved.Objects == 1
+		}},
+	} {
+		for save := range tt.saves {
+			t.Run(fmt.Sprintf("%s, save %d", name, save), func(t *testing.T) {
+				store := &fakeStore{}
+				api, pod := tt.start(t, store)
+				store.failAfter(save, forbidden("run"))
+				if record, err := pod().Run(t.Context()); err == nil && !record.Complete() {
+					t.Fatalf("record is %+v", record)
+				}
+				store.onSave = nil
+				if record := mustRun(t, pod()); !record.Complete() || !tt.check(record) || len(api.oldKeys()) != 0 {
+					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
+				}
+			})
+		}
+	}
+}
+
 // The second patch is never answered: it ends because the run cancels it.
 func TestCheckpointWriteThatFailsStopsThePatchesInFlight(t *testing.T) {
-	api, store, saves := newFakeAPI(2), &fakeStore{}, 0
-	store.onSave = func() error {
-		if saves++; saves > 2 {
-			return forbidden("run-1")
-		}
-		return nil
-	}
+	api, store := newFakeAPI(2), &fakeStore{}
+	store.failAfter(2, forbidden("run-1"))
 	engine := newTestEngine(api, store)
 	engine.Clock = steppingClock(time.Second)
 	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
@@ -292,9 +279,7 @@ func TestFinishedRunIsNotRepeated(t *testing.T) {
 func mustMarshal(t *testing.T, r contract.Record) []byte {
 	t.Helper()
 	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return data
 }
 
@@ -303,17 +288,8 @@ func mustMarshal(t *testing.T, r contract.Record) []byte {
 func TestAbortedRunListsTheFailuresThatItCounts(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	ctx, kill := context.WithCancel(t.Context())
-	api.onPatch = func(key string) error {
-		if key == objectKey(1) || key == objectKey(6) {
-			return invalid("a")
-		}
-		return nil
-	}
-	store.afterSave = func(record string) {
-		if strings.Contains(record, `"failed":2`) {
-			kill()
-		}
-	}
+	api.onPatch = refusals{objectKey(1): invalid("a001"), objectKey(6): invalid("a006")}.of
+	store.whenSaved(`"failed":2`, kill)
 	engine := newTestEngine(api, store)
 	engine.Clock = steppingClock(time.Second)
 	if _, err := engine.Run(ctx); err == nil {

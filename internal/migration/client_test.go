@@ -35,9 +35,7 @@ func TestPatchIsNotRetriedByTheClient(t *testing.T) {
 	}))
 	defer server.Close()
 	cluster, err := Connect(&rest.Config{Host: server.URL}, &testSpec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	_, err = cluster.Patch(t.Context(), Patch{Namespace: "ns", Name: "a", Body: []byte("{}")})
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	if diff := cmp.Diff([]int{1, 7}, []int{int(requests.Load()), seconds}); diff != "" {

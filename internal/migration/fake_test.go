@@ -23,6 +23,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var testResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
@@ -432,15 +433,33 @@ func (s *fakeStore) Save(ctx context.Context, data map[string]string) error {
 	return nil
 }
 
+// failAfter lets n saves pass, and fails all others.
+func (s *fakeStore) failAfter(n int, err error) {
+	s.onSave = func() error {
+		if n--; n < 0 {
+			return err
+		}
+		return nil
+	}
+}
+
+// whenSaved calls do after the first record that has a text.
+func (s *fakeStore) whenSaved(text string, do func()) {
+	s.afterSave = func(record string) {
+		if strings.Contains(record, text) {
+			s.afterSave = nil
+			do()
+		}
+	}
+}
+
 // records parses all saved records, so that every test checks that they are valid.
 func (s *fakeStore) records(t *testing.T) []contract.Record {
 	t.Helper()
 	var records []contract.Record
 	for _, data := range s.saved {
 		r, err := contract.ParseRecord(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		records = append(records, r)
 	}
 	return records
@@ -509,4 +528,15 @@ func wantError(t *testing.T, err error, part string) {
 	if err == nil || !strings.Contains(err.Error(), part) {
 		t.Errorf("error is %v, want one with %q", err, part)
 	}
+}
+
+// silentServers have no addresses.
+type silentServers struct{}
+
+func (silentServers) Addresses(context.Context) ([]string, int, error) {
+	return nil, 0, forbidden("kubernetes")
+}
+
+func (silentServers) ServedResourceAt(context.Context, string) (*metav1.APIResource, error) {
+	return nil, forbidden("kubernetes")
 }

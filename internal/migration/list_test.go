@@ -4,7 +4,6 @@
 package migration
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -73,46 +72,6 @@ func TestObjectsThatAWatchCacheLacksAreRewritten(t *testing.T) {
 				t.Errorf("record is %+v", record)
 			}
 		})
-	}
-}
-
-func TestUnreadableObjectAbortsTheRun(t *testing.T) {
-	tests := map[string]struct {
-		object  int
-		old     []string
-		message string
-	}{
-		"no other version": {7, nil, `the object after "ns/a006" cannot be read at any served version`},
-		"none can read it": {7, []string{"v1beta1"}, `the object after "ns/a006" cannot be read at any served version`},
-		"the first":        {0, []string{"v1beta1"}, "the first object cannot be read at any served version"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			api := newFakeAPI(12)
-			api.broken = map[string]string{objectKey(tt.object): "v1 v1beta1 "}
-			engine := newTestEngine(api, &fakeStore{})
-			engine.OldVersions = tt.old
-			record := mustRun(t, engine)
-			if record.State != contract.StateAborted || record.Complete() {
-				t.Errorf("record is %+v", record)
-			}
-			wantError(t, errors.New(record.Message), tt.message)
-		})
-	}
-}
-
-// Other clients write the unreadable object at its old version.
-func TestUnreadableObjectIsWrittenByOthers(t *testing.T) {
-	api := newFakeAPI(12)
-	api.broken = map[string]string{objectKey(7): "v1 "}
-	api.onPatch = func(string) error {
-		api.write(objectKey(7), "v1beta1")
-		return nil
-	}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.OldVersions = []string{"v1beta1"}
-	if record := mustRun(t, engine); record.Failed != 1 || record.Rewritten != 11 {
-		t.Errorf("record is %+v", record)
 	}
 }
 

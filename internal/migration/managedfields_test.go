@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,29 +23,62 @@ func owner(manager, version string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// newOwnedAPI has n objects with fields that a client applied.
-func newOwnedAPI(n int) *fakeAPI {
-	api := newFakeAPI(n)
-	for i := range n {
-		api.own(objectKey(i), []metav1.ManagedFieldsEntry{owner("argocd", "v1beta1")})
+// own gives all objects the entries.
+func (f *fakeAPI) ownAll(entries ...metav1.ManagedFieldsEntry) {
+	for key := range f.objects {
+		f.own(key, entries)
 	}
-	return api
 }
 
-// newOwnedEngine returns an engine that knows the version in managedFields.
-func newOwnedEngine(api *fakeAPI, store *fakeStore) *Engine {
+// newOwned returns an API server with n objects that have fields which a client applied, and an engine that knows
+// the version in managedFields.
+func newOwned(n int, store *fakeStore) (*fakeAPI, *Engine) {
+	api := newFakeAPI(n)
+	api.ownAll(owner("argocd", "v1beta1"))
 	engine := newTestEngine(api, store)
 	engine.OldVersions = []string{"v1beta1"}
-	return engine
+	return api, engine
 }
 
 // ownersOf returns the field managers of an object.
-func (f *fakeAPI) ownersOf(i int) string {
+func (f *fakeAPI) ownersOf(key string) string {
 	var names []string
-	for _, entry := range f.objects[objectKey(i)].owners {
+	for _, entry := range f.objects[key].owners {
 		names = append(names, entry.Manager+" at "+strings.TrimPrefix(entry.APIVersion, "example.com/"))
 	}
 	return strings.Join(names, ", ")
+}
+
+var managedFieldsStories = map[string]func(*stage){
+	// One object cannot be converted to the version in its managedFields: the API server drops them
+	// with every write. The run continues without them.
+	"managed-fields-cannot-be-restored": func(s *stage) {
+		s.api.ownAll(owner("argocd", "v1beta1"))
+		s.api.drops = func(key string) bool { return key == objectKey(7) }
+		s.pod(tryAndVerifyAll)
+	},
+	// The definition no longer has a version in the managedFields: the API server drops them with every
+	// write, although no converter is unavailable.
+	"managed-fields-of-a-removed-version": func(s *stage) {
+		s.api.ownAll(owner("controller", "v1"), owner("argocd", "v1alpha1"))
+		s.api.drops = func(string) bool { return true }
+		s.pod(tryAndVerifyAll)
+	},
+	// The managedFields of an object that only another version accepts are restored at that version.
+	"managed-fields-by-fallback": func(s *stage) {
+		s.api.ownAll(owner("argocd", "v1beta1"))
+		s.api.onPatch = refusals{objectKey(0): invalid("a000")}.of
+		var versions []string
+		s.api.onPath = func(patch Patch) error { versions = append(versions, patch.Version); return nil }
+		s.api.drops = func(string) bool { return len(versions) == 1 }
+		s.pod(func(e *Engine, _ context.CancelFunc) {
+			e.Fallback, e.OldVersions = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion}, []string{"v1beta1"}
+		})
+	},
+}
+
+func tryAndVerifyAll(e *Engine, _ context.CancelFunc) {
+	e.OldVersions, e.PageSize, e.Preflight, e.Verify = []string{"v1beta1"}, 12, 12, v1alpha1.MigrationVerifyFull
 }
 
 // The converter is unavailable for half an hour, and the API server drops the managedFields of
@@ -53,18 +87,13 @@ func TestDroppedManagedFieldsAreRestored(t *testing.T) {
 	for _, concurrency := range []int{1, 4} {
 		for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifyFull} {
 			t.Run(fmt.Sprintf("%d in flight, verify %s", concurrency, verify), func(t *testing.T) {
-				api, store, clock := newOwnedAPI(12), &fakeStore{}, newFakeClock()
+				store, clock := &fakeStore{}, newFakeClock()
+				api, engine := newOwned(12, store)
 				from, over := 4, clock.Now().Add(30*time.Minute)
 				api.drops = func(string) bool { return len(api.patched) > from && clock.Now().Before(over) }
 				shown := make(chan struct{})
-				store.afterSave = func(record string) {
-					if strings.Contains(record, "patches wait: the API server stores objects without metadata.managedFields") {
-						close(shown)
-						store.afterSave = nil
-					}
-				}
+				store.whenSaved("patches wait: the API server stores objects without metadata.managedFields", func() { close(shown) })
 				api.onDryRun = func(string) error { <-shown; return nil }
-				engine := newOwnedEngine(api, store)
 				engine.Clock, engine.Concurrency, engine.PageSize, engine.Verify = clock, concurrency, 12, verify
 				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Repeats != 0 {
 					t.Errorf("record is %+v", record)
@@ -73,7 +102,7 @@ func TestDroppedManagedFieldsAreRestored(t *testing.T) {
 					t.Error("the run ended before the converter answered")
 				}
 				for i := range 12 {
-					if got := api.ownersOf(i); got != "argocd at v1beta1" {
+					if got := api.ownersOf(objectKey(i)); got != "argocd at v1beta1" {
 						t.Errorf("%s is owned by %q", objectKey(i), got)
 					}
 				}
@@ -99,7 +128,8 @@ func TestManagedFieldsWithConcurrentWrites(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			api, written := newOwnedAPI(1), false
+			api, engine := newOwned(1, &fakeStore{})
+			written := false
 			api.drops = func(string) bool { return len(api.patched) == 1 }
 			api.onPatch = func(string) error {
 				if len(api.patched) == 2 && !written {
@@ -108,11 +138,11 @@ func TestManagedFieldsWithConcurrentWrites(t *testing.T) {
 				}
 				return nil
 			}
-			record := mustRun(t, newOwnedEngine(api, &fakeStore{}))
+			record := mustRun(t, engine)
 			if !record.Complete() || !written {
 				t.Errorf("record is %+v", record)
 			}
-			if diff := cmp.Diff(test.want, api.ownersOf(0)); diff != "" {
+			if diff := cmp.Diff(test.want, api.ownersOf(objectKey(0))); diff != "" {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}
 		})
@@ -123,59 +153,4 @@ func TestManagedFieldsWithConcurrentWrites(t *testing.T) {
 func (f *fakeAPI) takeOver(owners ...metav1.ManagedFieldsEntry) {
 	f.own(objectKey(0), owners)
 	f.write(objectKey(0), "v1")
-}
-
-// One object cannot be converted to the version in its managedFields: the API server drops them
-// with every write. The run continues without them.
-func TestManagedFieldsThatCannotBeRestored(t *testing.T) {
-	api := newOwnedAPI(12)
-	api.drops = func(key string) bool { return key == objectKey(7) }
-	engine := newOwnedEngine(api, &fakeStore{})
-	engine.Preflight, engine.Verify = 12, v1alpha1.MigrationVerifyFull
-	record := mustRun(t, engine)
-	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 {
-		t.Errorf("record is %+v", record)
-	}
-	if got := api.ownersOf(7) + ";" + api.ownersOf(8); got != ";argocd at v1beta1" {
-		t.Errorf("owners are %q", got)
-	}
-}
-
-// The managedFields of an object that only another version accepts are restored at that version.
-func TestManagedFieldsAreRestoredByFallback(t *testing.T) {
-	api := newOwnedAPI(1)
-	api.onPatch = func(string) error { return invalid("a000") }
-	var versions []string
-	api.onPath = func(patch Patch) error {
-		versions = append(versions, patch.Version)
-		return nil
-	}
-	api.drops = func(string) bool { return len(versions) == 1 }
-	engine := newOwnedEngine(api, &fakeStore{})
-	engine.Fallback, engine.OldVersions = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion}, []string{"v1beta1"}
-	if record := mustRun(t, engine); !record.Complete() || record.ByFallback != 1 {
-		t.Errorf("record is %+v", record)
-	}
-	if diff := cmp.Diff([]string{"v1beta1", "v1beta1"}, versions); diff != "" {
-		t.Errorf("versions that were patched (-want +got):\n%s", diff)
-	}
-	if got := api.ownersOf(0); got != "argocd at v1beta1" {
-		t.Errorf("the object is owned by %q", got)
-	}
-}
-
-// The definition no longer has a version in the managedFields: the API server drops them with every
-// write, although no converter is unavailable.
-func TestManagedFieldsOfARemovedVersion(t *testing.T) {
-	api := newFakeAPI(12)
-	for i := range 12 {
-		api.own(objectKey(i), []metav1.ManagedFieldsEntry{owner("controller", "v1"), owner("argocd", "v1alpha1")})
-	}
-	api.drops = func(string) bool { return true }
-	engine := newOwnedEngine(api, &fakeStore{})
-	engine.Preflight, engine.Verify = 12, v1alpha1.MigrationVerifyFull
-	record := mustRun(t, engine)
-	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 || len(api.patched) != 24 {
-		t.Errorf("record is %+v after %d patches", record, len(api.patched))
-	}
 }

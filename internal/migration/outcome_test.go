@@ -10,58 +10,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
-
-func TestReasons(t *testing.T) {
-	terminating := apierrors.NewForbidden(testResource.GroupResource(), "a", nil)
-	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
-	policyDenies := apierrors.NewInvalid(testKind, "a", nil)
-	policyDenies.ErrStatus.Message = `crontabs.example.com "a" is forbidden: ValidatingAdmissionPolicy 'hold' with binding 'hold' denied request: no`
-	internal := func(text string) error { return apierrors.NewInternalError(errors.New(text)) }
-	tests := map[string]struct {
-		err  error
-		want v1alpha1.MigrationFailureReason
-	}{
-		"converter refuses":             {unconvertible(), v1alpha1.FailureConversionFailed},
-		"converter returns nonsense":    {internal("conversion webhook for example.com/v1beta1, Kind=CronTab returned 0 objects, expected 1"), v1alpha1.FailureConversionFailed},
-		"converter unavailable":         {converterUnavailable(), v1alpha1.FailureUnavailable},
-		"converter is in trouble":       {internal(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: an error on the server ("") has prevented the request from succeeding`), v1alpha1.FailureUnavailable},
-		"admission webhook unavailable": {webhookUnavailable(), v1alpha1.FailureUnavailable},
-		"admission webhook denies":      {apierrors.NewBadRequest(`admission webhook "check.example.com" denied the request: no`), v1alpha1.FailureAdmissionDenied},
-		"admission plugin denies":       {forbidden("a"), v1alpha1.FailureAdmissionDenied},
-		"admission policy denies":       {policyDenies, v1alpha1.FailureAdmissionDenied},
-		"schema":                        {invalid("a"), v1alpha1.FailureInvalid},
-		"too large for the server":      {tooLarge(), v1alpha1.FailureTooLarge},
-		"too large for etcd":            {internal("etcdserver: request is too large"), v1alpha1.FailureTooLarge},
-		"too large for its transport":   {internal("rpc error: code = ResourceExhausted desc = trying to send message larger than max (3145800 vs. 2097152)"), v1alpha1.FailureTooLarge},
-		"etcd is in trouble":            {internal("etcdserver: leader changed"), v1alpha1.FailureUnavailable},
-		"namespace terminating":         {terminating, v1alpha1.FailureNamespaceTerminating},
-		"written all the time":          {conflict("a"), v1alpha1.FailureConflict},
-		"not found":                     {apierrors.NewNotFound(testResource.GroupResource(), "a"), v1alpha1.FailureNotFound},
-		"overloaded":                    {overloaded(1), v1alpha1.FailureUnavailable},
-		"unreachable":                   {unreachable(), v1alpha1.FailureUnavailable},
-		"anything else":                 {apierrors.NewBadRequest("no"), v1alpha1.FailureRefused},
-	}
-	engine := newTestEngine(nil, nil)
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := engine.failure(object, tt.err)
-			if got.reason != tt.want || !strings.HasPrefix(got.command, "kubectl ") {
-				t.Errorf("reason is %s with %q, want %s", got.reason, got.command, tt.want)
-			}
-		})
-	}
-}
 
 func TestCommands(t *testing.T) {
 	engine := newTestEngine(nil, nil)
@@ -83,45 +39,38 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func TestRemedyFor(t *testing.T) {
+// TestUnderstanding has errors that are not among the recorded answers of API servers.
+func TestUnderstanding(t *testing.T) {
 	group := testResource.GroupResource()
-	tests := map[string]struct {
+	const refused, unavailable, notFound, denied = v1alpha1.FailureRefused, v1alpha1.FailureUnavailable, v1alpha1.FailureNotFound, v1alpha1.FailureAdmissionDenied
+	for name, tt := range map[string]struct {
 		err  error
-		want remedy
+		want understood
 	}{
-		"conflict":                              {conflict("a"), refetch},
-		"object not found":                      {apierrors.NewNotFound(group, "a"), refetch},
-		"object not found, wrapped":             {fmt.Errorf("patch: %w", apierrors.NewNotFound(group, "a")), refetch},
-		"another object not found":              {apierrors.NewNotFound(group, "b"), stopRun},
-		"page not found":                        {generic(http.StatusNotFound, ""), stopRun},
-		"page not found with the object's name": {generic(http.StatusNotFound, "a"), stopRun},
-		"unauthorized":                          {unauthorized(), restartPod},
-		"right lost":                            {withoutRight("patch", "a"), restartPod},
-		"right lost, reason given":              {forbiddenAs("a", `User "x" cannot patch resource "crontabs" in API group "example.com" at the cluster scope: RBAC: not found`), restartPod},
-		"another right":                         {withoutRight("approve", "a"), giveUp},
-		"admission quotes a missing right":      {forbiddenAs("a", `admission webhook "hold" denied the request: User "x" cannot patch resource "secrets"`), giveUp},
-		"method not allowed":                    {apierrors.NewMethodNotSupported(group, "patch"), stopRun},
-		"forbidden":                             {forbidden("a"), giveUp},
-		"invalid":                               {invalid("a"), giveUp},
-		"too large":                             {tooLarge(), giveUp},
-		"too large for etcd":                    {apierrors.NewInternalError(errors.New("etcdserver: request is too large")), giveUp},
-		"bad request":                           {apierrors.NewBadRequest("no"), giveUp},
-		"teapot":                                {generic(http.StatusTeapot, ""), giveUp},
-		"too many requests":                     {overloaded(1), awaitServer},
-		"unavailable":                           {unavailable(), awaitServer},
-		"gateway timeout":                       {gatewayTimeout(), awaitServer},
-		"bad gateway":                           {badGateway(), awaitServer},
-		"request timeout":                       {generic(http.StatusRequestTimeout, ""), awaitServer},
-		"connection refused":                    {unreachable(), awaitServer},
-		"connection lost":                       {&url.Error{Op: "Patch", Err: io.EOF}, awaitServer},
-		"client timeout":                        {context.DeadlineExceeded, awaitServer},
-		"cannot convert":                        {unconvertible(), tryAgain},
-		"server timeout":                        {apierrors.NewServerTimeout(group, "patch", 1), tryAgain},
-	}
-	for name, tt := range tests {
+		"object not found, wrapped":             {fmt.Errorf("patch: %w", apierrors.NewNotFound(group, "a")), understood{notFound, refetch}},
+		"another object not found":              {apierrors.NewNotFound(group, "b"), understood{notFound, stopRun}},
+		"page not found":                        {generic(http.StatusNotFound, ""), understood{notFound, stopRun}},
+		"page not found with the object's name": {generic(http.StatusNotFound, "a"), understood{notFound, stopRun}},
+		"method not allowed":                    {apierrors.NewMethodNotSupported(group, "patch"), understood{refused, stopRun}},
+		"right lost, reason given":              {forbiddenAs("a", `User "x" cannot patch resource "crontabs" in API group "example.com" at the cluster scope: RBAC: not found`), understood{denied, restartPod}},
+		"another right":                         {withoutRight("approve", "a"), understood{denied, giveUp}},
+		"admission quotes a missing right":      {forbiddenAs("a", `admission webhook "hold" denied the request: User "x" cannot patch resource "secrets"`), understood{denied, giveUp}},
+		"an admission plugin denies":            {forbidden("a"), understood{denied, giveUp}},
+		"bad request":                           {apierrors.NewBadRequest("no"), understood{refused, giveUp}},
+		"teapot":                                {generic(http.StatusTeapot, ""), understood{refused, giveUp}},
+		"too many requests":                     {overloaded(1), understood{unavailable, awaitServer}},
+		"gateway timeout":                       {gatewayTimeout(), understood{unavailable, awaitServer}},
+		"bad gateway":                           {badGateway(), understood{unavailable, awaitServer}},
+		"request timeout":                       {generic(http.StatusRequestTimeout, ""), understood{unavailable, awaitServer}},
+		"connection refused":                    {unreachable(), understood{unavailable, awaitServer}},
+		"connection lost":                       {&url.Error{Op: "Patch", Err: io.EOF}, understood{unavailable, awaitServer}},
+		"client timeout":                        {context.DeadlineExceeded, understood{unavailable, awaitServer}},
+		"server timeout":                        {apierrors.NewServerTimeout(group, "patch", 1), understood{refused, tryAgain}},
+		"etcd is in trouble":                    {apierrors.NewInternalError(errors.New("etcdserver: leader changed")), understood{unavailable, tryAgain}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if got := remedyFor(tt.err, "a"); got != tt.want {
-				t.Errorf("remedyFor(%v) = %d, want %d", tt.err, got, tt.want)
+			if got := (understood{reasonOf(tt.err), remedyFor(tt.err, "a")}); got != tt.want {
+				t.Errorf("%v means %+v, want %+v", tt.err, got, tt.want)
 			}
 		})
 	}

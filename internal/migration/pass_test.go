@@ -42,50 +42,6 @@ func TestPassReadsConsistentPages(t *testing.T) {
 	}
 }
 
-func TestPassOverNothing(t *testing.T) {
-	record := mustRun(t, newTestEngine(newFakeAPI(0), &fakeStore{}))
-	if !record.Complete() || record.Total != 0 {
-		t.Errorf("record is %+v", record)
-	}
-}
-
-func TestExpiredListContinuesWithTheOfferedToken(t *testing.T) {
-	api := newFakeAPI(12)
-	api.onList = func(options metav1.ListOptions) error {
-		if options.Continue == "112|ns/a004" {
-			api.write("ns/a0045", "v1")
-			api.expire()
-		}
-		return nil
-	}
-	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if diff := cmp.Diff(contract.Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
-	if len(api.patched) != 14 {
-		t.Errorf("%d patches, want one for each object, and one for the audit", len(api.patched))
-	}
-}
-
-func TestExpiredListWithoutATokenRestartsThePass(t *testing.T) {
-	api := newFakeAPI(12)
-	api.onList = firstPassExpires()
-	api.onPatch = func(key string) error {
-		if key == "ns/a001" {
-			return forbidden("a001")
-		}
-		return nil
-	}
-	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	// The second pass finds four objects of the first page current.
-	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
-	if len(record.Failures) != 1 || record.Failures[0].Object != "ns/a001" {
-		t.Errorf("failures are %v", record.Failures)
-	}
-}
-
 // firstPassExpires rejects the tokens of the first pass.
 func firstPassExpires() func(metav1.ListOptions) error {
 	passes := 0
@@ -100,22 +56,13 @@ func firstPassExpires() func(metav1.ListOptions) error {
 	}
 }
 
-func TestListThatAlwaysExpiresEndsThePod(t *testing.T) {
-	for name, token := range map[string]string{"with a token": "gone|ns/a004", "without one": ""} {
-		t.Run(name, func(t *testing.T) {
-			api, store := newFakeAPI(12), &fakeStore{}
-			api.onList = func(options metav1.ListOptions) error {
-				if options.Limit == 1 {
-					return nil
-				}
-				return expiredError(token)
-			}
-			record, err := newTestEngine(api, store).Run(t.Context())
-			wantError(t, err, "expires")
-			if record.Finished() {
-				t.Errorf("state is %s", record.State)
-			}
-		})
+// pagesExpire rejects all pages, and offers a token.
+func pagesExpire(token string) func(metav1.ListOptions) error {
+	return func(options metav1.ListOptions) error {
+		if options.Limit == 1 {
+			return nil
+		}
+		return expiredError(token)
 	}
 }
 
@@ -189,9 +136,7 @@ func TestPatchesInFlightReachTheLimit(t *testing.T) {
 func mustRun(t *testing.T, engine *Engine) contract.Record {
 	t.Helper()
 	record, err := engine.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !record.Finished() {
 		t.Fatalf("state is %s", record.State)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // answer is the effect of one patch: it may change the objects, and returns the error of the API
@@ -118,9 +120,7 @@ func TestMigrateObject(t *testing.T) {
 				wantError(t, err, tt.stop)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if got.outcome != tt.want || got.object != key {
 				t.Errorf("outcome of %s is %d, want %d", got.object, got.outcome, tt.want)
 			}

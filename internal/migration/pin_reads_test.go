@@ -84,12 +84,8 @@ func TestAwaitPinReadsInIntervals(t *testing.T) {
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Clock = clock
 			for range 2 {
-				if err := engine.awaitPin(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := clock.Sleep(t.Context(), tt.since); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, engine.awaitPin(t.Context()))
+				expect.NoError(t, clock.Sleep(t.Context(), tt.since))
 			}
 			if api.definitionReads != tt.want {
 				t.Errorf("%d reads, want %d", api.definitionReads, tt.want)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed during the run (generation 4, was 3): nothing more was rewritten"
@@ -66,66 +68,28 @@ func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
 	}
 }
 
-func TestDefinitionThatChangedBeforeTheRun(t *testing.T) {
+// The definition changes before the run: nothing is read. It changes with the last patch: the record never said
+// Completed.
+func TestDefinitionThatChanges(t *testing.T) {
 	for name, tt := range changes {
-		t.Run(name, func(t *testing.T) {
-			api, store := newFakeAPI(12), &fakeStore{}
-			tt.change(api)
-			mustRun(t, newTestEngine(api, store))
-			wantAborted(t, api, store, tt.want)
-			if len(api.lists)+len(api.patched) != 0 {
-				t.Errorf("lists %v, patches %v", api.lists, api.patched)
-			}
-		})
-	}
-}
-
-func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
-	for name, tt := range changes {
-		t.Run(name, func(t *testing.T) {
-			api, store := newFakeAPI(12), &fakeStore{}
-			api.afterPatch = func(key string) error {
-				if key == objectKey(11) {
+		for _, before := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, before the run: %t", name, before), func(t *testing.T) {
+				api, store := newFakeAPI(12), &fakeStore{}
+				if before {
 					tt.change(api)
+				} else {
+					api.afterPatch = once(objectKey(11), func() { tt.change(api) })
 				}
-				return nil
-			}
-			mustRun(t, newTestEngine(api, store))
-			wantAborted(t, api, store, tt.want)
-			for _, r := range store.records(t) {
-				if r.State == contract.StateCompleted {
+				mustRun(t, newTestEngine(api, store))
+				wantAborted(t, api, store, tt.want)
+				if before && len(api.lists)+len(api.patched) != 0 {
+					t.Errorf("lists %v, patches %v", api.lists, api.patched)
+				}
+				if slices.ContainsFunc(store.records(t), func(r contract.Record) bool { return r.State == contract.StateCompleted }) {
 					t.Error("the record said Completed")
 				}
-			}
-		})
-	}
-}
-
-func TestDefinitionThatChangesWhileWritesDrain(t *testing.T) {
-	api, store := newFakeAPI(12), &fakeStore{}
-	engine := newTestEngine(api, store)
-	engine.Discovery = discoveryFunc(func(ctx context.Context) (*metav1.APIResource, error) {
-		api.definition.Generation = 4
-		return api.ServedResource(ctx)
-	})
-	record := mustRun(t, engine)
-	wantAborted(t, api, store, changedByGeneration)
-	if record.Barrier != "" || len(api.lists) != 0 {
-		t.Errorf("barrier is %q, lists %v", record.Barrier, api.lists)
-	}
-}
-
-// A retry may be sent long after the first attempt.
-func TestDefinitionThatChangesBetweenTriesOfOneObject(t *testing.T) {
-	api, store := newFakeAPI(1), &fakeStore{}
-	api.onPatch = func(string) error {
-		api.definition.Generation = 4
-		return overloaded(5)
-	}
-	mustRun(t, newTestEngine(api, store))
-	wantAborted(t, api, store, changedByGeneration)
-	if len(api.patched) != 1 {
-		t.Errorf("%d patches, want 1", len(api.patched))
+			})
+		}
 	}
 }
 
@@ -133,9 +97,7 @@ func TestDefinitionThatChangesBetweenTriesOfOneObject(t *testing.T) {
 func TestLostPinStaysLost(t *testing.T) {
 	api := newFakeAPI(1)
 	engine := newTestEngine(api, &fakeStore{})
-	if err := engine.checkPin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, engine.checkPin(t.Context()))
 	api.definition.Generation = 4
 	wantError(t, engine.checkPin(t.Context()), changedByGeneration)
 	api.definition.Generation = 3

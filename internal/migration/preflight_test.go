@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,44 +73,11 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-func TestPreflightWaitsForTheConverter(t *testing.T) {
-	api, clock := newFakeAPI(12), newFakeClock()
-	back := clock.Now().Add(time.Hour)
-	api.onDryRun = func(string) error {
-		if clock.Now().Before(back) {
-			return converterUnavailable()
-		}
-		return nil
-	}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Clock, engine.Preflight = clock, 4
-	record := mustRun(t, engine)
-	if !record.Complete() || len(record.Predicted) != 0 || clock.Now().Before(back) {
-		t.Errorf("record is %+v at %s", record, clock.Now())
-	}
-}
-
-func TestPreflightOfAFailingList(t *testing.T) {
-	api := newFakeAPI(12)
-	api.broken = map[string]string{objectKey(7): "v1 "}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Preflight, engine.PageSize, engine.OldVersions = 4, 12, []string{"v1beta1"}
-	record := mustRun(t, engine)
-	if record.Failed != 1 || record.Rewritten != 11 || len(api.dryRuns) != 4 {
-		t.Errorf("record is %+v, tried %v", record, api.dryRuns)
-	}
-}
-
 func TestPreflightIsNotRepeated(t *testing.T) {
 	api, store := newFakeAPI(12), &fakeStore{}
 	engine := newTestEngine(api, store)
 	engine.Preflight = 4
-	store.onSave = func() error {
-		if len(store.saved) == 2 {
-			return forbidden("run-1")
-		}
-		return nil
-	}
+	store.failAfter(2, forbidden("run-1"))
 	if _, err := engine.Run(t.Context()); err == nil {
 		t.Fatal("the run did not stop")
 	}

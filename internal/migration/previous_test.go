@@ -5,7 +5,6 @@ package migration
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,12 +41,7 @@ func retryOf(api *fakeAPI, before, store *fakeStore) *Engine {
 func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	api, before := failedRun(t)
 	api.remove(objectKey(3))
-	api.onPatch = func(key string) error {
-		if key == objectKey(6) {
-			return invalid(key)
-		}
-		return nil
-	}
+	api.onPatch = refusals{objectKey(6): invalid("a006")}.of
 	record := mustRun(t, retryOf(api, before, &fakeStore{}))
 	if diff := cmp.Diff(contract.Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
@@ -61,30 +55,6 @@ func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{objectKey(6)}, api.oldKeys()); diff != "" {
 		t.Errorf("old objects (-want +got):\n%s", diff)
-	}
-}
-
-func TestRetrySurvivesEveryCrash(t *testing.T) {
-	for save := range 9 {
-		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
-			api, before := failedRun(t)
-			api.onPatch = nil
-			store, saves := &fakeStore{}, 0
-			store.onSave = func() error {
-				if saves++; saves > save {
-					return forbidden("run-2")
-				}
-				return nil
-			}
-			if record, err := retryOf(api, before, store).Run(t.Context()); err == nil && !record.Complete() {
-				t.Fatalf("record is %+v", record)
-			}
-			store.onSave = nil
-			record := mustRun(t, retryOf(api, before, store))
-			if !record.Complete() || record.Total != 40 || len(api.oldKeys()) != 0 || record.RetryOf != "run-1" {
-				t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
-			}
-		})
 	}
 }
 

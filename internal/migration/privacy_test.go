@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 const (
@@ -52,13 +53,13 @@ func logTo(t *testing.T) context.Context {
 
 // testNothingLeaks checks that logs and records of all previous runs, some of them with failures of
 // every kind, contain nothing of objects but their names, and not the private key of the client.
-func testNothingLeaks(t *testing.T, c *cluster) {
+func testNothingLeaks(t *testing.T, server *testenv.Server) {
 	output := map[string]string{"the logs": logged.read()}
 	if !strings.Contains(output["the logs"], "Object failed") {
 		t.Error("the logs are not at debug level, or no object has failed")
 	}
 	records := &corev1.ConfigMapList{}
-	expect.NoError(t, c.client.List(t.Context(), records, client.InNamespace("default")))
+	expect.NoError(t, server.Client.List(t.Context(), records, client.InNamespace("default")))
 	for i := range records.Items {
 		for key, text := range records.Items[i].Data {
 			output["ConfigMap "+records.Items[i].Name+" "+key] = text
@@ -68,7 +69,7 @@ func testNothingLeaks(t *testing.T, c *cluster) {
 		t.Errorf("only %d records", len(output)-1)
 	}
 	secrets := []string{host, preservedValue}
-	for line := range strings.Lines(string(c.config.KeyData)) {
+	for line := range strings.Lines(string(server.Kubeconfig.KeyData)) {
 		if line = strings.TrimSpace(line); len(line) == 64 {
 			secrets = append(secrets, line)
 		}

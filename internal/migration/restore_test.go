@@ -8,88 +8,67 @@ package migration
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/migration/migrationtest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // rulesConverter converts like converter pods, by rules that may change.
 type rulesConverter struct {
-	by atomic.Pointer[conversion.Converter]
+	atomic.Pointer[conversion.Converter]
 }
 
-func (s *rulesConverter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	var review apiextensionsv1.ConversionReview
-	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	for _, raw := range review.Request.Objects {
-		out, err := s.by.Load().Convert(nil, raw.Raw, path.Base(review.Request.DesiredAPIVersion))
-		if err != nil {
-			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
-			review.Response.ConvertedObjects = nil
-			break
-		}
-		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Raw: out})
-	}
-	review.Request = nil
-	_ = json.NewEncoder(w).Encode(review)
+func (s *rulesConverter) convert(object []byte, version string) ([]byte, error) {
+	return s.Load().Convert(nil, object, version)
 }
 
-// ruleset compiles the current rules: only those that follow from the schemas.
-func (r *resource) ruleset(t *testing.T) []byte {
+// use compiles the rules that follow from the current schemas, and converts by them from now on.
+func (s *rulesConverter) use(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) (ruleset string) {
 	t.Helper()
-	crd := r.definition()
-	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	compiled := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1"}}})
 	if compiled.Ruleset == nil {
 		t.Fatalf("the rules do not compile: %v", compiled.Errors)
 	}
 	text, err := compiled.Ruleset.Marshal()
 	expect.NoError(t, err)
-	return text
+	converter, err := conversion.NewConverter(compiled.Ruleset)
+	expect.NoError(t, err)
+	s.Store(converter)
+	return string(text)
 }
 
-func (s *rulesConverter) use(t *testing.T, ruleset []byte) {
+// addNote adds the field to the schema of a version.
+func (r *resource) addNote(t *testing.T, index int) {
 	t.Helper()
-	plan, err := conversion.Load(ruleset)
-	expect.NoError(t, err)
-	converter, err := conversion.NewConverter(plan)
-	expect.NoError(t, err)
-	s.by.Store(converter)
-}
-
-// note adds the field to the schema of a version.
-func (r *resource) note(t *testing.T, index string) {
-	t.Helper()
-	expect.NoError(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/`+index+`/schema/openAPIV3Schema/properties/spec/properties/note", "value": {"type": "string"}}]`))
+	r.Change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions[index].Schema.OpenAPIV3Schema.Properties["spec"].Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	})
 }
 
 // holding returns the numbers of objects in etcd whose annotations preserve a note, and whose spec
 // has one.
 func (r *resource) holding(t *testing.T) (annotated, data int) {
 	t.Helper()
-	for _, stored := range r.raw(t) {
+	for _, stored := range r.Raw(t) {
 		var object struct {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 			Spec     map[string]string `json:"spec"`
 		}
 		expect.NoError(t, json.Unmarshal(stored.Value, &object))
-		if strings.Contains(object.Metadata.Annotations[conversion.AnnotationName(r.pin.Name, "v1beta1")], "precious") {
+		if strings.Contains(object.Metadata.Annotations[conversion.AnnotationName(r.CRD.Name, "v1beta1")], "precious") {
 			annotated++
 		}
 		if object.Spec["note"] == "precious" {
@@ -103,77 +82,67 @@ func (r *resource) holding(t *testing.T) (annotated, data int) {
 // One object is refused at v1beta1.
 func testRestore(t *testing.T, r *resource) {
 	const notes = 40
-	r.note(t, "0")
+	r.addNote(t, 0)
 	server := &rulesConverter{}
-	server.use(t, r.ruleset(t))
-	r.convertThrough(t, server)
-	for i := range notes {
-		object := r.object("v1beta1", r.objects+i)
+	ruleset := server.use(t, r.CRD)
+	r.convertThrough(t, server.convert)
+	withNote := func(version string, i int) *unstructured.Unstructured {
+		object := r.Object(version, i)
 		object.Object["spec"] = map[string]any{"host": host, "note": "precious"}
-		expect.NoError(t, r.client.Create(t.Context(), object))
+		return object
+	}
+	expect.Eventually(t, "the API server converts", func() (bool, string) {
+		one := withNote("v1beta1", 9999)
+		expect.NoError(t, r.Client.Create(t.Context(), one))
+		annotated, _ := r.holding(t)
+		expect.NoError(t, r.Client.Delete(t.Context(), one))
+		return annotated == 1, ""
+	})
+	for i := range notes {
+		expect.NoError(t, r.Client.Create(t.Context(), withNote("v1beta1", r.Objects+i)))
 	}
 	if annotated, data := r.holding(t); annotated != notes || data != 0 {
 		t.Fatalf("%d objects hold a note, %d have one: nothing is preserved", annotated, data)
 	}
 
 	first := r.engine(t, "before")
-	first.OldVersions, first.Inventory = []string{"v1beta1"}, inventoryOf(t, string(r.ruleset(t)))
-	record := r.mustRun(t, "counted", first)
+	first.Inventory = inventoryOf(t, ruleset)
+	record := r.mustRun(t, first)
 	if held := record.Preserved; !record.Complete() || record.Placed != 0 || held.Seen != record.Total || held.Objects != notes || held.Versions[0].Fields[0].Path != ".spec.note" {
 		t.Fatalf("record is %+v, holdings %+v", record, record.Preserved)
 	}
 
-	r.note(t, "1")
-	waitFor(t, "v1 has the field", func(ctx context.Context) (bool, error) {
-		object := r.object("v1", 9999)
-		object.Object["spec"] = map[string]any{"note": "precious"}
-		err := r.client.Create(ctx, object, client.DryRunAll, client.FieldValidation("Strict"))
-		return err == nil, nil
+	r.addNote(t, 1)
+	expect.Success(t, "v1 has the field", func(ctx context.Context) error {
+		return r.Client.Create(ctx, withNote("v1", 9999), client.DryRunAll, client.FieldValidation("Strict"))
 	})
-	ruleset := r.ruleset(t)
-	server.use(t, ruleset)
-	r.repin(t)
-	r.refuseUpdates(t, objectName(r.objects+1), "v1beta1")
+	ruleset = server.use(t, r.CRD)
+	refused := migrationtest.ObjectName(r.Objects + 1)
+	r.RefuseUpdates(t, "v1beta1", `object.metadata.name != "`+refused+`"`, r.Objects+1)
 	before := r.revisions(t)
 	second := r.engine(t, "after")
-	second.OldVersions, second.Inventory = []string{"v1beta1"}, inventoryOf(t, string(ruleset))
-	record = r.mustRun(t, "placed", second)
+	second.Inventory = inventoryOf(t, ruleset)
+	record = r.mustRun(t, second)
 	if !record.Complete() || record.Placed != notes-1 || record.Unplaced != 1 || record.Rewritten != notes-1 || record.Preserved.Objects != 1 {
 		t.Errorf("record is %+v, holdings %+v", record, record.Preserved)
 	}
-	if len(record.Refused) != 1 || record.Refused[0].Object != "default/"+objectName(r.objects+1) || !strings.Contains(record.Refused[0].Message, "is held back") {
+	if len(record.Refused) != 1 || record.Refused[0].Object != "default/"+refused || !strings.Contains(record.Refused[0].Message, "is held back") {
 		t.Errorf("refused are %+v", record.Refused)
 	}
 	if annotated, data := r.holding(t); annotated != 1 || data != notes-1 {
 		t.Errorf("%d objects hold a note in etcd, %d have one", annotated, data)
 	}
-	for i := range r.objects {
-		if name := objectName(i); r.revisions(t)[name] != before[name] {
-			t.Fatalf("%s holds nothing, and was written", name)
+	after := r.revisions(t)
+	for key, revision := range before {
+		if path.Base(key) < migrationtest.ObjectName(r.Objects) && after[key] != revision {
+			t.Errorf("%s holds nothing, and was written", key)
 		}
 	}
 
-	revision := r.revision(t)
 	third := r.engine(t, "again")
-	third.OldVersions, third.Inventory = second.OldVersions, second.Inventory
-	record = r.mustRun(t, "found current", third)
-	if r.revision(t) != revision || record.Rewritten != 0 || record.Placed != 0 || record.Unplaced != 1 {
+	third.Inventory = second.Inventory
+	record = r.mustRun(t, third)
+	if diff := cmp.Diff(after, r.revisions(t)); diff != "" || record.Rewritten != 0 || record.Placed != 0 || record.Unplaced != 1 {
 		t.Errorf("the second run wrote: %+v", record)
 	}
-}
-
-// convertThrough makes the API server convert by a server, and waits until it does.
-func (r *resource) convertThrough(t *testing.T, handler http.Handler) {
-	t.Helper()
-	r.switchConversion(t, handler)
-	probe := r.object("v1beta1", 9999)
-	probe.Object["spec"] = map[string]any{"note": "precious"}
-	waitFor(t, "the API server converts", func(ctx context.Context) (bool, error) {
-		one := probe.DeepCopy()
-		if err := r.client.Create(ctx, one); err != nil {
-			return false, err
-		}
-		annotated, _ := r.holding(t)
-		return annotated == 1, r.client.Delete(ctx, one)
-	})
 }

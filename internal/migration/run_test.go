@@ -7,14 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -32,12 +30,7 @@ func TestResumeAfterACrashAtEveryObject(t *testing.T) {
 				t.Run(fmt.Sprintf("step %s, after the write %t, object %d", step, after, crash), func(t *testing.T) {
 					api, store := newFakeAPI(objects), &fakeStore{}
 					ctx, cancel := context.WithCancel(t.Context())
-					refused := func(key string) error {
-						if key == objectKey(6) {
-							return forbidden("a006")
-						}
-						return nil
-					}
+					refused := refusals{objectKey(6): forbidden("a006")}.of
 					die := func(key string) error {
 						if key == objectKey(crash) {
 							cancel()
@@ -131,80 +124,6 @@ func TestResumeAfterACrashAtEveryPage(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestSecondRunFindsAllCurrent(t *testing.T) {
-	api := newFakeAPI(12)
-	mustRun(t, newTestEngine(api, &fakeStore{}))
-	revision := api.revision
-	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if diff := cmp.Diff(contract.Counters{Total: 12, Current: 12}, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
-	if api.revision != revision {
-		t.Error("the second run wrote")
-	}
-}
-
-func TestRunIsAborted(t *testing.T) {
-	tests := map[string]struct {
-		err  error
-		want string
-	}{
-		"endpoint gone":      {generic(http.StatusNotFound, ""), "could not find the requested resource"},
-		"patch not possible": {apierrors.NewMethodNotSupported(testResource.GroupResource(), "patch"), "patch is not supported"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			api, store := newFakeAPI(12), &fakeStore{}
-			api.onPatch = func(key string) error {
-				switch key {
-				case "ns/a002":
-					return forbidden("a002")
-				case "ns/a007":
-					return tt.err
-				}
-				return nil
-			}
-			mustRun(t, newTestEngine(api, store))
-			records := store.records(t)
-			last := records[len(records)-1]
-			wantError(t, errors.New(last.Message), tt.want)
-			if last.State != contract.StateAborted || last.Complete() || last.CompletionTime == nil || len(last.Failures) != 1 {
-				t.Errorf("record is %+v", last)
-			}
-			patches := len(api.patched)
-			mustRun(t, newTestEngine(api, store))
-			if len(api.patched) != patches {
-				t.Error("an aborted run continued")
-			}
-		})
-	}
-}
-
-// The pod loses its rights in the middle of a page. No object fails, and the next pod, which has
-// the rights, continues.
-func TestLostRightsEndThePodNotTheRun(t *testing.T) {
-	for name, lost := range map[string]error{"may not patch": withoutRight("patch", "a007"), "token refused": unauthorized()} {
-		t.Run(name, func(t *testing.T) {
-			api, store := newFakeAPI(12), &fakeStore{}
-			api.onPatch = func(key string) error {
-				if key >= "ns/a007" {
-					return lost
-				}
-				return nil
-			}
-			record, err := newTestEngine(api, store).Run(t.Context())
-			wantError(t, err, "not allowed to patch crontabs.example.com ns/a007")
-			if record.Finished() || record.Failed != 0 || len(record.Failures) != 0 {
-				t.Errorf("record is %+v", record)
-			}
-			api.onPatch = nil
-			if record = mustRun(t, newTestEngine(api, store)); !record.Complete() || len(api.oldKeys()) != 0 {
-				t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
-			}
-		})
 	}
 }
 

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
@@ -62,11 +60,7 @@ func TestAuditOnAnotherNode(t *testing.T) {
 	lags := true
 	api.lags = func() bool { return lags }
 	ctx, cancel := context.WithCancel(t.Context())
-	store.afterSave = func(record string) {
-		if strings.Contains(record, string(contract.StateAuditing)) {
-			cancel()
-		}
-	}
+	store.whenSaved(string(contract.StateAuditing), cancel)
 	first := newTestEngine(api, store)
 	first.Clock, first.Verify = newFakeClock(), v1alpha1.MigrationVerifyNone
 	if _, err := first.Run(ctx); !errors.Is(err, context.Canceled) {
@@ -81,112 +75,6 @@ func TestAuditOnAnotherNode(t *testing.T) {
 	second.Clock, second.Verify = ahead, v1alpha1.MigrationVerifyNone
 	if record := mustRun(t, second); record.Repeats != 1 || len(api.oldKeys()) != 0 {
 		t.Errorf("%d repeats, and these are old: %v", record.Repeats, api.oldKeys())
-	}
-}
-
-// Every list is followed by a write at the old version, as if two API servers took turns.
-func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
-	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
-		t.Run(string(verify), func(t *testing.T) {
-			api := newFakeAPI(12)
-			api.onList = func(metav1.ListOptions) error {
-				api.write(objectKey(4), "v1beta1")
-				return nil
-			}
-			engine := newTestEngine(api, &fakeStore{})
-			engine.Verify = verify
-			record := mustRun(t, engine)
-			if record.State != contract.StateAborted || record.Repeats != maxRepeats {
-				t.Errorf("record is %+v", record)
-			}
-			wantError(t, errors.New(record.Message), "ns/a004 was stored at an old version after the barrier")
-			wantError(t, errors.New(record.Message), "also after waiting 8m0s")
-		})
-	}
-}
-
-// The pod crashes at every save; the next pod continues with the saved lists.
-func TestReverificationSurvivesEveryCrash(t *testing.T) {
-	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
-		for save := range 16 {
-			t.Run(fmt.Sprintf("%s, save %d", verify, save), func(t *testing.T) {
-				api, store, clock, saves := newFakeAPI(12), &fakeStore{}, newFakeClock(), 0
-				lagging(api, clock, 90*time.Second)
-				store.onSave = func() error {
-					if saves++; saves > save {
-						return forbidden("run-1")
-					}
-					return nil
-				}
-				engine := newTestEngine(api, store)
-				engine.Clock, engine.Verify = clock, verify
-				first, err := engine.Run(t.Context())
-				if err == nil && !first.Complete() {
-					t.Fatalf("record is %+v", first)
-				}
-				store.onSave = nil
-				engine = newTestEngine(api, store)
-				engine.Clock, engine.Verify = clock, verify
-				record := mustRun(t, engine)
-				if !record.Complete() || len(api.oldKeys()) != 0 || record.Total != 12 {
-					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
-				}
-				if verify != v1alpha1.MigrationVerifyNone && record.Verified != 12 {
-					t.Errorf("%d verified, want 12", record.Verified)
-				}
-			})
-		}
-	}
-}
-
-func TestEditByAnAdmissionWebhookIsNoLag(t *testing.T) {
-	api := newFakeAPI(3)
-	api.afterPatch = func(key string) error {
-		api.edit(key)
-		return nil
-	}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Verify = v1alpha1.MigrationVerifyFull
-	record := mustRun(t, engine)
-	if !record.Complete() || record.Verified != 3 || record.Repeats != 0 {
-		t.Errorf("record is %+v", record)
-	}
-}
-
-func TestObjectThatCannotBeVerifiedAbortsTheRun(t *testing.T) {
-	api := newFakeAPI(12)
-	api.onPatch = func(key string) error {
-		if len(api.patched) > 12 && key == objectKey(3) {
-			return forbidden("a003")
-		}
-		return nil
-	}
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Verify = v1alpha1.MigrationVerifySample
-	record := mustRun(t, engine)
-	if record.State != contract.StateAborted {
-		t.Errorf("record is %+v", record)
-	}
-	wantError(t, errors.New(record.Message), "cannot verify ns/a003: ")
-}
-
-func TestFailedObjectsAreNotVerified(t *testing.T) {
-	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
-		t.Run(string(verify), func(t *testing.T) {
-			api := newFakeAPI(12)
-			api.onPatch = func(key string) error {
-				if key == objectKey(3) {
-					return forbidden("a003")
-				}
-				return nil
-			}
-			engine := newTestEngine(api, &fakeStore{})
-			engine.Verify = verify
-			record := mustRun(t, engine)
-			if record.State != contract.StateCompleted || record.Failed != 1 || record.Verified != 11 {
-				t.Errorf("record is %+v", record)
-			}
-		})
 	}
 }
 

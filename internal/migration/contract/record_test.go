@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func completedRecord() Record {
@@ -28,13 +29,9 @@ func completedRecord() Record {
 func TestParseRecordRoundTrip(t *testing.T) {
 	want := completedRecord()
 	data, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got, err := ParseRecord(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
@@ -64,9 +61,7 @@ func TestParseRecordRefuses(t *testing.T) {
 			r := completedRecord()
 			tt.change(&r)
 			data, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if _, err := ParseRecord(data); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error is %v, want one with %q", err, tt.want)
 			}
@@ -105,9 +100,7 @@ func TestRecordEnd(t *testing.T) {
 
 func TestReadRecord(t *testing.T) {
 	text, err := json.Marshal(completedRecord())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	cases := map[string]struct {
 		run, text string
 		want      State

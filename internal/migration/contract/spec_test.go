@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // fullSpec has a value in every field.
@@ -52,9 +53,7 @@ func TestSpecFormat1(t *testing.T) {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
 	got, err := ParseSpec(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(fullSpec(), got); diff != "" {
 		t.Errorf("specification (-want +got):\n%s", diff)
 	}
@@ -66,9 +65,7 @@ func TestSpecOfBuiltInResource(t *testing.T) {
 	want.Pin = Pin{Name: "secrets", StorageVersionHash: "+S6yMg=="}
 	want.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	got, err := ParseSpec(textOf(t, want))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("specification (-want +got):\n%s", diff)
 	}

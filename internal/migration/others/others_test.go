@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRuns reads migrations of Kubernetes and of kube-storage-version-migrator.
@@ -30,9 +32,7 @@ func TestRuns(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(c.object), &object.Object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, yaml.Unmarshal([]byte(c.object), &object.Object))
 			if got := runs(object, crontabs); got != c.want {
 				t.Errorf("it migrates: %t, want %t", got, c.want)
 			}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
@@ -204,12 +205,8 @@ func (c *configMap) release(ctx context.Context) error {
 }
 
 func sleep(ctx context.Context, duration time.Duration) error {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return reasonOf(ctx, ctx.Err())
-	case <-timer.C:
-		return nil
+	if err := (migration.SystemClock{}).Sleep(ctx, duration); err != nil {
+		return reasonOf(ctx, err)
 	}
+	return nil
 }

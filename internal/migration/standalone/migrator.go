@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -218,7 +219,7 @@ func (m *Migrator) engine(target *Target, run string, store migration.Checkpoint
 func (m *Migrator) spec(target *Target, run string) *contract.Spec {
 	old, fallback := target.oldVersions(), m.Fallback
 	if len(old) == 0 {
-		fallback = withoutOldVersion(fallback)
+		fallback = slices.DeleteFunc(slices.Clone(fallback), func(each v1alpha1.MigrationFallback) bool { return each == v1alpha1.MigrationFallbackOldVersion })
 	}
 	return &contract.Spec{
 		FormatVersion: contract.SpecFormat, Run: run, Pin: target.pin(), Resource: metav1.GroupVersionResource(target.Resource),
@@ -227,16 +228,6 @@ func (m *Migrator) spec(target *Target, run string) *contract.Spec {
 		Preflight:        contract.DefaultPreflight, PageSize: contract.DefaultPageSize,
 		Concurrency: m.Concurrency, Pace: m.Pace, Verify: m.Verify, Fallback: fallback, OldVersions: old,
 	}
-}
-
-func withoutOldVersion(fallback []v1alpha1.MigrationFallback) []v1alpha1.MigrationFallback {
-	var others []v1alpha1.MigrationFallback
-	for _, each := range fallback {
-		if each != v1alpha1.MigrationFallbackOldVersion {
-			others = append(others, each)
-		}
-	}
-	return others
 }
 
 // limits are shared by the patches of all resources.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -155,22 +156,13 @@ func Roles(name string, rights []Right, subject *Subject) []any {
 		byNamespace[right.Namespace] = append(byNamespace[right.Namespace], right)
 	}
 	var objects []any
-	for _, namespace := range sortedKeys(byNamespace) {
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		objects = append(objects, roleOf(name, namespace, rulesOf(byNamespace[namespace])))
 		if subject != nil {
 			objects = append(objects, bindingOf(name, namespace, subject))
 		}
 	}
 	return objects
-}
-
-func sortedKeys[V any](of map[string]V) []string {
-	keys := make([]string, 0, len(of))
-	for key := range of {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 const rbacVersion = "rbac.authorization.k8s.io/v1"

@@ -10,8 +10,8 @@
 //	test-e2e-release      migrates thousands of objects, stops the operator or starts several
 //	                      versions of it, and tests the local cluster. With all stories, it also
 //	                      checks that no right is unused. make test: what each story names in Only
-//	integration-release   API servers without a watch cache, migrations with a lagging API server
-//	                      or whose pod is killed in every page. make test: what Only names
+//	integration-release   API servers without a watch cache, and a migration with a lagging API
+//	                      server. make test: what Only names
 //	STAGE@VERSION         builds other versions of Kubernetes. make test: the recorded answers of
 //	                      each version, in package answers
 //	certmanager           builds another project. make test: TestCertManager and TestInjected
