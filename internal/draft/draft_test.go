@@ -267,9 +267,7 @@ func TestRivals(t *testing.T) {
 	}
 	other := Pair{[]byte(strings.ReplaceAll(string(pair.Spoke), "90s", "5s")), []byte(strings.ReplaceAll(string(pair.Hub), `"writeTimeout": "90s"`, `"writeTimeout": "5s"`))}
 	observed = make2(t, Input{CRD: crd, Pairs: []Pair{pair, other}})
-	if diff := cmp.Diff([]string{"move: {from: .spec.timeout, to: .spec.writeTimeout}"}, textsOf(observed)); diff != "" {
-		t.Errorf("rules (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "rules", []string{"move: {from: .spec.timeout, to: .spec.writeTimeout}"}, textsOf(observed))
 }
 
 // TestHints: a hint decides between rivals, unless objects refute it.
@@ -278,9 +276,7 @@ func TestHints(t *testing.T) {
 		`readTimeout: {type: string}, writeTimeout: {type: string}, mesh: {type: object, properties: {a: {type: string}, b: {type: string}}}`)
 	hints := [][2]string{{".spec.timeout", ".spec.readTimeout"}, {".spec.net", ".spec.mesh"}}
 	want := []string{"move: {from: .spec.net, to: .spec.mesh}", "move: {from: .spec.timeout, to: .spec.readTimeout}"}
-	if diff := cmp.Diff(want, textsOf(make2(t, Input{CRD: crd, Hints: hints}))); diff != "" {
-		t.Errorf("rules (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "rules", want, textsOf(make2(t, Input{CRD: crd, Hints: hints})))
 	refuted := make2(t, Input{CRD: crd, Hints: hints, Pairs: []Pair{{
 		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"timeout": "90s"}}`),
 		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "5s", "writeTimeout": "90s"}}`),

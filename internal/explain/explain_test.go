@@ -18,18 +18,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 func load(t *testing.T, into any, path ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, into); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, into))
 }
 
 func explainer(t *testing.T, folder string) *Explainer {
@@ -42,9 +39,7 @@ func explainer(t *testing.T, folder string) *Explainer {
 		t.Fatal(result.Errors)
 	}
 	explainer, err := New(policy, result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return explainer
 }
 
@@ -52,9 +47,7 @@ func explainer(t *testing.T, folder string) *Explainer {
 func objects(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
 	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, "objects.yaml")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := map[string][]byte{}
 	for _, document := range documents {
 		object := manifest.NewObject("", document.JSON)
@@ -74,9 +67,7 @@ func explainIn(t *testing.T, folder, name, to string, all bool) *Report {
 	report := e.Report()
 	report.RulesetHash = "HASH"
 	object, err := e.Object(name, objects(t, folder)[name], to, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	report.Objects = append(report.Objects, object)
 	return report
 }
@@ -98,9 +89,7 @@ func TestTables(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := explain(t, test.object, test.to, test.all).WriteTables(&out, test.table); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, explain(t, test.object, test.to, test.all).WriteTables(&out, test.table))
 			golden.Check(t, out.String(), "rules", file)
 		})
 	}
@@ -113,9 +102,7 @@ func TestMoved(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := explainIn(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, explainIn(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}))
 			golden.Check(t, out.String(), "moved", file)
 		})
 	}
@@ -123,9 +110,7 @@ func TestMoved(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	text, err := json.MarshalIndent(explain(t, "odd", "v2", false), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Check(t, string(text)+"\n", "rules", "odd.json")
 }
 
@@ -164,7 +149,5 @@ func TestOverflow(t *testing.T) {
 		}}},
 	}
 	want := []Preserved{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}
-	if diff := cmp.Diff(want, s.dropped()); diff != "" {
-		t.Errorf("dropped (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "dropped", want, s.dropped())
 }

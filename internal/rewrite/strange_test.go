@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/rewrite"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // strange is an unusual text, and what it becomes: an empty after is the same text.
@@ -128,10 +127,6 @@ func (s *strange) check(t *testing.T, result *rewrite.Result) {
 	if want == "" {
 		want = s.before
 	}
-	if diff := cmp.Diff(want, string(result.Text)); diff != "" {
-		t.Errorf("the text differs (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(s.summary, summary(result)); diff != "" {
-		t.Errorf("the summary differs (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "the text differs", want, string(result.Text))
+	expect.Equal(t, "the summary differs", s.summary, summary(result))
 }

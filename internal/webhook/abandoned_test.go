@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // endless is a Converter that converts until it is stopped.
@@ -47,9 +48,7 @@ func TestCallerDisconnects(t *testing.T) {
 		disconnect()
 	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+testPath, strings.NewReader(v1Review(twoObjects)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	if answer, err := http.DefaultClient.Do(request); err == nil {
 		answer.Body.Close()

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -45,14 +45,10 @@ func apiServer(t *testing.T, handler http.Handler, reviewVersion string) runtime
 	t.Cleanup(server.Close)
 
 	factory, err := conversion.NewCRConverterFactory(endpoint(server.Listener.Addr().String()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	// The factory caches clients by configuration, and metrics by the name of the definition.
 	converter, _, err := factory.NewConverter(definition(strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), authority.Bundle, reviewVersion))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return converter
 }
 
@@ -111,12 +107,8 @@ func TestAPIServerConverts(t *testing.T) {
 		for name, tc := range cases {
 			t.Run(reviewVersion+"/"+name, func(t *testing.T) {
 				got, err := apiServer(t, newTestHandler(), reviewVersion).ConvertToVersion(tc.in, schema.GroupVersion{Group: "example.com", Version: "v1"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("object (-want +got):\n%s", diff)
-				}
+				expect.NoError(t, err)
+				expect.Equal(t, "object", tc.want, got)
 			})
 		}
 	}
@@ -166,9 +158,7 @@ func TestAPIServerShowsFailures(t *testing.T) {
 			}
 			handler := NewHandler(rulesets, tc.options)
 			_, err := apiServer(t, handler, "v1").ConvertToVersion(&tc.object, schema.GroupVersion{Group: "example.com", Version: "v1"})
-			if diff := cmp.Diff(tc.want, text(err)); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "error", tc.want, text(err))
 		})
 	}
 }
@@ -179,9 +169,7 @@ func TestAPIServerRetriesBusyConverter(t *testing.T) {
 	handler.limiters.first.maxWait = 0
 	other := new(share)
 	held, err := handler.limiters.first.acquire(t.Context(), other, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var statuses []int
 	busyOnce := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
@@ -194,11 +182,9 @@ func TestAPIServerRetriesBusyConverter(t *testing.T) {
 		_, _ = w.Write(recorder.Body.Bytes())
 	})
 	got, err := apiServer(t, busyOnce, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
-	wantEqual(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
+	expect.NoError(t, err)
+	expect.Equal[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+	expect.Equal(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
 }
 
 func list(version string, items ...unstructured.Unstructured) *unstructured.UnstructuredList {

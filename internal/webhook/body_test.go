@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReadBody reads bodies through limiters that other calls hold in part. The first limiter has
@@ -67,13 +68,11 @@ func TestReadBody(t *testing.T) {
 			} else if string(x.in) != tc.body {
 				t.Errorf("got %d bytes, want %d", len(x.in), len(tc.body))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "error", tc.want, got)
 			others := tc.others[0] + tc.others[1]
-			wantEqual(t, "held", tc.held, usedBytes(handler)-others)
+			expect.Equal(t, "held", tc.held, usedBytes(handler)-others)
 			x.release()
-			wantEqual(t, "held in the end", 0, usedBytes(handler)-others)
+			expect.Equal(t, "held in the end", 0, usedBytes(handler)-others)
 		})
 	}
 }
@@ -88,10 +87,10 @@ func TestBusyConverter(t *testing.T) {
 		t.Errorf("the bytes in flight are not shown: %s", scraped)
 	}
 	recorder := post(handler, v1Review(`{}`))
-	wantEqual(t, "status", http.StatusTooManyRequests, recorder.Code)
-	wantEqual(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
-	wantEqual(t, "Connection", "close", recorder.Header().Get("Connection"))
-	wantEqual(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
+	expect.Equal(t, "status", http.StatusTooManyRequests, recorder.Code)
+	expect.Equal(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
+	expect.Equal(t, "Connection", "close", recorder.Header().Get("Connection"))
+	expect.Equal(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
 }
 
 func TestCallerDisconnectsWhileWaiting(t *testing.T) {
@@ -103,7 +102,7 @@ func TestCallerDisconnectsWhileWaiting(t *testing.T) {
 	cancel()
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(v1Review(`{}`), nil).WithContext(ctx))
-	wantEqual(t, "status", http.StatusRequestTimeout, recorder.Code)
+	expect.Equal(t, "status", http.StatusRequestTimeout, recorder.Code)
 }
 
 // TestCallerDisconnectsBetweenObjects checks that the conversion stops before the next object.
@@ -120,7 +119,7 @@ func TestCallerDisconnectsBetweenObjects(t *testing.T) {
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[` + strings.Repeat(object+",", 9) + object + `]}`)
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
-	wantEqual(t, "converted", 2, count)
+	expect.Equal(t, "converted", 2, count)
 	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered") {
 		t.Error(got)
 	}

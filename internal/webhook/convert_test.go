@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -181,12 +180,8 @@ func TestConvert(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := post(handler, tc.body)
-			if diff := cmp.Diff(http.StatusOK, got.Code); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(expect.JSON(t, tc.want), expect.JSON(t, got.Body.String())); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "status", http.StatusOK, got.Code)
+			expect.Equal(t, "answer", expect.JSON(t, tc.want), expect.JSON(t, got.Body.String()))
 			if want := fmt.Sprint(got.Body.Len()); got.Header().Get("Content-Length") != want {
 				t.Errorf("Content-Length is %q, want %s", got.Header().Get("Content-Length"), want)
 			}
@@ -224,9 +219,7 @@ func TestConvertRefuses(t *testing.T) {
 			if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
 				t.Fatalf("%v in %q", err, recorder.Body)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "status", tc.want, got)
 			if recorder.Code != int(tc.want.Code) {
 				t.Errorf("HTTP status is %d, want %d", recorder.Code, tc.want.Code)
 			}

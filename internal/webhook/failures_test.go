@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -138,9 +139,7 @@ func TestReadingFailuresNeedsTheKey(t *testing.T) {
 	served, other := authority.Issue(t, serviceName, hours(1)).TLS(t), authority.Issue(t, serviceName, hours(1)).TLS(t)
 	token := func(certificate tls.Certificate) string {
 		token, err := FailuresToken(certificate.PrivateKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return token
 	}
 	handler := newMeasured()

@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestRoutes(t *testing.T) {
@@ -50,9 +50,7 @@ func TestRoutes(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, httptest.NewRequest(tc.method, tc.path, nil))
 			got := answer{recorder.Code, recorder.Body.String(), recorder.Header().Get("Allow"), recorder.Header().Get("Connection")}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "answer", tc.want, got)
 		})
 	}
 }

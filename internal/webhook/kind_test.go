@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const jobs = "jobs.example.org"
@@ -140,11 +140,11 @@ func TestFloodOfOneKind(t *testing.T) {
 			flood.Go(func() { postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a")) })
 		}
 		synctest.Wait()
-		wantEqual(t, "conversions at the same time", processors.perKind, int64(most))
-		wantEqual(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
+		expect.Equal(t, "conversions at the same time", processors.perKind, int64(most))
+		expect.Equal(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
 		close(end)
 		flood.Wait()
-		wantEqual(t, "processors in use in the end", 0, processors.used)
+		expect.Equal(t, "processors in use in the end", 0, processors.used)
 	})
 }
 
@@ -204,8 +204,8 @@ func TestFailuresOfAllKinds(t *testing.T) {
 		add(fmt.Sprintf("kinds%d.example.com", 99-i), maxFailures)
 	}
 	all := handler.readFailures("")
-	wantEqual(t, "failures of all kinds", maxAllFailures, len(all.Failures))
-	wantEqual(t, "oversized objects of all kinds", maxAllOversized, len(all.Oversized))
+	expect.Equal(t, "failures of all kinds", maxAllFailures, len(all.Failures))
+	expect.Equal(t, "oversized objects of all kinds", maxAllOversized, len(all.Oversized))
 	for crd := range kinds {
 		if got := handler.readFailures(crd); len(got.Failures) < maxAllFailures/100 || len(got.Oversized) < maxAllOversized/100 {
 			t.Errorf("%s: %d failures and %d oversized objects are left", crd, len(got.Failures), len(got.Oversized))
@@ -214,7 +214,7 @@ func TestFailuresOfAllKinds(t *testing.T) {
 	handler.serve([]Ruleset{kindOf("example.org", nil)}, nil)
 	kinds = handler.served.Load().kinds
 	add(jobs, maxFailures)
-	wantEqual(t, "failures of a kind after others have ended", maxFailures, len(handler.readFailures("").Failures))
+	expect.Equal(t, "failures of a kind after others have ended", maxFailures, len(handler.readFailures("").Failures))
 }
 
 // slicedCall is a call that calls a function at each operation that copies a slice.
@@ -273,7 +273,7 @@ func TestCopiesOfAFlood(t *testing.T) {
 		var flood sync.WaitGroup
 		for range 8 {
 			flood.Go(func() {
-				wantEqual(t, "status", http.StatusOK, postSliced(handler, large, func() {
+				expect.Equal(t, "status", http.StatusOK, postSliced(handler, large, func() {
 					count(1)
 					time.Sleep(copyTime / 2) //nolint:forbidigo // the clock of synctest
 					count(-1)
@@ -284,8 +284,8 @@ func TestCopiesOfAFlood(t *testing.T) {
 		if want := 8 * 2 * 2 * (3*firstBytes/sliceBytes - 1); copies < want {
 			t.Errorf("%d slices are copied, want %d", copies/2, want/2)
 		}
-		wantEqual(t, "copies at the same time", handler.limiters.processors.perKind, int64(most))
-		wantEqual(t, "processors in use in the end", 0, handler.limiters.processors.used)
+		expect.Equal(t, "copies at the same time", handler.limiters.processors.perKind, int64(most))
+		expect.Equal(t, "processors in use in the end", 0, handler.limiters.processors.used)
 	})
 }
 
@@ -301,11 +301,11 @@ func TestSlowClientsHoldNoProcessor(t *testing.T) {
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
 		used, _ := handler.limiters.processors.held(&handler.served.Load().kinds[jobs].held.processors)
-		wantEqual(t, "processors of slow clients", 0, used)
-		wantEqual(t, "status of another call", http.StatusOK, postTo(handler, ConvertPath+"/example.org", large).Code)
+		expect.Equal(t, "processors of slow clients", 0, used)
+		expect.Equal(t, "status of another call", http.StatusOK, postTo(handler, ConvertPath+"/example.org", large).Code)
 		close(proceed)
 		slow.Wait()
-		wantEqual(t, "processors in use in the end", 0, handler.limiters.processors.used)
+		expect.Equal(t, "processors in use in the end", 0, handler.limiters.processors.used)
 	})
 }
 
@@ -324,7 +324,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 	})
 	names := slices.Repeat([]string{strings.Repeat("a", firstBytes/10)}, 100)
 	large := reviewOf("example.org", names...)
-	wantEqual(t, "status", http.StatusOK, postTo(twoKinds(), ConvertPath+"/example.org", large).Code)
+	expect.Equal(t, "status", http.StatusOK, postTo(twoKinds(), ConvertPath+"/example.org", large).Code)
 	got, want := int(turns.Load()), len(names)+2*((len(large)-firstBytes)/sliceBytes-1)
 	if ended.Store(true); got < want {
 		t.Errorf("others ran %d times, want %d", got, want)
@@ -356,7 +356,7 @@ func TestPanicOfOneKind(t *testing.T) {
 		if len(got) != 1 || got[0].CRD != jobs || got[0].Cause != CausePanic || got[0].Count != 10 {
 			t.Errorf("failures: %+v", got)
 		}
-		wantEqual(t, "processors in use", 0, handler.limiters.processors.used)
+		expect.Equal(t, "processors in use", 0, handler.limiters.processors.used)
 	})
 }
 
@@ -371,8 +371,8 @@ func TestMemoryOfOneKind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantEqual(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
-	wantEqual(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
+	expect.Equal(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
+	expect.Equal(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
 }
 
 // TestOversizedReviews: reviews that need more memory than their kind may hold are read one at a time,
@@ -385,7 +385,7 @@ func TestOversizedReviews(t *testing.T) {
 			oversized, stalled := reviewOf("example.org", strings.Repeat("a", 100*firstBytes)), make(chan struct{})
 			var calls sync.WaitGroup
 			call := func(body string) {
-				calls.Go(func() { wantEqual(t, "status", http.StatusOK, postSliced(handler, body, func() { <-stalled })) })
+				calls.Go(func() { expect.Equal(t, "status", http.StatusOK, postSliced(handler, body, func() { <-stalled })) })
 				synctest.Wait()
 			}
 			call(oversized)
@@ -397,20 +397,20 @@ func TestOversizedReviews(t *testing.T) {
 			}
 			if limit > 2 {
 				large := reviewOf("example.net", strings.Repeat("a", firstBytes))
-				wantEqual(t, "status of a large review of another kind", http.StatusOK, postTo(handler, ConvertPath+"/example.net", large).Code)
+				expect.Equal(t, "status of a large review of another kind", http.StatusOK, postTo(handler, ConvertPath+"/example.net", large).Code)
 			}
 			other := http.StatusContinue
 			calls.Go(func() {
 				other = postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", strings.Repeat("a", 100*firstBytes))).Code
 			})
 			synctest.Wait()
-			wantEqual(t, "status of a second oversized review", http.StatusContinue, other)
-			wantEqual(t, "bytes of it", 0, kinds["jobs.example.net"].held.second.used)
+			expect.Equal(t, "status of a second oversized review", http.StatusContinue, other)
+			expect.Equal(t, "bytes of it", 0, kinds["jobs.example.net"].held.second.used)
 			close(stalled)
 			calls.Wait()
-			wantEqual(t, "status of it in the end", http.StatusOK, other)
-			wantEqual(t, "bytes in the end", 0, usedBytes(handler))
-			wantEqual(t, "oversized reviews in the end", 0, handler.limiters.oversized.used)
+			expect.Equal(t, "status of it in the end", http.StatusOK, other)
+			expect.Equal(t, "bytes in the end", 0, usedBytes(handler))
+			expect.Equal(t, "oversized reviews in the end", 0, handler.limiters.oversized.used)
 		})
 	}
 }
@@ -420,8 +420,8 @@ func TestOversizedReviews(t *testing.T) {
 func TestSharedDirectory(t *testing.T) {
 	f := newFollower(t, true, nil)
 	f.serves("at first")
-	wantEqual(t, "rulesets", `{"hashes":[]}`, get(f.handler, RulesetsPath))
-	wantEqual(t, "readiness", "ok\n", get(f.handler, ReadyPath))
+	expect.Equal(t, "rulesets", `{"hashes":[]}`, get(f.handler, RulesetsPath))
+	expect.Equal(t, "readiness", "ok\n", get(f.handler, ReadyPath))
 
 	one, storedOne := ruleset(t, crontabs, "v1", "v1beta1")
 	two, storedTwo := ruleset(t, jobs, "v1", "v1beta1")
@@ -433,7 +433,7 @@ func TestSharedDirectory(t *testing.T) {
 	f.update(files)
 	f.serves("with two kinds", one, two)
 	for _, hash := range []string{one, two} {
-		wantEqual(t, "status", 200, postTo(f.handler, ConvertPath+"/"+hash, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
+		expect.Equal(t, "status", 200, postTo(f.handler, ConvertPath+"/"+hash, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
 	}
 	f.update(nil)
 	f.now = f.now.Add(2 * keepUnused)
@@ -441,18 +441,12 @@ func TestSharedDirectory(t *testing.T) {
 
 	f.update(files)
 	again, err := OpenRulesets(f.directory, logr.Discard(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	started := NewHandler(again.Rulesets(), HandlerOptions{Log: logr.Discard()})
 	again.serve(started)
 	var got Rulesets
-	if err := json.NewDecoder(bytes.NewBufferString(get(started, RulesetsPath))).Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.NewDecoder(bytes.NewBufferString(get(started, RulesetsPath))).Decode(&got))
 	hashes := []string{one, two}
 	slices.Sort(hashes)
-	if diff := cmp.Diff(Rulesets{Hashes: hashes, Failed: map[string]string{"0123456789abcdef": "decompress the ruleset: unexpected EOF"}}, got); diff != "" {
-		t.Errorf("rulesets of a pod that starts (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "rulesets of a pod that starts", Rulesets{Hashes: hashes, Failed: map[string]string{"0123456789abcdef": "decompress the ruleset: unexpected EOF"}}, got)
 }

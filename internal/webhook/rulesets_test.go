@@ -12,10 +12,11 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // labelled returns a ruleset that renames and adds its hash to the object.
@@ -50,14 +51,12 @@ func TestRulesetOfPathConverts(t *testing.T) {
 		t.Run(hash, func(t *testing.T) {
 			recorder := postTo(handler, ConvertPath+"/"+hash, body)
 			got := answer{recorder.Code, recorder.Body.String(), recorder.Header().Get("Retry-After"), recorder.Header().Get("Connection")}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "answer", want, got)
 		})
 	}
 	list := httptest.NewRecorder()
 	handler.ServeHTTP(list, httptest.NewRequest(http.MethodGet, RulesetsPath, nil))
-	wantEqual(t, "rulesets", `{"hashes":["before","new"]}`, list.Body.String())
+	expect.Equal(t, "rulesets", `{"hashes":["before","new"]}`, list.Body.String())
 
 	metrics := scrape(t, handler)
 	for _, want := range []string{
@@ -94,10 +93,8 @@ func TestAPIServerRetriesAtAnotherPod(t *testing.T) {
 		_, _ = w.Write(recorder.Body.Bytes())
 	})
 	got, err := apiServer(t, pods, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+	expect.NoError(t, err)
+	expect.Equal[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
 	if !strings.Contains(message, `does not have the rules "abc": `) {
 		t.Errorf("the first pod answered %q", message)
 	}

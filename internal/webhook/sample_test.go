@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // newSample returns a handler for the policy of the sample crontab-cronspec, with the engine of
@@ -24,9 +25,7 @@ func newSample(t testing.TB) *Handler {
 	t.Helper()
 	read := func(file string, into any) {
 		text, err := os.ReadFile(filepath.Join("../../config/samples/crontab-cronspec", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if err := yaml.UnmarshalStrict(text, into); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -40,9 +39,7 @@ func newSample(t testing.TB) *Handler {
 		t.Fatalf("the sample's rules are refused: %v", compiled.Errors)
 	}
 	converter, err := conversion.NewConverter(compiled.Ruleset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rulesets := only(converter, compiled.Ruleset.Pairs()...)
 	rulesets[0].Group = compiled.Ruleset.Group
 	return NewHandler(rulesets, HandlerOptions{Log: logr.Discard()})

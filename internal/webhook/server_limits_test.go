@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -25,9 +26,7 @@ func (r *running) connect(t *testing.T, config *tls.Config) *tls.Conn {
 	t.Helper()
 	config.RootCAs, config.ServerName = r.authority.Pool(), serviceName
 	connection, err := new(tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	return connection.(*tls.Conn)
 }
@@ -67,10 +66,10 @@ func TestSlowClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			reader := bufio.NewReader(connection)
-			wantEqual(t, "status", tc.want, statusLine(reader))
+			expect.Equal(t, "status", tc.want, statusLine(reader))
 			// The copy ends when the server closes the connection.
 			_, _ = io.Copy(io.Discard, reader)
-			wantEqual(t, "bytes in flight", 0, usedBytes(server.handler))
+			expect.Equal(t, "bytes in flight", 0, usedBytes(server.handler))
 		})
 	}
 }
@@ -84,9 +83,7 @@ func TestConnectionsWithoutCalls(t *testing.T) {
 	now := time.Now()
 	trust := &tls.Config{RootCAs: authority.Pool(), ServerName: serviceName, Time: func() time.Time { return now }}
 	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		client, served := net.Pipe()
 		listener := &pipe{served: make(chan net.Conn, 1)}
@@ -94,16 +91,14 @@ func TestConnectionsWithoutCalls(t *testing.T) {
 		go func() { _ = server.accept(listener) }()
 		connection := tls.Client(client, trust)
 		defer connection.Close()
-		if err := connection.Handshake(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, connection.Handshake())
 		reader := bufio.NewReader(connection)
 		for _, use := range []string{"first", "second"} {
 			time.Sleep(90 * time.Second) //nolint:forbidigo // the clock of synctest
 			if _, err := io.WriteString(connection, "GET "+HealthPath+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 				t.Errorf("the %s call: %v", use, err)
 			}
-			wantEqual(t, "the "+use+" call", "200 OK", statusLine(reader))
+			expect.Equal(t, "the "+use+" call", "200 OK", statusLine(reader))
 		}
 		if err := server.http.Close(); err != nil {
 			t.Error(err)
@@ -153,14 +148,12 @@ func TestHalfSentBodies(t *testing.T) {
 			length, strings.Repeat(" ", length/2)); err != nil {
 			t.Fatal(err)
 		}
-		if err := connection.CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		wantEqual(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
+		expect.NoError(t, connection.CloseWrite())
+		expect.Equal(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
 		connection.Close()
 	}
 	server.end(t)
-	wantEqual(t, "bytes in flight", 0, usedBytes(server.handler))
+	expect.Equal(t, "bytes in flight", 0, usedBytes(server.handler))
 	want := namespace + `_requests_total{crd="crontabs.example.com",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
 		t.Errorf("%s is missing in %s", want, scraped)
@@ -183,11 +176,11 @@ func TestServerResumesTLSSessions(t *testing.T) {
 			for _, resumed := range []bool{false, true} {
 				connection := server.connect(t, tc.config.Clone())
 				state := connection.ConnectionState()
-				wantEqual(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
-				wantEqual(t, "resumed", resumed, state.DidResume)
+				expect.Equal(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
+				expect.Equal(t, "resumed", resumed, state.DidResume)
 				// The ticket arrives with the first answer.
 				_, _ = io.WriteString(connection, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
-				wantEqual(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
+				expect.Equal(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
 			}
 		})
 	}

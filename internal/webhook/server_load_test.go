@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -203,12 +204,12 @@ func TestNewCertificatesDropNoConnection(t *testing.T) {
 		mount(t, directory, revision, leaf)
 		<-loaded
 		got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-		wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+		expect.Equal(t, "a new connection", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
 	}
 	stop.Store(true)
 	calling.Wait()
 	for _, c := range all {
-		wantEqual(t, "connections that the pod ended", 0, int(c.dropped.Load()))
+		expect.Equal(t, "connections that the pod ended", 0, int(c.dropped.Load()))
 	}
 }
 
@@ -241,7 +242,7 @@ func TestServerKeepsItsCertificate(t *testing.T) {
 				t.Error("the broken certificate was read")
 			}
 			got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-			wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
+			expect.Equal(t, "a new connection", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
 		})
 	}
 }

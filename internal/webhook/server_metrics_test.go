@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -23,9 +24,7 @@ func TestServerAnswersPrometheus(t *testing.T) {
 	leaf := authority.Issue(t, serviceName, hours(1))
 	mount(t, directory, "1", leaf)
 	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, MetricsAddress: "127.0.0.1:0", Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var listeners [2]net.Listener
 	for i := range listeners {
 		if listeners[i], err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
@@ -37,20 +36,16 @@ func TestServerAnswersPrometheus(t *testing.T) {
 	go func() { result <- server.serve(ctx, listeners[0], listeners[1]) }()
 
 	response, err := http.Get("http://" + listeners[1].Addr().String() + MetricsPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var expiry float64
 	_, line, _ := strings.Cut(string(body), "\n"+namespace+`_certificate_expiry_timestamp_seconds{crd="crontabs.example.com"} `)
 	if _, err := fmt.Sscan(line, &expiry); err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
-	wantEqual(t, "expiry of the certificate", leaf.NotAfter.Unix(), int64(expiry))
+	expect.Equal(t, "expiry of the certificate", leaf.NotAfter.Unix(), int64(expiry))
 
 	stop()
 	if err := <-result; err != nil {
@@ -66,14 +61,10 @@ func TestServerReportsABusyMetricsPort(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer busy.Close()
 	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, MetricsAddress: busy.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := "listening for Prometheus at " + busy.Addr().String() + ": "
 	if err := server.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error is %v", err)
@@ -85,9 +76,7 @@ func TestServerWithoutMetrics(t *testing.T) {
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	for _, address := range []string{"", "0"} {
 		server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, MetricsAddress: address})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if server.metrics != nil {
 			t.Errorf("%q: metrics are served at %q", address, server.metrics.Addr)
 		}

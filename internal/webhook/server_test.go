@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -42,13 +42,9 @@ type running struct {
 func start(t *testing.T, handler *Handler, directory string, authority *testca.Authority, adjust ...func(*Server)) *running {
 	t.Helper()
 	server, err := NewServer(handler, ServerOptions{CertificateDirectory: directory, DrainPeriod: time.Minute, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{
 		Server: server, address: listener.Addr().String(), authority: authority, stop: stop,
@@ -149,9 +145,7 @@ func mount(t *testing.T, directory, revision string, leaf testca.Leaf) {
 			os.Symlink("..data/tls.key", filepath.Join(directory, "tls.key")))
 	}
 	for _, err := range steps {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 }
 
@@ -178,7 +172,7 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 
 	for _, client := range []*http.Client{kept, idle} {
 		got := server.call(t, client, http.MethodGet, ReadyPath, "")
-		wantEqual(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+		expect.Equal(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
 	}
 	inFlight := make(chan answer)
 	go func() {
@@ -189,15 +183,15 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	server.stop()
 	<-server.draining
 	got := server.call(t, kept, http.MethodPost, testPath, body("kept"))
-	wantEqual(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
+	expect.Equal(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
+	expect.Equal(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
 
 	close(server.endpoints)
 	got = server.call(t, idle, http.MethodPost, testPath, body("idle"))
-	wantEqual(t, "a call on an idle connection after the last new one", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
+	expect.Equal(t, "a call on an idle connection after the last new one", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
 	close(leave)
-	wantEqual(t, "the call in flight", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, <-inFlight)
+	expect.Equal(t, "the call in flight", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, <-inFlight)
 	other.CloseIdleConnections()
 	if err := <-server.result; err != nil {
 		t.Errorf("serve: %v", err)
@@ -225,7 +219,7 @@ func TestServerStaysReadyIfItIsAlone(t *testing.T) {
 	<-server.draining
 	got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
 	got.LeafExpiry = time.Time{}
-	wantEqual(t, "readiness while draining", answer{Status: 200, Protocol: "HTTP/1.1", Close: true}, got)
+	expect.Equal(t, "readiness while draining", answer{Status: 200, Protocol: "HTTP/1.1", Close: true}, got)
 }
 
 func TestServerRotatesCertificates(t *testing.T) {
@@ -241,14 +235,14 @@ func TestServerRotatesCertificates(t *testing.T) {
 
 	kept := server.client(t, &tls.Config{})
 	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "before", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
+	expect.Equal(t, "before", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
 
 	mount(t, directory, "2", second)
 	<-loaded
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "the kept connection", answer{200, "HTTP/1.1", false, true, first.NotAfter}, got)
+	expect.Equal(t, "the kept connection", answer{200, "HTTP/1.1", false, true, first.NotAfter}, got)
 	got = server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-	wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
+	expect.Equal(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
 }
 
 // TestServerRefusesOldTLS checks that versions before 1.2, and old ciphers of 1.2, are refused.
@@ -279,28 +273,24 @@ func TestServerNeedsACertificate(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	_, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
 	want := fmt.Sprintf("loading the serving certificate from %[1]s: open %[1]s/tls.crt: no such file or directory", directory)
-	wantEqual(t, "no certificate", want, text(err))
+	expect.Equal(t, "no certificate", want, text(err))
 
 	leaf := authority.Issue(t, serviceName, hours(1))
 	leaf.Key = authority.Issue(t, serviceName, hours(1)).Key
 	mount(t, directory, "1", leaf)
 	_, err = NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
 	want = fmt.Sprintf("loading the serving certificate from %s: tls: private key does not match public key", directory)
-	wantEqual(t, "a foreign key", want, text(err))
+	expect.Equal(t, "a foreign key", want, text(err))
 }
 
 func TestServerReportsABusyPort(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer busy.Close()
 	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Address: busy.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := server.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "listening for conversion requests: ") {
 		t.Errorf("error is %v", err)
 	}
@@ -311,22 +301,11 @@ func TestServerEndsWhenItsListenerFails(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	listener.Close()
 	if err := server.serve(t.Context(), listener, nil); err == nil || !strings.HasPrefix(err.Error(), "serving conversion requests: ") {
 		t.Errorf("error is %v", err)
-	}
-}
-
-func wantEqual[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const (
@@ -197,12 +197,8 @@ func TestAuditOfAPIServer(t *testing.T) {
 			for _, finding := range report.Findings {
 				got = append(got, fmt.Sprintf("%s %s %s", finding.Severity, finding.CRD, finding.ID))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.missed, report.NotChecked); diff != "" {
-				t.Errorf("not checked (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, got)
+			expect.Equal(t, "not checked", test.missed, report.NotChecked)
 		})
 	}
 }
@@ -228,9 +224,7 @@ func TestFewRequests(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if n := server.requests("/api/v1/namespaces/ns/services/svc"); n != 1 {
 		t.Errorf("the Service was read %d times", n)
 	}

@@ -83,9 +83,7 @@ func TestPlanted(t *testing.T) {
 			want = append(want, line)
 		}
 	}
-	if diff := cmp.Diff(want, lines(repaired)); diff != "" {
-		t.Errorf("remaining dependents (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "remaining dependents", want, lines(repaired))
 	again := find(t, c.Kubeconfig, func(o *Options) { o.Repair = true })
 	if done, failed := again.Repaired(); done != 0 || failed != 1 {
 		t.Errorf("the second run made %d repairs, and %d failed", done, failed)
@@ -124,9 +122,7 @@ func (c *cluster) repairs(t *testing.T, report *dependents.Report, dryRun bool) 
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("repairs (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "repairs", want, got)
 }
 
 // plant creates the definition, the dependents, and objects that only resemble them. It returns the

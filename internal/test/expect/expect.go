@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect has assertions that tests of several packages share: no error, a condition that
-// becomes true, valid JSON.
+// Package expect has assertions that tests of several packages share: no error, equal values, a condition
+// that becomes true, valid JSON.
 package expect
 
 import (
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine.
@@ -33,6 +35,14 @@ func NoError(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// Equal fails the test, which continues, if got differs from want; what names the value.
+func Equal[T any](tb testing.TB, what string, want, got T, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 

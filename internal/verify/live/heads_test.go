@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
@@ -124,9 +126,7 @@ func TestChoose(t *testing.T) {
 			for _, choice := range Choose(test.heads, "example.com", stored, "v1", test.limit) {
 				got = append(got, choice.Head.String()+" "+choice.Version)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("choice (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "choice", test.want, got)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // server answers URLs by a table, and records the requested ones.
@@ -40,9 +41,7 @@ func server(t *testing.T, answers map[string]string) (cluster *Cluster, requeste
 	}))
 	t.Cleanup(api.Close)
 	cluster, err := Connect(&rest.Config{Host: api.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return cluster, requested
 }
 
@@ -107,9 +106,7 @@ func TestObjects(t *testing.T) {
 			var got, progress []string
 			err := cluster.Objects(t.Context(), test.query, func(object manifest.Object) {
 				got = append(got, object.String())
-				if diff := cmp.Diff(item(object.Name), string(object.JSON)); diff != "" {
-					t.Errorf("text (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "text", item(object.Name), string(object.JSON))
 			}, func(done, remaining int64) { progress = append(progress, fmt.Sprint(done, " of ", done+remaining)) })
 			if text := fmt.Sprint(err); err != nil && text != test.err || err == nil && test.err != "" {
 				t.Errorf("error is %v, want %q", err, test.err)
@@ -117,9 +114,7 @@ func TestObjects(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("objects (-want +got):\n%s; requested: %v", diff, *requested)
 			}
-			if diff := cmp.Diff(test.progress, progress); diff != "" {
-				t.Errorf("progress (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "progress", test.progress, progress)
 		})
 	}
 }
@@ -129,9 +124,7 @@ func sorted(t *testing.T, address string) string {
 	t.Helper()
 	path, query, _ := strings.Cut(address, "?")
 	values, err := url.ParseQuery(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return path + "?" + values.Encode()
 }
 

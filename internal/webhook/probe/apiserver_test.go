@@ -7,10 +7,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -48,9 +48,7 @@ func TestCallFailed(t *testing.T) {
 			if !CalledWebhook(err) {
 				t.Error("it is not taken for the call of a webhook")
 			}
-			if diff := cmp.Diff(&c.want, CallFailed(err)); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			expect.Equal[error](t, "error", &c.want, CallFailed(err))
 			if got, want := Refused(CallFailed(err)), name == "refused by the converter"; got != want {
 				t.Errorf("refused by the converter: %t, want %t", got, want)
 			}

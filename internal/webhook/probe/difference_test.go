@@ -6,7 +6,7 @@ package probe
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestDifference(t *testing.T) {
@@ -33,9 +33,7 @@ func TestDifference(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.found, difference("", exact(t, tc.want), exact(t, tc.got))); diff != "" {
-				t.Errorf("difference (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "difference", tc.found, difference("", exact(t, tc.want), exact(t, tc.got)))
 		})
 	}
 }
@@ -68,8 +66,6 @@ func TestSameNumber(t *testing.T) {
 func exact(t *testing.T, document string) any {
 	t.Helper()
 	value, err := decodeExact([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return value
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,17 +33,13 @@ func TestLibrary(t *testing.T) {
 				address = "127.0.0.1:1"
 			}
 			library, err := NewLibrary(libraryDefinition(name), libraryConversion(p), []string{address})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, err := library.Convert(nil, []byte(original), c.to)
 			var failed *Error
 			if errors.As(err, &failed) && failed.Reason != c.reason || failed == nil && c.reason != "" {
 				t.Errorf("error is %v, want the reason %q", err, c.reason)
 			}
-			if diff := cmp.Diff(decodedOrNil(t, c.want), decodedOrNil(t, string(got))); diff != "" {
-				t.Errorf("object (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "object", decodedOrNil(t, c.want), decodedOrNil(t, string(got)))
 		})
 	}
 }
@@ -54,9 +49,7 @@ func TestLibraryTakesTurns(t *testing.T) {
 	one, two := newPod(t, converter), newPod(t, converter)
 	two.target.CABundle = nil // its certificate is from another authority, which is not trusted
 	library, err := NewLibrary(libraryDefinition("turns"), libraryConversion(one), []string{one.target.Address, two.target.Address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	failures := 0
 	for range 4 {
 		if _, err := library.Convert(nil, []byte(original), "v1"); err != nil {

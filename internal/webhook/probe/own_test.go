@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -143,9 +142,7 @@ func TestOwn(t *testing.T) {
 			pod := newPod(t, author(c.change))
 			warnings, err := Own(t.Context(), ownTarget(pod, bare, filled))
 			expectError(t, c.want, err)
-			if diff := cmp.Diff(c.warnings, warnings); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "warnings", c.warnings, warnings)
 		})
 	}
 }

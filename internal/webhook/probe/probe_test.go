@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -127,15 +126,9 @@ func TestPod(t *testing.T) {
 			pod := newPod(t, converter)
 			pod.target.Canaries = tc.canaries
 			got, err := Pod(t.Context(), pod.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, RulesetHashes: []string{"abc"}}, got); diff != "" {
-				t.Errorf("result (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.requests, pod.requests); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "result", Result{NotAfter: pod.leaf.NotAfter, RulesetHashes: []string{"abc"}}, got)
+			expect.Equal(t, "requests", tc.requests, pod.requests)
 			if n := pod.connections.Load(); n != 1 {
 				t.Errorf("%d connections were opened", n)
 			}
@@ -175,9 +168,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 
 	_, port, _ := net.SplitHostPort(pod.target.Address)
 	got := []string{header.Get("Content-Type"), header.Get("Accept-Encoding"), host, name, protocol}
-	if diff := cmp.Diff([]string{"application/json", "", serverName + ":" + port, serverName, "HTTP/1.1"}, got); diff != "" {
-		t.Errorf("request (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "request", []string{"application/json", "", serverName + ":" + port, serverName, "HTTP/1.1"}, got)
 	review, _ := expect.JSON(t, body).(map[string]any)
 	request, _ := review["request"].(map[string]any)
 	if uid, _ := request["uid"].(string); uid == "" {
@@ -189,9 +180,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 		"kind":       "ConversionReview",
 		"request":    map[string]any{"desiredAPIVersion": "example.com/v1", "objects": []any{expect.JSON(t, original)}},
 	}
-	if diff := cmp.Diff(want, review); diff != "" {
-		t.Errorf("review (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "review", want, review)
 }
 
 func TestPodFails(t *testing.T) {
@@ -244,9 +233,7 @@ func TestPodFails(t *testing.T) {
 				"NOTAFTER", pod.leaf.NotAfter.Format(time.RFC3339),
 			).Replace(tc.want.Message)
 			expectError(t, tc.want, err)
-			if diff := cmp.Diff(tc.known.RulesetHashes, got.RulesetHashes); diff != "" {
-				t.Errorf("ruleset (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "ruleset", tc.known.RulesetHashes, got.RulesetHashes)
 		})
 	}
 }
