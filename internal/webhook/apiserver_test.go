@@ -163,28 +163,44 @@ func TestAPIServerShowsFailures(t *testing.T) {
 	}
 }
 
-// TestAPIServerRetriesBusyConverter checks that an API server follows Retry-After.
-func TestAPIServerRetriesBusyConverter(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 1, Log: logr.Discard()})
-	handler.limiters.first.maxWait = 0
-	other := new(share)
-	held, err := handler.limiters.first.acquire(t.Context(), other, 1)
+// TestAPIServerRetries checks that an API server follows Retry-After, so that no client notices a pod that is busy,
+// or has outdated rules.
+func TestAPIServerRetries(t *testing.T) {
+	busy := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 1, Log: logr.Discard()})
+	busy.limiters.first.maxWait = 0
+	_, err := busy.limiters.first.acquire(t.Context(), new(share), 1)
 	expect.NoError(t, err)
-	var statuses []int
-	busyOnce := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, r)
-		if statuses = append(statuses, recorder.Code); len(statuses) == 1 {
-			handler.limiters.first.release(other, held)
-		}
-		maps.Copy(w.Header(), recorder.Header())
-		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(recorder.Body.Bytes())
-	})
-	got, err := apiServer(t, busyOnce, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
-	expect.NoError(t, err)
-	expect.Equal[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
-	expect.Equal(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
+	for name, test := range map[string]struct {
+		first   *Handler
+		status  int
+		message string
+	}{
+		"busy":           {busy, http.StatusTooManyRequests, "the converter is busy"},
+		"outdated rules": {NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Log: logr.Discard()}), http.StatusServiceUnavailable, `does not have the rules \"abc\": `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var statuses []int
+			pods := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				handler := newTestHandler()
+				if len(statuses) == 0 {
+					handler = test.first
+				}
+				recorder := httptest.NewRecorder()
+				handler.ServeHTTP(recorder, r)
+				if text := recorder.Body.String(); len(statuses) == 0 && !strings.Contains(text, test.message) {
+					t.Errorf("the first pod answered %s", text)
+				}
+				statuses = append(statuses, recorder.Code)
+				maps.Copy(w.Header(), recorder.Header())
+				w.WriteHeader(recorder.Code)
+				_, _ = w.Write(recorder.Body.Bytes())
+			})
+			got, err := apiServer(t, pods, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
+			expect.NoError(t, err)
+			expect.Equal[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+			expect.Equal(t, "statuses", []int{test.status, http.StatusOK}, statuses)
+		})
+	}
 }
 
 func list(version string, items ...unstructured.Unstructured) *unstructured.UnstructuredList {

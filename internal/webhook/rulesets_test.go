@@ -4,17 +4,10 @@
 package webhook
 
 import (
-	"encoding/json"
-	"maps"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -54,9 +47,7 @@ func TestRulesetOfPathConverts(t *testing.T) {
 			expect.Equal(t, "answer", want, got)
 		})
 	}
-	list := httptest.NewRecorder()
-	handler.ServeHTTP(list, httptest.NewRequest(http.MethodGet, RulesetsPath, nil))
-	expect.Equal(t, "rulesets", `{"hashes":["before","new"]}`, list.Body.String())
+	expect.Equal(t, "rulesets", `{"hashes":["before","new"]}`, get(handler, RulesetsPath))
 
 	metrics := scrape(t, handler)
 	for _, want := range []string{
@@ -68,34 +59,5 @@ func TestRulesetOfPathConverts(t *testing.T) {
 		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("no metric %s in:\n%s", want, metrics)
 		}
-	}
-}
-
-// TestAPIServerRetriesAtAnotherPod checks that an API server retries if a pod does not have the
-// ruleset, so that no client notices a pod with outdated rules.
-func TestAPIServerRetriesAtAnotherPod(t *testing.T) {
-	outdated := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Log: logr.Discard()})
-	var message string
-	pods := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if message != "" {
-			newTestHandler().ServeHTTP(w, r)
-			return
-		}
-		recorder := httptest.NewRecorder()
-		outdated.ServeHTTP(recorder, r)
-		var status metav1.Status
-		if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil {
-			t.Error(err)
-		}
-		message = status.Message
-		maps.Copy(w.Header(), recorder.Header())
-		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(recorder.Body.Bytes())
-	})
-	got, err := apiServer(t, pods, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
-	expect.NoError(t, err)
-	expect.Equal[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
-	if !strings.Contains(message, `does not have the rules "abc": `) {
-		t.Errorf("the first pod answered %q", message)
 	}
 }

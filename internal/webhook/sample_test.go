@@ -64,35 +64,3 @@ func begin(t testing.TB, handler *Handler) *exchange {
 	}
 	return x
 }
-
-// BenchmarkRespond measures a review without its connection.
-func BenchmarkRespond(b *testing.B) {
-	handler, body := newSample(b), sampleReview(1)
-	x := begin(b, handler)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		*x = exchange{handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
-		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
-			b.Fatal(refused, x.cause)
-		}
-		x.kind.metrics.request(x)
-	}
-}
-
-// BenchmarkCount measures the metrics of a review with one object.
-func BenchmarkCount(b *testing.B) {
-	handler := newSample(b)
-	x := begin(b, handler)
-	x.converted, x.target = 1, x.ruleset.targets["stable.example.com/v2"]
-	outcome := conversion.Outcome{From: "v1", PreservedBytes: 10}
-	b.ReportAllocs()
-	for b.Loop() {
-		x.kind.inFlight.Add(1)
-		pair := x.target.pair(outcome.From)
-		pair.duration.observe(10_000)
-		pair.countPreserved(&outcome)
-		x.kind.metrics.request(x)
-		x.kind.inFlight.Add(-1)
-	}
-}

@@ -31,15 +31,6 @@ func (r *running) connect(t *testing.T, config *tls.Config) *tls.Conn {
 	return connection.(*tls.Conn)
 }
 
-func startDefault(t *testing.T, adjust ...func(*Server)) *running {
-	t.Helper()
-	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
-	server := start(t, newTestHandler(), directory, authority, adjust...)
-	t.Cleanup(func() { server.end(t) })
-	return server
-}
-
 // TestSlowClients checks that clients that send less than they announce are disconnected, and that
 // their memory is released.
 func TestSlowClients(t *testing.T) {
@@ -60,7 +51,7 @@ func TestSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// The time must also suffice for the handshake on a busy machine.
-			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.readTimeout = 3*time.Second, 3*time.Second })
+			server := start(t, newTestHandler(), func(s *Server) { s.http.ReadHeaderTimeout, s.readTimeout = 3*time.Second, 3*time.Second })
 			connection := server.connect(t, &tls.Config{})
 			if _, err := io.WriteString(connection, tc.sent); err != nil {
 				t.Fatal(err)
@@ -139,9 +130,7 @@ func statusLine(reader *bufio.Reader) string {
 
 // TestHalfSentBodies checks bodies of clients that disconnect.
 func TestHalfSentBodies(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
-	server := start(t, newTestHandler(), directory, authority)
+	server := start(t, newTestHandler())
 	for _, length := range []int{1000, firstBytes * 3} {
 		connection := server.connect(t, &tls.Config{})
 		if _, err := fmt.Fprintf(connection, "POST "+testPath+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -152,7 +141,7 @@ func TestHalfSentBodies(t *testing.T) {
 		expect.Equal(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
 		connection.Close()
 	}
-	server.end(t)
+	server.end()
 	expect.Equal(t, "bytes in flight", 0, usedBytes(server.handler))
 	want := namespace + `_requests_total{crd="crontabs.example.com",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
@@ -162,7 +151,7 @@ func TestHalfSentBodies(t *testing.T) {
 
 // TestServerResumesTLSSessions checks the negotiated version of a new and of a resumed session.
 func TestServerResumesTLSSessions(t *testing.T) {
-	server := startDefault(t)
+	server := start(t, newTestHandler())
 	cases := map[string]struct {
 		config *tls.Config
 		want   uint16

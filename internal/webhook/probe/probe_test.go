@@ -110,44 +110,38 @@ func converter(_ *testca.Authority, p *pod) {
 }
 
 func TestPod(t *testing.T) {
+	there := Canary{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}
 	back := Canary{DesiredAPIVersion: "example.com/v1beta1", Object: []byte(converted), Expected: []byte(original)}
-	cases := map[string]struct {
-		canaries []Canary
-		requests []string
+	for name, tc := range map[string]struct {
+		canaries    []Canary
+		closes      bool
+		requests    []string
+		connections int32
 	}{
 		"a canary there and back": {
-			canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}, back},
-			requests: []string{"GET /ruleset", "POST /convert/abc", "POST /convert/abc"},
+			canaries: []Canary{there, back}, requests: []string{"GET /ruleset", "POST /convert/abc", "POST /convert/abc"}, connections: 1,
 		},
-		"no canary objects": {requests: []string{"GET /ruleset", "POST /convert/abc"}},
-	}
-	for name, tc := range cases {
+		"no canary objects": {requests: []string{"GET /ruleset", "POST /convert/abc"}, connections: 1},
+		"a pod that closes connections": {
+			canaries: []Canary{there}, closes: true, requests: []string{"GET /ruleset", "POST /convert/abc"}, connections: 2,
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newPod(t, converter)
 			pod.target.Canaries = tc.canaries
+			handler := pod.other
+			pod.other = func(w http.ResponseWriter, r *http.Request) {
+				if tc.closes {
+					w.Header().Set("Connection", "close")
+				}
+				handler(w, r)
+			}
 			got, err := Pod(t.Context(), pod.target)
 			expect.NoError(t, err)
 			expect.Equal(t, "result", Result{NotAfter: pod.leaf.NotAfter, RulesetHashes: []string{"abc"}}, got)
 			expect.Equal(t, "requests", tc.requests, pod.requests)
-			if n := pod.connections.Load(); n != 1 {
-				t.Errorf("%d connections were opened", n)
-			}
+			expect.Equal(t, "connections", tc.connections, pod.connections.Load())
 		})
-	}
-}
-
-func TestPodThatClosesConnections(t *testing.T) {
-	pod := newPod(t, converter)
-	handler := pod.other
-	pod.other = func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close")
-		handler(w, r)
-	}
-	if _, err := Pod(t.Context(), pod.target); err != nil {
-		t.Error(err)
-	}
-	if n := pod.connections.Load(); n != 2 {
-		t.Errorf("%d connections were opened, want one for each request", n)
 	}
 }
 
