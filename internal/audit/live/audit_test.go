@@ -138,6 +138,19 @@ func TestAuditOfAPIServer(t *testing.T) {
 			answers: map[string]string{crdsAt + "/" + one: "200 " + plainCRD(one), policiesAt: list(``, `{"metadata":{"name":"z.example.com"}}`)},
 			options: Options{Names: []string{one}}, want: []string{found},
 		},
+		"a policy that is not ready": {
+			answers: map[string]string{crdsAt + "?limit=2": list(``, plainCRD(one)), policiesAt: list(``, `{"metadata":{"name":"a.example.com"}}`)},
+			want:    []string{found, "Warning a.example.com PolicyNotReady"},
+		},
+		"a migration that was repeated": {
+			answers: map[string]string{
+				crdsAt + "?limit=2": list(``, plainCRD(one)),
+				"/apis/storagemigration.k8s.io/v1/storageversionmigrations": list(``,
+					`{"metadata":{"name":"a"},"spec":{"resource":{"group":"example.com","resource":"a"}},"status":{"conditions":[{"type":"Failed","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+					`{"metadata":{"name":"b"},"spec":{"resource":{"group":"example.com","resource":"a"}},"status":{"conditions":[{"type":"Succeeded","status":"True","lastTransitionTime":"2026-01-02T00:00:00Z"}]}}`),
+			},
+			want: []string{found},
+		},
 		"an older kind of migration": {
 			answers: map[string]string{
 				crdsAt + "?limit=2": list(``, plainCRD(one)),

@@ -6,9 +6,7 @@
 package live
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +27,7 @@ const year = 365 * 24 * time.Hour
 
 // definition returns a definition with its own group, and without versions.
 func definition(group string) *apiextensionsv1.CustomResourceDefinition {
-	group = strings.Trim(strings.NewReplacer(",", "", "caBundle", "cabundle").Replace(strings.ToLower(group)), "-") + ".example.com"
+	group = strings.ReplaceAll(strings.ToLower(group), ",", "") + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = "widgets." + group
 	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.ClusterScoped
@@ -37,80 +35,62 @@ func definition(group string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// at returns a version with fields as name or name:type. The flags are the words served,
-// storage and deprecated.
+// at returns a version with fields of strings. The flags are the words served and storage.
 func at(name, flags string, fields ...string) apiextensionsv1.CustomResourceDefinitionVersion {
 	root := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for _, field := range fields {
-		field, kind, typed := strings.Cut(field, ":")
-		if !typed {
-			kind = "string"
-		}
-		root.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
+		root.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	return apiextensionsv1.CustomResourceDefinitionVersion{
-		Name: name, Served: strings.Contains(flags, "served"), Storage: strings.Contains(flags, "storage"), Deprecated: strings.Contains(flags, "deprecated"),
+		Name: name, Served: strings.Contains(flags, "served"), Storage: strings.Contains(flags, "storage"),
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: root},
 	}
 }
 
-func planted(versions ...apiextensionsv1.CustomResourceDefinitionVersion) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-		t.Helper()
-		crd.Spec.Versions = versions
-		c.create(t, crd)
-		return nil
-	}
+// plant creates a definition with versions.
+func (c *cluster) plant(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, versions ...apiextensionsv1.CustomResourceDefinitionVersion) {
+	t.Helper()
+	crd.Spec.Versions = versions
+	c.create(t, crd)
 }
 
-// promoted creates a definition, and changes its storage version from v1beta1 to v1.
-func promoted(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, flags string) {
+// promote changes the storage version from v1beta1 to v1.
+func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
-	promote(t, c, crd, flags)
-}
-
-func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, flags string) {
-	t.Helper()
-	c.change(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", flags, "a")}
-	})
+	c.write(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", "served", "a")}
+	}, c.crds.Update)
 }
 
 // promotedWithObject also creates an object before the change. It waits for a second in
 // between, because times in managedFields are in seconds.
 func promotedWithObject(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
+	c.plant(t, crd, at("v1", "served", "a"), at("v1beta1", "served storage", "a"))
 	c.object(t, crd, "v1beta1")
 	written := time.Now()
 	until(t, func(context.Context) (bool, error) { return time.Now().Unix() > written.Unix(), nil })
-	promote(t, c, crd, "served")
+	promote(t, c, crd)
 }
 
 func prune(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	c.changeStatus(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v1"} })
+	c.write(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v1"} }, c.crds.UpdateStatus)
 }
 
 // converted creates a definition with two versions and a conversion webhook.
 func converted(by func(*testing.T) *apiextensionsv1.WebhookClientConfig, withObject bool) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		t.Helper()
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", "served", "a", "b")}
-		convertBy(crd, by(t))
-		c.create(t, crd)
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: by(t), ConversionReviewVersions: []string{"v1"}},
+		}
+		c.plant(t, crd, at("v1", "served storage", "a"), at("v1beta1", "served", "a", "b"))
 		if withObject {
 			c.object(t, crd, "v1")
 		}
 		return nil
-	}
-}
-
-func convertBy(crd *apiextensionsv1.CustomResourceDefinition, config *apiextensionsv1.WebhookClientConfig) {
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: config, ConversionReviewVersions: []string{"v1"}},
 	}
 }
 
@@ -144,39 +124,17 @@ func (c *cluster) service(t *testing.T, name string) {
 	expect.NoError(t, err)
 }
 
-// migration creates a finished migration; no controller runs here.
-func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, ended storagemigrationv1.MigrationConditionType) {
-	t.Helper()
-	c.migrated(t, crd, "first", ended)
-}
-
-func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, name string, ended storagemigrationv1.MigrationConditionType) {
+// failedMigration creates a migration that has failed; no controller runs here.
+func (c *cluster) failedMigration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	served := testenv.ServedMigrations(t, c.core.Discovery())
 	migrations := c.objects.Resource(served.WithResource("storageversionmigrations"))
 	migrated := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: "widgets"}
-	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(served, name+"."+crd.Name, migrated), metav1.CreateOptions{})
+	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(served, "first."+crd.Name, migrated), metav1.CreateOptions{})
 	expect.NoError(t, err)
-	expect.NoError(t, unstructured.SetNestedMap(made.Object, testenv.MigrationStatus(string(ended)), "status"))
+	expect.NoError(t, unstructured.SetNestedMap(made.Object, testenv.MigrationStatus(string(storagemigrationv1.MigrationFailed)), "status"))
 	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	expect.NoError(t, err)
-}
-
-// edit changes the bytes of a definition in etcd, to a state that old API servers have stored.
-func (c *cluster) edit(t *testing.T, name, from, to string) {
-	t.Helper()
-	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + name
-	until(t, func(ctx context.Context) (bool, error) {
-		found, err := c.etcd.Get(ctx, key)
-		if err != nil {
-			return false, err
-		}
-		if !bytes.Contains(found.Value, []byte(from)) {
-			return false, fmt.Errorf("%s has no %s: %s", name, from, found.Value)
-		}
-		err = c.etcd.Put(ctx, key, string(bytes.Replace(found.Value, []byte(from), []byte(to), 1)))
-		return err == nil, err
-	})
 }
 
 // untilUnreadable waits until the API server cannot read the stored object, because the

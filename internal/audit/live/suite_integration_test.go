@@ -25,25 +25,23 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// cluster is a real API server and the etcd behind it. No controllers run, so
+// cluster is a real API server. No controllers run, so
 // no controller repairs what a test plants.
 type cluster struct {
 	config  *rest.Config
 	crds    clientset.CustomResourceDefinitionInterface
 	objects dynamic.Interface
 	core    kubernetes.Interface
-	etcd    etcd.Client
 }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
 	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true})
-	c := &cluster{config: server.Kubeconfig, etcd: server.Etcd}
+	c := &cluster{config: server.Kubeconfig}
 	definitions, err := clientset.NewForConfig(c.config)
 	expect.NoError(t, err)
 	c.crds = definitions.CustomResourceDefinitions()
@@ -81,25 +79,15 @@ func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefini
 	t.Helper()
 	_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
 	expect.NoError(t, err)
-	c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return crds.Condition(crd, apiextensionsv1.Established)
+	until(t, func(ctx context.Context) (bool, error) {
+		created, err := c.crds.Get(ctx, crd.Name, metav1.GetOptions{})
+		return err == nil && crds.Condition(created, apiextensionsv1.Established), err
 	})
-}
-
-// change changes a definition.
-func (c *cluster) change(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	return c.write(t, name, change, c.crds.Update)
-}
-
-// changeStatus changes a definition's status.
-func (c *cluster) changeStatus(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
-	t.Helper()
-	c.write(t, name, change, c.crds.UpdateStatus)
 }
 
 type writeDefinition func(context.Context, *apiextensionsv1.CustomResourceDefinition, metav1.UpdateOptions) (*apiextensionsv1.CustomResourceDefinition, error)
 
+// write changes a definition, or its status.
 func (c *cluster) write(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition), write writeDefinition) (written *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	until(t, func(ctx context.Context) (bool, error) {
@@ -117,23 +105,13 @@ func (c *cluster) write(t *testing.T, name string, change func(*apiextensionsv1.
 	return written
 }
 
-// untilDefinition waits until a definition has a state.
-func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensionsv1.CustomResourceDefinition) bool) {
-	t.Helper()
-	until(t, func(ctx context.Context) (bool, error) {
-		crd, err := c.crds.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && is(crd), err
-	})
-}
-
 // object creates a Widget at a version, as soon as the version is served.
-func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, finalizers ...string) {
+func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"a": "text"}}
 	object.SetAPIVersion(crd.Spec.Group + "/" + version)
 	object.SetKind(crd.Spec.Names.Kind)
 	object.SetName("first")
-	object.SetFinalizers(finalizers)
 	until(t, func(ctx context.Context) (bool, error) {
 		_, err := c.objects.Resource(crds.Resource(crd, version)).Create(ctx, object, metav1.CreateOptions{})
 		return err == nil, nil
