@@ -16,7 +16,7 @@ import (
 func TestGrowth(t *testing.T) {
 	rewriter := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
 	used := func(objects int) uint64 {
-		text := []byte(strings.Repeat("---\n"+oldHead+"spec: {replicas: 2} # "+strings.Repeat("comment ", 30)+"\n", objects))
+		text := []byte(strings.Repeat("---\napiVersion: example.com/v1beta1\nkind: Gateway\nmetadata: {name: a}\nspec: {replicas: 2} # "+strings.Repeat("comment ", 30)+"\n", objects))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		result := rewriter.Text(text)

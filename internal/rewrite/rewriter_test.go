@@ -49,27 +49,37 @@ func read(t testing.TB, files ...string) (*v1alpha1.ConversionPolicy, *apiextens
 	return policy, crd, result
 }
 
-// TestText: manifests with comments, quotes and several styles keep all of them.
+// TestText: manifests with comments, quotes and several styles keep all of them, also those that people seldom
+// write. Patches in a kustomization keep their line breaks, and are found in one line.
 func TestText(t *testing.T) {
 	t.Parallel()
 	rewriter := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
-	files, err := filepath.Glob("testdata/manifests/*")
-	expect.NoError(t, err)
-	if len(files) < 10 {
-		t.Fatalf("there are only %d manifests", len(files))
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(file)
-			expect.NoError(t, err)
-			result := rewriter.Text(text)
-			golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), "rewritten", filepath.Base(file))
-			again := rewriter.Text(result.Text)
-			if again.Changed() || !bytes.Equal(again.Text, result.Text) {
-				t.Errorf("a second time, it becomes\n%s", again.Text)
-			}
-		})
+	for folder, test := range map[string]struct {
+		least   int
+		rewrite func(text []byte) *rewrite.Result
+		prefix  string
+	}{
+		"manifests": {20, rewriter.Text, ""},
+		"patches":   {8, func(text []byte) *rewrite.Result { return rewriter.Kustomization(text, nil) }, "patch-"},
+	} {
+		files, err := filepath.Glob(filepath.Join("testdata", folder, "*"))
+		expect.NoError(t, err)
+		if len(files) < test.least {
+			t.Fatalf("there are only %d %s", len(files), folder)
+		}
+		for _, file := range files {
+			t.Run(folder+"/"+filepath.Base(file), func(t *testing.T) {
+				t.Parallel()
+				text, err := os.ReadFile(file)
+				expect.NoError(t, err)
+				result := test.rewrite(text)
+				golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), "rewritten", test.prefix+filepath.Base(file))
+				again := test.rewrite(result.Text)
+				if again.Changed() || !bytes.Equal(again.Text, result.Text) {
+					t.Errorf("a second time, it becomes\n%s", again.Text)
+				}
+			})
+		}
 	}
 }
 
