@@ -235,7 +235,7 @@ func scrapeAll(t *testing.T) string {
 		sendReview(handler, "", "example.com/v1", named("a", text))
 	}
 	for _, pair := range kind.metrics.allPairs() {
-		for _, reason := range objectFailures {
+		for reason := range pair.failures {
 			pair.failures[reason].Add(1)
 		}
 	}

@@ -6,6 +6,7 @@ package probe
 import (
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -65,7 +66,7 @@ func TestSameNumber(t *testing.T) {
 
 func exact(t *testing.T, document string) any {
 	t.Helper()
-	value, err := decodeExact([]byte(document))
+	value, err := preserved.Decode([]byte(document))
 	expect.NoError(t, err)
 	return value
 }
