@@ -192,38 +192,30 @@ func TestConverters(t *testing.T) {
 	crd := widgets(t, `image: {type: string}`, `container: {type: object, properties: {image: {type: string}}}`)
 	right := engine(t, crd, rulesOf(t, `move: {from: .spec.image, to: .spec.container.image}`))
 	calls := 0
+	// changed returns a converter that answers with other objects.
+	changed := func(change func(answer string) string) Convert {
+		return func(to string, objects [][]byte) ([][]byte, error) {
+			calls++
+			answers, err := right(to, objects)
+			for i := range answers {
+				answers[i] = []byte(change(string(answers[i])))
+			}
+			return answers, err
+		}
+	}
 	for name, test := range map[string]struct {
 		convert      Convert
 		problem, err string
 	}{
-		"answers differently each time": {func(to string, objects [][]byte) ([][]byte, error) {
-			calls++
-			answers, err := right(to, objects)
-			for i := range answers {
-				answers[i] = []byte(strings.ReplaceAll(string(answers[i]), `"p`, fmt.Sprintf(`"p%d`, calls)))
-			}
-			return answers, err
-		}, "the same answer each time", ""},
-		"answers at the wrong version": {func(_ string, objects [][]byte) ([][]byte, error) { return objects, nil }, "answers with apiVersion", ""},
-		"renames objects": {func(to string, objects [][]byte) ([][]byte, error) {
-			answers, err := right(to, objects)
-			for i := range answers {
-				answers[i] = []byte(strings.ReplaceAll(string(answers[i]), "conversion-probe", "other"))
-			}
-			return answers, err
-		}, "changes the kind, name", ""},
+		"answers differently each time": {changed(func(answer string) string { return strings.ReplaceAll(answer, `"p`, fmt.Sprintf(`"p%d`, calls)) }), "the same answer each time", ""},
+		"answers at the wrong version":  {func(_ string, objects [][]byte) ([][]byte, error) { return objects, nil }, "answers with apiVersion", ""},
+		"renames objects":               {changed(func(answer string) string { return strings.ReplaceAll(answer, "conversion-probe", "other") }), "changes the kind, name", ""},
 		"answers too little": {func(to string, objects [][]byte) ([][]byte, error) {
 			answers, err := right(to, objects)
 			return answers[1:], err
 		}, "", "objects, not"},
-		"answers no JSON": {func(_ string, objects [][]byte) ([][]byte, error) { return make([][]byte, len(objects)), nil }, "", "read an answer"},
-		"answers no object": {func(_ string, objects [][]byte) ([][]byte, error) {
-			answers := make([][]byte, len(objects))
-			for i := range answers {
-				answers[i] = []byte("[]")
-			}
-			return answers, nil
-		}, "is no object", ""},
+		"answers no JSON":    {changed(func(string) string { return "" }), "", "read an answer"},
+		"answers no object":  {changed(func(string) string { return "[]" }), "is no object", ""},
 		"refuses everything": {func(string, [][]byte) ([][]byte, error) { return nil, ErrRefused }, "", "refuses every object"},
 		"fails":              {func(string, [][]byte) ([][]byte, error) { return nil, errors.New("it hangs") }, "", "it hangs"},
 	} {

@@ -75,16 +75,3 @@ func TestAPIServerHasTimedOut(t *testing.T) {
 		t.Errorf("answered %s", got)
 	}
 }
-
-// TestOverBudget checks that an object over the CEL budget fails with a message that names it.
-func TestOverBudget(t *testing.T) {
-	handler := NewHandler(only(outcomeFunc(func(string) (conversion.Outcome, error) {
-		return conversion.Outcome{From: "v1beta1"}, &conversion.BudgetError{Field: ".spec.share", Cost: 11, Limit: 10}
-	})), HandlerOptions{Log: logr.Discard()})
-	answer := post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","metadata":{"name":"large"}}]}`))
-	for _, want := range []string{`"Failure"`, "large cannot be converted from v1beta1 to v1: its cel rules cost 11 with that of .spec.share, and all for one object may cost 10"} {
-		if !strings.Contains(answer.Body.String(), want) {
-			t.Errorf("no %q in %s", want, answer.Body)
-		}
-	}
-}

@@ -114,51 +114,24 @@ func TestAPIServerConverts(t *testing.T) {
 	}
 }
 
-// TestAPIServerShowsFailures checks the messages that users of kubectl see.
+// TestAPIServerShowsFailures checks the messages that users of kubectl see, of a failure in a review and of a refusal.
 func TestAPIServerShowsFailures(t *testing.T) {
-	cases := map[string]struct {
-		object  unstructured.Unstructured
+	const head = "conversion webhook for example.com/v1beta1, Kind=CronTab failed: "
+	for name, test := range map[string]struct {
+		object  string
 		options HandlerOptions
-		group   string
 		want    string
 	}{
-		"failure": {
-			object: cronTab("v1beta1", "bad"),
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`,
-		},
-		"panic": {
-			object: cronTab("v1beta1", "panic"),
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted from v1beta1 to v1: internal error of the converter, its cause is in the log of the converter pod`,
-		},
-		"another converter's Service": {
-			object: cronTab("v1beta1", "one"),
-			group:  "example.org",
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
-		},
-		"preserved data without room": {
-			object: cronTab("v1beta1", "overflow"),
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
-		},
-		"a version that the rules do not have": {
-			object: cronTab("v3", "one"),
-			want:   `conversion webhook for example.com/v3, Kind=CronTab failed: default/one cannot be converted from v3 to v1: unknown version`,
-		},
-		"large object": {
-			object:  cronTab("v1beta1", "one"),
-			options: HandlerOptions{MaxBodyBytes: 10},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: the review is larger than the 10 bytes that the converter accepts`,
-		},
-	}
-	for name, tc := range cases {
+		"failure":      {object: "bad", want: head + "default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad"},
+		"large object": {object: "one", options: HandlerOptions{MaxBodyBytes: 10}, want: head + "the review is larger than the 10 bytes that the converter accepts"},
+		"preserved data without room": {object: "overflow", want: head + "default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: " +
+			"truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			tc.options.Log = logr.Discard()
-			rulesets := only(convertFunc(rename))
-			if tc.group != "" {
-				rulesets[0].Group = tc.group
-			}
-			handler := NewHandler(rulesets, tc.options)
-			_, err := apiServer(t, handler, "v1").ConvertToVersion(&tc.object, schema.GroupVersion{Group: "example.com", Version: "v1"})
-			expect.Equal(t, "error", tc.want, text(err))
+			test.options.Log = logr.Discard()
+			handler := NewHandler(only(convertFunc(rename)), test.options)
+			_, err := apiServer(t, handler, "v1").ConvertToVersion(new(cronTab("v1beta1", test.object)), schema.GroupVersion{Group: "example.com", Version: "v1"})
+			expect.Equal(t, "error", test.want, text(err))
 		})
 	}
 }

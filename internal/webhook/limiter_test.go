@@ -16,25 +16,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-func TestLimiterWaitsForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, kind := newLimiter(10, maxWait), share{}
-		held, err := l.acquire(t.Context(), &kind, 10)
-		expect.Equal(t, "the first call holds", 10, held)
-		expect.Equal(t, "error of the first call", nil, err)
-
-		var second int64
-		go func() { second, _ = l.acquire(t.Context(), &kind, 4) }()
-		synctest.Wait()
-		expect.Equal(t, "the second call holds, before there is room", 0, second)
-
-		l.release(&kind, held)
-		synctest.Wait()
-		expect.Equal(t, "the second call holds, with room", 4, second)
-		expect.Equal(t, "used", 4, kind.used)
-	})
-}
-
 func TestLimiterStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, kind := newLimiter(10, maxWait), share{}
@@ -58,15 +39,6 @@ func TestLimiterStopsWaiting(t *testing.T) {
 		expect.Equal(t, "waited until the client went away", maxWait+time.Second, time.Since(began))
 		expect.Equal(t, "used", 10, kind.used)
 	})
-}
-
-func TestLimiterAdmitsASingleLargeCall(t *testing.T) {
-	l, kind := newLimiter(10, maxWait), share{}
-	held, err := l.acquire(t.Context(), &kind, 100)
-	expect.Equal(t, "error of a call that is larger than the limit", nil, err)
-	expect.Equal(t, "held by it", 10, held)
-	l.release(&kind, held)
-	expect.Equal(t, "used", 0, kind.used)
 }
 
 func TestLimitersShareTheLimit(t *testing.T) {
@@ -176,21 +148,6 @@ func TestLimiterForgetsWhoLeft(t *testing.T) {
 		expect.Equal(t, "used", 0, l.used)
 		expect.Equal(t, "waiting kinds", 0, len(l.waiting))
 	})
-}
-
-// TestLimiterWithOneKind: a kind that is alone may hold everything.
-func TestLimiterWithOneKind(t *testing.T) {
-	l, kind := newLimiter(4, 0), share{}
-	l.serveKinds(1)
-	for range 4 {
-		if _, err := l.acquire(t.Context(), &kind, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.serveKinds(2)
-	if _, err := l.acquire(t.Context(), &share{}, 1); err == nil {
-		t.Error("a call was admitted beyond the limit")
-	}
 }
 
 // TestLimiterWithMoreKinds: a call that waits while the pod begins to serve a second kind gets no more
