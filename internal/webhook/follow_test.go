@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// mounted is a mounted ConfigMap. Like a kubelet, it replaces all files at once.
+// mounted is a mounted ConfigMap or Secret. Like a kubelet, it replaces all files at once.
 type mounted struct {
 	t         *testing.T
 	directory string

@@ -69,7 +69,7 @@ func TestSlowClients(t *testing.T) {
 // servers also keep connections that they have never used.
 func TestConnectionsWithoutCalls(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	(&mounted{t: t, directory: directory}).mount(authority.Issue(t, serviceName, hours(1)))
 	// The certificate is valid now, and synctest has another time.
 	now := time.Now()
 	trust := &tls.Config{RootCAs: authority.Pool(), ServerName: serviceName, Time: func() time.Time { return now }}

@@ -27,8 +27,8 @@ import (
 // running is a Server on loopback ports, with a certificate for an hour.
 type running struct {
 	*Server
+	*mounted
 	address, metricsAddress string
-	directory               string
 	authority               *testca.Authority
 	leaf                    testca.Leaf
 	stop                    context.CancelFunc
@@ -44,11 +44,11 @@ type running struct {
 func start(t *testing.T, handler *Handler, adjust ...func(*Server)) *running {
 	t.Helper()
 	r := &running{
-		directory: t.TempDir(), authority: testca.New(t),
+		mounted: &mounted{t: t, directory: t.TempDir()}, authority: testca.New(t),
 		draining: make(chan struct{}), drained: make(chan struct{}), endpoints: make(chan struct{}), ended: make(chan struct{}),
 	}
 	r.leaf = r.authority.Issue(t, serviceName, hours(1))
-	mount(t, r.directory, "1", r.leaf)
+	r.mount(r.leaf)
 	var err error
 	r.Server, err = NewServer(handler, ServerOptions{CertificateDirectory: r.directory, MetricsAddress: "127.0.0.1:0", DrainPeriod: time.Minute, Log: logr.Discard()})
 	expect.NoError(t, err)
@@ -150,26 +150,10 @@ func (r *running) call(t *testing.T, client *http.Client, method, path, body str
 	return answer{response.StatusCode, response.Proto, response.Close, reused, response.TLS.PeerCertificates[0].NotAfter}
 }
 
-// mount writes a certificate like kubelet: files are symbolic links into a directory that is
-// replaced atomically.
-func mount(t *testing.T, directory, revision string, leaf testca.Leaf) {
-	t.Helper()
-	data := filepath.Join(directory, ".."+revision)
-	steps := []error{
-		os.Mkdir(data, 0o755),
-		os.WriteFile(filepath.Join(data, "tls.crt"), leaf.Certificate, 0o600),
-		os.WriteFile(filepath.Join(data, "tls.key"), leaf.Key, 0o600),
-		os.Symlink(".."+revision, filepath.Join(directory, "..data_tmp")),
-		os.Rename(filepath.Join(directory, "..data_tmp"), filepath.Join(directory, "..data")),
-	}
-	if _, err := os.Lstat(filepath.Join(directory, "tls.crt")); err != nil {
-		steps = append(steps,
-			os.Symlink("..data/tls.crt", filepath.Join(directory, "tls.crt")),
-			os.Symlink("..data/tls.key", filepath.Join(directory, "tls.key")))
-	}
-	for _, err := range steps {
-		expect.NoError(t, err)
-	}
+// mount replaces the certificate like a kubelet.
+func (m *mounted) mount(leaf testca.Leaf) {
+	m.t.Helper()
+	m.update(map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key})
 }
 
 func hours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
@@ -250,7 +234,7 @@ func TestServerRotatesCertificates(t *testing.T) {
 	}
 	ready("before", kept, false, server.leaf)
 	second, third := server.authority.Issue(t, serviceName, hours(2)), server.authority.Issue(t, serviceName, hours(3))
-	mount(t, server.directory, "2", second)
+	server.mount(second)
 	<-loaded
 	ready("the kept connection", kept, true, server.leaf)
 	ready("a new connection", server.client(t, &tls.Config{}), false, second)
@@ -261,7 +245,7 @@ func TestServerRotatesCertificates(t *testing.T) {
 		"the key is empty":             func(_, key string) error { return os.Truncate(key, 0) },
 		"the files are gone":           func(certificate, key string) error { _ = os.Remove(key); return os.Remove(certificate) },
 	} {
-		if err := breakIt(filepath.Join(server.directory, "..2", "tls.crt"), filepath.Join(server.directory, "..2", "tls.key")); err != nil && !os.IsNotExist(err) {
+		if err := breakIt(filepath.Join(server.directory, "..data", "tls.crt"), filepath.Join(server.directory, "..data", "tls.key")); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 		if err := server.certificates.ReadCertificate(); err == nil {
@@ -317,7 +301,7 @@ func TestServerFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.CertificateDirectory = t.TempDir()
-			mount(t, test.options.CertificateDirectory, "1", test.leaf)
+			(&mounted{t: t, directory: test.options.CertificateDirectory}).mount(test.leaf)
 			server, err := NewServer(newTestHandler(), test.options)
 			if err == nil {
 				err = test.serve(server)

@@ -11,14 +11,12 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -47,35 +45,34 @@ func at(name, flags string, fields ...string) apiextensionsv1.CustomResourceDefi
 	}
 }
 
-// plant creates a definition with versions.
-func (c *cluster) plant(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, versions ...apiextensionsv1.CustomResourceDefinitionVersion) {
-	t.Helper()
-	crd.Spec.Versions = versions
-	c.create(t, crd)
-}
-
 // promote changes the storage version from v1beta1 to v1.
-func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+func (c *cluster) promote(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	c.write(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+	testenv.ChangeCRD(t, c.Client, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", "served", "a")}
-	}, c.crds.Update)
+	})
 }
 
 // promotedWithObject also creates an object before the change. It waits for a second in
 // between, because times in managedFields are in seconds.
-func promotedWithObject(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+func (c *cluster) promotedWithObject(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	c.plant(t, crd, at("v1", "served", "a"), at("v1beta1", "served storage", "a"))
 	c.object(t, crd, "v1beta1")
 	written := time.Now()
-	until(t, func(context.Context) (bool, error) { return time.Now().Unix() > written.Unix(), nil })
-	promote(t, c, crd)
+	expect.Eventually(t, "the next second", func() (bool, string) { return time.Now().Unix() > written.Unix(), "" })
+	c.promote(t, crd)
 }
 
-func prune(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+func (c *cluster) prune(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	c.write(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v1"} }, c.crds.UpdateStatus)
+	expect.Success(t, "storedVersions are pruned", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err
+		}
+		crd.Status.StoredVersions = []string{"v1"}
+		return c.Client.Status().Update(ctx, crd)
+	})
 }
 
 // converted creates a definition with two versions and a conversion webhook.
@@ -117,32 +114,14 @@ func toService(name string, port int32) func(*testing.T) *apiextensionsv1.Webhoo
 	}
 }
 
-func (c *cluster) service(t *testing.T, name string) {
-	t.Helper()
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
-	_, err := c.core.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
-	expect.NoError(t, err)
-}
-
 // failedMigration creates a migration that has failed; no controller runs here.
 func (c *cluster) failedMigration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	served := testenv.ServedMigrations(t, c.core.Discovery())
-	migrations := c.objects.Resource(served.WithResource("storageversionmigrations"))
+	api, err := discovery.NewDiscoveryClientForConfig(c.Kubeconfig)
+	expect.NoError(t, err)
 	migrated := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: "widgets"}
-	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(served, "first."+crd.Name, migrated), metav1.CreateOptions{})
-	expect.NoError(t, err)
-	expect.NoError(t, unstructured.SetNestedMap(made.Object, testenv.MigrationStatus(string(storagemigrationv1.MigrationFailed)), "status"))
-	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
-	expect.NoError(t, err)
-}
-
-// untilUnreadable waits until the API server cannot read the stored object, because the
-// definition lacks its version.
-func (c *cluster) untilUnreadable(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
-	t.Helper()
-	until(t, func(ctx context.Context) (bool, error) {
-		_, err := c.objects.Resource(crds.Resource(crd, "v1")).Get(ctx, "first", metav1.GetOptions{})
-		return err != nil, nil
-	})
+	made := testenv.StorageVersionMigration(testenv.ServedMigrations(t, api), "first."+crd.Name, migrated)
+	expect.NoError(t, c.Client.Create(t.Context(), made))
+	made.Object["status"] = testenv.MigrationStatus(string(storagemigrationv1.MigrationFailed))
+	expect.NoError(t, c.Client.Status().Update(t.Context(), made))
 }

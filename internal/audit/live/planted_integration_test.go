@@ -6,15 +6,20 @@
 package live
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // TestAudit audits a real API server. The cases are those in which the audit depends on what an API server says or
@@ -31,7 +36,7 @@ func TestAudit(t *testing.T) {
 				named := options
 				options = func(options *Options) { named(options); change(options) }
 			}
-			report := c.audit(t, c.config, options)
+			report := c.audit(t, c.Kubeconfig, options)
 			expect.Equal(t, "findings", plant.want, lines(report.Findings), cmp.Transformer("sorted", func(l []string) []string { return slices.Sorted(slices.Values(l)) }))
 			for _, finding := range report.Findings {
 				if finding.Evidence == "" || finding.Cure == "" || finding.CRD != crd.Name {
@@ -60,7 +65,7 @@ var plants = map[string]struct {
 
 	"stored and dropped": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		c.plant(t, crd, at("v1", "served", "a"), at("v1beta1", "served storage", "a"))
-		promote(t, c, crd)
+		c.promote(t, crd)
 		next := definition("x")
 		next.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage")}
 		return func(options *Options) {
@@ -80,7 +85,8 @@ var plants = map[string]struct {
 	"webhook of a Service that is missing": {converted(toService("missing", 443), true),
 		[]string{"Error Certain ConversionFails v1beta1", "Error Certain ServiceMissing"}},
 	"webhook of a Service without pods": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-		c.service(t, "podless")
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "podless"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
+		expect.NoError(t, c.Client.Create(t.Context(), service))
 		converted(toService("podless", 443), false)(t, c, crd)
 		return nil
 	}, []string{"Error Certain ServiceWithoutEndpoints", "Note Certain ConversionUnproven"}},
@@ -90,21 +96,24 @@ var plants = map[string]struct {
 
 	"pruned after a failure": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		c.plant(t, crd, at("v1", "served", "a"), at("v1beta1", "served storage", "a"))
-		promote(t, c, crd)
+		c.promote(t, crd)
 		c.failedMigration(t, crd)
-		prune(t, c, crd)
+		c.prune(t, crd)
 		return nil
 	}, []string{"Warning Likely PrunedAfterFailure"}},
 	"pruned by hand": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-		promotedWithObject(t, c, crd)
-		prune(t, c, crd)
+		c.promotedWithObject(t, crd)
+		c.prune(t, crd)
 		return nil
 	}, []string{"Note Certain ManagedFieldsOld v1beta1", "Note Possible StoredVersionsDoubtful"}},
 	"pruned and removed": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-		promotedWithObject(t, c, crd)
-		prune(t, c, crd)
-		changed := c.write(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] }, c.crds.Update)
-		c.untilUnreadable(t, changed)
+		c.promotedWithObject(t, crd)
+		c.prune(t, crd)
+		testenv.ChangeCRD(t, c.Client, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] })
+		expect.Eventually(t, "the API server cannot read the object in a version that the definition lacks", func() (bool, string) {
+			err := c.Client.Get(t.Context(), client.ObjectKey{Name: "first"}, widget(crd, "v1"))
+			return err != nil, fmt.Sprint(err)
+		})
 		return nil
 	}, []string{"Error Certain ReadFails v1"}},
 }
