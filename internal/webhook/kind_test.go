@@ -50,9 +50,17 @@ func converting(each func(name string)) Converter {
 	})
 }
 
+// twoKinds returns a handler that converts two kinds, of example.org and of example.net.
+func twoKinds(options HandlerOptions, org, net Converter) *Handler {
+	return NewHandler([]Ruleset{kindOf("example.org", org), kindOf("example.net", net)}, options)
+}
+
+// nothing converts without a change.
+var nothing = converting(func(string) {})
+
 // TestKindsHaveTheirOwnGroupAndMetrics, and calls with an unknown ruleset are of no kind.
 func TestKindsHaveTheirOwnGroupAndMetrics(t *testing.T) {
-	handler := NewHandler([]Ruleset{kindOf("example.org", converting(func(string) {})), labelled("abc")}, HandlerOptions{Log: logr.Discard()})
+	handler := NewHandler([]Ruleset{kindOf("example.org", nothing), labelled("abc")}, HandlerOptions{Log: logr.Discard()})
 	for path, body := range map[string]string{
 		"example.org": reviewOf("example.org", "a"),
 		"abc":         reviewOf("example.org", "a"),
@@ -97,7 +105,7 @@ func TestEndOfAKind(t *testing.T) {
 
 // TestFailuresOfKinds: one kind cannot evict the failures of another, and each is read by itself.
 func TestFailuresOfKinds(t *testing.T) {
-	handler := NewHandler([]Ruleset{kindOf("example.org", nil), kindOf("example.net", nil)}, HandlerOptions{Log: logr.Discard()})
+	handler := twoKinds(HandlerOptions{}, nil, nil)
 	kinds := handler.served.Load().kinds
 	kinds[jobs].failures.add(failureKey{from: "v1"}, "a", "bad")
 	kinds[jobs].failures.addOversized("a", &conversion.Omitted{})
@@ -122,16 +130,13 @@ func TestFloodOfOneKind(t *testing.T) {
 		end := make(chan struct{})
 		running, most := 0, 0
 		var mu sync.Mutex
-		handler := NewHandler([]Ruleset{
-			kindOf("example.org", converting(func(string) {
-				mu.Lock()
-				running++
-				most = max(most, running)
-				mu.Unlock()
-				<-end
-			})),
-			kindOf("example.net", converting(func(string) {})),
-		}, HandlerOptions{Log: logr.Discard()})
+		handler := twoKinds(HandlerOptions{}, converting(func(string) {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			<-end
+		}), nothing)
 		processors := handler.limiters.processors
 		var flood sync.WaitGroup
 		for range 10 * processors.limit {
@@ -257,16 +262,10 @@ func postSliced(handler http.Handler, body string, copies func()) int {
 	return c.code
 }
 
-// twoKinds returns a handler that converts two kinds.
-func twoKinds() *Handler {
-	nothing := converting(func(string) {})
-	return NewHandler([]Ruleset{kindOf("example.org", nothing), kindOf("example.net", nothing)}, HandlerOptions{Log: logr.Discard()})
-}
-
 // TestCopiesOfAFlood: large bodies and answers of one kind are copied by its part of the processors.
 func TestCopiesOfAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler, large := twoKinds(), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
+		handler, large := twoKinds(HandlerOptions{}, nothing, nothing), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
 		var copying, most, copies int
 		var mu sync.Mutex
 		count := func(change int) {
@@ -299,7 +298,7 @@ func TestCopiesOfAFlood(t *testing.T) {
 // processor.
 func TestSlowClientsHoldNoProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler, large := twoKinds(), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
+		handler, large := twoKinds(HandlerOptions{}, nothing, nothing), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
 		proceed := make(chan struct{})
 		var slow sync.WaitGroup
 		for range 8 {
@@ -330,7 +329,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 	})
 	names := slices.Repeat([]string{strings.Repeat("a", firstBytes/10)}, 100)
 	large := reviewOf("example.org", names...)
-	expect.Equal(t, "status", http.StatusOK, postTo(twoKinds(), ConvertPath+"/example.org", large).Code)
+	expect.Equal(t, "status", http.StatusOK, postTo(twoKinds(HandlerOptions{}, nothing, nothing), ConvertPath+"/example.org", large).Code)
 	got, want := int(turns.Load()), len(names)+2*((len(large)-firstBytes)/sliceBytes-1)
 	if ended.Store(true); got < want {
 		t.Errorf("others ran %d times, want %d", got, want)
@@ -342,10 +341,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 func TestPanicOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		handler := NewHandler([]Ruleset{
-			kindOf("example.org", converting(func(string) { panic("oh") })),
-			kindOf("example.net", converting(func(string) { <-end })),
-		}, HandlerOptions{Log: logr.Discard()})
+		handler := twoKinds(HandlerOptions{}, converting(func(string) { panic("oh") }), converting(func(string) { <-end }))
 		answered := make(chan string, 1)
 		go func() {
 			answered <- postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Body.String()
@@ -368,8 +364,7 @@ func TestPanicOfOneKind(t *testing.T) {
 
 // TestMemoryOfOneKind: a kind whose calls hold its part of the memory does not make another wait.
 func TestMemoryOfOneKind(t *testing.T) {
-	handler := NewHandler([]Ruleset{kindOf("example.org", nil), kindOf("example.net", converting(func(string) {}))},
-		HandlerOptions{MaxBytesInFlight: 16 * firstBytes, Log: logr.Discard()})
+	handler := twoKinds(HandlerOptions{MaxBytesInFlight: 16 * firstBytes}, nil, nothing)
 	handler.limiters.first.maxWait = 0
 	flooding := &handler.served.Load().kinds[jobs].held.first
 	for range 2 {
@@ -386,8 +381,7 @@ func TestMemoryOfOneKind(t *testing.T) {
 func TestOversizedReviews(t *testing.T) {
 	for _, limit := range []int64{2, 4 * memoryPerByte * firstBytes, 16 * memoryPerByte * firstBytes} {
 		synctest.Test(t, func(t *testing.T) {
-			handler := NewHandler([]Ruleset{kindOf("example.org", converting(func(string) {})), kindOf("example.net", converting(func(string) {}))},
-				HandlerOptions{MaxBytesInFlight: limit, Log: logr.Discard()})
+			handler := twoKinds(HandlerOptions{MaxBytesInFlight: limit}, nothing, nothing)
 			oversized, stalled := reviewOf("example.org", strings.Repeat("a", 100*firstBytes)), make(chan struct{})
 			var calls sync.WaitGroup
 			call := func(body string) {
