@@ -56,9 +56,7 @@ func TestNewTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target, err := NewTarget(test.crd, test.versions)
 			if err != nil || test.err != "" {
-				if fmt.Sprint(err) != test.err {
-					t.Errorf("error is %v, want %q", err, test.err)
-				}
+				expect.Equal(t, "error", test.err, fmt.Sprint(err))
 				return
 			}
 			var goes []string

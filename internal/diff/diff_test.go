@@ -73,9 +73,7 @@ func TestTables(t *testing.T) {
 		folder = filepath.Base(filepath.Dir(folder))
 		t.Run(folder, func(t *testing.T) {
 			found := report(t, folder)
-			if found.Worse() != worse[folder] {
-				t.Errorf("worse is %t, want %t", found.Worse(), worse[folder])
-			}
+			expect.Equal(t, "worse", worse[folder], found.Worse())
 			var out bytes.Buffer
 			expect.NoError(t, found.WriteTables(&out, Table{}))
 			golden.Check(t, out.String(), folder, "table.txt")

@@ -80,9 +80,7 @@ func TestDepth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			documents, err := Parse("f", []byte(test.text))
 			expect.NoError(t, err)
-			if string(documents[0].JSON) != test.want {
-				t.Error("the text has changed")
-			}
+			expect.Equal(t, "text", test.want, string(documents[0].JSON))
 			var out bytes.Buffer
 			if err := Write(&out, JSON, documents); err != nil {
 				t.Errorf("write: %v", err)

@@ -109,9 +109,7 @@ func TestFateAt(t *testing.T) {
 		"an escaped name is there": {value("/spec/a~1b", "1", 1), object(t, nil, `{"a/b":1}`), Data},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := widgets.FateAt(test.entry, "v1", before, test.after); got != test.want {
-				t.Errorf("the fate is %s, want %s", got, test.want)
-			}
+			expect.Equal(t, "fate", test.want, widgets.FateAt(test.entry, "v1", before, test.after))
 		})
 	}
 }

@@ -47,9 +47,7 @@ func TestNotConverted(t *testing.T) {
 	for _, direction := range report.Directions {
 		// It never became an object of v1, so nothing came back from there.
 		want := map[string][2]int{"v1beta1": {1, 1}, "v1": {0, 0}}[direction.From]
-		if got := [2]int{direction.Objects, direction.Failed}; got != want {
-			t.Errorf("from %s: objects and failed are %v, want %v", direction.From, got, want)
-		}
+		expect.Equal(t, "objects and failed from "+direction.From, want, [2]int{direction.Objects, direction.Failed})
 	}
 }
 
@@ -78,9 +76,7 @@ func TestLost(t *testing.T) {
 				members["metadata"] = map[string]any{}
 			}
 			lost := c.lost(testObject{name: "o", start: value{tree: start}}, "v1beta1", "v1", value{tree: returned}, nil)
-			if lost != (len(test.want) > 0) {
-				t.Errorf("lost is %v", lost)
-			}
+			expect.Equal(t, "lost", len(test.want) > 0, lost)
 			for i := range test.want {
 				test.want[i].Severity, test.want[i].Kind, test.want[i].From, test.want[i].To = SeverityError, Lost, "v1beta1", "v1"
 			}
@@ -104,9 +100,7 @@ func TestReportDoesNotGrow(t *testing.T) {
 	for i := range maxPreserved + 50 {
 		c.tally.addPreservedFields("v1", "v1beta1", []preservedPart{{fmt.Sprint(".map.", i), 1}})
 	}
-	if got := len(c.Report("f").PreservedFields); got != maxPreserved {
-		t.Errorf("%d kept fields", got)
-	}
+	expect.Equal(t, "kept fields", maxPreserved, len(c.Report("f").PreservedFields))
 }
 
 func TestNoRules(t *testing.T) {
@@ -155,9 +149,7 @@ func TestOnlyDropped(t *testing.T) {
 			expect.NoError(t, err)
 			after, err := preserved.Decode([]byte(test.after))
 			expect.NoError(t, err)
-			if got := onlyDropped(before, after, drops); got != test.want {
-				t.Errorf("got %v", got)
-			}
+			expect.Equal(t, "only dropped", test.want, onlyDropped(before, after, drops))
 			if onlyDropped(before, after, nil) {
 				t.Error("without a drop rule, nothing is dropped")
 			}

@@ -182,9 +182,7 @@ func TestConvert(t *testing.T) {
 			got := post(handler, tc.body)
 			expect.Equal(t, "status", http.StatusOK, got.Code)
 			expect.Equal(t, "answer", expect.JSON(t, tc.want), expect.JSON(t, got.Body.String()))
-			if want := fmt.Sprint(got.Body.Len()); got.Header().Get("Content-Length") != want {
-				t.Errorf("Content-Length is %q, want %s", got.Header().Get("Content-Length"), want)
-			}
+			expect.Equal(t, "Content-Length", fmt.Sprint(got.Body.Len()), got.Header().Get("Content-Length"))
 		})
 	}
 }
@@ -220,9 +218,7 @@ func TestConvertRefuses(t *testing.T) {
 				t.Fatalf("%v in %q", err, recorder.Body)
 			}
 			expect.Equal(t, "status", tc.want, got)
-			if recorder.Code != int(tc.want.Code) {
-				t.Errorf("HTTP status is %d, want %d", recorder.Code, tc.want.Code)
-			}
+			expect.Equal(t, "HTTP status", int(tc.want.Code), recorder.Code)
 		})
 	}
 }

@@ -76,9 +76,7 @@ func TestProbesAreNotRecorded(t *testing.T) {
 	sendReview(handler, "", ProbeGroup+"/v1", named("a", "bad"))
 	x := &exchange{handler: handler, kind: handler.served.Load().other, ruleset: handler.served.Load().rulesets["abc"], target: &target{version: "v1", unknown: &pair{}}, began: clock()}
 	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
-	if got := handler.readFailures("").Failures; len(got) != 0 {
-		t.Errorf("failures: %+v", got)
-	}
+	expect.Equal(t, "failures", []Failure{}, handler.readFailures("").Failures)
 	x.began -= slowAfter
 	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
 	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].Cause != CauseTooSlow {
@@ -96,9 +94,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 	var got Failures
 	log.appendTo(&got)
-	if len(got.Failures) != maxFailures {
-		t.Errorf("%d failures are remembered, want %d", len(got.Failures), maxFailures)
-	}
+	expect.Equal(t, "remembered failures", maxFailures, len(got.Failures))
 	if last := got.Failures[len(got.Failures)-1]; last.From != "again" || last.Count != 3*maxFailures {
 		t.Errorf("the latest failure was removed: %+v", last)
 	}
@@ -126,9 +122,7 @@ func TestExampleIsStable(t *testing.T) {
 	}{
 		{"a", 0, "a"}, {"b", time.Minute, "a"}, {"a", exampleTTL, "a"}, {"b", exampleTTL, "a"}, {"b", time.Second, "b"}, {"a", time.Second, "b"},
 	} {
-		if got := example(step.object, step.later); got != step.want {
-			t.Errorf("step %d: the example is %s, want %s", i, got, step.want)
-		}
+		expect.Equal(t, fmt.Sprintf("example in step %d", i), step.want, example(step.object, step.later))
 	}
 }
 

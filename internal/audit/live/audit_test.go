@@ -39,9 +39,7 @@ func newAPIServer(t *testing.T, answers map[string]string) *apiServer {
 	t.Helper()
 	server := &apiServer{}
 	server.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			t.Errorf("%s %s", r.Method, r.URL)
-		}
+		expect.Equal(t, "method", http.MethodGet, r.Method)
 		server.mu.Lock()
 		server.requested = append(server.requested, r.URL.String())
 		server.mu.Unlock()
@@ -238,12 +236,8 @@ func TestFewRequests(t *testing.T) {
 		},
 	})
 	expect.NoError(t, err)
-	if n := server.requests("/api/v1/namespaces/ns/services/svc"); n != 1 {
-		t.Errorf("the Service was read %d times", n)
-	}
-	if n := server.requests("/apis/example.com/v1/b"); n != 0 {
-		t.Errorf("objects of definitions that never changed were read %d times", n)
-	}
+	expect.Equal(t, "reads of the Service", 1, server.requests("/api/v1/namespaces/ns/services/svc"))
+	expect.Equal(t, "reads of objects whose definition never changed", 0, server.requests("/apis/example.com/v1/b"))
 	if report.Definitions != len(items) || len(done) != len(items) || !slices.IsSorted(done) || report.Count(audit.SeverityError) != 20 {
 		t.Errorf("%d definitions, progress %v, %d errors", report.Definitions, done, report.Count(audit.SeverityError))
 	}

@@ -54,9 +54,7 @@ func testPublished(t *testing.T, c *cluster) {
 		t.Errorf("the documented rights do not suffice: %s", missed)
 	}
 	// The cluster also has the definitions of the operator.
-	if want := len(definitions) + 2; report.Definitions != want {
-		t.Errorf("%d definitions were checked, want %d", report.Definitions, want)
-	}
+	expect.Equal(t, "checked definitions", len(definitions)+2, report.Definitions)
 	var text strings.Builder
 	for _, finding := range report.Findings {
 		fmt.Fprintf(&text, "%s %s %s %s: %s\n", finding.Severity, finding.CRD, finding.ID, finding.Version, finding.Evidence)

@@ -74,9 +74,7 @@ func TestPlanted(t *testing.T) {
 	var record bytes.Buffer
 	repaired := find(t, c.Kubeconfig, func(o *Options) { o.Repair, o.Record = true, &record })
 	c.repairs(t, repaired, false)
-	if n := strings.Count(record.String(), "\n"); n != len(repaired.Repairs) {
-		t.Errorf("the record has %d lines, want %d", n, len(repaired.Repairs))
-	}
+	expect.Equal(t, "lines of the record", len(repaired.Repairs), strings.Count(record.String(), "\n"))
 	var want []string
 	for _, line := range planted {
 		if !strings.Contains(line, "OwnerReference") && !strings.Contains(line, "HelmRelease") || strings.Contains(line, "dep-orphan") {

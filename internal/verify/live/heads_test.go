@@ -82,9 +82,7 @@ func TestBetween(t *testing.T) {
 		"created, and written": {Head{Created: day(4), Writes: written(6).Writes}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return true }); got != test.want {
-				t.Errorf("%t, want %t", got, test.want)
-			}
+			expect.Equal(t, "between", test.want, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return true }))
 			if test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }) {
 				t.Error("a write that was not selected counts")
 			}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -66,8 +65,8 @@ func TestObjects(t *testing.T) {
 	}{
 		"pages": {
 			Query{PageSize: 2}, map[string]string{
-				at + "2":            list(`"continue":"x","remainingItemCount":1`, "a", "b"),
-				at + "2&continue=x": list(``, "c"),
+				at + "2": list(`"continue":"x","remainingItemCount":1`, "a", "b"),
+				"/apis/example.com/v1/crontabs?continue=x&limit=2": list(``, "c"),
 			}, []string{"a", "b", "c"}, []string{"2 of 3", "3 of 3"}, "",
 		},
 		"a sample ends early": {
@@ -97,11 +96,7 @@ func TestObjects(t *testing.T) {
 		"not found": {Query{PageSize: 5}, nil, nil, nil, "list crontabs.example.com at version v1: no such thing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answers := map[string]string{}
-			for path, answer := range test.answers {
-				answers[sorted(t, path)] = answer
-			}
-			cluster, requested := server(t, answers)
+			cluster, requested := server(t, test.answers)
 			test.query.Resource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 			var got, progress []string
 			err := cluster.Objects(t.Context(), test.query, func(object manifest.Object) {
@@ -117,15 +112,6 @@ func TestObjects(t *testing.T) {
 			expect.Equal(t, "progress", test.progress, progress)
 		})
 	}
-}
-
-// sorted returns a URL with its query in the order in which it is sent.
-func sorted(t *testing.T, address string) string {
-	t.Helper()
-	path, query, _ := strings.Cut(address, "?")
-	values, err := url.ParseQuery(query)
-	expect.NoError(t, err)
-	return path + "?" + values.Encode()
 }
 
 func TestDefinitions(t *testing.T) {
@@ -182,9 +168,7 @@ func TestVersionToRead(t *testing.T) {
 			if err != nil {
 				got.err = err.Error()
 			}
-			if got != test.want {
-				t.Errorf("got %+v, want %+v", got, test.want)
-			}
+			expect.Equal(t, "result", test.want, got, cmp.AllowUnexported(answer{}))
 		})
 	}
 }

@@ -49,9 +49,7 @@ func TestCallFailed(t *testing.T) {
 				t.Error("it is not taken for the call of a webhook")
 			}
 			expect.Equal[error](t, "error", &c.want, CallFailed(err))
-			if got, want := Refused(CallFailed(err)), name == "refused by the converter"; got != want {
-				t.Errorf("refused by the converter: %t, want %t", got, want)
-			}
+			expect.Equal(t, "refused by the converter", name == "refused by the converter", Refused(CallFailed(err)))
 		})
 	}
 }
@@ -86,9 +84,7 @@ func TestCheckAnswer(t *testing.T) {
 			if err := CheckAnswer(c.answer, "abc"); err != nil {
 				got = err.Error()
 			}
-			if got != c.want {
-				t.Errorf("error is %q, want %q", got, c.want)
-			}
+			expect.Equal(t, "error", c.want, got)
 			if !Answered(c.answer) {
 				t.Error("it is not recognized as an answer of a converter")
 			}

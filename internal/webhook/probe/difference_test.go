@@ -58,9 +58,7 @@ func TestSameNumber(t *testing.T) {
 		{"1e999999999999", "1e999999999998", false},
 	}
 	for _, tc := range cases {
-		if got := sameNumber(tc.a, tc.b); got != tc.same {
-			t.Errorf("sameNumber(%s, %s) = %v", tc.a, tc.b, got)
-		}
+		expect.Equal(t, "sameNumber("+tc.a+", "+tc.b+")", tc.same, sameNumber(tc.a, tc.b))
 	}
 }
 

@@ -56,9 +56,7 @@ func TestLibraryTakesTurns(t *testing.T) {
 			failures++
 		}
 	}
-	if failures != 2 {
-		t.Errorf("%d of 4 calls went to the pod that is not trusted, want 2", failures)
-	}
+	expect.Equal(t, "calls that went to the pod that is not trusted", 2, failures)
 }
 
 func TestLibraryWithoutPods(t *testing.T) {
