@@ -56,9 +56,7 @@ func TestCallerDisconnects(t *testing.T) {
 	}
 	<-answered
 	want := namespace + `_conversion_failures_total{crd="crontabs.example.com",failure_type="canceled",from="v1beta1",to="v1"} 1`
-	if got := scrape(t, handler); !strings.Contains(got, want) {
-		t.Errorf("no %s in\n%s", want, got)
-	}
+	expect.Contains(t, "the metrics", scrape(t, handler), want)
 }
 
 // TestAPIServerHasTimedOut checks that a call older than the timeout of API servers is stopped,
@@ -71,7 +69,5 @@ func TestAPIServerHasTimedOut(t *testing.T) {
 	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.converted != 0 {
 		t.Errorf("%d objects: %v, failure %v", x.converted, refused, failureTypes[x.failure])
 	}
-	if got := string(x.out); !strings.Contains(got, errAbandoned.Error()) {
-		t.Errorf("answered %s", got)
-	}
+	expect.Contains(t, "the answer", string(x.out), errAbandoned.Error())
 }

@@ -53,9 +53,8 @@ func TestReadBody(t *testing.T) {
 			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
 			for i, limiter := range []*limiter{handler.limiters.first, handler.limiters.second} {
 				limiter.maxWait = 0
-				if _, err := limiter.acquire(t.Context(), new(share), tc.others[i]); err != nil {
-					t.Fatal(err)
-				}
+				_, err := limiter.acquire(t.Context(), new(share), tc.others[i])
+				expect.NoError(t, err)
 			}
 			request := requestWith(tc.body, nil)
 			if tc.chunked {
@@ -80,12 +79,9 @@ func TestReadBody(t *testing.T) {
 func TestBusyConverter(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
 	handler.limiters.first.maxWait = 0
-	if _, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10); err != nil {
-		t.Fatal(err)
-	}
-	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd="crontabs.example.com"} 5`) {
-		t.Errorf("the bytes in flight are not shown: %s", scraped)
-	}
+	_, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10)
+	expect.NoError(t, err)
+	expect.Contains(t, "the metrics", scrape(t, handler), `conversion_operator_webhook_bytes_in_flight{crd="crontabs.example.com"} 5`)
 	recorder := post(handler, v1Review(`{}`))
 	expect.Equal(t, "status", http.StatusTooManyRequests, recorder.Code)
 	expect.Equal(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
@@ -95,9 +91,8 @@ func TestBusyConverter(t *testing.T) {
 
 func TestCallerDisconnectsWhileWaiting(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
-	if _, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10); err != nil {
-		t.Fatal(err)
-	}
+	_, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10)
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	recorder := httptest.NewRecorder()
@@ -120,7 +115,5 @@ func TestCallerDisconnectsBetweenObjects(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
 	expect.Equal(t, "converted", 2, count)
-	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered") {
-		t.Error(got)
-	}
+	expect.Contains(t, "the answer", recorder.Body.String(), "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered")
 }

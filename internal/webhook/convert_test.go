@@ -244,9 +244,7 @@ func TestFailuresAreLogged(t *testing.T) {
 			t.Errorf("line %d is %s, want a prefix %s", i, lines[i], want[i])
 		}
 	}
-	if !strings.Contains(lines[0], "webhook.rename") {
-		t.Errorf("the stack does not show where the converter panicked: %s", lines[0])
-	}
+	expect.Contains(t, "the stack", lines[0], "webhook.rename")
 }
 
 // TestBuffersAreNotShared converts concurrently, so that shared buffers would mix up answers.

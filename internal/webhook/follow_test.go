@@ -133,17 +133,11 @@ func TestDamagedRulesetIsRefused(t *testing.T) {
 
 	f.update(map[string][]byte{key(good): stored, key(other): stored, key(foreign): storedForeign, key("0123456789abcdef"): []byte("no gzip")})
 	f.serves("with damaged rulesets", good)
-	recorder := get(f.handler, RulesetsPath)
-	for _, want := range []string{
-		`"hashes":["` + good + `"]`,
+	expect.Contains(t, "the answer", get(f.handler, RulesetsPath),
+		`"hashes":["`+good+`"]`,
 		`"0123456789abcdef":"decompress the ruleset: unexpected EOF"`,
-		`"` + other + `":"the ruleset has the hash ` + good + `, not ` + other + `"`,
-		`"` + foreign + `":"it is for jobs.example.com, and others are for crontabs.example.com`,
-	} {
-		if !strings.Contains(recorder, want) {
-			t.Errorf("no %s in %s", want, recorder)
-		}
-	}
+		`"`+other+`":"the ruleset has the hash `+good+`, not `+other+`"`,
+		`"`+foreign+`":"it is for jobs.example.com, and others are for crontabs.example.com`)
 	f.update(map[string][]byte{key(good): stored, key(other): storedOther})
 	f.serves("after the repair", good, other)
 	expect.Equal(t, "rulesets", 200, postTo(f.handler, ConvertPath+"/"+other, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)

@@ -95,9 +95,7 @@ func TestEndOfAKind(t *testing.T) {
 	if strings.Contains(metrics, jobs) {
 		t.Error("series of the kind remain")
 	}
-	if want := `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`; !strings.Contains(metrics, want) {
-		t.Errorf("no %s in %s", want, metrics)
-	}
+	expect.Contains(t, "the metrics", metrics, `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`)
 	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].CRD != "jobs.example.net" {
 		t.Errorf("failures: %+v", got)
 	}
@@ -351,9 +349,7 @@ func TestPanicOfOneKind(t *testing.T) {
 			postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a"))
 		}
 		close(end)
-		if got := <-answered; !strings.Contains(got, `"status":"Success"`) {
-			t.Errorf("the other kind answered %s", got)
-		}
+		expect.Contains(t, "the answer of the other kind", <-answered, `"status":"Success"`)
 		got := handler.readFailures("").Failures
 		if len(got) != 1 || got[0].CRD != jobs || got[0].Cause != CausePanic || got[0].Count != 10 {
 			t.Errorf("failures: %+v", got)
@@ -368,9 +364,8 @@ func TestMemoryOfOneKind(t *testing.T) {
 	handler.limiters.first.maxWait = 0
 	flooding := &handler.served.Load().kinds[jobs].held.first
 	for range 2 {
-		if _, err := handler.limiters.first.acquire(t.Context(), flooding, memoryPerByte*firstBytes); err != nil {
-			t.Fatal(err)
-		}
+		_, err := handler.limiters.first.acquire(t.Context(), flooding, memoryPerByte*firstBytes)
+		expect.NoError(t, err)
 	}
 	expect.Equal(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
 	expect.Equal(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)

@@ -19,9 +19,8 @@ import (
 func TestLimiterStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, kind := newLimiter(10, maxWait), share{}
-		if _, err := l.acquire(t.Context(), &kind, 10); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.acquire(t.Context(), &kind, 10)
+		expect.NoError(t, err)
 		began := time.Now() // synctest advances this clock while all goroutines wait
 		held, err := l.acquire(t.Context(), &kind, 1)
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -44,12 +43,10 @@ func TestLimiterStopsWaiting(t *testing.T) {
 func TestLimitersShareTheLimit(t *testing.T) {
 	for _, limit := range []int64{1, 10, 11} {
 		l, kind := newLimiters(limit, 2), shares{}
-		if _, err := l.first.acquire(t.Context(), &kind.first, limit); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.second.acquire(t.Context(), &kind.second, limit); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.first.acquire(t.Context(), &kind.first, limit)
+		expect.NoError(t, err)
+		_, err = l.second.acquire(t.Context(), &kind.second, limit)
+		expect.NoError(t, err)
 		used, most := l.bytes(&kind)
 		expect.Equal(t, "limit", limit, most)
 		expect.Equal(t, "used", limit, used)

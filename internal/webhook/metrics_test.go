@@ -141,9 +141,8 @@ func TestMetricsCount(t *testing.T) {
 			handler := newMeasured()
 			if tc.busy {
 				handler.limiters.first.maxWait = 0
-				if _, err := handler.limiters.first.acquire(t.Context(), new(share), 10000); err != nil {
-					t.Fatal(err)
-				}
+				_, err := handler.limiters.first.acquire(t.Context(), new(share), 10000)
+				expect.NoError(t, err)
 			}
 			before := counted(scrape(t, handler))
 			post(handler, tc.body)
@@ -213,9 +212,7 @@ func TestSeriesOfAnIdleKind(t *testing.T) {
 	before := len(series(handler))
 	flood("v8", "v9")
 	expect.Equal(t, "number of series after calls for more versions", before, len(series(handler)))
-	if !strings.Contains(scrape(t, handler), "\ngo_goroutines ") {
-		t.Error("the metrics of the Go runtime are missing")
-	}
+	expect.Contains(t, "the metrics", scrape(t, handler), "\ngo_goroutines ")
 }
 
 func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
@@ -254,12 +251,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // TestAlertsUseExistingLabels checks that the label values in alerts exist.
 func TestAlertsUseExistingLabels(t *testing.T) {
-	scraped := scrapeAll(t)
-	for _, pair := range metricstable.Asked(t, "../..", namespace) {
-		if !strings.Contains(scraped, pair) {
-			t.Errorf("%s is missing", pair)
-		}
-	}
+	expect.Contains(t, "the metrics", scrapeAll(t), metricstable.Asked(t, "../..", namespace)...)
 }
 
 // TestHistogram compares a histogram with one of the library.

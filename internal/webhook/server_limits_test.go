@@ -53,9 +53,8 @@ func TestSlowClients(t *testing.T) {
 			// The time must also suffice for the handshake on a busy machine.
 			server := start(t, newTestHandler(), func(s *Server) { s.http.ReadHeaderTimeout, s.readTimeout = 3*time.Second, 3*time.Second })
 			connection := server.connect(t, &tls.Config{})
-			if _, err := io.WriteString(connection, tc.sent); err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.WriteString(connection, tc.sent)
+			expect.NoError(t, err)
 			reader := bufio.NewReader(connection)
 			expect.Equal(t, "status", tc.want, statusLine(reader))
 			// The copy ends when the server closes the connection.
@@ -144,9 +143,7 @@ func TestHalfSentBodies(t *testing.T) {
 	server.end()
 	expect.Equal(t, "bytes in flight", 0, usedBytes(server.handler))
 	want := namespace + `_requests_total{crd="crontabs.example.com",failure_type="canceled",result="failure"} 2`
-	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
-		t.Errorf("%s is missing in %s", want, scraped)
-	}
+	expect.Contains(t, "the metrics", scrape(t, server.handler), want)
 }
 
 // TestServerResumesTLSSessions checks the negotiated version of a new and of a resumed session.

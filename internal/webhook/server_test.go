@@ -272,9 +272,7 @@ func TestServerRefusesOldTLS(t *testing.T) {
 			if err == nil {
 				response.Body.Close()
 			}
-			if !strings.Contains(text(err), test.want) {
-				t.Errorf("error is %v, want %s", err, test.want)
-			}
+			expect.Contains(t, "the error", text(err), test.want)
 		})
 	}
 }

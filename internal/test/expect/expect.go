@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect has assertions that tests of several packages share: no error, equal values, a condition
+// Package expect has assertions that tests of several packages share: no error, equal values, parts of a text, a condition
 // that becomes true, valid JSON.
 package expect
 
@@ -43,6 +43,16 @@ func Equal[T any](tb testing.TB, what string, want, got T, options ...cmp.Option
 	tb.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		tb.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Contains fails the test, which continues, if text lacks one of the parts; what names the text.
+func Contains(tb testing.TB, what, text string, parts ...string) {
+	tb.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			tb.Errorf("%s lacks %q:\n%s", what, part, text)
+		}
 	}
 }
 
