@@ -88,6 +88,15 @@ func list(metadata string, items ...string) string {
 func TestAuditOfAPIServer(t *testing.T) {
 	const one, found = "a.example.com", "Warning a.example.com DeprecatedVersionServed"
 	webhook := `"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"caBundle":"eA==","service":{"namespace":"ns","name":"svc"}}}},`
+	// behind answers with a definition whose webhook is behind a Service.
+	behind := func(objects, endpoints string) map[string]string {
+		return map[string]string{
+			crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
+			"/apis/example.com/v1/a?limit=1":     objects,
+			"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
+			endpointsAt("ns", "svc"):             list(``, endpoints),
+		}
+	}
 	for name, test := range map[string]struct {
 		answers map[string]string
 		options Options
@@ -164,33 +173,18 @@ func TestAuditOfAPIServer(t *testing.T) {
 			missed:  []audit.NotChecked{{CRD: one, What: "Service ns/svc", Why: "not for you"}},
 		},
 		"no right to read objects": {
-			answers: map[string]string{
-				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
-				"/apis/example.com/v1/a?limit=1":     forbidden,
-				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
-				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{"conditions":{"ready":false}},{"conditions":{"ready":true}}]}`),
-			},
-			want:   []string{"Error a.example.com CABundleInvalid", found},
-			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "not for you"}},
+			answers: behind(forbidden, `{"endpoints":[{"conditions":{"ready":false}},{"conditions":{"ready":true}}]}`),
+			want:    []string{"Error a.example.com CABundleInvalid", found},
+			missed:  []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "not for you"}},
 		},
 		"an overloaded API server": {
-			answers: map[string]string{
-				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
-				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"later","code":429}`,
-				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
-				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{}]}`),
-			},
-			want:   []string{"Error a.example.com CABundleInvalid", found},
-			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "later"}},
+			answers: behind(`429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"later","code":429}`, `{"endpoints":[{}]}`),
+			want:    []string{"Error a.example.com CABundleInvalid", found},
+			missed:  []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "later"}},
 		},
 		"a cache that waits for a converter": {
-			answers: map[string]string{
-				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
-				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"storage is initializing: conversion webhook for example.com/v0, Kind=Kind failed: connection refused","code":429}`,
-				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
-				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{}]}`),
-			},
-			want: []string{"Error a.example.com CABundleInvalid", "Error a.example.com ConversionFails", found},
+			answers: behind(`429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"storage is initializing: conversion webhook for example.com/v0, Kind=Kind failed: connection refused","code":429}`, `{"endpoints":[{}]}`),
+			want:    []string{"Error a.example.com CABundleInvalid", "Error a.example.com ConversionFails", found},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
