@@ -53,26 +53,14 @@ func apiServer(t *testing.T, handler http.Handler, reviewVersion string) runtime
 }
 
 func definition(name string, bundle []byte, reviewVersion string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group:    "example.com",
-			Scope:    apiextensionsv1.NamespaceScoped,
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}, {Name: "v3"}},
-			Conversion: &apiextensionsv1.CustomResourceConversion{
-				Strategy: apiextensionsv1.WebhookConverter,
-				Webhook: &apiextensionsv1.WebhookConversion{
-					ConversionReviewVersions: []string{reviewVersion},
-					ClientConfig: &apiextensionsv1.WebhookClientConfig{
-						CABundle: bundle,
-						Service: &apiextensionsv1.ServiceReference{
-							Namespace: "conversion-system", Name: "crontabs", Path: new(testPath), Port: new(int32(443)),
-						},
-					},
-				},
-			},
-		},
-	}
+	service := &apiextensionsv1.ServiceReference{Namespace: "conversion-system", Name: "crontabs", Path: new(testPath), Port: new(int32(443))}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crd.Spec.Group, crd.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}, {Name: "v3"}}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{reviewVersion}, ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: bundle, Service: service},
+	}}
+	return crd
 }
 
 func cronTab(version, name string) unstructured.Unstructured {
@@ -90,17 +78,14 @@ func TestAPIServerConverts(t *testing.T) {
 	cases := map[string]struct {
 		in, want runtime.Object
 	}{
-		"one object": {
-			in:   new(cronTab("v1beta1", "one")),
-			want: new(cronTab("v1", "one")),
-		},
+		"one object": {new(cronTab("v1beta1", "one")), new(cronTab("v1", "one"))},
 		"an object with empty metadata": {
-			in:   &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
-			want: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
 		},
 		"a list at mixed versions": {
-			in:   list("v1beta1", cronTab("v1beta1", "one"), cronTab("v1", "two"), cronTab("v2", "three")),
-			want: list("v1", cronTab("v1", "one"), cronTab("v1", "two"), cronTab("v1", "three")),
+			list("v1beta1", cronTab("v1beta1", "one"), cronTab("v1", "two"), cronTab("v2", "three")),
+			list("v1", cronTab("v1", "one"), cronTab("v1", "two"), cronTab("v1", "three")),
 		},
 	}
 	for _, reviewVersion := range []string{"v1", "v1beta1"} {

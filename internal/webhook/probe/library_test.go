@@ -76,24 +76,15 @@ func decodedOrNil(t *testing.T, text string) any {
 
 // libraryDefinition needs a unique name, because the library has metrics by name.
 func libraryDefinition(name string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, " ", "-")},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group:    "example.com",
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}},
-		},
-	}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, " ", "-")}}
+	crd.Spec.Group = "example.com"
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}}
+	return crd
 }
 
 func libraryConversion(p *pod) *apiextensionsv1.CustomResourceConversion {
-	return &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{
-				CABundle: p.target.CABundle,
-				Service:  &apiextensionsv1.ServiceReference{Namespace: "conversion-system", Name: "crontabs", Path: new("/convert/abc"), Port: new(int32(443))},
-			},
-		},
-	}
+	service := &apiextensionsv1.ServiceReference{Namespace: "conversion-system", Name: "crontabs", Path: new("/convert/abc"), Port: new(int32(443))}
+	return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: p.target.CABundle, Service: service},
+	}}
 }
