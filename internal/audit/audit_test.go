@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // now is the time of all audits.
@@ -48,9 +48,7 @@ func run(t *testing.T, cases map[string]check) {
 					t.Errorf("finding %+v", finding)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", c.want, got)
 		})
 	}
 }
@@ -69,17 +67,11 @@ func definition(t *testing.T, text string) *apiextensionsv1.CustomResourceDefini
 		Spec     map[string]any               `json:"spec"`
 		Status   map[string]any               `json:"status"`
 	}{}
-	if err := yaml.UnmarshalStrict([]byte(text), &short); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), &short))
 	long, err := yaml.Marshal(map[string]any{"metadata": short.Metadata, "spec": short.Spec, "status": short.Status})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(long, crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(long, crd))
 	crd.Name, crd.Spec.Group, crd.Spec.Names.Kind, crd.Spec.Names.Plural = "widgets.example.com", "example.com", "Widget", "widgets"
 	for name, fields := range short.Versions {
 		crd.Spec.Versions = append(crd.Spec.Versions, version(name, fields))
@@ -103,14 +95,10 @@ func version(text string, fields map[string]string) apiextensionsv1.CustomResour
 // TestKinds checks that Kinds and api/docs/auditing.md have each kind of finding, once.
 func TestKinds(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join("..", "..", "api", "docs", "auditing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	seen := map[ID]bool{}
 	for _, kind := range Kinds {
-		if row := "| `" + string(kind.ID) + "` | " + string(kind.Severity) + " | " + kind.Means + " |"; !strings.Contains(string(docs), row) {
-			t.Errorf("api/docs/auditing.md lacks the row\n%s", row)
-		}
+		expect.Contains(t, "api/docs/auditing.md", string(docs), "| `"+string(kind.ID)+"` | "+string(kind.Severity)+" | "+kind.Means+" |")
 		if seen[kind.ID] || !slices.Contains(Severities, kind.Severity) {
 			t.Errorf("kind %+v", kind)
 		}

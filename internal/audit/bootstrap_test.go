@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestBootstrap(t *testing.T) {
@@ -56,18 +57,10 @@ func TestBootstrapPage(t *testing.T) {
 	observed.CRD.Spec.Group, observed.clientConfig().CABundle = "cilium.io", authority(t, 365)
 	report := NewReport(1, Check(observed), nil, SeverityWarning)
 	var text bytes.Buffer
-	if err := report.WriteTable(&text, Table{Wide: true}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, report.WriteTable(&text, Table{Wide: true}))
 	machine, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for form, is := range map[string]string{"text": text.String(), "JSON": string(machine)} {
-		for _, part := range []string{"BootstrapDependency", "no converter pod starts", "make it request v1, migrate all objects", bootstrapPage} {
-			if !strings.Contains(is, part) {
-				t.Errorf("the %s lacks %q:\n%s", form, part, is)
-			}
-		}
+		expect.Contains(t, "the "+form, is, "BootstrapDependency", "no converter pod starts", "make it request v1, migrate all objects", bootstrapPage)
 	}
 }

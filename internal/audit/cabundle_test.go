@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // converts has two versions, between which a webhook converts.
@@ -64,8 +65,6 @@ func TestHandshake(t *testing.T) {
 func authority(t *testing.T, days int) []byte {
 	t.Helper()
 	pair, err := pki.NewAuthority("authority", now.Add(-90*24*time.Hour), time.Duration(days+90)*24*time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return pair.Certificate
 }

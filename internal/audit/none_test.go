@@ -6,10 +6,10 @@ package audit
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestNone(t *testing.T) {
@@ -53,7 +53,5 @@ func TestNone(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	found := Check(&Observed{CRD: definition(t, "versions: {v1 served storage: {}, v2 served: {a: string, b: string, c: string, d: string, e: string, f: string}}")})
-	if diff := cmp.Diff([]string{".a", ".b", ".c", ".d", ".e", ".f"}, found[0].Fields); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "fields", []string{".a", ".b", ".c", ".d", ".e", ".f"}, found[0].Fields)
 }

@@ -6,6 +6,8 @@ package audit
 import (
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestReads(t *testing.T) {
@@ -36,9 +38,7 @@ func TestCures(t *testing.T) {
 		"none":   {Read{}, "read the webhook's log; the object is intact: do not delete it as corrupt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.read.cure(); got != test.want {
-				t.Errorf("cure is %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "cure", test.want, test.read.cure())
 		})
 	}
 }

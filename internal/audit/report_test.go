@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -47,9 +48,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := &bytes.Buffer{}
-			if err := test.write(sample(test.threshold), out); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, test.write(sample(test.threshold), out))
 			golden.Check(t, out.String(), name)
 		})
 	}
@@ -59,9 +58,7 @@ func TestReport(t *testing.T) {
 func TestColorsKeepColumns(t *testing.T) {
 	var colored, uncolored bytes.Buffer
 	for out, table := range map[*bytes.Buffer]Table{&colored: {Color: true}, &uncolored: {}} {
-		if err := sample(SeverityNote).WriteTable(out, table); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, sample(SeverityNote).WriteTable(out, table))
 	}
 	bare := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(colored.String(), "")
 	if bare == colored.String() {
@@ -75,12 +72,8 @@ func TestColorsKeepColumns(t *testing.T) {
 func TestNothingFound(t *testing.T) {
 	var table, summary bytes.Buffer
 	report := NewReport(1, nil, nil, SeverityNote)
-	if err := report.WriteTable(&table, Table{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.WriteSummary(&summary); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, report.WriteTable(&table, Table{}))
+	expect.NoError(t, report.WriteSummary(&summary))
 	if table.Len() > 0 || summary.String() != "1 definition: 0 errors, 0 warnings, 0 notes\n" {
 		t.Errorf("table %q, summary %q", table.String(), summary.String())
 	}
@@ -93,9 +86,7 @@ func TestManyNotChecked(t *testing.T) {
 		missed = append(missed, NotChecked{What: "objects", Why: "forbidden"})
 	}
 	var summary bytes.Buffer
-	if err := NewReport(300, nil, missed, SeverityNote).WriteSummary(&summary); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, NewReport(300, nil, missed, SeverityNote).WriteSummary(&summary))
 	if lines := strings.Count(summary.String(), "\n"); lines != 7 || !strings.HasSuffix(summary.String(), "not checked: 295 more, see -o json\n") {
 		t.Errorf("summary is\n%s", summary.String())
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestRules(t *testing.T) {
@@ -39,21 +40,15 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := yaml.YAMLToJSON([]byte("{kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.c, rules: " + test.rules + "}]}"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			found, err := target(t).Admission(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, dependent := range found {
 				index := strings.TrimPrefix(dependent.Field, ".webhooks[0].rules[")
 				got = append(got, strings.TrimSuffix(index, "].apiVersions"))
 			}
-			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("rules (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "rules", test.want, strings.Join(got, " "))
 		})
 	}
 }
@@ -76,16 +71,12 @@ func TestAdmissionEffects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := yaml.YAMLToJSON([]byte(test.content))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			found, err := target(t).Admission(text)
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%v: %v", err, found)
 			}
-			if diff := cmp.Diff([]string{test.effect, test.cure}, []string{found[0].Effect, found[0].Cure}); diff != "" {
-				t.Errorf("effect and cure (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "effect and cure", []string{test.effect, test.cure}, []string{found[0].Effect, found[0].Cure})
 		})
 	}
 	if _, err := target(t).Admission([]byte("[]")); err == nil {

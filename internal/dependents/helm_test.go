@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // encodeRelease encodes a record as Helm does.
@@ -24,9 +26,7 @@ func encodeRelease(t *testing.T, content string) []byte {
 	if _, err := writer.Write([]byte(content)); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Close())
 	return []byte(base64.StdEncoding.EncodeToString(compressed.Bytes()))
 }
 
@@ -36,13 +36,9 @@ func recordOf(t *testing.T, status, manifest, hook string) *Release {
 		"name": "r", "namespace": "n", "version": 7, "info": map[string]any{"status": status}, "manifest": manifest,
 		"hooks": []any{map[string]any{"name": "h", "manifest": hook, "weight": 1}}, "config": map[string]any{"big": json.Number("9007199254740993")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	release, err := DecodeRelease(encodeRelease(t, string(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return release
 }
 
@@ -66,20 +62,12 @@ func TestReleaseRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := target(t)
 			release := recordOf(t, "deployed", test.manifest, test.manifest)
-			if err := release.Repair(target); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, release.Repair(target))
 			encoded, err := release.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			again, err := DecodeRelease(encoded)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff([]string{test.want, test.want}, again.texts); diff != "" {
-				t.Errorf("manifests (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "manifests", []string{test.want, test.want}, again.texts)
 			if n, _, err := again.Count(target); n != 0 || err != nil {
 				t.Errorf("it still names the version %d times, %v", n, err)
 			}
@@ -131,15 +119,11 @@ func TestReleaseErrors(t *testing.T) {
 // TestHelmMap replaces text as the plugin does.
 func TestHelmMap(t *testing.T) {
 	text, err := HelmMap(target(t), []string{"v1beta1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var file struct {
 		Mappings []struct{ DeprecatedAPI, NewAPI, DeprecatedInVersion, RemovedInVersion string }
 	}
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(text, &file))
 	manifest := "apiVersion: example.com/v1beta1\nkind: CronTab\n---\nkind: CronTab\napiVersion: example.com/v1beta1\n---\napiVersion: example.com/v1beta1\nkind: CronTabs\n"
 	for _, mapping := range file.Mappings {
 		if mapping.DeprecatedInVersion != "v1.0.0" || mapping.RemovedInVersion != "v1.0.0" {

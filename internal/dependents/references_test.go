@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestReferences(t *testing.T) {
@@ -29,16 +30,12 @@ func TestReferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			content := map[string]any{}
-			if err := yaml.Unmarshal([]byte(test.content), &content); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, yaml.Unmarshal([]byte(test.content), &content))
 			var got []string
 			for _, dependent := range Sources[0].In(target(t), content) {
 				got = append(got, dependent.Field)
 			}
-			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("fields (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "fields", test.want, strings.Join(got, " "))
 		})
 	}
 }
@@ -58,9 +55,7 @@ func TestManagers(t *testing.T) {
 	managers := target(t).Managers()
 	at := func(time string) *metav1.Time {
 		parsed := &metav1.Time{}
-		if err := parsed.UnmarshalQueryParameter(time); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, parsed.UnmarshalQueryParameter(time))
 		return parsed
 	}
 	old := func(manager, time string) metav1.ManagedFieldsEntry {
@@ -101,9 +96,7 @@ func TestReaders(t *testing.T) {
 		got = append(got, strings.Join([]string{dependent.Place(), dependent.Version, dependent.Last}, " "))
 	}
 	want := []string{"u (b) v1beta1 2026-01-01T00:00:00Z", "u (a), CronTab n/x v1beta1 2026-01-01T00:00:00Z"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("readers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "readers", want, got)
 	if _, _, err := target(t).Readers(strings.NewReader("{}\n{")); err == nil || err.Error() != "read event 2 of the audit log: unexpected EOF" {
 		t.Errorf("error is %v", err)
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReport writes what names from a cluster, which may try to control a terminal.
@@ -28,9 +29,7 @@ func TestReport(t *testing.T) {
 	report.Finish()
 	var out, wide strings.Builder
 	for _, err := range []error{report.WriteTable(&out, false), report.WriteSummary(&out), report.WriteTable(&wide, true)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	want := `IMPACT     DEPENDENCY       VERSION   OBJECT       FIELD
 Breaks     OwnerReference   v1beta1   Secret a/b   .metadata.ownerReferences[1].apiVersion
@@ -45,9 +44,7 @@ not read: Helm
 not checked: a: gone
 not checked: b: no rights
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "output", want, out.String())
 	if strings.Contains(wide.String(), "\x1b") || !strings.Contains(wide.String(), "CURE") {
 		t.Errorf("wide output is %q", wide.String())
 	}

@@ -10,6 +10,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // definition returns a CustomResourceDefinition of CronTabs. The flags of a version follow it: s is
@@ -31,9 +33,7 @@ func definition(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 func target(t *testing.T) *Target {
 	t.Helper()
 	target, err := NewTarget(definition("v1beta1:s", "v1:sS"), []string{"v1beta1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return target
 }
 
@@ -56,9 +56,7 @@ func TestNewTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target, err := NewTarget(test.crd, test.versions)
 			if err != nil || test.err != "" {
-				if fmt.Sprint(err) != test.err {
-					t.Errorf("error is %v, want %q", err, test.err)
-				}
+				expect.Equal(t, "error", test.err, fmt.Sprint(err))
 				return
 			}
 			var goes []string

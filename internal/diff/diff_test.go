@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -29,12 +29,8 @@ func read(t *testing.T, into any, path ...string) bool {
 	if os.IsNotExist(err) {
 		return false
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, into); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, into))
 	return true
 }
 
@@ -51,14 +47,10 @@ func side(t *testing.T, folder, when string) Side {
 		return side
 	}
 	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, when+"-objects.yaml")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, document := range documents {
 		object, err := preserved.Decode(document.JSON)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		side.Objects = append(side.Objects, object)
 	}
 	return side
@@ -67,9 +59,7 @@ func side(t *testing.T, folder, when string) Side {
 func report(t *testing.T, folder string) *Report {
 	t.Helper()
 	policy, err := Compare(side(t, folder, "before"), side(t, folder, "after"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return &Report{Format: Format, Policies: []Policy{policy}}
 }
 
@@ -83,13 +73,9 @@ func TestTables(t *testing.T) {
 		folder = filepath.Base(filepath.Dir(folder))
 		t.Run(folder, func(t *testing.T) {
 			found := report(t, folder)
-			if found.Worse() != worse[folder] {
-				t.Errorf("worse is %t, want %t", found.Worse(), worse[folder])
-			}
+			expect.Equal(t, "worse", worse[folder], found.Worse())
 			var out bytes.Buffer
-			if err := found.WriteTables(&out, Table{}); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, found.WriteTables(&out, Table{}))
 			golden.Check(t, out.String(), folder, "table.txt")
 		})
 	}
@@ -98,18 +84,14 @@ func TestTables(t *testing.T) {
 func TestWideAndColored(t *testing.T) {
 	var out bytes.Buffer
 	both := &Report{Policies: append(report(t, "dropped").Policies, report(t, "does-not-fit").Policies...)}
-	if err := both.WriteTables(&out, Table{Wide: true, Colors: true}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, both.WriteTables(&out, Table{Wide: true, Colors: true}))
 	golden.Check(t, out.String(), "dropped", "wide-colored.txt")
 }
 
 func TestJSON(t *testing.T) {
 	for _, folder := range []string{"dropped", "preserved-data", "fields-moved"} {
 		text, err := json.MarshalIndent(report(t, folder), "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		text = regexp.MustCompile(`"ruleset(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"ruleset$1": "HASH"`))
 		golden.Check(t, string(text)+"\n", folder, "report.json")
 	}
@@ -136,9 +118,7 @@ func TestUnknownHub(t *testing.T) {
 	after.Policy = before.Policy.DeepCopy()
 	after.Policy.Spec.Converter.Declarative.Hub = "v7"
 	policy, err := Compare(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !policy.Worse || len(policy.Errors) != 1 || !strings.HasPrefix(policy.Errors[0], `spec.converter.declarative.hub: Not found: "v7": `) {
 		t.Errorf("%+v", policy)
 	}
@@ -150,9 +130,7 @@ func wantSentences(t *testing.T, policy Policy, want ...string) {
 	for _, field := range policy.Preserved {
 		got = append(got, field.Sentences()...)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sentences (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "sentences", want, got)
 }
 
 // TestWithoutObjects checks that the rules suffice to find gained and lost counterparts.
@@ -160,9 +138,7 @@ func TestWithoutObjects(t *testing.T) {
 	after := side(t, "preserved-data", "after")
 	after.Objects = nil
 	policy, err := Compare(side(t, "preserved-data", "before"), after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	wantSentences(t, policy,
 		".spec.mode of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
 		"objects that preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run",
@@ -178,9 +154,7 @@ func TestAnotherHub(t *testing.T) {
 	after.Policy = before.Policy.DeepCopy()
 	after.Policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v2"}, {Version: "v3"}}}
 	policy, err := Compare(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	wantSentences(t, policy,
 		".spec.a of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
 		".spec.a of v1 no longer has a place in v3: it is preserved in an annotation while an object is there",

@@ -4,6 +4,7 @@
 package draft
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -95,17 +96,9 @@ func (f *field) grow(all *[]*field) {
 	for _, name := range slices.Sorted(maps.Keys(f.children)) {
 		hash.Write([]byte{0})
 		hash.Write([]byte(name))
-		hash.Write(f.children[name].shapeBytes())
+		hash.Write(binary.LittleEndian.AppendUint64(nil, f.children[name].shape))
 	}
 	f.shape = hash.Sum64()
-}
-
-func (f *field) shapeBytes() []byte {
-	var bytes [8]byte
-	for i := range bytes {
-		bytes[i] = byte(f.shape >> (8 * i))
-	}
-	return bytes[:]
 }
 
 // elementsOf returns the schema of the elements of a list or map, nil for anything else.

@@ -51,9 +51,7 @@ func TestKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kept := rulesOf(t, test.kept...).Spokes[0].Rules
 			made := make2(t, Input{CRD: widgets(t, test.v1, test.v2), Rules: kept})
-			if diff := cmp.Diff(test.want, textsOf(made)); diff != "" {
-				t.Errorf("drafted rules (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "drafted rules", test.want, textsOf(made))
 			all := made.Policy.Spec.Converter.Declarative.Spokes[0].Rules
 			if len(all) != len(kept)+len(made.Rules) || cmp.Diff(kept, all[:len(kept)]) != "" {
 				t.Errorf("the policy does not begin with its own rules: %v", all)

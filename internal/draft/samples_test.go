@@ -148,9 +148,7 @@ func TestSamples(t *testing.T) {
 						right = append(right, textOf(rule))
 					}
 				}
-				if len(right) != recall.all {
-					t.Errorf("the sample has %d rules, not %d", len(right), recall.all)
-				}
+				expect.Equal(t, "rules of the sample", recall.all, len(right))
 				input := test.input
 				input.CRD, input.Spoke, input.Hub = s.crd, s.spoke(), s.hub()
 				draft, err := Make(input)

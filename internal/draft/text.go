@@ -12,8 +12,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
-	kubernetesyaml "sigs.k8s.io/yaml"
 
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -177,51 +177,34 @@ func (t *text) list(title string, n int, item func(int) string) {
 	}
 }
 
-// flow writes a value as YAML in one line.
+// flow writes a value as YAML in one line, as kubectl and API servers read it.
 func flow(value any) string {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return "null" // impossible: rules are plain data
 	}
-	var node yaml.Node
-	if yaml.Unmarshal(encoded, &node) != nil {
+	node, err := manifest.ToYAML(encoded)
+	if err != nil {
 		return string(encoded) // JSON is YAML, too
 	}
-	plainStyle(&node)
-	written, err := yaml.Marshal(&node)
+	inBrackets(node)
+	written, err := yaml.Marshal(node)
 	if err != nil || bytes.Contains(bytes.TrimSpace(written), []byte("\n")) {
 		return string(encoded)
 	}
 	return string(bytes.TrimSpace(written))
 }
 
-// plainStyle leaves the quotes to the encoder, which writes those that are needed in YAML 1.2. kubectl and API servers
-// read YAML 1.1, where on, yes, y and others are booleans.
-func plainStyle(node *yaml.Node) {
-	node.Style = 0
-	switch {
-	case node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode:
-		node.Style = yaml.FlowStyle
-	case node.ShortTag() == "!!str" && node.Value != "" && !isText(node.Value):
-		node.Style = yaml.DoubleQuotedStyle
+// inBrackets writes collections in brackets, but the outermost mapping as in "move: {…}".
+func inBrackets(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode {
+		return
 	}
+	node.Style = yaml.FlowStyle
 	for _, child := range node.Content {
-		plainStyle(child)
+		inBrackets(child)
 	}
 	if len(node.Content) == 2 && node.Kind == yaml.MappingNode && len(node.Content[1].Content) > 0 {
-		node.Style = 0 // "move: {…}"
+		node.Style = 0
 	}
-}
-
-// isText reports whether Kubernetes reads a word without quotes as text.
-func isText(word string) bool {
-	var read any
-	if kubernetesyaml.Unmarshal([]byte(word), &read) != nil {
-		return true // the encoder quotes it
-	}
-	switch read.(type) {
-	case nil, bool, float64:
-		return false
-	}
-	return true
 }

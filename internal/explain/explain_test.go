@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,18 +20,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 func load(t *testing.T, into any, path ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, into); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, into))
 }
 
 func explainer(t *testing.T, folder string) *Explainer {
@@ -42,9 +41,7 @@ func explainer(t *testing.T, folder string) *Explainer {
 		t.Fatal(result.Errors)
 	}
 	explainer, err := New(policy, result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return explainer
 }
 
@@ -52,9 +49,7 @@ func explainer(t *testing.T, folder string) *Explainer {
 func objects(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
 	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, "objects.yaml")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := map[string][]byte{}
 	for _, document := range documents {
 		object := manifest.NewObject("", document.JSON)
@@ -74,9 +69,7 @@ func explainIn(t *testing.T, folder, name, to string, all bool) *Report {
 	report := e.Report()
 	report.RulesetHash = "HASH"
 	object, err := e.Object(name, objects(t, folder)[name], to, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	report.Objects = append(report.Objects, object)
 	return report
 }
@@ -98,9 +91,7 @@ func TestTables(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := explain(t, test.object, test.to, test.all).WriteTables(&out, test.table); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, explain(t, test.object, test.to, test.all).WriteTables(&out, test.table))
 			golden.Check(t, out.String(), "rules", file)
 		})
 	}
@@ -113,9 +104,7 @@ func TestMoved(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := explainIn(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, explainIn(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}))
 			golden.Check(t, out.String(), "moved", file)
 		})
 	}
@@ -123,9 +112,7 @@ func TestMoved(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	text, err := json.MarshalIndent(explain(t, "odd", "v2", false), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Check(t, string(text)+"\n", "rules", "odd.json")
 }
 
@@ -164,7 +151,28 @@ func TestOverflow(t *testing.T) {
 		}}},
 	}
 	want := []Preserved{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}
-	if diff := cmp.Diff(want, s.dropped()); diff != "" {
-		t.Errorf("dropped (-want +got):\n%s", diff)
+	expect.Equal(t, "dropped", want, s.dropped())
+}
+
+// TestEveryKindOfRule checks that each kind of rule has its name, and that the policy of the tests has
+// a rule of it. A use is the rules of its group.
+func TestEveryKindOfRule(t *testing.T) {
+	policy := &v1alpha1.ConversionPolicy{}
+	load(t, policy, "rules", "policy.yaml")
+	explained := map[string]bool{}
+	for at, rule := range rulesOf(policy.Spec.Converter.Declarative) {
+		explained[rule.kind] = true
+		explained["use"] = explained["use"] || strings.HasSuffix(at, "ruleGroups[0].rules[0] (used by spokes[0].rules[10])")
+	}
+	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
+		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		of := &v1alpha1.Rule{}
+		reflect.ValueOf(of).Elem().FieldByIndex(member.Index).Set(reflect.New(member.Type.Elem()))
+		if got := ruleOf(of).kind; got != want && want != "use" {
+			t.Errorf("a rule %s is called %s", want, got)
+		}
+		if !explained[want] {
+			t.Errorf("testdata/rules/policy.yaml has no rule %s", want)
+		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const listText = ` { "kind" : "List", "apiVersion":"v1",  "items": [ {"kind":"A", "n": 1.0} ,
@@ -38,19 +40,13 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, err := Parse("f", []byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, err := documents[0].Replace(test.with)
 			if err != nil {
-				if diff := cmp.Diff(test.err, err.Error()); diff != "" {
-					t.Errorf("error (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "error", test.err, err.Error())
 				return
 			}
-			if diff := cmp.Diff(test.want, string(got.JSON)); diff != "" {
-				t.Errorf("text (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "text", test.want, string(got.JSON))
 		})
 	}
 }
@@ -61,12 +57,8 @@ func TestSetAPIVersion(t *testing.T) {
 		`{"a": 1}`: `{"a": 1}`,
 	} {
 		got, err := Document{JSON: []byte(text)}.SetAPIVersion("new")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got.JSON)); diff != "" {
-			t.Errorf("text (-want +got):\n%s", diff)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "text", want, string(got.JSON))
 	}
 }
 
@@ -76,34 +68,24 @@ func TestReadAll(t *testing.T) {
 	for file, text := range map[string]string{
 		"b.yaml": "# only a comment\n---\nb: 1.50\nlist:\n- text: 'yes'\n---\n---\nc: []\n", "a.json": "{ \"a\" : 1.0 }\n{\"b\":2}", "c.txt": "no", "d/e.json": "{}",
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(directory, file)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(directory, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(directory, file)), 0o700))
+		expect.NoError(t, os.WriteFile(filepath.Join(directory, file), []byte(text), 0o600))
 	}
 	documents, err := ReadAll([]string{directory, Stdin, filepath.Join(directory, "d", "e.json")}, strings.NewReader("{a: b}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var places []string
 	for _, document := range documents {
 		places = append(places, strings.TrimPrefix(document.String(), directory))
 	}
 	want := []string{"/a.json, document 1", "/a.json, document 2", "/b.yaml, document 1", "/b.yaml, document 3", "stdin, document 1", "/d/e.json, document 1"}
-	if diff := cmp.Diff(want, places); diff != "" {
-		t.Errorf("documents (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "documents", want, places)
 	for form, want := range map[Form]string{
 		"":   "{ \"a\" : 1.0 }\n---\n{\"b\":2}\n---\nb: 1.50\nlist:\n- text: \"yes\"\n---\nc: []\n---\na: b\n---\n{}\n",
 		JSON: "{ \"a\" : 1.0 }\n{\"b\":2}\n{\n  \"b\": 1.50,\n  \"list\": [\n    {\n      \"text\": \"yes\"\n    }\n  ]\n}\n{\n  \"c\": []\n}\n{\n  \"a\": \"b\"\n}\n{}\n",
 		YAML: "a: 1.0\n---\nb: 2\n---\nb: 1.50\nlist:\n- text: \"yes\"\n---\nc: []\n---\na: b\n---\n{}\n",
 	} {
 		var out bytes.Buffer
-		if err := Write(&out, form, documents); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, Write(&out, form, documents))
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("form %q (-want +got):\n%s", form, diff)
 		}
@@ -113,9 +95,7 @@ func TestReadAll(t *testing.T) {
 func TestReadAllErrors(t *testing.T) {
 	directory := t.TempDir()
 	broken := filepath.Join(directory, "broken.txt")
-	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(broken, []byte("{"), 0o600))
 	for path, want := range map[string]string{
 		directory:                           directory + " has no .json, .yaml or .yml file",
 		filepath.Join(directory, "missing"): "stat " + filepath.Join(directory, "missing") + ": no such file or directory",

@@ -61,10 +61,15 @@ func Encode(value []byte) (string, error) {
 	return out.String(), err
 }
 
-func writeYAML(out *bytes.Buffer, text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
+// ToYAML returns a value of JSON as a value of YAML, in block style.
+func ToYAML(value []byte) (*yaml.Node, error) {
+	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
-	node, err := toYAML(decoder)
+	return toYAML(decoder)
+}
+
+func writeYAML(out *bytes.Buffer, text []byte) error {
+	node, err := ToYAML(text)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	kubernetesyaml "sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestYAML reads values of YAML as JSON.
@@ -50,12 +52,8 @@ func TestYAML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, err := Parse("f", []byte("value: "+test.yaml))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(`{"value":`+test.want+`}`, string(documents[0].JSON)); diff != "" {
-				t.Errorf("JSON (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "JSON", `{"value":`+test.want+`}`, string(documents[0].JSON))
 		})
 	}
 }
@@ -81,12 +79,8 @@ func TestDepth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, err := Parse("f", []byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(documents[0].JSON) != test.want {
-				t.Error("the text has changed")
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "text", test.want, string(documents[0].JSON))
 			var out bytes.Buffer
 			if err := Write(&out, JSON, documents); err != nil {
 				t.Errorf("write: %v", err)
@@ -152,13 +146,9 @@ func FuzzText(f *testing.F) {
 			t.Skip()
 		}
 		var out bytes.Buffer
-		if err := writeYAML(&out, object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, writeYAML(&out, object))
 		want := map[string]string{}
-		if err := json.Unmarshal(object, &want); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal(object, &want))
 		documents, err := Parse("f", out.Bytes())
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, out.String())

@@ -10,9 +10,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var widgets = Resource{Name: "widgets.example.com", Versions: []string{"v1", "v2"}}
@@ -21,13 +20,9 @@ var widgets = Resource{Name: "widgets.example.com", Versions: []string{"v1", "v2
 func object(t *testing.T, annotations map[string]string, spec string) any {
 	t.Helper()
 	text, err := json.Marshal(annotations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	decoded, err := Decode([]byte(`{"metadata":{"name":"a","annotations":` + string(text) + `},"spec":` + spec + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return decoded
 }
 
@@ -35,13 +30,9 @@ func deflated(t *testing.T, text string) string {
 	t.Helper()
 	var packed bytes.Buffer
 	writer, err := flate.NewWriter(&packed, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	_, _ = writer.Write([]byte(text))
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Close())
 	return `{"format":2,"deflate":"` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}`
 }
 
@@ -71,15 +62,9 @@ func TestEntries(t *testing.T) {
 			for _, e := range widgets.Entries(object, "v1") {
 				got = append(got, e.Pointer+" "+string(e.Kind)+" "+string(e.Value))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("entries (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.unreadable, widgets.Unreadable(object)); diff != "" {
-				t.Errorf("unreadable (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.dropped, conversion.Dropped(Annotations(object), widgets.Name, "v1")); diff != "" {
-				t.Errorf("dropped (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "entries", test.want, got)
+			expect.Equal(t, "unreadable", test.unreadable, widgets.Unreadable(object))
+			expect.Equal(t, "dropped", test.dropped, conversion.Dropped(Annotations(object), widgets.Name, "v1"))
 		})
 	}
 }
@@ -124,9 +109,7 @@ func TestFateAt(t *testing.T) {
 		"an escaped name is there": {value("/spec/a~1b", "1", 1), object(t, nil, `{"a/b":1}`), Data},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := widgets.FateAt(test.entry, "v1", before, test.after); got != test.want {
-				t.Errorf("the fate is %s, want %s", got, test.want)
-			}
+			expect.Equal(t, "fate", test.want, widgets.FateAt(test.entry, "v1", before, test.after))
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,27 +50,37 @@ func read(t testing.TB, files ...string) (*v1alpha1.ConversionPolicy, *apiextens
 	return policy, crd, result
 }
 
-// TestText: manifests with comments, quotes and several styles keep all of them.
+// TestText: manifests with comments, quotes and several styles keep all of them, also those that people seldom
+// write. Patches in a kustomization keep their line breaks, and are found in one line.
 func TestText(t *testing.T) {
 	t.Parallel()
 	rewriter := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
-	files, err := filepath.Glob("testdata/manifests/*")
-	expect.NoError(t, err)
-	if len(files) < 10 {
-		t.Fatalf("there are only %d manifests", len(files))
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(file)
-			expect.NoError(t, err)
-			result := rewriter.Text(text)
-			golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), "rewritten", filepath.Base(file))
-			again := rewriter.Text(result.Text)
-			if again.Changed() || !bytes.Equal(again.Text, result.Text) {
-				t.Errorf("a second time, it becomes\n%s", again.Text)
-			}
-		})
+	for folder, test := range map[string]struct {
+		least   int
+		rewrite func(text []byte) *rewrite.Result
+		prefix  string
+	}{
+		"manifests": {20, rewriter.Text, ""},
+		"patches":   {8, func(text []byte) *rewrite.Result { return rewriter.Kustomization(text, nil) }, "patch-"},
+	} {
+		files, err := filepath.Glob(filepath.Join("testdata", folder, "*"))
+		expect.NoError(t, err)
+		if len(files) < test.least {
+			t.Fatalf("there are only %d %s", len(files), folder)
+		}
+		for _, file := range files {
+			t.Run(folder+"/"+filepath.Base(file), func(t *testing.T) {
+				t.Parallel()
+				text, err := os.ReadFile(file)
+				expect.NoError(t, err)
+				result := test.rewrite(text)
+				golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), "rewritten", test.prefix+filepath.Base(file))
+				again := test.rewrite(result.Text)
+				if again.Changed() || !bytes.Equal(again.Text, result.Text) {
+					t.Errorf("a second time, it becomes\n%s", again.Text)
+				}
+			})
+		}
 	}
 }
 
@@ -99,5 +110,26 @@ func TestPatchesKeepNothing(t *testing.T) {
 	result := rewriter.Patch([]byte(text), patches["p.yaml"])
 	if got, want := summary(result), "line 1: a, v1beta1, Left\n  line 6: .spec.note: version v1 cannot express it: v1 has no such field\n"; got != want || string(result.Text) != text {
 		t.Errorf("the result is\n%s%s", got, result.Text)
+	}
+}
+
+// TestGrowth: the memory that a file takes in all grows as its number of objects does. A copy of the text
+// for each of them would take most of it.
+func TestGrowth(t *testing.T) {
+	rewriter := newRewriter(t, rewrite.Options{To: "v1"}, "testdata/policy.yaml")
+	used := func(objects int) uint64 {
+		text := []byte(strings.Repeat("---\napiVersion: example.com/v1beta1\nkind: Gateway\nmetadata: {name: a}\nspec: {replicas: 2} # "+strings.Repeat("comment ", 30)+"\n", objects))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		result := rewriter.Text(text)
+		runtime.ReadMemStats(&after)
+		if len(result.Objects) != objects || result.Objects[objects-1].State != rewrite.Rewritten {
+			t.Fatalf("%d objects, want %d that are rewritten", len(result.Objects), objects)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := used(500), used(2000)
+	if many > 5*few {
+		t.Errorf("500 objects take %d bytes, and 2,000 take %d", few, many)
 	}
 }

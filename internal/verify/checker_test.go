@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func crontabs(t *testing.T) *Checker {
@@ -42,15 +43,11 @@ func TestNotConverted(t *testing.T) {
 	}
 	finding.Example.Message = ""
 	want := Finding{Severity: SeverityError, Kind: NotConverted, From: "v1beta1", To: "v1", Objects: 1, Example: Example{Object: "f (big)"}}
-	if diff := cmp.Diff(want, finding); diff != "" {
-		t.Errorf("finding (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "finding", want, finding)
 	for _, direction := range report.Directions {
 		// It never became an object of v1, so nothing came back from there.
 		want := map[string][2]int{"v1beta1": {1, 1}, "v1": {0, 0}}[direction.From]
-		if got := [2]int{direction.Objects, direction.Failed}; got != want {
-			t.Errorf("from %s: objects and failed are %v, want %v", direction.From, got, want)
-		}
+		expect.Equal(t, "objects and failed from "+direction.From, want, [2]int{direction.Objects, direction.Failed})
 	}
 }
 
@@ -72,26 +69,18 @@ func TestLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := crontabs(t)
 			start, err := preserved.Decode([]byte(`{"a":"x","b":[{"c":1.50}],"metadata":{}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			returned, err := preserved.Decode([]byte(test.returned))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if members := returned.(map[string]any); members["metadata"] == nil {
 				members["metadata"] = map[string]any{}
 			}
 			lost := c.lost(testObject{name: "o", start: value{tree: start}}, "v1beta1", "v1", value{tree: returned}, nil)
-			if lost != (len(test.want) > 0) {
-				t.Errorf("lost is %v", lost)
-			}
+			expect.Equal(t, "lost", len(test.want) > 0, lost)
 			for i := range test.want {
 				test.want[i].Severity, test.want[i].Kind, test.want[i].From, test.want[i].To = SeverityError, Lost, "v1beta1", "v1"
 			}
-			if diff := cmp.Diff(test.want, c.Report("").Findings); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, c.Report("").Findings)
 		})
 	}
 }
@@ -107,15 +96,11 @@ func TestReportDoesNotGrow(t *testing.T) {
 		t.Errorf("%d findings and %d more", len(report.Findings), report.MoreFindings)
 	}
 	want := []PreservedField{{From: "v1beta1", To: "v1", Path: ".note", Objects: maxPreserved + 50, MaxBytes: 3}}
-	if diff := cmp.Diff(want, report.PreservedFields); diff != "" {
-		t.Errorf("kept (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "kept", want, report.PreservedFields)
 	for i := range maxPreserved + 50 {
 		c.tally.addPreservedFields("v1", "v1beta1", []preservedPart{{fmt.Sprint(".map.", i), 1}})
 	}
-	if got := len(c.Report("f").PreservedFields); got != maxPreserved {
-		t.Errorf("%d kept fields", got)
-	}
+	expect.Equal(t, "kept fields", maxPreserved, len(c.Report("f").PreservedFields))
 }
 
 func TestNoRules(t *testing.T) {
@@ -130,9 +115,7 @@ func TestPreservedParts(t *testing.T) {
 	tree, err := preserved.Decode([]byte(`{"metadata":{"annotations":{"other":"x",` +
 		`"conversion-operator.io/v1.ts.example.com":"{\"format\":2,\"fields\":{\"/spec/a~1b\":1,\"/spec/l/[n=\\\"x\\\"]/w\":22,\"/spec/m/0\":[]},\"absent\":[\"/spec/no\"]}",` +
 		`"conversion-operator.io/v2.ts.example.com":"not JSON","conversion-operator.io/v3.others.example.com":"{}"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	of := preserved.Resource{Name: "ts.example.com", Versions: []string{"v1", "v2", "v3"}}
 	parts, size := preservedParts(tree, of, of.Versions)
 	want := []preservedPart{{`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}, {".spec.no", 4}}
@@ -145,9 +128,7 @@ func TestOnlyDropped(t *testing.T) {
 	var drops []conversion.Path
 	for _, text := range []string{".spec.legacy.mode", ".spec.parts[*].old", `.spec["a/b"]`, ".spec.map[*].old"} {
 		path, err := conversion.ParsePath(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		drops = append(drops, path)
 	}
 	for name, test := range map[string]struct {
@@ -165,16 +146,10 @@ func TestOnlyDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, err := preserved.Decode([]byte(test.before))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			after, err := preserved.Decode([]byte(test.after))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := onlyDropped(before, after, drops); got != test.want {
-				t.Errorf("got %v", got)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "only dropped", test.want, onlyDropped(before, after, drops))
 			if onlyDropped(before, after, nil) {
 				t.Error("without a drop rule, nothing is dropped")
 			}

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // forgetful returns a converter that removes preserved data: before and after select the
@@ -51,9 +51,7 @@ func TestEntriesLost(t *testing.T) {
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
 	rules := compile.Compile(crd, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml").Spec.Converter.Declarative)
 	good, err := conversion.NewConverter(rules.Ruleset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	never := func(string, string, string) bool { return false }
 	arriving := func(_, to, of string) bool { return to == "v1" && of == "v1" }
 	leaving := func(from, _, of string) bool { return from == "v1" && of == "v1" }
@@ -96,9 +94,7 @@ func TestEntriesLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			checker, err := NewThrough(crd, rules, forgetful(good.Convert, test.before, test.after))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			checker.Check(t.Context(), manifest.NewObject("f", []byte(test.object)))
 			report := checker.Report("f")
 			var got []string
@@ -108,9 +104,7 @@ func TestEntriesLost(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("lost (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "lost", test.want, got)
 			if (checker.Loss() != nil) != (test.want != nil) || (report.Outcome == Failed) != (test.want != nil) {
 				t.Errorf("loss is %+v, outcome %s", checker.Loss(), report.Outcome)
 			}

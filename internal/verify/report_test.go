@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -23,9 +24,7 @@ import (
 // compares both forms of the report with golden files.
 func TestReports(t *testing.T) {
 	directories, err := filepath.Glob(filepath.Join("testdata", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, directory := range directories {
 		t.Run(filepath.Base(directory), func(t *testing.T) {
 			report := check(t, directory, "objects.yaml")
@@ -33,14 +32,10 @@ func TestReports(t *testing.T) {
 				report.RulesetHash = "0123456789abcdef" // it differs with each change of the engine
 			}
 			var text bytes.Buffer
-			if err := report.WriteText(&text); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, report.WriteText(&text))
 			golden.Check(t, text.String(), filepath.Base(directory), "report.md")
 			encoded, err := json.MarshalIndent(report, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			golden.Check(t, string(encoded)+"\n", filepath.Base(directory), "report.json")
 		})
 	}
@@ -58,15 +53,11 @@ func check(t *testing.T, directory, objects string) *Report {
 		return c.Report("")
 	}
 	documents, err := manifest.ReadAll([]string{filepath.Join(directory, objects)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i := range documents {
 		documents[i].Source = objects
 		found, err := documents[i].Objects()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, object := range found {
 			c.Check(t.Context(), object)
 		}
@@ -82,18 +73,14 @@ func checkerOf(t *testing.T, policy *v1alpha1.ConversionPolicy, crd *apiextensio
 		clock = clock.Add(time.Microsecond)
 		return clock
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c
 }
 
 func from[T any](t *testing.T, directory, file string) *T {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	value := new(T)
 	if err := yaml.UnmarshalStrict(text, value); err != nil {
 		t.Fatalf("%s: %v", file, err)

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestLoss converts an object with converters that make mistakes.
@@ -24,9 +24,7 @@ func TestLoss(t *testing.T) {
 	policy := from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml")
 	rules := compile.Compile(crd, policy.Spec.Converter.Declarative)
 	good, err := conversion.NewConverter(rules.Ruleset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	replacing := func(old, by string) Convert {
 		return func(dst, object []byte, to string) ([]byte, error) {
 			out, err := good.Convert(dst, object, to)
@@ -52,17 +50,13 @@ func TestLoss(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			checker, err := NewThrough(crd, c.rules, c.convert)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			checker.Check(t.Context(), crontab("v1beta1", "one", `},"hostPort":"a:1"`))
 			var got loss
 			if found := checker.Loss(); found != nil {
 				got = loss{found.Kind, found.From, found.To, found.Path}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("loss (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "loss", c.want, got)
 		})
 	}
 }

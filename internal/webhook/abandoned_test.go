@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // endless is a Converter that converts until it is stopped.
@@ -47,9 +48,7 @@ func TestCallerDisconnects(t *testing.T) {
 		disconnect()
 	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+testPath, strings.NewReader(v1Review(twoObjects)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	if answer, err := http.DefaultClient.Do(request); err == nil {
 		answer.Body.Close()
@@ -57,9 +56,7 @@ func TestCallerDisconnects(t *testing.T) {
 	}
 	<-answered
 	want := namespace + `_conversion_failures_total{crd="crontabs.example.com",failure_type="canceled",from="v1beta1",to="v1"} 1`
-	if got := scrape(t, handler); !strings.Contains(got, want) {
-		t.Errorf("no %s in\n%s", want, got)
-	}
+	expect.Contains(t, "the metrics", scrape(t, handler), want)
 }
 
 // TestAPIServerHasTimedOut checks that a call older than the timeout of API servers is stopped,
@@ -72,20 +69,5 @@ func TestAPIServerHasTimedOut(t *testing.T) {
 	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.converted != 0 {
 		t.Errorf("%d objects: %v, failure %v", x.converted, refused, failureTypes[x.failure])
 	}
-	if got := string(x.out); !strings.Contains(got, errAbandoned.Error()) {
-		t.Errorf("answered %s", got)
-	}
-}
-
-// TestOverBudget checks that an object over the CEL budget fails with a message that names it.
-func TestOverBudget(t *testing.T) {
-	handler := NewHandler(only(outcomeFunc(func(string) (conversion.Outcome, error) {
-		return conversion.Outcome{From: "v1beta1"}, &conversion.BudgetError{Field: ".spec.share", Cost: 11, Limit: 10}
-	})), HandlerOptions{Log: logr.Discard()})
-	answer := post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","metadata":{"name":"large"}}]}`))
-	for _, want := range []string{`"Failure"`, "large cannot be converted from v1beta1 to v1: its cel rules cost 11 with that of .spec.share, and all for one object may cost 10"} {
-		if !strings.Contains(answer.Body.String(), want) {
-			t.Errorf("no %q in %s", want, answer.Body)
-		}
-	}
+	expect.Contains(t, "the answer", string(x.out), errAbandoned.Error())
 }

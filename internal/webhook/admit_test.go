@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // admitFunc is an Admitter by a function. It converts nothing.
@@ -72,11 +73,9 @@ func TestAdmit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := admitting()
 			recorder := postTo(handler, AdmitPath+"/abc", admissionOf(test.object))
-			wantEqual(t, "status", http.StatusOK, recorder.Code)
+			expect.Equal(t, "status", http.StatusOK, recorder.Code)
 			var got admissionv1.AdmissionReview
-			if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, json.Unmarshal(recorder.Body.Bytes(), &got))
 			want := admissionv1.AdmissionReview{
 				TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"},
 				Response: &admissionv1.AdmissionResponse{UID: "u", Allowed: test.message == ""},
@@ -113,7 +112,7 @@ func countedAdmission(t *testing.T, handler *Handler, result admissionResult) {
 	t.Helper()
 	for _, each := range admissionResults {
 		line := `admission_reviews_total{crd="crontabs.example.com",result="` + string(each) + `"} 1`
-		wantEqual(t, "counted as "+string(each), each == result, slices.Contains(counted(scrape(t, handler)), line))
+		expect.Equal(t, "counted as "+string(each), each == result, slices.Contains(counted(scrape(t, handler)), line))
 	}
 	if strings.Contains(scrape(t, handler), `requests_total{crd="crontabs.example.com",failure_type="",result="success"} 1`) {
 		t.Error("it was counted as a ConversionReview")
@@ -137,7 +136,7 @@ func TestAdmitFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := admitting()
 			recorder := postTo(handler, test.path, test.body)
-			wantEqual(t, "status", test.code, recorder.Code)
+			expect.Equal(t, "status", test.code, recorder.Code)
 			var status metav1.Status
 			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil || !strings.Contains(status.Message, test.message) || strings.Contains(status.Message, "secret") {
 				t.Errorf("got %s", recorder.Body)
@@ -150,7 +149,5 @@ func TestAdmitFails(t *testing.T) {
 // TestAdmitNothing checks that a converter that is no Admitter denies nothing.
 func TestAdmitNothing(t *testing.T) {
 	recorder := postTo(newTestHandler(), AdmitPath+"/abc", admissionOf(`{"name":"bad"}`))
-	if !strings.Contains(recorder.Body.String(), `"allowed":true`) {
-		t.Errorf("got %s", recorder.Body)
-	}
+	expect.Contains(t, "the answer", recorder.Body.String(), `"allowed":true`)
 }

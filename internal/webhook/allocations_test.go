@@ -6,7 +6,11 @@
 
 package webhook
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
 
 // TestNoMemoryPerObject checks that the review of an API server is converted and counted without
 // allocations, which keeps latency even.
@@ -22,8 +26,6 @@ func TestNoMemoryPerObject(t *testing.T) {
 			}
 			x.kind.metrics.request(x)
 		})
-		if allocations != 0 {
-			t.Errorf("%d objects: %v allocations", count, allocations)
-		}
+		expect.Equal(t, "allocations", 0, allocations)
 	}
 }

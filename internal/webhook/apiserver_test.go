@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -45,38 +45,22 @@ func apiServer(t *testing.T, handler http.Handler, reviewVersion string) runtime
 	t.Cleanup(server.Close)
 
 	factory, err := conversion.NewCRConverterFactory(endpoint(server.Listener.Addr().String()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	// The factory caches clients by configuration, and metrics by the name of the definition.
 	converter, _, err := factory.NewConverter(definition(strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), authority.Bundle, reviewVersion))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return converter
 }
 
 func definition(name string, bundle []byte, reviewVersion string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group:    "example.com",
-			Scope:    apiextensionsv1.NamespaceScoped,
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}, {Name: "v3"}},
-			Conversion: &apiextensionsv1.CustomResourceConversion{
-				Strategy: apiextensionsv1.WebhookConverter,
-				Webhook: &apiextensionsv1.WebhookConversion{
-					ConversionReviewVersions: []string{reviewVersion},
-					ClientConfig: &apiextensionsv1.WebhookClientConfig{
-						CABundle: bundle,
-						Service: &apiextensionsv1.ServiceReference{
-							Namespace: "conversion-system", Name: "crontabs", Path: new(testPath), Port: new(int32(443)),
-						},
-					},
-				},
-			},
-		},
-	}
+	service := &apiextensionsv1.ServiceReference{Namespace: "conversion-system", Name: "crontabs", Path: new(testPath), Port: new(int32(443))}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crd.Spec.Group, crd.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}, {Name: "v3"}}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{reviewVersion}, ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: bundle, Service: service},
+	}}
+	return crd
 }
 
 func cronTab(version, name string) unstructured.Unstructured {
@@ -94,111 +78,87 @@ func TestAPIServerConverts(t *testing.T) {
 	cases := map[string]struct {
 		in, want runtime.Object
 	}{
-		"one object": {
-			in:   new(cronTab("v1beta1", "one")),
-			want: new(cronTab("v1", "one")),
-		},
+		"one object": {new(cronTab("v1beta1", "one")), new(cronTab("v1", "one"))},
 		"an object with empty metadata": {
-			in:   &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
-			want: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
 		},
 		"a list at mixed versions": {
-			in:   list("v1beta1", cronTab("v1beta1", "one"), cronTab("v1", "two"), cronTab("v2", "three")),
-			want: list("v1", cronTab("v1", "one"), cronTab("v1", "two"), cronTab("v1", "three")),
+			list("v1beta1", cronTab("v1beta1", "one"), cronTab("v1", "two"), cronTab("v2", "three")),
+			list("v1", cronTab("v1", "one"), cronTab("v1", "two"), cronTab("v1", "three")),
 		},
 	}
 	for _, reviewVersion := range []string{"v1", "v1beta1"} {
 		for name, tc := range cases {
 			t.Run(reviewVersion+"/"+name, func(t *testing.T) {
 				got, err := apiServer(t, newTestHandler(), reviewVersion).ConvertToVersion(tc.in, schema.GroupVersion{Group: "example.com", Version: "v1"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("object (-want +got):\n%s", diff)
-				}
+				expect.NoError(t, err)
+				expect.Equal(t, "object", tc.want, got)
 			})
 		}
 	}
 }
 
-// TestAPIServerShowsFailures checks the messages that users of kubectl see.
+// TestAPIServerShowsFailures checks the messages that users of kubectl see, of a failure in a review and of a refusal.
 func TestAPIServerShowsFailures(t *testing.T) {
-	cases := map[string]struct {
-		object  unstructured.Unstructured
+	const head = "conversion webhook for example.com/v1beta1, Kind=CronTab failed: "
+	for name, test := range map[string]struct {
+		object  string
 		options HandlerOptions
-		group   string
 		want    string
 	}{
-		"failure": {
-			object: cronTab("v1beta1", "bad"),
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`,
-		},
-		"panic": {
-			object: cronTab("v1beta1", "panic"),
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted from v1beta1 to v1: internal error of the converter, its cause is in the log of the converter pod`,
-		},
-		"another converter's Service": {
-			object: cronTab("v1beta1", "one"),
-			group:  "example.org",
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
-		},
-		"preserved data without room": {
-			object: cronTab("v1beta1", "overflow"),
-			want:   `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
-		},
-		"a version that the rules do not have": {
-			object: cronTab("v3", "one"),
-			want:   `conversion webhook for example.com/v3, Kind=CronTab failed: default/one cannot be converted from v3 to v1: unknown version`,
-		},
-		"large object": {
-			object:  cronTab("v1beta1", "one"),
-			options: HandlerOptions{MaxBodyBytes: 10},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: the review is larger than the 10 bytes that the converter accepts`,
-		},
-	}
-	for name, tc := range cases {
+		"failure":      {object: "bad", want: head + "default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad"},
+		"large object": {object: "one", options: HandlerOptions{MaxBodyBytes: 10}, want: head + "the review is larger than the 10 bytes that the converter accepts"},
+		"preserved data without room": {object: "overflow", want: head + "default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: " +
+			"truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			tc.options.Log = logr.Discard()
-			rulesets := only(convertFunc(rename))
-			if tc.group != "" {
-				rulesets[0].Group = tc.group
-			}
-			handler := NewHandler(rulesets, tc.options)
-			_, err := apiServer(t, handler, "v1").ConvertToVersion(&tc.object, schema.GroupVersion{Group: "example.com", Version: "v1"})
-			if diff := cmp.Diff(tc.want, text(err)); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			test.options.Log = logr.Discard()
+			handler := NewHandler(only(convertFunc(rename)), test.options)
+			_, err := apiServer(t, handler, "v1").ConvertToVersion(new(cronTab("v1beta1", test.object)), schema.GroupVersion{Group: "example.com", Version: "v1"})
+			expect.Equal(t, "error", test.want, text(err))
 		})
 	}
 }
 
-// TestAPIServerRetriesBusyConverter checks that an API server follows Retry-After.
-func TestAPIServerRetriesBusyConverter(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 1, Log: logr.Discard()})
-	handler.limiters.first.maxWait = 0
-	other := new(share)
-	held, err := handler.limiters.first.acquire(t.Context(), other, 1)
-	if err != nil {
-		t.Fatal(err)
+// TestAPIServerRetries checks that an API server follows Retry-After, so that no client notices a pod that is busy,
+// or has outdated rules.
+func TestAPIServerRetries(t *testing.T) {
+	busy := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 1, Log: logr.Discard()})
+	busy.limiters.first.maxWait = 0
+	_, err := busy.limiters.first.acquire(t.Context(), new(share), 1)
+	expect.NoError(t, err)
+	for name, test := range map[string]struct {
+		first   *Handler
+		status  int
+		message string
+	}{
+		"busy":           {busy, http.StatusTooManyRequests, "the converter is busy"},
+		"outdated rules": {NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Log: logr.Discard()}), http.StatusServiceUnavailable, `does not have the rules \"abc\": `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var statuses []int
+			pods := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				handler := newTestHandler()
+				if len(statuses) == 0 {
+					handler = test.first
+				}
+				recorder := httptest.NewRecorder()
+				handler.ServeHTTP(recorder, r)
+				if text := recorder.Body.String(); len(statuses) == 0 && !strings.Contains(text, test.message) {
+					t.Errorf("the first pod answered %s", text)
+				}
+				statuses = append(statuses, recorder.Code)
+				maps.Copy(w.Header(), recorder.Header())
+				w.WriteHeader(recorder.Code)
+				_, _ = w.Write(recorder.Body.Bytes())
+			})
+			got, err := apiServer(t, pods, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
+			expect.NoError(t, err)
+			expect.Equal[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+			expect.Equal(t, "statuses", []int{test.status, http.StatusOK}, statuses)
+		})
 	}
-	var statuses []int
-	busyOnce := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, r)
-		if statuses = append(statuses, recorder.Code); len(statuses) == 1 {
-			handler.limiters.first.release(other, held)
-		}
-		maps.Copy(w.Header(), recorder.Header())
-		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(recorder.Body.Bytes())
-	})
-	got, err := apiServer(t, busyOnce, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
-	wantEqual(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
 }
 
 func list(version string, items ...unstructured.Unstructured) *unstructured.UnstructuredList {

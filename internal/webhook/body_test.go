@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReadBody reads bodies through limiters that other calls hold in part. The first limiter has
@@ -52,9 +53,8 @@ func TestReadBody(t *testing.T) {
 			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
 			for i, limiter := range []*limiter{handler.limiters.first, handler.limiters.second} {
 				limiter.maxWait = 0
-				if _, err := limiter.acquire(t.Context(), new(share), tc.others[i]); err != nil {
-					t.Fatal(err)
-				}
+				_, err := limiter.acquire(t.Context(), new(share), tc.others[i])
+				expect.NoError(t, err)
 			}
 			request := requestWith(tc.body, nil)
 			if tc.chunked {
@@ -67,13 +67,11 @@ func TestReadBody(t *testing.T) {
 			} else if string(x.in) != tc.body {
 				t.Errorf("got %d bytes, want %d", len(x.in), len(tc.body))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "error", tc.want, got)
 			others := tc.others[0] + tc.others[1]
-			wantEqual(t, "held", tc.held, usedBytes(handler)-others)
+			expect.Equal(t, "held", tc.held, usedBytes(handler)-others)
 			x.release()
-			wantEqual(t, "held in the end", 0, usedBytes(handler)-others)
+			expect.Equal(t, "held in the end", 0, usedBytes(handler)-others)
 		})
 	}
 }
@@ -81,29 +79,25 @@ func TestReadBody(t *testing.T) {
 func TestBusyConverter(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
 	handler.limiters.first.maxWait = 0
-	if _, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10); err != nil {
-		t.Fatal(err)
-	}
-	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd="crontabs.example.com"} 5`) {
-		t.Errorf("the bytes in flight are not shown: %s", scraped)
-	}
+	_, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10)
+	expect.NoError(t, err)
+	expect.Contains(t, "the metrics", scrape(t, handler), `conversion_operator_webhook_bytes_in_flight{crd="crontabs.example.com"} 5`)
 	recorder := post(handler, v1Review(`{}`))
-	wantEqual(t, "status", http.StatusTooManyRequests, recorder.Code)
-	wantEqual(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
-	wantEqual(t, "Connection", "close", recorder.Header().Get("Connection"))
-	wantEqual(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
+	expect.Equal(t, "status", http.StatusTooManyRequests, recorder.Code)
+	expect.Equal(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
+	expect.Equal(t, "Connection", "close", recorder.Header().Get("Connection"))
+	expect.Equal(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
 }
 
 func TestCallerDisconnectsWhileWaiting(t *testing.T) {
 	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
-	if _, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10); err != nil {
-		t.Fatal(err)
-	}
+	_, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10)
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(v1Review(`{}`), nil).WithContext(ctx))
-	wantEqual(t, "status", http.StatusRequestTimeout, recorder.Code)
+	expect.Equal(t, "status", http.StatusRequestTimeout, recorder.Code)
 }
 
 // TestCallerDisconnectsBetweenObjects checks that the conversion stops before the next object.
@@ -120,8 +114,6 @@ func TestCallerDisconnectsBetweenObjects(t *testing.T) {
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[` + strings.Repeat(object+",", 9) + object + `]}`)
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
-	wantEqual(t, "converted", 2, count)
-	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered") {
-		t.Error(got)
-	}
+	expect.Equal(t, "converted", 2, count)
+	expect.Contains(t, "the answer", recorder.Body.String(), "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave up on the call before it was answered")
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestBufferSizes: a buffer has room for what is asked for, keeps its content, and those of one class
@@ -31,8 +33,8 @@ func TestBufferSizes(t *testing.T) {
 			t.Errorf("a buffer for %d bytes has %d of %d", size, len(buffer), cap(buffer))
 		}
 		larger := withRoom(append(buffer, 'x'), 2*size+1)
-		wantEqual(t, "content", "x", string(larger))
-		wantEqual(t, "has room", true, cap(larger) > 2*size)
+		expect.Equal(t, "content", "x", string(larger))
+		expect.Equal(t, "has room", true, cap(larger) > 2*size)
 	}
 }
 
@@ -52,7 +54,7 @@ func TestCallsThatWaitHoldNoBuffers(t *testing.T) {
 		x.in, x.out = make([]byte, 0, keptBytes), make([]byte, 0, keptBytes)
 		go func() { _ = x.reserve(ctx, limiter, &x.kind.held.first, 1) }()
 		synctest.Wait()
-		wantEqual(t, "bytes of a call that waits", 0, cap(x.in)+cap(x.out))
+		expect.Equal(t, "bytes of a call that waits", 0, cap(x.in)+cap(x.out))
 		leave()
 		synctest.Wait()
 		x.release()

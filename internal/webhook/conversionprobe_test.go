@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestConversionProbe checks that a pod converts ConversionProbes besides its own kind, and marks
@@ -36,11 +37,9 @@ func TestConversionProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := v1Review(`{"uid":"u","desiredAPIVersion":"` + c.desired + `","objects":[` + c.objects + `]}`)
 			recorder := postTo(handler, ConvertPath+"/"+c.ruleset, body)
-			if recorder.Code != c.code {
-				t.Fatalf("status is %d, want %d: %s", recorder.Code, c.code, recorder.Body)
-			}
-			if diff := cmp.Diff(c.want, recorder.Body.String()); c.want != "" && diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
+			expect.Equal(t, "status", c.code, recorder.Code)
+			if c.want != "" {
+				expect.Equal(t, "answer", c.want, recorder.Body.String())
 			}
 		})
 	}

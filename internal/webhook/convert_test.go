@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -100,96 +99,59 @@ const (
 )
 
 func TestConvert(t *testing.T) {
-	cases := map[string]struct {
-		body string
-		want string
-	}{
-		"one object": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"A","n":9007199254740993}]}`),
-			want: fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v1","kind":"A","n":9007199254740993}`),
-		},
+	review := func(version, objects string) string {
+		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/` + version + `","objects":[` + objects + `]}`)
+	}
+	succeeds := func(objects string) string { return fmt.Sprintf(success, "v1", objects) }
+	fails := func(message string) string { return fmt.Sprintf(failed, message) }
+	cases := map[string]struct{ body, want string }{
+		"one object": {review("v1", `{"apiVersion":"example.com/v1beta1","kind":"A","n":9007199254740993}`), succeeds(`{"apiVersion":"example.com/v1","kind":"A","n":9007199254740993}`)},
 		"v1beta1 is answered in v1beta1": {
-			body: `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"}]}}`,
-			want: fmt.Sprintf(success, "v1beta1", `{"apiVersion":"example.com/v1"}`),
+			`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"}]}}`,
+			fmt.Sprintf(success, "v1beta1", `{"apiVersion":"example.com/v1"}`),
 		},
 		"many objects at different versions, in order": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v2","objects":[{"apiVersion":"example.com/v1beta1","n":1},{"apiVersion":"example.com/v1","n":2},{"apiVersion":"example.com/v1beta1","n":3}]}`),
-			want: fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v2","n":1},{"apiVersion":"example.com/v2","n":2},{"apiVersion":"example.com/v2","n":3}`),
+			review("v2", `{"apiVersion":"example.com/v1beta1","n":1},{"apiVersion":"example.com/v1","n":2},{"apiVersion":"example.com/v1beta1","n":3}`),
+			succeeds(`{"apiVersion":"example.com/v2","n":1},{"apiVersion":"example.com/v2","n":2},{"apiVersion":"example.com/v2","n":3}`),
 		},
 		"members in another order": {
-			body: `{"request":{"objects":[{"apiVersion":"example.com/v1beta1"}],"desiredAPIVersion":"example.com/v1","uid":"u"},"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`,
-			want: fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v1"}`),
+			`{"request":{"objects":[{"apiVersion":"example.com/v1beta1"}],"desiredAPIVersion":"example.com/v1","uid":"u"},"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`,
+			succeeds(`{"apiVersion":"example.com/v1"}`),
 		},
-		"no objects": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`),
-			want: fmt.Sprintf(success, "v1", ``),
-		},
-		"objects missing": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1"}`),
-			want: fmt.Sprintf(success, "v1", ``),
-		},
-		"uid with quotes": {
-			body: v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`),
-			want: strings.Replace(fmt.Sprintf(success, "v1", ``), `"u"`, `"\"u\u0000"`, 1),
-		},
+		"no objects":      {review("v1", ``), succeeds(``)},
+		"objects missing": {v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1"}`), succeeds(``)},
+		"uid with quotes": {v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`), strings.Replace(fmt.Sprintf(success, "v1", ``), `"u"`, `"\"u\u0000"`, 1)},
 		"one failure fails all objects": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}]}`),
-			want: fmt.Sprintf(failed, `default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`),
+			review("v1", `{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}`),
+			fails(`default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`),
 		},
-		"failure of a cluster-scoped object": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`),
-			want: fmt.Sprintf(failed, `bad cannot be converted to v1: .spec.hostPort: it is bad`),
-		},
-		"failure of an object without metadata": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"spec":"bad"}]}`),
-			want: fmt.Sprintf(failed, `object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`),
-		},
+		"failure of a cluster-scoped object":    {review("v1", `{"metadata":{"name":"bad"}}`), fails(`bad cannot be converted to v1: .spec.hostPort: it is bad`)},
+		"failure of an object without metadata": {review("v1", `{"spec":"bad"}`), fails(`object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`)},
 		"failure of an object that is not JSON": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{bad}]}`),
-			want: fmt.Sprintf(failed, `object 0 of the review cannot be converted to v1: invalid character 'b' looking for beginning of object key string`),
+			review("v1", `{bad}`),
+			fails(`object 0 of the review cannot be converted to v1: invalid character 'b' looking for beginning of object key string`),
 		},
-		"null for an object": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},null]}`),
-			want: fmt.Sprintf(failed, `object 1 of the review cannot be converted to v1: it is not a JSON object`),
-		},
+		"null for an object": {review("v1", `{"apiVersion":"example.com/v1beta1"},null`), fails(`object 1 of the review cannot be converted to v1: it is not a JSON object`)},
 		"panic": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"namespace":"default","name":"panic"}}]}`),
-			want: fmt.Sprintf(failed, `default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`),
+			review("v1", `{"metadata":{"namespace":"default","name":"panic"}}`),
+			fails(`default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`),
 		},
-		"no desired version": {
-			body: v1Review(`{"uid":"u","objects":[{}]}`),
-			want: fmt.Sprintf(failed, `request.desiredAPIVersion is missing`),
-		},
+		"no desired version": {v1Review(`{"uid":"u","objects":[{}]}`), fails(`request.desiredAPIVersion is missing`)},
 		"another group": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.org/v1","objects":[{}]}`),
-			want: fmt.Sprintf(failed, `this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook`),
+			v1Review(`{"uid":"u","desiredAPIVersion":"example.org/v1","objects":[{}]}`),
+			fails(`this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook`),
 		},
-		"no version": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com","objects":[{}]}`),
-			want: fmt.Sprintf(failed, `request.desiredAPIVersion is "example.com", not example.com/<version>`),
-		},
-		"empty version": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/","objects":[{}]}`),
-			want: fmt.Sprintf(failed, `request.desiredAPIVersion is "example.com/", not example.com/<version>`),
-		},
-		"two versions": {
-			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1/v2","objects":[{}]}`),
-			want: fmt.Sprintf(failed, `request.desiredAPIVersion is "example.com/v1/v2", not example.com/<version>`),
-		},
+		"no version":    {v1Review(`{"uid":"u","desiredAPIVersion":"example.com","objects":[{}]}`), fails(`request.desiredAPIVersion is "example.com", not example.com/<version>`)},
+		"empty version": {v1Review(`{"uid":"u","desiredAPIVersion":"example.com/","objects":[{}]}`), fails(`request.desiredAPIVersion is "example.com/", not example.com/<version>`)},
+		"two versions":  {v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1/v2","objects":[{}]}`), fails(`request.desiredAPIVersion is "example.com/v1/v2", not example.com/<version>`)},
 	}
 	handler := newTestHandler()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := post(handler, tc.body)
-			if diff := cmp.Diff(http.StatusOK, got.Code); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(expect.JSON(t, tc.want), expect.JSON(t, got.Body.String())); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
-			if want := fmt.Sprint(got.Body.Len()); got.Header().Get("Content-Length") != want {
-				t.Errorf("Content-Length is %q, want %s", got.Header().Get("Content-Length"), want)
-			}
+			expect.Equal(t, "status", http.StatusOK, got.Code)
+			expect.Equal(t, "answer", expect.JSON(t, tc.want), expect.JSON(t, got.Body.String()))
+			expect.Equal(t, "Content-Length", fmt.Sprint(got.Body.Len()), got.Header().Get("Content-Length"))
 		})
 	}
 }
@@ -224,12 +186,8 @@ func TestConvertRefuses(t *testing.T) {
 			if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
 				t.Fatalf("%v in %q", err, recorder.Body)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
-			if recorder.Code != int(tc.want.Code) {
-				t.Errorf("HTTP status is %d, want %d", recorder.Code, tc.want.Code)
-			}
+			expect.Equal(t, "status", tc.want, got)
+			expect.Equal(t, "HTTP status", int(tc.want.Code), recorder.Code)
 		})
 	}
 }
@@ -286,9 +244,7 @@ func TestFailuresAreLogged(t *testing.T) {
 			t.Errorf("line %d is %s, want a prefix %s", i, lines[i], want[i])
 		}
 	}
-	if !strings.Contains(lines[0], "webhook.rename") {
-		t.Errorf("the stack does not show where the converter panicked: %s", lines[0])
-	}
+	expect.Contains(t, "the stack", lines[0], "webhook.rename")
 }
 
 // TestBuffersAreNotShared converts concurrently, so that shared buffers would mix up answers.

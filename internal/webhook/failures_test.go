@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -75,9 +76,7 @@ func TestProbesAreNotRecorded(t *testing.T) {
 	sendReview(handler, "", ProbeGroup+"/v1", named("a", "bad"))
 	x := &exchange{handler: handler, kind: handler.served.Load().other, ruleset: handler.served.Load().rulesets["abc"], target: &target{version: "v1", unknown: &pair{}}, began: clock()}
 	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
-	if got := handler.readFailures("").Failures; len(got) != 0 {
-		t.Errorf("failures: %+v", got)
-	}
+	expect.Equal(t, "failures", []Failure{}, handler.readFailures("").Failures)
 	x.began -= slowAfter
 	x.recordFailure(x.target.unknown, failureCanceled, "a", errAbandoned)
 	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].Cause != CauseTooSlow {
@@ -95,9 +94,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 	var got Failures
 	log.appendTo(&got)
-	if len(got.Failures) != maxFailures {
-		t.Errorf("%d failures are remembered, want %d", len(got.Failures), maxFailures)
-	}
+	expect.Equal(t, "remembered failures", maxFailures, len(got.Failures))
 	if last := got.Failures[len(got.Failures)-1]; last.From != "again" || last.Count != 3*maxFailures {
 		t.Errorf("the latest failure was removed: %+v", last)
 	}
@@ -125,9 +122,7 @@ func TestExampleIsStable(t *testing.T) {
 	}{
 		{"a", 0, "a"}, {"b", time.Minute, "a"}, {"a", exampleTTL, "a"}, {"b", exampleTTL, "a"}, {"b", time.Second, "b"}, {"a", time.Second, "b"},
 	} {
-		if got := example(step.object, step.later); got != step.want {
-			t.Errorf("step %d: the example is %s, want %s", i, got, step.want)
-		}
+		expect.Equal(t, fmt.Sprintf("example in step %d", i), step.want, example(step.object, step.later))
 	}
 }
 
@@ -138,9 +133,7 @@ func TestReadingFailuresNeedsTheKey(t *testing.T) {
 	served, other := authority.Issue(t, serviceName, hours(1)).TLS(t), authority.Issue(t, serviceName, hours(1)).TLS(t)
 	token := func(certificate tls.Certificate) string {
 		token, err := FailuresToken(certificate.PrivateKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return token
 	}
 	handler := newMeasured()
@@ -167,5 +160,28 @@ func TestReadingFailuresNeedsTheKey(t *testing.T) {
 	var got Failures
 	if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK || len(got.Failures) != 1 || got.Failures[0].Object != "default/secret" {
 		t.Errorf("the manager gets %d %s", code, body)
+	}
+}
+
+// TestOversized checks that a pod remembers a bounded number of the latest objects, and forgets
+// expired ones.
+func TestOversized(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	log := newFailureLog(new(failureLogs), crontabs, func() time.Time { return now })
+	omitted := &conversion.Omitted{Version: "v1", At: "v1beta1", Count: 7, Bytes: 400_000, Fields: []string{".a", ".b", ".c", ".d", ".e", ".f"}}
+	for i := range 10 * maxOversized {
+		now = now.Add(time.Second)
+		log.addOversized(fmt.Sprintf("default/%04d", i), omitted)
+		log.addOversized(fmt.Sprintf("default/%04d", i), omitted)
+	}
+	got := log.listOversized()
+	want := Oversized{CRD: crontabs, Object: "default/0639", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", ".b", ".c", ".d", ".e"}, Bytes: 400_000, Last: now}
+	if diff := cmp.Diff(want, got[len(got)-1]); diff != "" || len(got) != maxOversized {
+		t.Errorf("%d objects; the last (-want +got):\n%s", len(got), diff)
+	}
+	now = now.Add(oversizedTTL + time.Second)
+	log.addOversized("default/new", omitted)
+	if got := log.listOversized(); len(got) != 1 || got[0].Object != "default/new" {
+		t.Errorf("objects are %+v", got)
 	}
 }

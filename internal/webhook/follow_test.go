@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// mounted is a mounted ConfigMap. Like a kubelet, it replaces all files at once.
+// mounted is a mounted ConfigMap or Secret. Like a kubelet, it replaces all files at once.
 type mounted struct {
 	t         *testing.T
 	directory string
@@ -133,20 +133,14 @@ func TestDamagedRulesetIsRefused(t *testing.T) {
 
 	f.update(map[string][]byte{key(good): stored, key(other): stored, key(foreign): storedForeign, key("0123456789abcdef"): []byte("no gzip")})
 	f.serves("with damaged rulesets", good)
-	recorder := get(f.handler, RulesetsPath)
-	for _, want := range []string{
-		`"hashes":["` + good + `"]`,
+	expect.Contains(t, "the answer", get(f.handler, RulesetsPath),
+		`"hashes":["`+good+`"]`,
 		`"0123456789abcdef":"decompress the ruleset: unexpected EOF"`,
-		`"` + other + `":"the ruleset has the hash ` + good + `, not ` + other + `"`,
-		`"` + foreign + `":"it is for jobs.example.com, and others are for crontabs.example.com`,
-	} {
-		if !strings.Contains(recorder, want) {
-			t.Errorf("no %s in %s", want, recorder)
-		}
-	}
+		`"`+other+`":"the ruleset has the hash `+good+`, not `+other+`"`,
+		`"`+foreign+`":"it is for jobs.example.com, and others are for crontabs.example.com`)
 	f.update(map[string][]byte{key(good): stored, key(other): storedOther})
 	f.serves("after the repair", good, other)
-	wantEqual(t, "rulesets", 200, postTo(f.handler, ConvertPath+"/"+other, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
+	expect.Equal(t, "rulesets", 200, postTo(f.handler, ConvertPath+"/"+other, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
 }
 
 // TestPanicWhileLoading: a ruleset that makes the compiler panic is not served, and counted. The pod
@@ -164,14 +158,14 @@ func TestPanicWhileLoading(t *testing.T) {
 	}
 	f.update(map[string][]byte{conversion.StoredName("crontabs", good): stored, conversion.StoredName("jobs", bad): storedBad})
 	f.serves("with a ruleset that panics", good)
-	wantEqual(t, "rulesets", `{"hashes":["`+good+`"],"failed":{"`+bad+`":"`+errPanicLoading.Error()+`"}}`, get(f.handler, RulesetsPath))
+	expect.Equal(t, "rulesets", `{"hashes":["`+good+`"],"failed":{"`+bad+`":"`+errPanicLoading.Error()+`"}}`, get(f.handler, RulesetsPath))
 	if metrics := counted(scrape(t, f.handler)); !slices.Contains(metrics, "rulesets_failed 1") {
 		t.Errorf("the failure is not counted: %v", metrics)
 	}
 	panics = false
 	f.now = f.now.Add(listEvery)
 	f.serves("without the panic", good, bad)
-	wantEqual(t, "failed rulesets", 0, len(f.handler.served.Load().failed))
+	expect.Equal(t, "failed rulesets", 0, len(f.handler.served.Load().failed))
 }
 
 func get(handler http.Handler, path string) string {

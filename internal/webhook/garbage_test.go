@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestSparePercent(t *testing.T) {
 	for live, want := range map[uint64]int{0: 100, 4 << 20: 100, 16 << 20: 100, 17 << 20: 90, 32 << 20: 50, 45 << 20: 35, 1 << 30: 25} {
-		if got := sparePercent(live); got != want {
-			t.Errorf("%d bytes: %d percent, want %d", live, got, want)
-		}
+		expect.Equal(t, "percent", want, sparePercent(live))
 	}
 }
 
@@ -26,9 +26,7 @@ func TestGarbage(t *testing.T) {
 	for text, fixed := range map[string]bool{"": false, "200": true} {
 		t.Setenv("GOGC", text)
 		newGarbage().limit()
-		if is := debug.SetGCPercent(100); (is == 100) != fixed {
-			t.Errorf("GOGC=%s: the limit is %d percent", text, is)
-		}
+		expect.Equal(t, "GOGC="+text+": the limit is fixed", fixed, debug.SetGCPercent(100) == 100)
 	}
 	runtime.KeepAlive(needed)
 }

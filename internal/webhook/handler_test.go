@@ -5,9 +5,12 @@ package webhook
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestRoutes(t *testing.T) {
@@ -50,9 +53,51 @@ func TestRoutes(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, httptest.NewRequest(tc.method, tc.path, nil))
 			got := answer{recorder.Code, recorder.Body.String(), recorder.Header().Get("Allow"), recorder.Header().Get("Connection")}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "answer", tc.want, got)
 		})
 	}
+}
+
+// labelled returns a ruleset that renames and adds its hash to the object.
+func labelled(hash string) Ruleset {
+	return Ruleset{CRD: crontabs, Group: "example.com", Kind: "CronTab", Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+		return rename(dst, []byte(strings.Replace(string(object), `"name":"one"`, `"name":"one","by":"`+hash+`"`, 1)), toVersion)
+	})}
+}
+
+// TestRulesetOfPathConverts checks that the ruleset in the path converts, and no other.
+func TestRulesetOfPathConverts(t *testing.T) {
+	handler := NewHandler([]Ruleset{labelled("new"), labelled("before")}, HandlerOptions{
+		Log: logr.Discard()})
+	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","name":"one"}]}`)
+	const head = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[`
+	type answer struct {
+		Code                   int
+		Body                   string
+		RetryAfter, Connection string
+	}
+	converted := func(by string) answer {
+		return answer{Code: 200, Body: head + `{"apiVersion":"example.com/v1","name":"one","by":"` + by + `"}],"result":{"status":"Success"}}}`}
+	}
+	const message = `this converter pod does not have the rules \"other\": see the conditions of the ConversionPolicy of this kind`
+	cases := map[string]answer{
+		"before": converted("before"),
+		"new":    converted("new"),
+		"other": {Code: 503, RetryAfter: "1", Connection: "close",
+			Body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"` + message + `","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
+	}
+	for hash, want := range cases {
+		t.Run(hash, func(t *testing.T) {
+			recorder := postTo(handler, ConvertPath+"/"+hash, body)
+			got := answer{recorder.Code, recorder.Body.String(), recorder.Header().Get("Retry-After"), recorder.Header().Get("Connection")}
+			expect.Equal(t, "answer", want, got)
+		})
+	}
+	expect.Equal(t, "rulesets", `{"hashes":["before","new"]}`, get(handler, RulesetsPath))
+
+	expect.Contains(t, "the metrics", scrape(t, handler),
+		`conversion_operator_webhook_ruleset_info{crd="crontabs.example.com",hash="before"} 1`+"\n",
+		`conversion_operator_webhook_ruleset_info{crd="crontabs.example.com",hash="new"} 1`+"\n",
+		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="",result="success"} 2`+"\n",
+		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="unknown_ruleset",result="failure"} 1`+"\n")
 }

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const jobs = "jobs.example.org"
@@ -42,19 +42,25 @@ func reviewOf(group string, names ...string) string {
 }
 
 // converting is a Converter that calls a function with the name of each object.
-type converting func(name string)
-
-func (c converting) Answer(dst, text []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
-	s := scanner{data: text}
-	object := s.value()
-	name, _ := describe(object)
-	c(name)
-	return append(dst, object...), conversion.Outcome{From: "v1beta1", Read: len(object)}, nil
+func converting(each func(name string)) Converter {
+	return outcomeFunc(func(object string) (conversion.Outcome, error) {
+		name, _ := describe([]byte(object))
+		each(name)
+		return conversion.Outcome{From: "v1beta1"}, nil
+	})
 }
+
+// twoKinds returns a handler that converts two kinds, of example.org and of example.net.
+func twoKinds(options HandlerOptions, org, net Converter) *Handler {
+	return NewHandler([]Ruleset{kindOf("example.org", org), kindOf("example.net", net)}, options)
+}
+
+// nothing converts without a change.
+var nothing = converting(func(string) {})
 
 // TestKindsHaveTheirOwnGroupAndMetrics, and calls with an unknown ruleset are of no kind.
 func TestKindsHaveTheirOwnGroupAndMetrics(t *testing.T) {
-	handler := NewHandler([]Ruleset{kindOf("example.org", converting(func(string) {})), labelled("abc")}, HandlerOptions{Log: logr.Discard()})
+	handler := NewHandler([]Ruleset{kindOf("example.org", nothing), labelled("abc")}, HandlerOptions{Log: logr.Discard()})
 	for path, body := range map[string]string{
 		"example.org": reviewOf("example.org", "a"),
 		"abc":         reviewOf("example.org", "a"),
@@ -89,9 +95,7 @@ func TestEndOfAKind(t *testing.T) {
 	if strings.Contains(metrics, jobs) {
 		t.Error("series of the kind remain")
 	}
-	if want := `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`; !strings.Contains(metrics, want) {
-		t.Errorf("no %s in %s", want, metrics)
-	}
+	expect.Contains(t, "the metrics", metrics, `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`)
 	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].CRD != "jobs.example.net" {
 		t.Errorf("failures: %+v", got)
 	}
@@ -99,7 +103,7 @@ func TestEndOfAKind(t *testing.T) {
 
 // TestFailuresOfKinds: one kind cannot evict the failures of another, and each is read by itself.
 func TestFailuresOfKinds(t *testing.T) {
-	handler := NewHandler([]Ruleset{kindOf("example.org", nil), kindOf("example.net", nil)}, HandlerOptions{Log: logr.Discard()})
+	handler := twoKinds(HandlerOptions{}, nil, nil)
 	kinds := handler.served.Load().kinds
 	kinds[jobs].failures.add(failureKey{from: "v1"}, "a", "bad")
 	kinds[jobs].failures.addOversized("a", &conversion.Omitted{})
@@ -124,27 +128,24 @@ func TestFloodOfOneKind(t *testing.T) {
 		end := make(chan struct{})
 		running, most := 0, 0
 		var mu sync.Mutex
-		handler := NewHandler([]Ruleset{
-			kindOf("example.org", converting(func(string) {
-				mu.Lock()
-				running++
-				most = max(most, running)
-				mu.Unlock()
-				<-end
-			})),
-			kindOf("example.net", converting(func(string) {})),
-		}, HandlerOptions{Log: logr.Discard()})
+		handler := twoKinds(HandlerOptions{}, converting(func(string) {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			<-end
+		}), nothing)
 		processors := handler.limiters.processors
 		var flood sync.WaitGroup
 		for range 10 * processors.limit {
 			flood.Go(func() { postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a")) })
 		}
 		synctest.Wait()
-		wantEqual(t, "conversions at the same time", processors.perKind, int64(most))
-		wantEqual(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
+		expect.Equal(t, "conversions at the same time", processors.perKind, int64(most))
+		expect.Equal(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
 		close(end)
 		flood.Wait()
-		wantEqual(t, "processors in use in the end", 0, processors.used)
+		expect.Equal(t, "processors in use in the end", 0, processors.used)
 	})
 }
 
@@ -191,7 +192,11 @@ func TestLongReviewYields(t *testing.T) {
 // TestFailuresOfAllKinds: what a pod remembers has a bound for all kinds together. The kinds with the
 // most entries give up their oldest, and a kind with few keeps all of them, however many others fail.
 func TestFailuresOfAllKinds(t *testing.T) {
-	handler := sampleKinds(t, 100)
+	var rulesets []Ruleset
+	for i := range 100 {
+		rulesets = append(rulesets, kindOf(fmt.Sprintf("kind%d.org", i), nil))
+	}
+	handler := NewHandler(rulesets, HandlerOptions{Log: logr.Discard()})
 	kinds := handler.served.Load().kinds
 	add := func(kind string, count int) {
 		for i := range count {
@@ -199,13 +204,13 @@ func TestFailuresOfAllKinds(t *testing.T) {
 			kinds[kind].failures.addOversized(fmt.Sprint(i), &conversion.Omitted{})
 		}
 	}
-	add("kinds0.example.com", 1)
+	add("jobs.kind0.org", 1)
 	for i := range 100 {
-		add(fmt.Sprintf("kinds%d.example.com", 99-i), maxFailures)
+		add(fmt.Sprintf("jobs.kind%d.org", 99-i), maxFailures)
 	}
 	all := handler.readFailures("")
-	wantEqual(t, "failures of all kinds", maxAllFailures, len(all.Failures))
-	wantEqual(t, "oversized objects of all kinds", maxAllOversized, len(all.Oversized))
+	expect.Equal(t, "failures of all kinds", maxAllFailures, len(all.Failures))
+	expect.Equal(t, "oversized objects of all kinds", maxAllOversized, len(all.Oversized))
 	for crd := range kinds {
 		if got := handler.readFailures(crd); len(got.Failures) < maxAllFailures/100 || len(got.Oversized) < maxAllOversized/100 {
 			t.Errorf("%s: %d failures and %d oversized objects are left", crd, len(got.Failures), len(got.Oversized))
@@ -214,16 +219,20 @@ func TestFailuresOfAllKinds(t *testing.T) {
 	handler.serve([]Ruleset{kindOf("example.org", nil)}, nil)
 	kinds = handler.served.Load().kinds
 	add(jobs, maxFailures)
-	wantEqual(t, "failures of a kind after others have ended", maxFailures, len(handler.readFailures("").Failures))
+	expect.Equal(t, "failures of a kind after others have ended", maxFailures, len(handler.readFailures("").Failures))
 }
 
 // slicedCall is a call that calls a function at each operation that copies a slice.
 type slicedCall struct {
-	body io.Reader
-	discarded
-	read int
-	copy func()
+	body   io.Reader
+	header http.Header
+	code   int
+	read   int
+	copy   func()
 }
+
+func (c *slicedCall) Header() http.Header  { return c.header }
+func (c *slicedCall) WriteHeader(code int) { c.code = code }
 
 func (c *slicedCall) Read(into []byte) (int, error) {
 	if c.read >= firstBytes {
@@ -243,7 +252,7 @@ func (c *slicedCall) Write(text []byte) (int, error) {
 
 // postSliced posts a review of the group example.org, and returns the status.
 func postSliced(handler http.Handler, body string, copies func()) int {
-	c := slicedCall{body: strings.NewReader(body), discarded: discarded{header: http.Header{}}, copy: copies}
+	c := slicedCall{body: strings.NewReader(body), header: http.Header{}, copy: copies}
 	request := httptest.NewRequest(http.MethodPost, ConvertPath+"/example.org", &c)
 	request.Header.Set("Content-Type", "application/json")
 	request.ContentLength = int64(len(body))
@@ -251,16 +260,10 @@ func postSliced(handler http.Handler, body string, copies func()) int {
 	return c.code
 }
 
-// twoKinds returns a handler that converts two kinds.
-func twoKinds() *Handler {
-	nothing := converting(func(string) {})
-	return NewHandler([]Ruleset{kindOf("example.org", nothing), kindOf("example.net", nothing)}, HandlerOptions{Log: logr.Discard()})
-}
-
 // TestCopiesOfAFlood: large bodies and answers of one kind are copied by its part of the processors.
 func TestCopiesOfAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler, large := twoKinds(), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
+		handler, large := twoKinds(HandlerOptions{}, nothing, nothing), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
 		var copying, most, copies int
 		var mu sync.Mutex
 		count := func(change int) {
@@ -273,7 +276,7 @@ func TestCopiesOfAFlood(t *testing.T) {
 		var flood sync.WaitGroup
 		for range 8 {
 			flood.Go(func() {
-				wantEqual(t, "status", http.StatusOK, postSliced(handler, large, func() {
+				expect.Equal(t, "status", http.StatusOK, postSliced(handler, large, func() {
 					count(1)
 					time.Sleep(copyTime / 2) //nolint:forbidigo // the clock of synctest
 					count(-1)
@@ -284,8 +287,8 @@ func TestCopiesOfAFlood(t *testing.T) {
 		if want := 8 * 2 * 2 * (3*firstBytes/sliceBytes - 1); copies < want {
 			t.Errorf("%d slices are copied, want %d", copies/2, want/2)
 		}
-		wantEqual(t, "copies at the same time", handler.limiters.processors.perKind, int64(most))
-		wantEqual(t, "processors in use in the end", 0, handler.limiters.processors.used)
+		expect.Equal(t, "copies at the same time", handler.limiters.processors.perKind, int64(most))
+		expect.Equal(t, "processors in use in the end", 0, handler.limiters.processors.used)
 	})
 }
 
@@ -293,7 +296,7 @@ func TestCopiesOfAFlood(t *testing.T) {
 // processor.
 func TestSlowClientsHoldNoProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler, large := twoKinds(), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
+		handler, large := twoKinds(HandlerOptions{}, nothing, nothing), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
 		proceed := make(chan struct{})
 		var slow sync.WaitGroup
 		for range 8 {
@@ -301,11 +304,11 @@ func TestSlowClientsHoldNoProcessor(t *testing.T) {
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
 		used, _ := handler.limiters.processors.held(&handler.served.Load().kinds[jobs].held.processors)
-		wantEqual(t, "processors of slow clients", 0, used)
-		wantEqual(t, "status of another call", http.StatusOK, postTo(handler, ConvertPath+"/example.org", large).Code)
+		expect.Equal(t, "processors of slow clients", 0, used)
+		expect.Equal(t, "status of another call", http.StatusOK, postTo(handler, ConvertPath+"/example.org", large).Code)
 		close(proceed)
 		slow.Wait()
-		wantEqual(t, "processors in use in the end", 0, handler.limiters.processors.used)
+		expect.Equal(t, "processors in use in the end", 0, handler.limiters.processors.used)
 	})
 }
 
@@ -324,7 +327,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 	})
 	names := slices.Repeat([]string{strings.Repeat("a", firstBytes/10)}, 100)
 	large := reviewOf("example.org", names...)
-	wantEqual(t, "status", http.StatusOK, postTo(twoKinds(), ConvertPath+"/example.org", large).Code)
+	expect.Equal(t, "status", http.StatusOK, postTo(twoKinds(HandlerOptions{}, nothing, nothing), ConvertPath+"/example.org", large).Code)
 	got, want := int(turns.Load()), len(names)+2*((len(large)-firstBytes)/sliceBytes-1)
 	if ended.Store(true); got < want {
 		t.Errorf("others ran %d times, want %d", got, want)
@@ -336,10 +339,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 func TestPanicOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		handler := NewHandler([]Ruleset{
-			kindOf("example.org", converting(func(string) { panic("oh") })),
-			kindOf("example.net", converting(func(string) { <-end })),
-		}, HandlerOptions{Log: logr.Discard()})
+		handler := twoKinds(HandlerOptions{}, converting(func(string) { panic("oh") }), converting(func(string) { <-end }))
 		answered := make(chan string, 1)
 		go func() {
 			answered <- postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Body.String()
@@ -349,30 +349,26 @@ func TestPanicOfOneKind(t *testing.T) {
 			postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a"))
 		}
 		close(end)
-		if got := <-answered; !strings.Contains(got, `"status":"Success"`) {
-			t.Errorf("the other kind answered %s", got)
-		}
+		expect.Contains(t, "the answer of the other kind", <-answered, `"status":"Success"`)
 		got := handler.readFailures("").Failures
 		if len(got) != 1 || got[0].CRD != jobs || got[0].Cause != CausePanic || got[0].Count != 10 {
 			t.Errorf("failures: %+v", got)
 		}
-		wantEqual(t, "processors in use", 0, handler.limiters.processors.used)
+		expect.Equal(t, "processors in use", 0, handler.limiters.processors.used)
 	})
 }
 
 // TestMemoryOfOneKind: a kind whose calls hold its part of the memory does not make another wait.
 func TestMemoryOfOneKind(t *testing.T) {
-	handler := NewHandler([]Ruleset{kindOf("example.org", nil), kindOf("example.net", converting(func(string) {}))},
-		HandlerOptions{MaxBytesInFlight: 16 * firstBytes, Log: logr.Discard()})
+	handler := twoKinds(HandlerOptions{MaxBytesInFlight: 16 * firstBytes}, nil, nothing)
 	handler.limiters.first.maxWait = 0
 	flooding := &handler.served.Load().kinds[jobs].held.first
 	for range 2 {
-		if _, err := handler.limiters.first.acquire(t.Context(), flooding, memoryPerByte*firstBytes); err != nil {
-			t.Fatal(err)
-		}
+		_, err := handler.limiters.first.acquire(t.Context(), flooding, memoryPerByte*firstBytes)
+		expect.NoError(t, err)
 	}
-	wantEqual(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
-	wantEqual(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
+	expect.Equal(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
+	expect.Equal(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
 }
 
 // TestOversizedReviews: reviews that need more memory than their kind may hold are read one at a time,
@@ -380,12 +376,11 @@ func TestMemoryOfOneKind(t *testing.T) {
 func TestOversizedReviews(t *testing.T) {
 	for _, limit := range []int64{2, 4 * memoryPerByte * firstBytes, 16 * memoryPerByte * firstBytes} {
 		synctest.Test(t, func(t *testing.T) {
-			handler := NewHandler([]Ruleset{kindOf("example.org", converting(func(string) {})), kindOf("example.net", converting(func(string) {}))},
-				HandlerOptions{MaxBytesInFlight: limit, Log: logr.Discard()})
+			handler := twoKinds(HandlerOptions{MaxBytesInFlight: limit}, nothing, nothing)
 			oversized, stalled := reviewOf("example.org", strings.Repeat("a", 100*firstBytes)), make(chan struct{})
 			var calls sync.WaitGroup
 			call := func(body string) {
-				calls.Go(func() { wantEqual(t, "status", http.StatusOK, postSliced(handler, body, func() { <-stalled })) })
+				calls.Go(func() { expect.Equal(t, "status", http.StatusOK, postSliced(handler, body, func() { <-stalled })) })
 				synctest.Wait()
 			}
 			call(oversized)
@@ -397,20 +392,20 @@ func TestOversizedReviews(t *testing.T) {
 			}
 			if limit > 2 {
 				large := reviewOf("example.net", strings.Repeat("a", firstBytes))
-				wantEqual(t, "status of a large review of another kind", http.StatusOK, postTo(handler, ConvertPath+"/example.net", large).Code)
+				expect.Equal(t, "status of a large review of another kind", http.StatusOK, postTo(handler, ConvertPath+"/example.net", large).Code)
 			}
 			other := http.StatusContinue
 			calls.Go(func() {
 				other = postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", strings.Repeat("a", 100*firstBytes))).Code
 			})
 			synctest.Wait()
-			wantEqual(t, "status of a second oversized review", http.StatusContinue, other)
-			wantEqual(t, "bytes of it", 0, kinds["jobs.example.net"].held.second.used)
+			expect.Equal(t, "status of a second oversized review", http.StatusContinue, other)
+			expect.Equal(t, "bytes of it", 0, kinds["jobs.example.net"].held.second.used)
 			close(stalled)
 			calls.Wait()
-			wantEqual(t, "status of it in the end", http.StatusOK, other)
-			wantEqual(t, "bytes in the end", 0, usedBytes(handler))
-			wantEqual(t, "oversized reviews in the end", 0, handler.limiters.oversized.used)
+			expect.Equal(t, "status of it in the end", http.StatusOK, other)
+			expect.Equal(t, "bytes in the end", 0, usedBytes(handler))
+			expect.Equal(t, "oversized reviews in the end", 0, handler.limiters.oversized.used)
 		})
 	}
 }
@@ -420,8 +415,8 @@ func TestOversizedReviews(t *testing.T) {
 func TestSharedDirectory(t *testing.T) {
 	f := newFollower(t, true, nil)
 	f.serves("at first")
-	wantEqual(t, "rulesets", `{"hashes":[]}`, get(f.handler, RulesetsPath))
-	wantEqual(t, "readiness", "ok\n", get(f.handler, ReadyPath))
+	expect.Equal(t, "rulesets", `{"hashes":[]}`, get(f.handler, RulesetsPath))
+	expect.Equal(t, "readiness", "ok\n", get(f.handler, ReadyPath))
 
 	one, storedOne := ruleset(t, crontabs, "v1", "v1beta1")
 	two, storedTwo := ruleset(t, jobs, "v1", "v1beta1")
@@ -433,7 +428,7 @@ func TestSharedDirectory(t *testing.T) {
 	f.update(files)
 	f.serves("with two kinds", one, two)
 	for _, hash := range []string{one, two} {
-		wantEqual(t, "status", 200, postTo(f.handler, ConvertPath+"/"+hash, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
+		expect.Equal(t, "status", 200, postTo(f.handler, ConvertPath+"/"+hash, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)).Code)
 	}
 	f.update(nil)
 	f.now = f.now.Add(2 * keepUnused)
@@ -441,18 +436,12 @@ func TestSharedDirectory(t *testing.T) {
 
 	f.update(files)
 	again, err := OpenRulesets(f.directory, logr.Discard(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	started := NewHandler(again.Rulesets(), HandlerOptions{Log: logr.Discard()})
 	again.serve(started)
 	var got Rulesets
-	if err := json.NewDecoder(bytes.NewBufferString(get(started, RulesetsPath))).Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.NewDecoder(bytes.NewBufferString(get(started, RulesetsPath))).Decode(&got))
 	hashes := []string{one, two}
 	slices.Sort(hashes)
-	if diff := cmp.Diff(Rulesets{Hashes: hashes, Failed: map[string]string{"0123456789abcdef": "decompress the ruleset: unexpected EOF"}}, got); diff != "" {
-		t.Errorf("rulesets of a pod that starts (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "rulesets of a pod that starts", Rulesets{Hashes: hashes, Failed: map[string]string{"0123456789abcdef": "decompress the ruleset: unexpected EOF"}}, got)
 }

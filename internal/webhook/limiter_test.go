@@ -13,41 +13,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
-
-func TestLimiterWaitsForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, kind := newLimiter(10, maxWait), share{}
-		held, err := l.acquire(t.Context(), &kind, 10)
-		wantEqual(t, "the first call holds", 10, held)
-		wantEqual(t, "error of the first call", nil, err)
-
-		var second int64
-		go func() { second, _ = l.acquire(t.Context(), &kind, 4) }()
-		synctest.Wait()
-		wantEqual(t, "the second call holds, before there is room", 0, second)
-
-		l.release(&kind, held)
-		synctest.Wait()
-		wantEqual(t, "the second call holds, with room", 4, second)
-		wantEqual(t, "used", 4, kind.used)
-	})
-}
 
 func TestLimiterStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, kind := newLimiter(10, maxWait), share{}
-		if _, err := l.acquire(t.Context(), &kind, 10); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.acquire(t.Context(), &kind, 10)
+		expect.NoError(t, err)
 		began := time.Now() // synctest advances this clock while all goroutines wait
 		held, err := l.acquire(t.Context(), &kind, 1)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
-		wantEqual(t, "waited", maxWait, time.Since(began))
-		wantEqual(t, "held", 0, held)
+		expect.Equal(t, "waited", maxWait, time.Since(began))
+		expect.Equal(t, "held", 0, held)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -55,32 +35,21 @@ func TestLimiterStopsWaiting(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
-		wantEqual(t, "waited until the client went away", maxWait+time.Second, time.Since(began))
-		wantEqual(t, "used", 10, kind.used)
+		expect.Equal(t, "waited until the client went away", maxWait+time.Second, time.Since(began))
+		expect.Equal(t, "used", 10, kind.used)
 	})
-}
-
-func TestLimiterAdmitsASingleLargeCall(t *testing.T) {
-	l, kind := newLimiter(10, maxWait), share{}
-	held, err := l.acquire(t.Context(), &kind, 100)
-	wantEqual(t, "error of a call that is larger than the limit", nil, err)
-	wantEqual(t, "held by it", 10, held)
-	l.release(&kind, held)
-	wantEqual(t, "used", 0, kind.used)
 }
 
 func TestLimitersShareTheLimit(t *testing.T) {
 	for _, limit := range []int64{1, 10, 11} {
 		l, kind := newLimiters(limit, 2), shares{}
-		if _, err := l.first.acquire(t.Context(), &kind.first, limit); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.second.acquire(t.Context(), &kind.second, limit); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.first.acquire(t.Context(), &kind.first, limit)
+		expect.NoError(t, err)
+		_, err = l.second.acquire(t.Context(), &kind.second, limit)
+		expect.NoError(t, err)
 		used, most := l.bytes(&kind)
-		wantEqual(t, "limit", limit, most)
-		wantEqual(t, "used", limit, used)
+		expect.Equal(t, "limit", limit, most)
+		expect.Equal(t, "used", limit, used)
 	}
 }
 
@@ -118,9 +87,7 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			slices.Sort(admitted)
-			if diff := cmp.Diff(want, admitted); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", when, diff)
-			}
+			expect.Equal(t, when, want, admitted)
 			admitted = nil
 		}
 		for range 6 {
@@ -168,31 +135,16 @@ func TestLimiterForgetsWhoLeft(t *testing.T) {
 			admitted = err == nil
 		}()
 		synctest.Wait()
-		wantEqual(t, "admitted behind a larger call", false, admitted)
+		expect.Equal(t, "admitted behind a larger call", false, admitted)
 		leave()
 		synctest.Wait()
-		wantEqual(t, "admitted when that has left", true, admitted)
+		expect.Equal(t, "admitted when that has left", true, admitted)
 		l.release(&a, 2)
 		l.release(&b, 1)
 		l.release(&c, 1)
-		wantEqual(t, "used", 0, l.used)
-		wantEqual(t, "waiting kinds", 0, len(l.waiting))
+		expect.Equal(t, "used", 0, l.used)
+		expect.Equal(t, "waiting kinds", 0, len(l.waiting))
 	})
-}
-
-// TestLimiterWithOneKind: a kind that is alone may hold everything.
-func TestLimiterWithOneKind(t *testing.T) {
-	l, kind := newLimiter(4, 0), share{}
-	l.serveKinds(1)
-	for range 4 {
-		if _, err := l.acquire(t.Context(), &kind, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.serveKinds(2)
-	if _, err := l.acquire(t.Context(), &share{}, 1); err == nil {
-		t.Error("a call was admitted beyond the limit")
-	}
 }
 
 // TestLimiterWithMoreKinds: a call that waits while the pod begins to serve a second kind gets no more
@@ -202,14 +154,14 @@ func TestLimiterWithMoreKinds(t *testing.T) {
 		l := newLimiter(4, maxWait)
 		var a share
 		first, _ := l.acquire(t.Context(), &a, 100)
-		wantEqual(t, "held by a kind that is alone", 4, first)
+		expect.Equal(t, "held by a kind that is alone", 4, first)
 		var second int64
 		go func() { second, _ = l.acquire(t.Context(), &a, 100) }()
 		synctest.Wait()
 		l.serveKinds(2)
 		l.release(&a, first)
 		synctest.Wait()
-		wantEqual(t, "held by one of two", 2, second)
-		wantEqual(t, "used", 2, l.used)
+		expect.Equal(t, "held by one of two", 2, second)
+		expect.Equal(t, "used", 2, l.used)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestLinksNoSchemaLibraries checks the dependencies of a converter pod: it executes a ruleset, and
@@ -14,9 +16,7 @@ import (
 // imports.
 func TestLinksNoSchemaLibraries(t *testing.T) {
 	linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	packages := strings.Fields(string(linked))
 	if len(packages) < 200 {
 		t.Fatalf("go list names %d packages only", len(packages))

@@ -61,7 +61,8 @@ var failureTypes = [failures]string{
 	failurePanic:          "panic",
 }
 
-// causeOf are the causes that a ConversionPolicy shows for failures of objects.
+// causeOf are the causes that a ConversionPolicy shows for failures of objects. The other failures are those of
+// reviews.
 var causeOf = [failures]conversion.Cause{
 	failureConvert:        conversion.CauseOther,
 	failureInvalidJSON:    conversion.CauseInvalidJSON,
@@ -73,10 +74,6 @@ var causeOf = [failures]conversion.Cause{
 	failureCanceled:       CauseTooSlow,
 	failurePanic:          CausePanic,
 }
-
-// objectFailures are the failures that an object can have. The others are failures of reviews.
-var objectFailures = []failure{
-	failureConvert, failureInvalidJSON, failureWrongKind, failureUnknownVersion, failureOverflow, failureTruncated, failureOverBudget, failureCanceled, failurePanic}
 
 // results are the values of the label result: false is success, true is failure.
 var results = map[bool]string{false: "success", true: "failure"}

@@ -96,8 +96,10 @@ func (s scraped) collectKind(metrics chan<- prometheus.Metric, kind *kind) {
 	for _, pair := range kind.metrics.allPairs() {
 		pair.duration.collect(metrics, conversionDuration, kind.crd, pair.from, pair.to)
 		pair.size.collect(metrics, preservedBytes, kind.crd, pair.from, pair.to)
-		for _, reason := range objectFailures {
-			counter(failedTotal, false, &pair.failures[reason], pair.from, pair.to, failureTypes[reason])
+		for reason, cause := range causeOf {
+			if cause != "" {
+				counter(failedTotal, false, &pair.failures[reason], pair.from, pair.to, failureTypes[reason])
+			}
 		}
 		counter(droppedTotal, pair != kind.metrics.unknown, &pair.dropped, pair.from, pair.to)
 		counter(truncatedTotal, false, &pair.truncated, pair.from, pair.to)

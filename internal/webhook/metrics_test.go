@@ -15,11 +15,11 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
@@ -39,7 +39,7 @@ func scrape(t *testing.T, handler *Handler) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()
 	handler.metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, MetricsPath, nil))
-	wantEqual(t, "status of a scrape", http.StatusOK, recorder.Code)
+	expect.Equal(t, "status of a scrape", http.StatusOK, recorder.Code)
 	return recorder.Body.String()
 }
 
@@ -141,17 +141,14 @@ func TestMetricsCount(t *testing.T) {
 			handler := newMeasured()
 			if tc.busy {
 				handler.limiters.first.maxWait = 0
-				if _, err := handler.limiters.first.acquire(t.Context(), new(share), 10000); err != nil {
-					t.Fatal(err)
-				}
+				_, err := handler.limiters.first.acquire(t.Context(), new(share), 10000)
+				expect.NoError(t, err)
 			}
 			before := counted(scrape(t, handler))
 			post(handler, tc.body)
 			after := counted(scrape(t, handler))
 			changed := slices.DeleteFunc(after, func(line string) bool { return slices.Contains(before, line) })
-			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(changed))); diff != "" {
-				t.Errorf("metrics (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "metrics", slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(changed)))
 		})
 	}
 }
@@ -198,15 +195,11 @@ func TestSeriesOfAnIdleKind(t *testing.T) {
 		`rulesets_failed`,
 	}
 	handler := newMeasured()
-	if diff := cmp.Diff(want, series(handler)); diff != "" {
-		t.Errorf("series (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "series", want, series(handler))
 	sendReview(handler, ProbeAgent+"/v1", "example.com/v1", named("a", "kept"))
 	sendReview(handler, "", ProbeGroup+"/v1", `{"apiVersion":"`+ProbeGroup+`/v1","kind":"`+ProbeKind+`"}`)
-	if diff := cmp.Diff(want, series(handler)); diff != "" {
-		t.Errorf("series after probes (-want +got):\n%s", diff)
-	}
-	wantEqual(t, "probes are counted", true, slices.Contains(counted(scrape(t, handler)), success+" 2"))
+	expect.Equal(t, "series after probes", want, series(handler))
+	expect.Equal(t, "probes are counted", true, slices.Contains(counted(scrape(t, handler)), success+" 2"))
 
 	flood := func(versions ...string) {
 		for _, version := range versions {
@@ -218,17 +211,15 @@ func TestSeriesOfAnIdleKind(t *testing.T) {
 	flood("v1", "v1beta1", "v7")
 	before := len(series(handler))
 	flood("v8", "v9")
-	wantEqual(t, "number of series after calls for more versions", before, len(series(handler)))
-	if !strings.Contains(scrape(t, handler), "\ngo_goroutines ") {
-		t.Error("the metrics of the Go runtime are missing")
-	}
+	expect.Equal(t, "number of series after calls for more versions", before, len(series(handler)))
+	expect.Contains(t, "the metrics", scrape(t, handler), "\ngo_goroutines ")
 }
 
 func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404, "/ruleset": 404, "/convert": 404} {
 		recorder := httptest.NewRecorder()
 		newMeasured().metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-		wantEqual(t, path, want, recorder.Code)
+		expect.Equal(t, path, want, recorder.Code)
 	}
 }
 
@@ -241,7 +232,7 @@ func scrapeAll(t *testing.T) string {
 		sendReview(handler, "", "example.com/v1", named("a", text))
 	}
 	for _, pair := range kind.metrics.allPairs() {
-		for _, reason := range objectFailures {
+		for reason := range pair.failures {
 			pair.failures[reason].Add(1)
 		}
 	}
@@ -260,12 +251,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // TestAlertsUseExistingLabels checks that the label values in alerts exist.
 func TestAlertsUseExistingLabels(t *testing.T) {
-	scraped := scrapeAll(t)
-	for _, pair := range metricstable.Asked(t, "../..", namespace) {
-		if !strings.Contains(scraped, pair) {
-			t.Errorf("%s is missing", pair)
-		}
-	}
+	expect.Contains(t, "the metrics", scrapeAll(t), metricstable.Asked(t, "../..", namespace)...)
 }
 
 // TestHistogram compares a histogram with one of the library.
@@ -286,11 +272,7 @@ func TestHistogram(t *testing.T) {
 	}
 	got.collect(collected, as)
 	var gotText, wantText dto.Metric
-	if err := errors.Join((<-collected).Write(&gotText), want.Write(&wantText)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join((<-collected).Write(&gotText), want.Write(&wantText)))
 	wantText.Histogram.CreatedTimestamp = nil
-	if diff := cmp.Diff(wantText.String(), gotText.String()); diff != "" {
-		t.Errorf("histogram (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "histogram", wantText.String(), gotText.String())
 }

@@ -6,6 +6,7 @@ package webhook
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -81,22 +82,13 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	return pair
 }
 
-// failureByCause are the failures of objects by the cause that the converter reported.
-var failureByCause = map[conversion.Cause]failure{
-	conversion.CauseInvalidJSON:         failureInvalidJSON,
-	conversion.CauseWrongKind:           failureWrongKind,
-	conversion.CauseUnknownVersion:      failureUnknownVersion,
-	conversion.CauseAnnotationsTooLarge: failureOverflow,
-	conversion.CauseTruncated:           failureTruncated,
-	conversion.CauseOverBudget:          failureOverBudget,
-}
-
+// failureOf is the failure of an object by the cause that the converter reported.
 func failureOf(err error) failure {
-	if known, found := failureByCause[conversion.CauseOf(err)]; found {
-		return known
-	}
 	if errors.Is(err, errAbandoned) {
 		return failureCanceled
+	}
+	if known := slices.Index(causeOf[:], conversion.CauseOf(err)); known >= 0 {
+		return failure(known)
 	}
 	return failureConvert
 }

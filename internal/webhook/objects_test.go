@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestDescribe checks that a name is found wherever possible, also in malformed objects.
@@ -37,8 +38,8 @@ func TestDescribe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, version := describe([]byte(test.text))
-			wantEqual(t, "name", test.want, got)
-			wantEqual(t, "version", test.version, version)
+			expect.Equal(t, "name", test.want, got)
+			expect.Equal(t, "version", test.version, version)
 		})
 	}
 }
@@ -50,9 +51,7 @@ func TestLogSampler(t *testing.T) {
 	for _, after := range []time.Duration{0, 0, exampleInterval - 1, exampleInterval, exampleInterval + 1, 2 * exampleInterval} {
 		got = append(got, s.level(now.Add(after)))
 	}
-	if diff := cmp.Diff([]int{0, 1, 1, 0, 1, 0}, got); diff != "" {
-		t.Errorf("levels (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "levels", []int{0, 1, 1, 0, 1, 0}, got)
 }
 
 // TestFailuresAreSampled checks that a kind with many broken objects does not fill the log.
@@ -64,7 +63,5 @@ func TestFailuresAreSampled(t *testing.T) {
 	for range 3 {
 		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`))
 	}
-	if diff := cmp.Diff(map[bool]int{false: 3}, lines); diff != "" {
-		t.Errorf("lines at level 0 (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "lines at level 0", map[bool]int{false: 3}, lines)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // respond converts a body without a server.
@@ -55,12 +57,8 @@ func TestReadReview(t *testing.T) {
 	for name, body := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := respond(t, handler, body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "answer", want, got)
 		})
 	}
 }
@@ -72,9 +70,7 @@ func TestCommonReview(t *testing.T) {
 		Request:  &apiextensionsv1.ConversionRequest{UID: "u", DesiredAPIVersion: "example.com/v1"},
 		Response: &apiextensionsv1.ConversionResponse{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := commonHead + commonUID + `"u"` + commonDesired + `"example.com/v1","objects":null}` + commonResponse + `}`
 	if diff := cmp.Diff(want, string(written)); diff != "" {
 		t.Errorf("review (-common +written):\n%s", diff)
@@ -124,12 +120,8 @@ func TestReadReviewRefuses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			answer, err := respond(t, handler, tc.body)
-			if diff := cmp.Diff("not a usable ConversionReview: "+tc.want, text(err)); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
-			if answer != "" {
-				t.Errorf("it is answered too: %s", answer)
-			}
+			expect.Equal(t, "error", "not a usable ConversionReview: "+tc.want, text(err))
+			expect.Equal(t, "another answer", "", answer)
 		})
 	}
 }
@@ -229,9 +221,7 @@ func converted(t *testing.T, answer string) []json.RawMessage {
 	var review struct {
 		Response struct{ ConvertedObjects []json.RawMessage }
 	}
-	if err := json.Unmarshal([]byte(answer), &review); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(answer), &review))
 	if len(review.Response.ConvertedObjects) == 0 {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // newSample returns a handler for the policy of the sample crontab-cronspec, with the engine of
@@ -24,9 +25,7 @@ func newSample(t testing.TB) *Handler {
 	t.Helper()
 	read := func(file string, into any) {
 		text, err := os.ReadFile(filepath.Join("../../config/samples/crontab-cronspec", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if err := yaml.UnmarshalStrict(text, into); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -40,9 +39,7 @@ func newSample(t testing.TB) *Handler {
 		t.Fatalf("the sample's rules are refused: %v", compiled.Errors)
 	}
 	converter, err := conversion.NewConverter(compiled.Ruleset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rulesets := only(converter, compiled.Ruleset.Pairs()...)
 	rulesets[0].Group = compiled.Ruleset.Group
 	return NewHandler(rulesets, HandlerOptions{Log: logr.Discard()})
@@ -66,36 +63,4 @@ func begin(t testing.TB, handler *Handler) *exchange {
 		t.Fatal(refused)
 	}
 	return x
-}
-
-// BenchmarkRespond measures a review without its connection.
-func BenchmarkRespond(b *testing.B) {
-	handler, body := newSample(b), sampleReview(1)
-	x := begin(b, handler)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		*x = exchange{handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
-		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
-			b.Fatal(refused, x.cause)
-		}
-		x.kind.metrics.request(x)
-	}
-}
-
-// BenchmarkCount measures the metrics of a review with one object.
-func BenchmarkCount(b *testing.B) {
-	handler := newSample(b)
-	x := begin(b, handler)
-	x.converted, x.target = 1, x.ruleset.targets["stable.example.com/v2"]
-	outcome := conversion.Outcome{From: "v1", PreservedBytes: 10}
-	b.ReportAllocs()
-	for b.Loop() {
-		x.kind.inFlight.Add(1)
-		pair := x.target.pair(outcome.From)
-		pair.duration.observe(10_000)
-		pair.countPreserved(&outcome)
-		x.kind.metrics.request(x)
-		x.kind.inFlight.Add(-1)
-	}
 }

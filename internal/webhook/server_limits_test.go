@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -25,20 +26,9 @@ func (r *running) connect(t *testing.T, config *tls.Config) *tls.Conn {
 	t.Helper()
 	config.RootCAs, config.ServerName = r.authority.Pool(), serviceName
 	connection, err := new(tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	return connection.(*tls.Conn)
-}
-
-func startDefault(t *testing.T, adjust ...func(*Server)) *running {
-	t.Helper()
-	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
-	server := start(t, newTestHandler(), directory, authority, adjust...)
-	t.Cleanup(func() { server.end(t) })
-	return server
 }
 
 // TestSlowClients checks that clients that send less than they announce are disconnected, and that
@@ -61,16 +51,15 @@ func TestSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// The time must also suffice for the handshake on a busy machine.
-			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.readTimeout = 3*time.Second, 3*time.Second })
+			server := start(t, newTestHandler(), func(s *Server) { s.http.ReadHeaderTimeout, s.readTimeout = 3*time.Second, 3*time.Second })
 			connection := server.connect(t, &tls.Config{})
-			if _, err := io.WriteString(connection, tc.sent); err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.WriteString(connection, tc.sent)
+			expect.NoError(t, err)
 			reader := bufio.NewReader(connection)
-			wantEqual(t, "status", tc.want, statusLine(reader))
+			expect.Equal(t, "status", tc.want, statusLine(reader))
 			// The copy ends when the server closes the connection.
 			_, _ = io.Copy(io.Discard, reader)
-			wantEqual(t, "bytes in flight", 0, usedBytes(server.handler))
+			expect.Equal(t, "bytes in flight", 0, usedBytes(server.handler))
 		})
 	}
 }
@@ -79,14 +68,12 @@ func TestSlowClients(t *testing.T) {
 // servers also keep connections that they have never used.
 func TestConnectionsWithoutCalls(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	(&mounted{t: t, directory: directory}).mount(authority.Issue(t, serviceName, hours(1)))
 	// The certificate is valid now, and synctest has another time.
 	now := time.Now()
 	trust := &tls.Config{RootCAs: authority.Pool(), ServerName: serviceName, Time: func() time.Time { return now }}
 	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		client, served := net.Pipe()
 		listener := &pipe{served: make(chan net.Conn, 1)}
@@ -94,16 +81,14 @@ func TestConnectionsWithoutCalls(t *testing.T) {
 		go func() { _ = server.accept(listener) }()
 		connection := tls.Client(client, trust)
 		defer connection.Close()
-		if err := connection.Handshake(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, connection.Handshake())
 		reader := bufio.NewReader(connection)
 		for _, use := range []string{"first", "second"} {
 			time.Sleep(90 * time.Second) //nolint:forbidigo // the clock of synctest
 			if _, err := io.WriteString(connection, "GET "+HealthPath+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 				t.Errorf("the %s call: %v", use, err)
 			}
-			wantEqual(t, "the "+use+" call", "200 OK", statusLine(reader))
+			expect.Equal(t, "the "+use+" call", "200 OK", statusLine(reader))
 		}
 		if err := server.http.Close(); err != nil {
 			t.Error(err)
@@ -144,32 +129,26 @@ func statusLine(reader *bufio.Reader) string {
 
 // TestHalfSentBodies checks bodies of clients that disconnect.
 func TestHalfSentBodies(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
-	server := start(t, newTestHandler(), directory, authority)
+	server := start(t, newTestHandler())
 	for _, length := range []int{1000, firstBytes * 3} {
 		connection := server.connect(t, &tls.Config{})
 		if _, err := fmt.Fprintf(connection, "POST "+testPath+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			length, strings.Repeat(" ", length/2)); err != nil {
 			t.Fatal(err)
 		}
-		if err := connection.CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		wantEqual(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
+		expect.NoError(t, connection.CloseWrite())
+		expect.Equal(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
 		connection.Close()
 	}
-	server.end(t)
-	wantEqual(t, "bytes in flight", 0, usedBytes(server.handler))
+	server.end()
+	expect.Equal(t, "bytes in flight", 0, usedBytes(server.handler))
 	want := namespace + `_requests_total{crd="crontabs.example.com",failure_type="canceled",result="failure"} 2`
-	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
-		t.Errorf("%s is missing in %s", want, scraped)
-	}
+	expect.Contains(t, "the metrics", scrape(t, server.handler), want)
 }
 
 // TestServerResumesTLSSessions checks the negotiated version of a new and of a resumed session.
 func TestServerResumesTLSSessions(t *testing.T) {
-	server := startDefault(t)
+	server := start(t, newTestHandler())
 	cases := map[string]struct {
 		config *tls.Config
 		want   uint16
@@ -183,11 +162,11 @@ func TestServerResumesTLSSessions(t *testing.T) {
 			for _, resumed := range []bool{false, true} {
 				connection := server.connect(t, tc.config.Clone())
 				state := connection.ConnectionState()
-				wantEqual(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
-				wantEqual(t, "resumed", resumed, state.DidResume)
+				expect.Equal(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
+				expect.Equal(t, "resumed", resumed, state.DidResume)
 				// The ticket arrives with the first answer.
 				_, _ = io.WriteString(connection, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
-				wantEqual(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
+				expect.Equal(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
 			}
 		})
 	}

@@ -14,48 +14,47 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
-// running is a Server on a loopback port.
+// running is a Server on loopback ports, with a certificate for an hour.
 type running struct {
 	*Server
-	address   string
-	authority *testca.Authority
-	stop      context.CancelFunc
+	*mounted
+	address, metricsAddress string
+	authority               *testca.Authority
+	leaf                    testca.Leaf
+	stop                    context.CancelFunc
 	// draining is closed when the drain period starts. The test ends the period by closing drained, and
 	// the time for new connections by closing endpoints.
 	draining, drained, endpoints chan struct{}
-	// closing is closed when the listener is closed.
-	closing chan struct{}
-	// result receives the error of serve.
-	result chan error
+	drainedOnce                  sync.Once
+	// ended is closed when serve has ended.
+	ended chan struct{}
 }
 
-// start serves a handler on a loopback port. adjust may change the server before it serves.
-func start(t *testing.T, handler *Handler, directory string, authority *testca.Authority, adjust ...func(*Server)) *running {
+// start serves a handler. adjust may change the server before it serves. At the end, the server must have no error.
+func start(t *testing.T, handler *Handler, adjust ...func(*Server)) *running {
 	t.Helper()
-	server, err := NewServer(handler, ServerOptions{CertificateDirectory: directory, DrainPeriod: time.Minute, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
 	r := &running{
-		Server: server, address: listener.Addr().String(), authority: authority, stop: stop,
-		draining: make(chan struct{}), drained: make(chan struct{}), endpoints: make(chan struct{}),
-		closing: make(chan struct{}), result: make(chan error, 1),
+		mounted: &mounted{t: t, directory: t.TempDir()}, authority: testca.New(t),
+		draining: make(chan struct{}), drained: make(chan struct{}), endpoints: make(chan struct{}), ended: make(chan struct{}),
 	}
-	server.after = func(period time.Duration) <-chan time.Time {
+	r.leaf = r.authority.Issue(t, serviceName, hours(1))
+	r.mount(r.leaf)
+	var err error
+	r.Server, err = NewServer(handler, ServerOptions{CertificateDirectory: r.directory, MetricsAddress: "127.0.0.1:0", DrainPeriod: time.Minute, Log: logr.Discard()})
+	expect.NoError(t, err)
+	listener, metrics := listen(t), listen(t)
+	r.address, r.metricsAddress = listener.Addr().String(), metrics.Addr().String()
+	r.after = func(period time.Duration) <-chan time.Time {
 		end := r.endpoints
 		switch period {
 		case time.Minute:
@@ -69,24 +68,44 @@ func start(t *testing.T, handler *Handler, directory string, authority *testca.A
 		go func() { <-end; close(ended) }()
 		return ended
 	}
-	server.http.RegisterOnShutdown(func() { close(r.closing) })
 	// The server then detects a replaced file immediately, even if the watch of the directory is
 	// not set up yet.
-	server.certificates.WithWatchInterval(time.Millisecond)
+	r.certificates.WithWatchInterval(time.Millisecond)
 	for _, one := range adjust {
-		one(server)
+		one(r.Server)
 	}
-	go func() { r.result <- server.serve(ctx, listener, nil) }()
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(t.Context())
+	go func() {
+		defer close(r.ended)
+		if err := r.serve(ctx, listener, metrics); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	}()
+	t.Cleanup(r.end)
 	return r
 }
 
-// end stops the server in tests that do not test the shutdown.
-func (r *running) end(t *testing.T) {
+func listen(t *testing.T) net.Listener {
 	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	expect.NoError(t, err)
+	return listener
+}
+
+// end stops the server, without a drain period.
+func (r *running) end() {
 	r.stop()
-	close(r.drained)
-	if err := <-r.result; err != nil {
-		t.Error(err)
+	r.drainedOnce.Do(func() { close(r.drained) })
+	<-r.ended
+}
+
+// refuses checks that nothing listens any more.
+func refuses(t *testing.T, address string) {
+	t.Helper()
+	if connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address); err == nil {
+		connection.Close()
+		t.Errorf("the port %s is still open", address)
 	}
 }
 
@@ -131,37 +150,15 @@ func (r *running) call(t *testing.T, client *http.Client, method, path, body str
 	return answer{response.StatusCode, response.Proto, response.Close, reused, response.TLS.PeerCertificates[0].NotAfter}
 }
 
-// mount writes a certificate like kubelet: files are symbolic links into a directory that is
-// replaced atomically.
-func mount(t *testing.T, directory, revision string, leaf testca.Leaf) {
-	t.Helper()
-	data := filepath.Join(directory, ".."+revision)
-	steps := []error{
-		os.Mkdir(data, 0o755),
-		os.WriteFile(filepath.Join(data, "tls.crt"), leaf.Certificate, 0o600),
-		os.WriteFile(filepath.Join(data, "tls.key"), leaf.Key, 0o600),
-		os.Symlink(".."+revision, filepath.Join(directory, "..data_tmp")),
-		os.Rename(filepath.Join(directory, "..data_tmp"), filepath.Join(directory, "..data")),
-	}
-	if _, err := os.Lstat(filepath.Join(directory, "tls.crt")); err != nil {
-		steps = append(steps,
-			os.Symlink("..data/tls.crt", filepath.Join(directory, "tls.crt")),
-			os.Symlink("..data/tls.key", filepath.Join(directory, "tls.key")))
-	}
-	for _, err := range steps {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+// mount replaces the certificate like a kubelet.
+func (m *mounted) mount(leaf testca.Leaf) {
+	m.t.Helper()
+	m.update(map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key})
 }
 
 func hours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
 
 func TestServerFinishesWhatItAccepted(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	leaf := authority.Issue(t, serviceName, hours(1))
-	mount(t, directory, "1", leaf)
-
 	entered, leave := make(chan struct{}), make(chan struct{})
 	slow := func(dst, object []byte, toVersion string) ([]byte, error) {
 		if strings.Contains(string(object), "slow") {
@@ -170,15 +167,16 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 		}
 		return rename(dst, object, toVersion)
 	}
-	server := start(t, NewHandler(only(convertFunc(slow)), HandlerOptions{Log: logr.Discard()}), directory, authority)
+	server := start(t, NewHandler(only(convertFunc(slow)), HandlerOptions{Log: logr.Discard()}))
 	body := func(name string) string {
 		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + name + `"}]}`)
 	}
 	kept, idle, other := server.client(t, &tls.Config{}), server.client(t, &tls.Config{}), server.client(t, &tls.Config{})
+	expiry := server.leaf.NotAfter
 
 	for _, client := range []*http.Client{kept, idle} {
 		got := server.call(t, client, http.MethodGet, ReadyPath, "")
-		wantEqual(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+		expect.Equal(t, "ready", answer{200, "HTTP/1.1", false, false, expiry}, got)
 	}
 	inFlight := make(chan answer)
 	go func() {
@@ -189,29 +187,24 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	server.stop()
 	<-server.draining
 	got := server.call(t, kept, http.MethodPost, testPath, body("kept"))
-	wantEqual(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
+	expect.Equal(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, expiry}, got)
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
+	expect.Equal(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, expiry}, got)
 
 	close(server.endpoints)
 	got = server.call(t, idle, http.MethodPost, testPath, body("idle"))
-	wantEqual(t, "a call on an idle connection after the last new one", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
+	expect.Equal(t, "a call on an idle connection after the last new one", answer{200, "HTTP/1.1", true, true, expiry}, got)
 	close(leave)
-	wantEqual(t, "the call in flight", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, <-inFlight)
+	expect.Equal(t, "the call in flight", answer{200, "HTTP/1.1", false, false, expiry}, <-inFlight)
 	other.CloseIdleConnections()
-	if err := <-server.result; err != nil {
-		t.Errorf("serve: %v", err)
-	}
-	if connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.address); err == nil {
-		connection.Close()
-		t.Error("the port is still open")
-	}
+	<-server.ended
+	refuses(t, server.address)
 }
 
 // TestServerStaysReadyIfItIsAlone: kube-proxies lead new connections to a terminating pod that is ready, as
 // long as there is no other. The server takes the whole period, in which the next pod starts.
 func TestServerStaysReadyIfItIsAlone(t *testing.T) {
-	server := startDefault(t, func(s *Server) {
+	server := start(t, newTestHandler(), func(s *Server) {
 		s.options.Alone = true
 		after := s.after
 		s.after = func(period time.Duration) <-chan time.Time {
@@ -224,36 +217,47 @@ func TestServerStaysReadyIfItIsAlone(t *testing.T) {
 	server.stop()
 	<-server.draining
 	got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-	got.LeafExpiry = time.Time{}
-	wantEqual(t, "readiness while draining", answer{Status: 200, Protocol: "HTTP/1.1", Close: true}, got)
+	expect.Equal(t, "readiness while draining", answer{200, "HTTP/1.1", true, false, server.leaf.NotAfter}, got)
 }
 
+// TestServerRotatesCertificates: a connection keeps its certificate, and files that are invalid or missing
+// replace none.
 func TestServerRotatesCertificates(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	first, second := authority.Issue(t, serviceName, hours(1)), authority.Issue(t, serviceName, hours(2))
-	mount(t, directory, "1", first)
-	server := start(t, newTestHandler(), directory, authority)
-	defer server.end(t)
-
+	server := start(t, newTestHandler())
 	loaded := make(chan tls.Certificate, 2)
 	server.certificates.RegisterCallback(func(certificate tls.Certificate) { loaded <- certificate })
 	<-loaded
-
 	kept := server.client(t, &tls.Config{})
-	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "before", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
-
-	mount(t, directory, "2", second)
+	ready := func(what string, client *http.Client, reused bool, leaf testca.Leaf) {
+		t.Helper()
+		expect.Equal(t, what, answer{200, "HTTP/1.1", false, reused, leaf.NotAfter}, server.call(t, client, http.MethodGet, ReadyPath, ""))
+	}
+	ready("before", kept, false, server.leaf)
+	second, third := server.authority.Issue(t, serviceName, hours(2)), server.authority.Issue(t, serviceName, hours(3))
+	server.mount(second)
 	<-loaded
-	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
-	wantEqual(t, "the kept connection", answer{200, "HTTP/1.1", false, true, first.NotAfter}, got)
-	got = server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-	wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
+	ready("the kept connection", kept, true, server.leaf)
+	ready("a new connection", server.client(t, &tls.Config{}), false, second)
+
+	for name, breakIt := range map[string]func(certificate, key string) error{
+		"the key is still the old one": func(certificate, _ string) error { return os.WriteFile(certificate, third.Certificate, 0o600) },
+		"the certificate is cut":       func(certificate, _ string) error { return os.Truncate(certificate, 100) },
+		"the key is empty":             func(_, key string) error { return os.Truncate(key, 0) },
+		"the files are gone":           func(certificate, key string) error { _ = os.Remove(key); return os.Remove(certificate) },
+	} {
+		if err := breakIt(filepath.Join(server.directory, "..data", "tls.crt"), filepath.Join(server.directory, "..data", "tls.key")); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err := server.certificates.ReadCertificate(); err == nil {
+			t.Errorf("%s: the broken certificate was read", name)
+		}
+		ready(name, server.client(t, &tls.Config{}), false, second)
+	}
 }
 
 // TestServerRefusesOldTLS checks that versions before 1.2, and old ciphers of 1.2, are refused.
 func TestServerRefusesOldTLS(t *testing.T) {
-	server := startDefault(t)
+	server := start(t, newTestHandler())
 	cbc := []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA, tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
 	for name, test := range map[string]struct {
 		client *tls.Config
@@ -268,65 +272,70 @@ func TestServerRefusesOldTLS(t *testing.T) {
 			if err == nil {
 				response.Body.Close()
 			}
-			if !strings.Contains(text(err), test.want) {
-				t.Errorf("error is %v, want %s", err, test.want)
-			}
+			expect.Contains(t, "the error", text(err), test.want)
 		})
 	}
 }
 
-func TestServerNeedsACertificate(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
+// TestServerFails without a valid certificate, without its ports, and when its listener fails.
+func TestServerFails(t *testing.T) {
+	authority, busy, closed := testca.New(t), listen(t), listen(t)
+	defer busy.Close()
+	closed.Close()
+	valid := authority.Issue(t, serviceName, hours(1))
+	foreign := valid
+	foreign.Key = authority.Issue(t, serviceName, hours(1)).Key
+	run := func(s *Server) error { return s.Run(t.Context()) }
+	for name, test := range map[string]struct {
+		leaf    testca.Leaf
+		options ServerOptions
+		serve   func(*Server) error
+		want    string
+	}{
+		"a foreign key":       {leaf: foreign, want: "loading the serving certificate from DIRECTORY: tls: private key does not match public key"},
+		"a busy port":         {leaf: valid, options: ServerOptions{Address: busy.Addr().String()}, serve: run, want: "listening for conversion requests: "},
+		"a busy metrics port": {leaf: valid, options: ServerOptions{MetricsAddress: busy.Addr().String()}, serve: run, want: "listening for Prometheus at " + busy.Addr().String() + ": "},
+		"a closed listener":   {leaf: valid, serve: func(s *Server) error { return s.serve(t.Context(), closed, nil) }, want: "serving conversion requests: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.options.CertificateDirectory = t.TempDir()
+			(&mounted{t: t, directory: test.options.CertificateDirectory}).mount(test.leaf)
+			server, err := NewServer(newTestHandler(), test.options)
+			if err == nil {
+				err = test.serve(server)
+			}
+			if want := strings.ReplaceAll(test.want, "DIRECTORY", test.options.CertificateDirectory); !strings.HasPrefix(text(err), want) {
+				t.Errorf("error is %v, want %s", err, want)
+			}
+		})
+	}
+	directory := t.TempDir()
 	_, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
 	want := fmt.Sprintf("loading the serving certificate from %[1]s: open %[1]s/tls.crt: no such file or directory", directory)
-	wantEqual(t, "no certificate", want, text(err))
-
-	leaf := authority.Issue(t, serviceName, hours(1))
-	leaf.Key = authority.Issue(t, serviceName, hours(1)).Key
-	mount(t, directory, "1", leaf)
-	_, err = NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
-	want = fmt.Sprintf("loading the serving certificate from %s: tls: private key does not match public key", directory)
-	wantEqual(t, "a foreign key", want, text(err))
+	expect.Equal(t, "no certificate", want, text(err))
 }
 
-func TestServerReportsABusyPort(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
-	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
+// TestServerAnswersPrometheus checks the metrics port, also that it is closed at the end, or not opened.
+func TestServerAnswersPrometheus(t *testing.T) {
+	server := start(t, newTestHandler())
+	response, err := http.Get("http://" + server.metricsAddress + MetricsPath)
+	expect.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	expect.NoError(t, err)
+	var expiry float64
+	_, line, _ := strings.Cut(string(body), "\n"+namespace+`_certificate_expiry_timestamp_seconds{crd="crontabs.example.com"} `)
+	if _, err := fmt.Sscan(line, &expiry); err != nil {
+		t.Fatalf("%v in %s", err, body)
 	}
-	defer busy.Close()
-	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Address: busy.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "listening for conversion requests: ") {
-		t.Errorf("error is %v", err)
-	}
-}
-
-// TestServerEndsWhenItsListenerFails checks that serve returns without a signal.
-func TestServerEndsWhenItsListenerFails(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
-	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.Close()
-	if err := server.serve(t.Context(), listener, nil); err == nil || !strings.HasPrefix(err.Error(), "serving conversion requests: ") {
-		t.Errorf("error is %v", err)
-	}
-}
-
-func wantEqual[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+	expect.Equal(t, "expiry of the certificate", server.leaf.NotAfter.Unix(), int64(expiry))
+	server.end()
+	refuses(t, server.metricsAddress)
+	for _, address := range []string{"", "0"} {
+		server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: server.directory, MetricsAddress: address})
+		expect.NoError(t, err)
+		if server.metrics != nil {
+			t.Errorf("%q: metrics are served at %q", address, server.metrics.Addr)
+		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const (
@@ -39,9 +39,7 @@ func newAPIServer(t *testing.T, answers map[string]string) *apiServer {
 	t.Helper()
 	server := &apiServer{}
 	server.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			t.Errorf("%s %s", r.Method, r.URL)
-		}
+		expect.Equal(t, "method", http.MethodGet, r.Method)
 		server.mu.Lock()
 		server.requested = append(server.requested, r.URL.String())
 		server.mu.Unlock()
@@ -90,6 +88,15 @@ func list(metadata string, items ...string) string {
 func TestAuditOfAPIServer(t *testing.T) {
 	const one, found = "a.example.com", "Warning a.example.com DeprecatedVersionServed"
 	webhook := `"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"caBundle":"eA==","service":{"namespace":"ns","name":"svc"}}}},`
+	// behind answers with a definition whose webhook is behind a Service.
+	behind := func(objects, endpoints string) map[string]string {
+		return map[string]string{
+			crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
+			"/apis/example.com/v1/a?limit=1":     objects,
+			"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
+			endpointsAt("ns", "svc"):             list(``, endpoints),
+		}
+	}
 	for name, test := range map[string]struct {
 		answers map[string]string
 		options Options
@@ -138,6 +145,19 @@ func TestAuditOfAPIServer(t *testing.T) {
 			answers: map[string]string{crdsAt + "/" + one: "200 " + plainCRD(one), policiesAt: list(``, `{"metadata":{"name":"z.example.com"}}`)},
 			options: Options{Names: []string{one}}, want: []string{found},
 		},
+		"a policy that is not ready": {
+			answers: map[string]string{crdsAt + "?limit=2": list(``, plainCRD(one)), policiesAt: list(``, `{"metadata":{"name":"a.example.com"}}`)},
+			want:    []string{found, "Warning a.example.com PolicyNotReady"},
+		},
+		"a migration that was repeated": {
+			answers: map[string]string{
+				crdsAt + "?limit=2": list(``, plainCRD(one)),
+				"/apis/storagemigration.k8s.io/v1/storageversionmigrations": list(``,
+					`{"metadata":{"name":"a"},"spec":{"resource":{"group":"example.com","resource":"a"}},"status":{"conditions":[{"type":"Failed","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+					`{"metadata":{"name":"b"},"spec":{"resource":{"group":"example.com","resource":"a"}},"status":{"conditions":[{"type":"Succeeded","status":"True","lastTransitionTime":"2026-01-02T00:00:00Z"}]}}`),
+			},
+			want: []string{found},
+		},
 		"an older kind of migration": {
 			answers: map[string]string{
 				crdsAt + "?limit=2": list(``, plainCRD(one)),
@@ -153,33 +173,18 @@ func TestAuditOfAPIServer(t *testing.T) {
 			missed:  []audit.NotChecked{{CRD: one, What: "Service ns/svc", Why: "not for you"}},
 		},
 		"no right to read objects": {
-			answers: map[string]string{
-				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
-				"/apis/example.com/v1/a?limit=1":     forbidden,
-				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
-				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{"conditions":{"ready":false}},{"conditions":{"ready":true}}]}`),
-			},
-			want:   []string{"Error a.example.com CABundleInvalid", found},
-			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "not for you"}},
+			answers: behind(forbidden, `{"endpoints":[{"conditions":{"ready":false}},{"conditions":{"ready":true}}]}`),
+			want:    []string{"Error a.example.com CABundleInvalid", found},
+			missed:  []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "not for you"}},
 		},
 		"an overloaded API server": {
-			answers: map[string]string{
-				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
-				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"later","code":429}`,
-				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
-				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{}]}`),
-			},
-			want:   []string{"Error a.example.com CABundleInvalid", found},
-			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "later"}},
+			answers: behind(`429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"later","code":429}`, `{"endpoints":[{}]}`),
+			want:    []string{"Error a.example.com CABundleInvalid", found},
+			missed:  []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "later"}},
 		},
 		"a cache that waits for a converter": {
-			answers: map[string]string{
-				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
-				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"storage is initializing: conversion webhook for example.com/v0, Kind=Kind failed: connection refused","code":429}`,
-				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
-				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{}]}`),
-			},
-			want: []string{"Error a.example.com CABundleInvalid", "Error a.example.com ConversionFails", found},
+			answers: behind(`429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"storage is initializing: conversion webhook for example.com/v0, Kind=Kind failed: connection refused","code":429}`, `{"endpoints":[{}]}`),
+			want:    []string{"Error a.example.com CABundleInvalid", "Error a.example.com ConversionFails", found},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,12 +202,8 @@ func TestAuditOfAPIServer(t *testing.T) {
 			for _, finding := range report.Findings {
 				got = append(got, fmt.Sprintf("%s %s %s", finding.Severity, finding.CRD, finding.ID))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.missed, report.NotChecked); diff != "" {
-				t.Errorf("not checked (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, got)
+			expect.Equal(t, "not checked", test.missed, report.NotChecked)
 		})
 	}
 }
@@ -228,15 +229,9 @@ func TestFewRequests(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := server.requests("/api/v1/namespaces/ns/services/svc"); n != 1 {
-		t.Errorf("the Service was read %d times", n)
-	}
-	if n := server.requests("/apis/example.com/v1/b"); n != 0 {
-		t.Errorf("objects of definitions that never changed were read %d times", n)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "reads of the Service", 1, server.requests("/api/v1/namespaces/ns/services/svc"))
+	expect.Equal(t, "reads of objects whose definition never changed", 0, server.requests("/apis/example.com/v1/b"))
 	if report.Definitions != len(items) || len(done) != len(items) || !slices.IsSorted(done) || report.Count(audit.SeverityError) != 20 {
 		t.Errorf("%d definitions, progress %v, %d errors", report.Definitions, done, report.Count(audit.SeverityError))
 	}

@@ -33,7 +33,7 @@ type converter struct {
 }
 
 // newConverter starts a converter whose certificate is valid for a time.
-func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) converter {
+func newConverter(t *testing.T, valid time.Duration, answer func(*apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse) converter {
 	t.Helper()
 	authority, err := pki.NewAuthority("converters of tests", time.Now(), 365*24*time.Hour)
 	expect.NoError(t, err)
@@ -41,7 +41,7 @@ func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) co
 	expect.NoError(t, err)
 	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
 	expect.NoError(t, err)
-	server := httptest.NewUnstartedServer(answer)
+	server := httptest.NewUnstartedServer(answering(answer))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients report handshake errors
 	server.StartTLS()
@@ -49,36 +49,34 @@ func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) co
 	return converter{server.URL, authority.Certificate}
 }
 
-// rename converts by changing only apiVersion.
-func rename(w http.ResponseWriter, r *http.Request) {
-	review := apiextensionsv1.ConversionReview{}
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	for _, raw := range review.Request.Objects {
-		object := &unstructured.Unstructured{}
-		if err := object.UnmarshalJSON(raw.Raw); err != nil {
+// answering answers ConversionReviews.
+func answering(answer func(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		review := apiextensionsv1.ConversionReview{}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		object.SetAPIVersion(review.Request.DesiredAPIVersion)
-		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: object})
+		review.Response = answer(review.Request)
+		review.Response.UID, review.Request = review.Request.UID, nil
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
 	}
-	review.Request = nil
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review)
+}
+
+// rename converts by changing only apiVersion.
+func rename(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+	response := &apiextensionsv1.ConversionResponse{Result: metav1.Status{Status: metav1.StatusSuccess}}
+	for _, raw := range request.Objects {
+		object := &unstructured.Unstructured{}
+		_ = object.UnmarshalJSON(raw.Raw) // API servers send objects
+		object.SetAPIVersion(request.DesiredAPIVersion)
+		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Object: object})
+	}
+	return response
 }
 
 // refuse answers that it cannot convert.
-func refuse(w http.ResponseWriter, r *http.Request) {
-	review := apiextensionsv1.ConversionReview{}
-	_ = json.NewDecoder(r.Body).Decode(&review)
-	review.Response = &apiextensionsv1.ConversionResponse{
-		UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusFailure, Message: "such an object is beyond me"},
-	}
-	review.Request = nil
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review)
+func refuse(*apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+	return &apiextensionsv1.ConversionResponse{Result: metav1.Status{Status: metav1.StatusFailure, Message: "such an object is beyond me"}}
 }

@@ -6,21 +6,17 @@
 package live
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -29,7 +25,7 @@ const year = 365 * 24 * time.Hour
 
 // definition returns a definition with its own group, and without versions.
 func definition(group string) *apiextensionsv1.CustomResourceDefinition {
-	group = strings.Trim(strings.NewReplacer(",", "", "caBundle", "cabundle").Replace(strings.ToLower(group)), "-") + ".example.com"
+	group = strings.ReplaceAll(strings.ToLower(group), ",", "") + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = "widgets." + group
 	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.ClusterScoped
@@ -37,80 +33,61 @@ func definition(group string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// at returns a version with fields as name or name:type. The flags are the words served,
-// storage and deprecated.
+// at returns a version with fields of strings. The flags are the words served and storage.
 func at(name, flags string, fields ...string) apiextensionsv1.CustomResourceDefinitionVersion {
 	root := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for _, field := range fields {
-		field, kind, typed := strings.Cut(field, ":")
-		if !typed {
-			kind = "string"
-		}
-		root.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
+		root.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	return apiextensionsv1.CustomResourceDefinitionVersion{
-		Name: name, Served: strings.Contains(flags, "served"), Storage: strings.Contains(flags, "storage"), Deprecated: strings.Contains(flags, "deprecated"),
+		Name: name, Served: strings.Contains(flags, "served"), Storage: strings.Contains(flags, "storage"),
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: root},
 	}
 }
 
-func planted(versions ...apiextensionsv1.CustomResourceDefinitionVersion) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
-		t.Helper()
-		crd.Spec.Versions = versions
-		c.create(t, crd)
-		return nil
-	}
-}
-
-// promoted creates a definition, and changes its storage version from v1beta1 to v1.
-func promoted(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, flags string) {
+// promote changes the storage version from v1beta1 to v1.
+func (c *cluster) promote(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
-	promote(t, c, crd, flags)
-}
-
-func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, flags string) {
-	t.Helper()
-	c.change(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", flags, "a")}
+	testenv.ChangeCRD(t, c.Client, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", "served", "a")}
 	})
 }
 
 // promotedWithObject also creates an object before the change. It waits for a second in
 // between, because times in managedFields are in seconds.
-func promotedWithObject(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+func (c *cluster) promotedWithObject(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
+	c.plant(t, crd, at("v1", "served", "a"), at("v1beta1", "served storage", "a"))
 	c.object(t, crd, "v1beta1")
 	written := time.Now()
-	until(t, func(context.Context) (bool, error) { return time.Now().Unix() > written.Unix(), nil })
-	promote(t, c, crd, "served")
+	expect.Eventually(t, "the next second", func() (bool, string) { return time.Now().Unix() > written.Unix(), "" })
+	c.promote(t, crd)
 }
 
-func prune(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+func (c *cluster) prune(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	c.changeStatus(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v1"} })
+	expect.Success(t, "storedVersions are pruned", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err
+		}
+		crd.Status.StoredVersions = []string{"v1"}
+		return c.Client.Status().Update(ctx, crd)
+	})
 }
 
 // converted creates a definition with two versions and a conversion webhook.
 func converted(by func(*testing.T) *apiextensionsv1.WebhookClientConfig, withObject bool) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		t.Helper()
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", "served", "a", "b")}
-		convertBy(crd, by(t))
-		c.create(t, crd)
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: by(t), ConversionReviewVersions: []string{"v1"}},
+		}
+		c.plant(t, crd, at("v1", "served storage", "a"), at("v1beta1", "served", "a", "b"))
 		if withObject {
 			c.object(t, crd, "v1")
 		}
 		return nil
-	}
-}
-
-func convertBy(crd *apiextensionsv1.CustomResourceDefinition, config *apiextensionsv1.WebhookClientConfig) {
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: config, ConversionReviewVersions: []string{"v1"}},
 	}
 }
 
@@ -137,54 +114,14 @@ func toService(name string, port int32) func(*testing.T) *apiextensionsv1.Webhoo
 	}
 }
 
-func (c *cluster) service(t *testing.T, name string) {
+// failedMigration creates a migration that has failed; no controller runs here.
+func (c *cluster) failedMigration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
-	_, err := c.core.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
+	api, err := discovery.NewDiscoveryClientForConfig(c.Kubeconfig)
 	expect.NoError(t, err)
-}
-
-// migration creates a finished migration; no controller runs here.
-func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, ended storagemigrationv1.MigrationConditionType) {
-	t.Helper()
-	c.migrated(t, crd, "first", ended)
-}
-
-func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, name string, ended storagemigrationv1.MigrationConditionType) {
-	t.Helper()
-	served := testenv.ServedMigrations(t, c.core.Discovery())
-	migrations := c.objects.Resource(served.WithResource("storageversionmigrations"))
 	migrated := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: "widgets"}
-	made, err := migrations.Create(t.Context(), testenv.StorageVersionMigration(served, name+"."+crd.Name, migrated), metav1.CreateOptions{})
-	expect.NoError(t, err)
-	expect.NoError(t, unstructured.SetNestedMap(made.Object, testenv.MigrationStatus(string(ended)), "status"))
-	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
-	expect.NoError(t, err)
-}
-
-// edit changes the bytes of a definition in etcd, to a state that old API servers have stored.
-func (c *cluster) edit(t *testing.T, name, from, to string) {
-	t.Helper()
-	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + name
-	until(t, func(ctx context.Context) (bool, error) {
-		found, err := c.etcd.Get(ctx, key)
-		if err != nil {
-			return false, err
-		}
-		if !bytes.Contains(found.Value, []byte(from)) {
-			return false, fmt.Errorf("%s has no %s: %s", name, from, found.Value)
-		}
-		err = c.etcd.Put(ctx, key, string(bytes.Replace(found.Value, []byte(from), []byte(to), 1)))
-		return err == nil, err
-	})
-}
-
-// untilUnreadable waits until the API server cannot read the stored object, because the
-// definition lacks its version.
-func (c *cluster) untilUnreadable(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
-	t.Helper()
-	until(t, func(ctx context.Context) (bool, error) {
-		_, err := c.objects.Resource(crds.Resource(crd, "v1")).Get(ctx, "first", metav1.GetOptions{})
-		return err != nil, nil
-	})
+	made := testenv.StorageVersionMigration(testenv.ServedMigrations(t, api), "first."+crd.Name, migrated)
+	expect.NoError(t, c.Client.Create(t.Context(), made))
+	made.Object["status"] = testenv.MigrationStatus(string(storagemigrationv1.MigrationFailed))
+	expect.NoError(t, c.Client.Status().Update(t.Context(), made))
 }

@@ -7,6 +7,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,9 +54,7 @@ func testPublished(t *testing.T, c *cluster) {
 		t.Errorf("the documented rights do not suffice: %s", missed)
 	}
 	// The cluster also has the definitions of the operator.
-	if want := len(definitions) + 2; report.Definitions != want {
-		t.Errorf("%d definitions were checked, want %d", report.Definitions, want)
-	}
+	expect.Equal(t, "checked definitions", len(definitions)+2, report.Definitions)
 	var text strings.Builder
 	for _, finding := range report.Findings {
 		fmt.Fprintf(&text, "%s %s %s %s: %s\n", finding.Severity, finding.CRD, finding.ID, finding.Version, finding.Evidence)
@@ -81,23 +80,18 @@ func (c *cluster) install(t *testing.T, definitions []*apiextensionsv1.CustomRes
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(8)
 	for _, crd := range definitions {
-		group.Go(func() error {
-			_, err := c.crds.Create(ctx, crd, metav1.CreateOptions{})
-			return err
-		})
+		group.Go(func() error { return c.Client.Create(ctx, crd) })
 	}
 	expect.NoError(t, group.Wait())
-	until(t, func(ctx context.Context) (bool, error) {
-		list, err := c.crds.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
+	expect.Success(t, "all are established", func(ctx context.Context) error {
+		list := &apiextensionsv1.CustomResourceDefinitionList{}
+		err := c.Client.List(ctx, list)
 		for i := range list.Items {
 			if !crds.Condition(&list.Items[i], apiextensionsv1.Established) {
-				return false, nil
+				err = fmt.Errorf("%s is not", list.Items[i].Name)
 			}
 		}
-		return true, nil
+		return err
 	})
 }
 
@@ -115,22 +109,23 @@ func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Confi
 	if len(groups) > 0 {
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	}
-	_, err = c.core.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
-	expect.NoError(t, err)
-	_, err = c.core.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	expect.NoError(t, c.Client.Create(t.Context(), role))
+	expect.NoError(t, c.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: name, APIGroup: rbacv1.GroupName}},
 		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: name, APIGroup: rbacv1.GroupName},
-	}, metav1.CreateOptions{})
-	expect.NoError(t, err)
-	config := rest.CopyConfig(c.config)
+	}))
+	config := rest.CopyConfig(c.Kubeconfig)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name}
-	// The API server applies new rights after a short delay.
-	until(t, func(ctx context.Context) (bool, error) {
-		review, err := c.core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	expect.Success(t, "the API server applies the rights", func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "endpointslices", Group: "discovery.k8s.io"},
-		}}, metav1.CreateOptions{})
-		return err == nil && review.Status.Allowed, err
+		}}
+		err := c.Client.Create(ctx, review)
+		if err == nil && !review.Status.Allowed {
+			err = errors.New("it does not")
+		}
+		return err
 	})
 	return config
 }

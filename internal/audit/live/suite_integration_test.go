@@ -15,43 +15,23 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// cluster is a real API server and the etcd behind it. No controllers run, so
+// cluster is a real API server. No controllers run, so
 // no controller repairs what a test plants.
-type cluster struct {
-	config  *rest.Config
-	crds    clientset.CustomResourceDefinitionInterface
-	objects dynamic.Interface
-	core    kubernetes.Interface
-	etcd    etcd.Client
-}
+type cluster struct{ *testenv.Server }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true})
-	c := &cluster{config: server.Kubeconfig, etcd: server.Etcd}
-	definitions, err := clientset.NewForConfig(c.config)
-	expect.NoError(t, err)
-	c.crds = definitions.CustomResourceDefinitions()
-	c.objects, err = dynamic.NewForConfig(c.config)
-	expect.NoError(t, err)
-	c.core, err = kubernetes.NewForConfig(c.config)
-	expect.NoError(t, err)
-	return c
+	return &cluster{testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true})}
 }
 
 // audit audits the cluster.
@@ -76,78 +56,31 @@ func lines(findings []audit.Finding) []string {
 	return found
 }
 
-// create creates a definition, and waits until it is established.
-func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+// plant creates a definition with versions, and waits until it is established.
+func (c *cluster) plant(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, versions ...apiextensionsv1.CustomResourceDefinitionVersion) {
 	t.Helper()
-	_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
-	expect.NoError(t, err)
-	c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return crds.Condition(crd, apiextensionsv1.Established)
-	})
-}
-
-// change changes a definition.
-func (c *cluster) change(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	return c.write(t, name, change, c.crds.Update)
-}
-
-// changeStatus changes a definition's status.
-func (c *cluster) changeStatus(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
-	t.Helper()
-	c.write(t, name, change, c.crds.UpdateStatus)
-}
-
-type writeDefinition func(context.Context, *apiextensionsv1.CustomResourceDefinition, metav1.UpdateOptions) (*apiextensionsv1.CustomResourceDefinition, error)
-
-func (c *cluster) write(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition), write writeDefinition) (written *apiextensionsv1.CustomResourceDefinition) {
-	t.Helper()
-	until(t, func(ctx context.Context) (bool, error) {
-		crd, err := c.crds.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
+	crd.Spec.Versions = versions
+	expect.NoError(t, c.Client.Create(t.Context(), crd))
+	expect.Success(t, crd.Name+" is established", func(ctx context.Context) error {
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(crd), crd)
+		if err == nil && !crds.Condition(crd, apiextensionsv1.Established) {
+			err = errors.New("it is not")
 		}
-		change(crd)
-		written, err = write(ctx, crd, metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) {
-			return false, nil // controllers of the API server also write it
-		}
-		return err == nil, err
-	})
-	return written
-}
-
-// untilDefinition waits until a definition has a state.
-func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensionsv1.CustomResourceDefinition) bool) {
-	t.Helper()
-	until(t, func(ctx context.Context) (bool, error) {
-		crd, err := c.crds.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && is(crd), err
+		return err
 	})
 }
 
-// object creates a Widget at a version, as soon as the version is served.
-func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, finalizers ...string) {
-	t.Helper()
+// widget returns an object of a definition at a version.
+func widget(crd *apiextensionsv1.CustomResourceDefinition, version string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"a": "text"}}
 	object.SetAPIVersion(crd.Spec.Group + "/" + version)
 	object.SetKind(crd.Spec.Names.Kind)
 	object.SetName("first")
-	object.SetFinalizers(finalizers)
-	until(t, func(ctx context.Context) (bool, error) {
-		_, err := c.objects.Resource(crds.Resource(crd, version)).Create(ctx, object, metav1.CreateOptions{})
-		return err == nil, nil
-	})
+	return object
 }
 
-// until waits until a condition is true. It ignores errors before that.
-func until(t *testing.T, condition func(context.Context) (bool, error)) {
+// object creates a widget, as soon as the version is served.
+func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string) {
 	t.Helper()
-	expect.Success(t, "the condition is true", func(ctx context.Context) error {
-		done, err := condition(ctx)
-		if err == nil && !done {
-			err = errors.New("not yet true")
-		}
-		return err
-	})
+	expect.Success(t, "an object is created", func(ctx context.Context) error { return c.Client.Create(ctx, widget(crd, version)) })
 }

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/dependents"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var (
@@ -83,9 +84,7 @@ func TestRepairOwners(t *testing.T) {
 				return true, written, test.errs[patches-1]
 			})
 			repaired, err := s.repairOwners(t.Context(), secrets, named, owned("v1beta1"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			outcome := ""
 			for _, repair := range s.report.Repairs {
 				outcome = " " + repair.Failure
@@ -118,9 +117,7 @@ func TestPatch(t *testing.T) {
 	}
 	want := `[{"op":"test","path":"/metadata/uid","value":"uid-of-owned"},{"op":"replace","path":"/metadata/resourceVersion","value":"1"},` +
 		`{"op":"test","path":"/metadata/ownerReferences/0/uid","value":"uid-of-owner"},{"op":"replace","path":"/metadata/ownerReferences/0/apiVersion","value":"example.com/v1"}]`
-	if diff := cmp.Diff(want, sent); diff != "" {
-		t.Errorf("patch (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "patch", want, sent)
 }
 
 // TestRecordFails: without a record there are no more repairs.
@@ -169,9 +166,7 @@ func TestNotChecked(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("not you"))
 	})
 	configMaps := resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap", true}
-	if err := s.scan(t.Context(), []resource{configMaps, secrets}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.scan(t.Context(), []resource{configMaps, secrets}))
 	want := []dependents.NotChecked{{What: "configmaps", Why: "configmaps is forbidden: not you"}}
 	if diff := cmp.Diff(want, s.report.NotChecked); diff != "" || len(s.report.Dependents) != 1 {
 		t.Errorf("not checked (-want +got):\n%s; dependents: %v", diff, s.report.Dependents)
@@ -189,14 +184,10 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 func newSearch(t *testing.T, objects ...runtime.Object) (*search, *metadatafake.FakeMetadataClient) {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, metav1.AddMetaToScheme(scheme))
 	client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
 	target, err := dependents.NewTarget(definition(), []string{"v1beta1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return &search{
 		Options: Options{Most: 10, Progress: func(string, int64) {}}, target: target, report: &dependents.Report{}, metadata: client, managers: target.Managers(),
 	}, client

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
 	"github.com/conversion-operator/conversion-operator/internal/dependents"
+	verify "github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
 // resource is a resource with objects that the API server can list.
@@ -124,7 +124,7 @@ func pages(size int64, list func(metav1.ListOptions) (*metav1.ListMeta, error)) 
 	options := metav1.ListOptions{Limit: size}
 	for {
 		page, err := list(options)
-		if renewed := renewedToken(err); renewed != "" && renewed != options.Continue {
+		if renewed := verify.RenewedToken(err); renewed != "" && renewed != options.Continue {
 			options.Continue = renewed
 			continue
 		}
@@ -135,12 +135,4 @@ func pages(size int64, list func(metav1.ListOptions) (*metav1.ListMeta, error)) 
 			return nil
 		}
 	}
-}
-
-func renewedToken(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-		return ""
-	}
-	return status.Status().Continue
 }

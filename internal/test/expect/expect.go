@@ -1,8 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect has assertions that tests of several packages share: no error, a condition that
-// becomes true, valid JSON.
+// Package expect has assertions that tests of several packages share: no error, equal values, parts of a text, a condition
+// that becomes true, valid JSON.
 package expect
 
 import (
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine.
@@ -33,6 +35,24 @@ func NoError(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// Equal fails the test, which continues, if got differs from want; what names the value.
+func Equal[T any](tb testing.TB, what string, want, got T, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Contains fails the test, which continues, if text lacks one of the parts; what names the text.
+func Contains(tb testing.TB, what, text string, parts ...string) {
+	tb.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			tb.Errorf("%s lacks %q:\n%s", what, part, text)
+		}
 	}
 }
 

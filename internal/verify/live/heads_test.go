@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
@@ -80,9 +82,7 @@ func TestBetween(t *testing.T) {
 		"created, and written": {Head{Created: day(4), Writes: written(6).Writes}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return true }); got != test.want {
-				t.Errorf("%t, want %t", got, test.want)
-			}
+			expect.Equal(t, "between", test.want, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return true }))
 			if test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }) {
 				t.Error("a write that was not selected counts")
 			}
@@ -124,9 +124,7 @@ func TestChoose(t *testing.T) {
 			for _, choice := range Choose(test.heads, "example.com", stored, "v1", test.limit) {
 				got = append(got, choice.Head.String()+" "+choice.Version)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("choice (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "choice", test.want, got)
 		})
 	}
 }

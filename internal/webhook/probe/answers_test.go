@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/answers"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // callReasons are the reasons of calls that fail for each case of package answers.
@@ -56,9 +57,7 @@ func TestAnswersOfAPIServers(t *testing.T) {
 		if found, ok := errors.AsType[*Error](failure); !ok || found.Reason != want {
 			t.Errorf("%s: reason %s, want %s: %v", answer, found.Reason, want, err)
 		}
-		if Refused(failure) != refusals[answer.Case] {
-			t.Errorf("%s: taken for a refusal: %t: %v", answer, Refused(failure), err)
-		}
+		expect.Equal(t, "taken for a refusal: "+err.Error(), refusals[answer.Case], Refused(failure))
 	}
 	for minor, cases := range minors {
 		for name := range callReasons {

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -48,12 +48,8 @@ func TestCallFailed(t *testing.T) {
 			if !CalledWebhook(err) {
 				t.Error("it is not taken for the call of a webhook")
 			}
-			if diff := cmp.Diff(&c.want, CallFailed(err)); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
-			if got, want := Refused(CallFailed(err)), name == "refused by the converter"; got != want {
-				t.Errorf("refused by the converter: %t, want %t", got, want)
-			}
+			expect.Equal[error](t, "error", &c.want, CallFailed(err))
+			expect.Equal(t, "refused by the converter", name == "refused by the converter", Refused(CallFailed(err)))
 		})
 	}
 }
@@ -88,9 +84,7 @@ func TestCheckAnswer(t *testing.T) {
 			if err := CheckAnswer(c.answer, "abc"); err != nil {
 				got = err.Error()
 			}
-			if got != c.want {
-				t.Errorf("error is %q, want %q", got, c.want)
-			}
+			expect.Equal(t, "error", c.want, got)
 			if !Answered(c.answer) {
 				t.Error("it is not recognized as an answer of a converter")
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
@@ -114,9 +115,7 @@ func TestNoConverterListens(t *testing.T) {
 func acceptAnd(t *testing.T, do func(net.Conn)) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if do == nil {
 		listener.Close()
 		return listener.Addr().String()

@@ -4,7 +4,6 @@
 package probe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,15 +12,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-// decodeExact decodes JSON without converting numbers.
-func decodeExact(document []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
-	return value, err
-}
 
 // difference names the first field, in alphabetical order, in which got differs from want, or
 // returns an empty string. It omits values: they may be live data, and the result is shown in a

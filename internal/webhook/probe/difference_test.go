@@ -6,7 +6,8 @@ package probe
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestDifference(t *testing.T) {
@@ -33,9 +34,7 @@ func TestDifference(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.found, difference("", exact(t, tc.want), exact(t, tc.got))); diff != "" {
-				t.Errorf("difference (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "difference", tc.found, difference("", exact(t, tc.want), exact(t, tc.got)))
 		})
 	}
 }
@@ -59,17 +58,13 @@ func TestSameNumber(t *testing.T) {
 		{"1e999999999999", "1e999999999998", false},
 	}
 	for _, tc := range cases {
-		if got := sameNumber(tc.a, tc.b); got != tc.same {
-			t.Errorf("sameNumber(%s, %s) = %v", tc.a, tc.b, got)
-		}
+		expect.Equal(t, "sameNumber("+tc.a+", "+tc.b+")", tc.same, sameNumber(tc.a, tc.b))
 	}
 }
 
 func exact(t *testing.T, document string) any {
 	t.Helper()
-	value, err := decodeExact([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	value, err := preserved.Decode([]byte(document))
+	expect.NoError(t, err)
 	return value
 }

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestFail tests network errors that cannot occur on loopback.
@@ -53,7 +53,5 @@ func TestFail(t *testing.T) {
 func TestFailReturnsCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if diff := cmp.Diff(context.Canceled.Error(), (step{}).fail(ctx, io.EOF).Error()); diff != "" {
-		t.Errorf("error (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "error", context.Canceled.Error(), (step{}).fail(ctx, io.EOF).Error())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
@@ -39,9 +40,7 @@ func failing(t *testing.T) *pod {
 func tokenOf(t *testing.T, p *pod) string {
 	t.Helper()
 	token, err := webhook.FailuresToken(p.leaf.TLS(t).PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return token
 }
 
@@ -50,9 +49,7 @@ func tokenOf(t *testing.T, p *pod) string {
 func TestPodReportsFailures(t *testing.T) {
 	p := failing(t)
 	library, err := NewLibrary(libraryDefinition("failures"), libraryConversion(p), []string{p.target.Address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if _, err := library.Convert(nil, []byte(original), "v2"); err == nil {
 		t.Fatal("the sample is converted")
 	}
@@ -64,9 +61,7 @@ func TestPodReportsFailures(t *testing.T) {
 
 	p.target.FailuresToken = tokenOf(t, p)
 	result, err := Pod(t.Context(), p.target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got := result.Failures
 	if got == nil || len(got.Failures) != 1 || got.Failures[0].Count != 1 || got.Failures[0].Object != "default/one" {
 		t.Errorf("the pod reports %+v", got)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,17 +33,13 @@ func TestLibrary(t *testing.T) {
 				address = "127.0.0.1:1"
 			}
 			library, err := NewLibrary(libraryDefinition(name), libraryConversion(p), []string{address})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, err := library.Convert(nil, []byte(original), c.to)
 			var failed *Error
 			if errors.As(err, &failed) && failed.Reason != c.reason || failed == nil && c.reason != "" {
 				t.Errorf("error is %v, want the reason %q", err, c.reason)
 			}
-			if diff := cmp.Diff(decodedOrNil(t, c.want), decodedOrNil(t, string(got))); diff != "" {
-				t.Errorf("object (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "object", decodedOrNil(t, c.want), decodedOrNil(t, string(got)))
 		})
 	}
 }
@@ -54,18 +49,14 @@ func TestLibraryTakesTurns(t *testing.T) {
 	one, two := newPod(t, converter), newPod(t, converter)
 	two.target.CABundle = nil // its certificate is from another authority, which is not trusted
 	library, err := NewLibrary(libraryDefinition("turns"), libraryConversion(one), []string{one.target.Address, two.target.Address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	failures := 0
 	for range 4 {
 		if _, err := library.Convert(nil, []byte(original), "v1"); err != nil {
 			failures++
 		}
 	}
-	if failures != 2 {
-		t.Errorf("%d of 4 calls went to the pod that is not trusted, want 2", failures)
-	}
+	expect.Equal(t, "calls that went to the pod that is not trusted", 2, failures)
 }
 
 func TestLibraryWithoutPods(t *testing.T) {
@@ -85,24 +76,15 @@ func decodedOrNil(t *testing.T, text string) any {
 
 // libraryDefinition needs a unique name, because the library has metrics by name.
 func libraryDefinition(name string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, " ", "-")},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group:    "example.com",
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}},
-		},
-	}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(name, " ", "-")}}
+	crd.Spec.Group = "example.com"
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}}
+	return crd
 }
 
 func libraryConversion(p *pod) *apiextensionsv1.CustomResourceConversion {
-	return &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{
-				CABundle: p.target.CABundle,
-				Service:  &apiextensionsv1.ServiceReference{Namespace: "conversion-system", Name: "crontabs", Path: new("/convert/abc"), Port: new(int32(443))},
-			},
-		},
-	}
+	service := &apiextensionsv1.ServiceReference{Namespace: "conversion-system", Name: "crontabs", Path: new("/convert/abc"), Port: new(int32(443))}
+	return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: p.target.CABundle, Service: service},
+	}}
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 // OwnTarget is a converter that the operator does not manage, such as that of another project.
@@ -101,11 +103,11 @@ func (c *connection) roundTrip(ctx context.Context, canary OwnCanary, object []b
 	if err != nil {
 		return "", err
 	}
-	before, err := decodeExact(object)
+	before, err := preserved.Decode(object)
 	if err != nil {
 		return "", err
 	}
-	after, err := decodeExact(back)
+	after, err := preserved.Decode(back)
 	if err != nil {
 		return "", err
 	}

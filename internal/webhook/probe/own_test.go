@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
@@ -66,86 +65,75 @@ func to(object map[string]any, version string) bool {
 }
 
 func TestOwn(t *testing.T) {
-	spec := func(object map[string]any) map[string]any {
-		spec, _ := object["spec"].(map[string]any)
-		return spec
+	const (
+		back   = "an object that goes from example.com/v1 to example.com/v2 and back is not the same: "
+		broken = "converting a canary from example.com/v1 to example.com/v2: the answer "
+	)
+	// always calls a change that refuses nothing; filledOnly does so for objects with a spec.
+	always := func(change func(object, metadata map[string]any)) func(map[string]any) error {
+		return func(object map[string]any) error { change(object, object["metadata"].(map[string]any)); return nil }
 	}
-	const back = "an object that goes from example.com/v1 to example.com/v2 and back is not the same: "
+	filledOnly := func(change func(object, spec map[string]any)) func(map[string]any) error {
+		return func(object map[string]any) error {
+			if spec, filled := object["spec"].(map[string]any); filled {
+				change(object, spec)
+			}
+			return nil
+		}
+	}
 	cases := map[string]struct {
 		change   func(map[string]any) error
 		warnings []string
 		want     *Error
 	}{
 		"it only changes apiVersion": {change: func(map[string]any) error { return nil }},
-		"it adds a field":            {change: func(object map[string]any) error { object["status"] = map[string]any{}; return nil }},
-		"it adds an annotation": {change: func(object map[string]any) error {
-			object["metadata"].(map[string]any)["annotations"] = map[string]any{"c": "d", "theirs": "kept"}
-			return nil
-		}},
-		"it keeps a field in an annotation, and takes it out again": {change: func(object map[string]any) error {
+		"it adds a field":            {change: always(func(object, _ map[string]any) { object["status"] = map[string]any{} })},
+		"it adds an annotation": {change: always(func(_, metadata map[string]any) {
+			metadata["annotations"] = map[string]any{"c": "d", "theirs": "kept"}
+		})},
+		"it keeps a field in an annotation, and takes it out again": {change: filledOnly(func(object, spec map[string]any) {
 			metadata := object["metadata"].(map[string]any)
 			annotations, _ := metadata["annotations"].(map[string]any)
 			switch {
-			case to(object, "v2") && spec(object) != nil:
-				metadata["annotations"] = map[string]any{"note": spec(object)["note"]}
-				delete(spec(object), "note")
+			case to(object, "v2"):
+				metadata["annotations"] = map[string]any{"note": spec["note"]}
+				delete(spec, "note")
 			case annotations["note"] != nil:
-				spec(object)["note"] = annotations["note"]
+				spec["note"] = annotations["note"]
 				delete(metadata, "annotations")
 			}
-			return nil
-		}},
-		"it loses a field": {change: func(object map[string]any) error {
-			delete(spec(object), "note")
-			return nil
-		}, warnings: []string{back + ".spec.note is gone"}},
-		"it loses an element": {change: func(object map[string]any) error {
-			if spec(object) != nil {
-				spec(object)["list"] = []any{}
-			}
-			return nil
-		}, warnings: []string{back + ".spec.list is gone, or shorter"}},
-		"it loses precision": {change: func(object map[string]any) error {
-			if spec(object) != nil {
-				spec(object)["n"] = json.Number("9007199254740992")
-			}
-			return nil
-		}, warnings: []string{back + ".spec.n has another value"}},
-		"it loses everything": {change: func(object map[string]any) error { delete(object, "spec"); return nil },
-			warnings: []string{back + ".spec is gone"}},
+		})},
+		"it loses a field":    {change: filledOnly(func(_, spec map[string]any) { delete(spec, "note") }), warnings: []string{back + ".spec.note is gone"}},
+		"it loses an element": {change: filledOnly(func(_, spec map[string]any) { spec["list"] = []any{} }), warnings: []string{back + ".spec.list is gone, or shorter"}},
+		"it loses precision": {change: filledOnly(func(_, spec map[string]any) { spec["n"] = json.Number("9007199254740992") }),
+			warnings: []string{back + ".spec.n has another value"}},
+		"it loses everything": {change: filledOnly(func(object, _ map[string]any) { delete(object, "spec") }), warnings: []string{back + ".spec is gone"}},
 		"it refuses what was made up": {change: func(object map[string]any) error {
-			if spec(object) != nil {
+			if object["spec"] != nil {
 				return fmt.Errorf("spec.note must be a cat")
 			}
 			return nil
 		}, warnings: []string{"the converter refuses an object that was made up from the schema: converting to example.com/v2: spec.note must be a cat"}},
 		"it refuses all": {change: func(map[string]any) error { return fmt.Errorf("no kind CronTab is registered") },
 			want: &Error{ReasonCanaryFailed, "converting to example.com/v2: no kind CronTab is registered"}},
-		"it changes the name": {change: func(object map[string]any) error {
-			object["metadata"].(map[string]any)["name"] = "two"
-			return nil
-		}, want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v1 to example.com/v2: the answer is not acceptable to an API server: metadata.name is "two", expected "one"`}},
-		"it answers in the wrong version": {change: func(object map[string]any) error { object["apiVersion"] = "example.com/v1"; return nil },
-			want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v1 to example.com/v2: the answer is not acceptable to an API server: apiVersion is "example.com/v1", expected "example.com/v2"`}},
-		"it drops labels": {change: func(object map[string]any) error {
-			delete(object["metadata"].(map[string]any), "labels")
-			return nil
-		}, want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v1 to example.com/v2: the answer has lost, or changed, metadata.labels["a"]: API servers take labels and annotations from it`}},
-		"it is wrong on the way back only": {change: func(object map[string]any) error {
+		"it changes the name": {change: always(func(_, metadata map[string]any) { metadata["name"] = "two" }),
+			want: &Error{ReasonCanaryFailed, broken + `is not acceptable to an API server: metadata.name is "two", expected "one"`}},
+		"it answers in the wrong version": {change: always(func(object, _ map[string]any) { object["apiVersion"] = "example.com/v1" }),
+			want: &Error{ReasonCanaryFailed, broken + `is not acceptable to an API server: apiVersion is "example.com/v1", expected "example.com/v2"`}},
+		"it drops labels": {change: always(func(_, metadata map[string]any) { delete(metadata, "labels") }),
+			want: &Error{ReasonCanaryFailed, broken + `has lost, or changed, metadata.labels["a"]: API servers take labels and annotations from it`}},
+		"it is wrong on the way back only": {change: always(func(object, metadata map[string]any) {
 			if to(object, "v1") {
-				delete(object["metadata"].(map[string]any), "annotations")
+				delete(metadata, "annotations")
 			}
-			return nil
-		}, want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v2 to example.com/v1: the answer has lost, or changed, metadata.annotations["c"]: API servers take labels and annotations from it`}},
+		}), want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v2 to example.com/v1: the answer has lost, or changed, metadata.annotations["c"]: API servers take labels and annotations from it`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := newPod(t, author(c.change))
 			warnings, err := Own(t.Context(), ownTarget(pod, bare, filled))
 			expectError(t, c.want, err)
-			if diff := cmp.Diff(c.warnings, warnings); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "warnings", c.warnings, warnings)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -133,7 +134,7 @@ func (c *connection) convert(ctx context.Context, canary *Canary) error {
 	if err != nil {
 		return canaryFailed(original.GetAPIVersion(), canary.DesiredAPIVersion, "the answer is not acceptable to an API server: %s", err)
 	}
-	expected, err := decodeExact(canary.Expected)
+	expected, err := preserved.Decode(canary.Expected)
 	if err != nil {
 		return fmt.Errorf("the answer expected of the canary to %s is not JSON: %w", canary.DesiredAPIVersion, err)
 	}

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -111,50 +110,38 @@ func converter(_ *testca.Authority, p *pod) {
 }
 
 func TestPod(t *testing.T) {
+	there := Canary{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}
 	back := Canary{DesiredAPIVersion: "example.com/v1beta1", Object: []byte(converted), Expected: []byte(original)}
-	cases := map[string]struct {
-		canaries []Canary
-		requests []string
+	for name, tc := range map[string]struct {
+		canaries    []Canary
+		closes      bool
+		requests    []string
+		connections int32
 	}{
 		"a canary there and back": {
-			canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}, back},
-			requests: []string{"GET /ruleset", "POST /convert/abc", "POST /convert/abc"},
+			canaries: []Canary{there, back}, requests: []string{"GET /ruleset", "POST /convert/abc", "POST /convert/abc"}, connections: 1,
 		},
-		"no canary objects": {requests: []string{"GET /ruleset", "POST /convert/abc"}},
-	}
-	for name, tc := range cases {
+		"no canary objects": {requests: []string{"GET /ruleset", "POST /convert/abc"}, connections: 1},
+		"a pod that closes connections": {
+			canaries: []Canary{there}, closes: true, requests: []string{"GET /ruleset", "POST /convert/abc"}, connections: 2,
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newPod(t, converter)
 			pod.target.Canaries = tc.canaries
+			handler := pod.other
+			pod.other = func(w http.ResponseWriter, r *http.Request) {
+				if tc.closes {
+					w.Header().Set("Connection", "close")
+				}
+				handler(w, r)
+			}
 			got, err := Pod(t.Context(), pod.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, RulesetHashes: []string{"abc"}}, got); diff != "" {
-				t.Errorf("result (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.requests, pod.requests); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
-			if n := pod.connections.Load(); n != 1 {
-				t.Errorf("%d connections were opened", n)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "result", Result{NotAfter: pod.leaf.NotAfter, RulesetHashes: []string{"abc"}}, got)
+			expect.Equal(t, "requests", tc.requests, pod.requests)
+			expect.Equal(t, "connections", tc.connections, pod.connections.Load())
 		})
-	}
-}
-
-func TestPodThatClosesConnections(t *testing.T) {
-	pod := newPod(t, converter)
-	handler := pod.other
-	pod.other = func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close")
-		handler(w, r)
-	}
-	if _, err := Pod(t.Context(), pod.target); err != nil {
-		t.Error(err)
-	}
-	if n := pod.connections.Load(); n != 2 {
-		t.Errorf("%d connections were opened, want one for each request", n)
 	}
 }
 
@@ -175,9 +162,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 
 	_, port, _ := net.SplitHostPort(pod.target.Address)
 	got := []string{header.Get("Content-Type"), header.Get("Accept-Encoding"), host, name, protocol}
-	if diff := cmp.Diff([]string{"application/json", "", serverName + ":" + port, serverName, "HTTP/1.1"}, got); diff != "" {
-		t.Errorf("request (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "request", []string{"application/json", "", serverName + ":" + port, serverName, "HTTP/1.1"}, got)
 	review, _ := expect.JSON(t, body).(map[string]any)
 	request, _ := review["request"].(map[string]any)
 	if uid, _ := request["uid"].(string); uid == "" {
@@ -189,9 +174,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 		"kind":       "ConversionReview",
 		"request":    map[string]any{"desiredAPIVersion": "example.com/v1", "objects": []any{expect.JSON(t, original)}},
 	}
-	if diff := cmp.Diff(want, review); diff != "" {
-		t.Errorf("review (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "review", want, review)
 }
 
 func TestPodFails(t *testing.T) {
@@ -244,9 +227,7 @@ func TestPodFails(t *testing.T) {
 				"NOTAFTER", pod.leaf.NotAfter.Format(time.RFC3339),
 			).Replace(tc.want.Message)
 			expectError(t, tc.want, err)
-			if diff := cmp.Diff(tc.known.RulesetHashes, got.RulesetHashes); diff != "" {
-				t.Errorf("ruleset (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "ruleset", tc.known.RulesetHashes, got.RulesetHashes)
 		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -116,7 +117,7 @@ func checkObject(original *unstructured.Unstructured, raw []byte, desired string
 	if err := checkMetadata(converted.Object); err != nil {
 		return nil, err
 	}
-	return decodeExact(raw)
+	return preserved.Decode(raw)
 }
 
 // checkMetadata checks labels and annotations, which API servers copy from the answer.

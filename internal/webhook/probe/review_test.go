@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReviewAnswers tests the malformed answers in the tests of the API server,
@@ -136,9 +137,7 @@ func TestMistakesOfTheCaller(t *testing.T) {
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	document, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(document)
 }
 
@@ -148,7 +147,5 @@ func expectError(t *testing.T, want *Error, err error) {
 	if err != nil && !ok {
 		t.Fatalf("error of type %T: %v", err, err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("error (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "error", want, got)
 }

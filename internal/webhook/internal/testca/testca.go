@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // lifetime is that of serving certificates. The authority lives longer than any of them.
@@ -33,9 +34,7 @@ type Leaf struct {
 func New(t testing.TB) *Authority {
 	t.Helper()
 	pair, err := pki.NewAuthority("authority", time.Now(), 10*lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return &Authority{pair: pair, Bundle: pair.Certificate}
 }
 
@@ -43,13 +42,9 @@ func New(t testing.TB) *Authority {
 func (a *Authority) Issue(t testing.TB, name string, notAfter time.Time) Leaf {
 	t.Helper()
 	pair, err := pki.IssueLeaf(a.pair, name, notAfter.Add(-lifetime), lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	certificate, err := pki.ParseCertificate(pair.Certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return Leaf{pair, certificate.NotBefore, certificate.NotAfter}
 }
 
@@ -57,9 +52,7 @@ func (a *Authority) Issue(t testing.TB, name string, notAfter time.Time) Leaf {
 func (l Leaf) TLS(t testing.TB) tls.Certificate {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(l.Certificate, l.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return certificate
 }
 
