@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // fakeBuilder returns a builder whose compiler only writes files.
@@ -116,27 +118,21 @@ func TestFailedBuildIsRepeated(t *testing.T) {
 func TestLockCanceled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lockFile(t.Context(), path, func() { t.Error("a free lock was busy") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lockFile(ctx, path, cancel); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want that of the context", err)
 	}
 	unlock()
 	again, err := lockFile(t.Context(), path, func() { t.Error("a released lock was busy") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	again()
 }
 
 func TestLockOnRemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lockFile(t.Context(), path, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	second, err := lockFile(t.Context(), path, func() {
 		// The second command finds the lock busy; its holder removes the file and releases the
 		// lock.
@@ -145,9 +141,7 @@ func TestLockOnRemovedFile(t *testing.T) {
 		}
 		unlock()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer second()
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the lock that was taken has no file: %v", err)

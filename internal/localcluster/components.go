@@ -38,7 +38,7 @@ func (s spec) apiServer() component {
 		"--advertise-address=" + s.address(),
 		"--tls-cert-file=" + s.home("pki", "apiserver.crt"),
 		"--tls-private-key-file=" + s.home("pki", "apiserver.key"),
-		"--service-account-key-file=" + s.home("pki", "sa.pub"),
+		"--service-account-key-file=" + s.home("pki", "sa.key"),
 		"--service-account-signing-key-file=" + s.home("pki", "sa.key"),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--token-auth-file=" + s.home("pki", "tokens.csv"),
@@ -75,7 +75,7 @@ func (s spec) controllerManager() component {
 	args := []string{
 		"--kubeconfig=" + s.home("kubeconfig"),
 		"--service-account-private-key-file=" + s.home("pki", "sa.key"),
-		"--root-ca-file=" + s.home("pki", "ca.crt"),
+		"--root-ca-file=" + s.home("pki", "apiserver.crt"),
 		"--use-service-account-credentials=true",
 		"--leader-elect=false",
 		// It creates a ServiceAccount and a token for each of its controllers before it starts any,

@@ -35,7 +35,7 @@ type nodeConfig struct {
 // calling process sees.
 func (s spec) writeConfig(c credentials) error {
 	files := map[string]any{"kubeconfig": map[string]string{
-		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.ca),
+		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.cert),
 	}}
 	if !s.ControlPlaneOnly {
 		maps.Copy(files, s.nodeFiles())

@@ -4,115 +4,41 @@
 package localcluster
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
-	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
-// credentials are the secrets of one cluster, created at each start.
+// credentials are the secrets of one cluster, created at each start. They are valid for a year.
 type credentials struct {
-	ca         []byte // PEM: signed the API server's certificate
-	serverCert []byte // PEM
-	serverKey  []byte // PEM
-	tokenKey   []byte // PEM: signs ServiceAccount tokens
-	tokenPub   []byte // PEM
-	token      string // of the administrator
+	cert     []byte // PEM: of the API server, and of the authority that signed it
+	key      []byte // PEM: of the API server
+	tokenKey []byte // PEM: signs and verifies ServiceAccount tokens
+	token    string // of the administrator
 }
-
-// validity is longer than any test cluster lives.
-const validity = 365 * 24 * time.Hour
 
 // newCredentials creates the credentials of an API server at the given address, at the kubernetes
 // Service and on the loopback interface.
-func newCredentials(address string, now time.Time) (credentials, error) {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return credentials{}, err
-	}
-	ca := caTemplate(now)
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-	if err != nil {
-		return credentials{}, err
-	}
-	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return credentials{}, err
-	}
-	serverDER, err := x509.CreateCertificate(rand.Reader, serverTemplate(address, now), ca, serverKey.Public(), caKey)
-	if err != nil {
-		return credentials{}, err
-	}
-	c := credentials{ca: pemBlock("CERTIFICATE", caDER), serverCert: pemBlock("CERTIFICATE", serverDER), token: rand.Text()}
-	if c.serverKey, _, err = encodeKey(serverKey); err != nil {
-		return credentials{}, err
-	}
-	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return credentials{}, err
-	}
-	c.tokenKey, c.tokenPub, err = encodeKey(tokenKey)
-	return c, err
-}
-
-func caTemplate(now time.Time) *x509.Certificate {
-	return &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "localcluster"},
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(validity),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-}
-
-func serverTemplate(address string, now time.Time) *x509.Certificate {
-	return &x509.Certificate{
-		SerialNumber: big.NewInt(2),
-		Subject:      pkix.Name{CommonName: "kube-apiserver"},
-		NotBefore:    now.Add(-time.Hour),
-		NotAfter:     now.Add(validity),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses:  []net.IP{net.ParseIP(address), net.ParseIP(serviceAddress), net.ParseIP(loopbackAddress)},
-		DNSNames: []string{
-			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost",
-		},
-	}
-}
-
-func encodeKey(key *ecdsa.PrivateKey) (private, public []byte, err error) {
-	privateDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	publicDER, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return nil, nil, err
-	}
-	return pemBlock("EC PRIVATE KEY", privateDER), pemBlock("PUBLIC KEY", publicDER), nil
-}
-
-func pemBlock(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+func newCredentials(address string) (credentials, error) {
+	c := credentials{token: rand.Text()}
+	var keyErr, tokenErr error
+	c.cert, c.key, keyErr = cert.GenerateSelfSignedCertKey(address, []net.IP{net.ParseIP(serviceAddress), net.ParseIP(loopbackAddress)},
+		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"})
+	c.tokenKey, tokenErr = keyutil.MakeEllipticPrivateKeyPEM()
+	return c, errors.Join(keyErr, tokenErr)
 }
 
 // write stores the credentials in a directory that only the owner can read.
 func (c credentials) write(dir string) error {
 	files := map[string][]byte{
-		"ca.crt":        c.ca,
-		"apiserver.crt": c.serverCert,
-		"apiserver.key": c.serverKey,
+		"apiserver.crt": c.cert,
+		"apiserver.key": c.key,
 		"sa.key":        c.tokenKey,
-		"sa.pub":        c.tokenPub,
 		"tokens.csv":    []byte(c.token + ",admin,1,system:masters\n"),
 	}
 	for name, content := range files {

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // officialFiles are what a mirror has: three binaries with their sums.
@@ -24,12 +26,8 @@ func officialFiles(t *testing.T) map[string]string {
 	t.Helper()
 	var archive bytes.Buffer
 	zipped := gzip.NewWriter(&archive)
-	if err := writeTar(zipped, tarFile{name: "etcd-v3.9.9-linux/etcd", mode: 0o755, content: []byte("etcd")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writeTar(zipped, tarFile{name: "etcd-v3.9.9-linux/etcd", mode: 0o755, content: []byte("etcd")}))
+	expect.NoError(t, zipped.Close())
 	sum := func(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 	etcd := "/etcd-io/etcd/releases/download/v3.9.9/"
 	name := "etcd-v3.9.9-linux-" + runtime.GOARCH + ".tar.gz"
@@ -125,9 +123,7 @@ func TestNoServer(t *testing.T) {
 	var progress bytes.Buffer
 	b := fakeBuilder(t.TempDir(), &progress, func(target) error { return nil })
 	b.downloads = Options{KubernetesVersion: "v1.37.2"}.downloads("v3.9.9")
-	if err := b.build(t.Context(), []target{{name: "etcd", set: "one"}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, b.build(t.Context(), []target{{name: "etcd", set: "one"}}))
 	if !strings.Contains(progress.String(), "official binaries are not available, and are built instead: ") {
 		t.Errorf("the progress does not say so:\n%s", progress.String())
 	}
@@ -136,9 +132,7 @@ func TestNoServer(t *testing.T) {
 // TestPinnedEtcdIsDownloaded: the version of etcd in modules/ is known.
 func TestPinnedEtcdIsDownloaded(t *testing.T) {
 	sets, err := Options{KubernetesVersion: DefaultKubernetesVersion}.moduleSets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !strings.HasPrefix(sets[pinnedSet].etcd, "v3.") {
 		t.Errorf("modules/go.mod has etcd %q", sets[pinnedSet].etcd)
 	}

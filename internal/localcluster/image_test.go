@@ -15,14 +15,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestImageArchive(t *testing.T) {
 	var archive, again bytes.Buffer
 	for _, w := range []io.Writer{&archive, &again} {
-		if err := writeImage(w, "local/test:1", "test", []byte("program")); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, writeImage(w, "local/test:1", "test", []byte("program")))
 	}
 	if !bytes.Equal(archive.Bytes(), again.Bytes()) {
 		t.Error("the same program gave two different archives")
@@ -57,9 +57,7 @@ func readTar(t *testing.T, r io.Reader) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if files[header.Name], err = io.ReadAll(archive); err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +67,6 @@ func readTar(t *testing.T, r io.Reader) map[string][]byte {
 func mustJSON(t *testing.T, value any) []byte {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return data
 }

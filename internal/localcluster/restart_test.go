@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestComponentsStartAgain kills etcd and the API server of a cluster with Restart.
@@ -24,9 +26,7 @@ func TestComponentsStartAgain(t *testing.T) {
 	kubectl(t, c, "", "create", "namespace", "kept")
 	for _, component := range []component{c.spec.etcd(), c.spec.apiServer()} {
 		killed := pidOf(t, component)
-		if err := unix.Kill(killed, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, unix.Kill(killed, unix.SIGKILL))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := poll(ctx, component.name, func(context.Context) error {
@@ -35,9 +35,7 @@ func TestComponentsStartAgain(t *testing.T) {
 			}
 			return c.Command(ctx, "kubectl", "get", "namespace", "kept").Run()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 }
 
@@ -49,15 +47,11 @@ func pidOf(t *testing.T, c component) int {
 		want = append(want, arg+"\x00"...)
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, file := range files {
 		if line, err := os.ReadFile(file); err == nil && bytes.Equal(line, want) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			return pid
 		}
 	}

@@ -118,7 +118,7 @@ func prepare(o Options) (spec, error) {
 			return s, err
 		}
 	}
-	c, err := newCredentials(s.address(), time.Now())
+	c, err := newCredentials(s.address())
 	if err == nil && s.ProcessNodes > 0 {
 		err = node.WriteEgress(s.home("processes"))
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestHostileText parses a report like a browser. For any text of objects, it has only the
@@ -16,9 +18,7 @@ import (
 func TestHostileText(t *testing.T) {
 	files := inputs["hostile"]
 	root, err := html.Parse(strings.NewReader(write(t, read(t, files.policy, files.crd, files.objects))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	elements := strings.Fields("html head meta title link style body a header p h1 h2 h3 h4 span div ul ol li b nav main section " +
 		"table caption thead tbody tr th td svg line path rect figure figcaption details summary code pre wbr dl dt dd time footer")
 	attributes := strings.Fields("lang charset http-equiv content name rel href class id role aria-label aria-labelledby aria-hidden focusable tabindex " +

@@ -19,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -69,9 +70,7 @@ func compare(t *testing.T, file, got string) {
 func write(t *testing.T, in Input) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, in); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Write(&out, in))
 	return out.String()
 }
 
@@ -88,9 +87,7 @@ func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
 	}
 	in := Input{Policy: policy, CRD: crd, From: "policy.yaml and crd.yaml", Tool: "v1.2.3", Made: made}
 	checker, err := verify.New(policy, crd, func() time.Time { return made })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	from := ""
 	if checker.Valid() {
 		checker.Canaries(t.Context())
@@ -106,14 +103,10 @@ func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
 func check(t *testing.T, checker *verify.Checker, file string) {
 	t.Helper()
 	documents, err := manifest.ReadAll([]string{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, document := range documents {
 		objects, err := document.Objects()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, object := range objects {
 			checker.Check(t.Context(), object)
 		}
@@ -123,9 +116,7 @@ func check(t *testing.T, checker *verify.Checker, file string) {
 func decode(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

@@ -124,9 +124,9 @@ need imagePullPolicy Never or IfNotPresent.`,
 			if err != nil {
 				return err
 			}
-			names, err := c.Load(ctx, args[0])
-			for _, name := range names {
-				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "loaded", name)
+			said, err := c.Load(ctx, args[0])
+			if err == nil {
+				_, err = fmt.Fprint(cmd.OutOrStdout(), said)
 			}
 			return err
 		},

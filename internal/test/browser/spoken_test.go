@@ -12,6 +12,8 @@ import (
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/chromedp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // spoken is an element in the accessibility tree.
@@ -24,9 +26,7 @@ type spoken struct {
 func (b *tab) hear() []spoken {
 	b.t.Helper()
 	tree, err := chromedp.Call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	expect.NoError(b.t, err)
 	var heard []spoken
 	drawn := map[accessibility.NodeID]bool{}
 	for _, node := range tree.Nodes {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestArgoCDHealth runs the health script on every combination of its inputs. Other tests check the
@@ -43,9 +44,7 @@ func TestArgoCDHealthOfNew(t *testing.T) {
 		"changed since": "{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', message: well, observedGeneration: 1}]}}",
 	} {
 		object := map[string]any{}
-		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.Unmarshal([]byte(text), &object))
 		if health, message := run(t, script, object); health != "Progressing" || message != notProcessed {
 			t.Errorf("%s: %s: %s", title, health, message)
 		}
@@ -111,17 +110,13 @@ func wanted(ready, stalled, blocked condition, deleting bool) (health, message s
 func healthScript(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../api/docs/gitops.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	block := regexp.MustCompile("(?s)```yaml file=argocd-cm.yaml\n(.*?)```").FindSubmatch(text)
 	if block == nil {
 		t.Fatal("gitops.md has no argocd-cm.yaml")
 	}
 	config := struct{ Data map[string]string }{}
-	if err := yaml.Unmarshal(block[1], &config); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(block[1], &config))
 	script := config.Data["resource.customizations.health."+v1alpha1.GroupVersion.Group+"_ConversionPolicy"]
 	if script == "" {
 		t.Fatal("argocd-cm.yaml of gitops.md has no script for ConversionPolicies")
@@ -137,9 +132,7 @@ func run(t *testing.T, script string, object map[string]any) (health, message st
 	lua.OpenBase(state)
 	state.SetTop(0)
 	state.SetGlobal("obj", luaValue(state, object))
-	if err := state.DoString(script); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, state.DoString(script))
 	answer, ok := state.Get(-1).(*lua.LTable)
 	if !ok {
 		t.Fatalf("the script returns %s", state.Get(-1).Type())

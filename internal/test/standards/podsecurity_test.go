@@ -11,23 +11,19 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestPodsAreRestricted: every pod that the planner's tests record satisfies the restricted Pod
 // Security Standard, by Kubernetes' own check.
 func TestPodsAreRestricted(t *testing.T) {
 	text, err := os.ReadFile("../../plan/testdata/pods.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pods := map[string]corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict(text, &pods); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(text, &pods))
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
 	for _, name := range []string{"manager", "converter", "image", "migration"} {
 		pod, ok := pods[name]
