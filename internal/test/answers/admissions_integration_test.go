@@ -11,13 +11,13 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 )
 
 // admissions are the ways in which admission refuses a patch, or does not answer.
@@ -31,7 +31,7 @@ var admissions = map[string]func(*testing.T, *recorder, string){
 	"admission-answers-500":        validates(text(http.StatusInternalServerError, "a panic")),
 	"admission-answers-404":        validates(text(http.StatusNotFound, "404 page not found")),
 	"admission-answers-html":       validates(text(http.StatusOK, "<html>Sign in</html>")),
-	"admission-hangs":              validates(hang),
+	"admission-hangs":              validates(reviews.Hang),
 	"admission-is-down":            webhook(http.NotFound, func(server *httptest.Server) { server.StartTLS(); server.Close() }),
 	"admission-service-not-found":  missingWebhook,
 	"mutation-denies":              mutates(deny(http.StatusForbidden)),
@@ -91,7 +91,7 @@ func (r *recorder) validate(t *testing.T, name string, config registrationv1.Web
 
 func webhook(answer http.HandlerFunc, start func(*httptest.Server)) func(*testing.T, *recorder, string) {
 	return func(t *testing.T, r *recorder, name string) {
-		config := begin(t, answer, served("127.0.0.1", time.Now()), start)
+		config := begin(t, answer, localhost, 0, start)
 		r.validate(t, name, registrationv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle})
 	}
 }
@@ -102,12 +102,12 @@ func validates(answer http.HandlerFunc) func(*testing.T, *recorder, string) {
 
 func missingWebhook(t *testing.T, r *recorder, name string) {
 	r.validate(t, name, registrationv1.WebhookClientConfig{
-		Service: &registrationv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: name}, CABundle: served(name, time.Now()).bundle})
+		Service: &registrationv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: name}, CABundle: anotherAuthority(t)})
 }
 
 func mutates(answer http.HandlerFunc) func(*testing.T, *recorder, string) {
 	return func(t *testing.T, r *recorder, name string) {
-		config := begin(t, answer, served("127.0.0.1", time.Now()), (*httptest.Server).StartTLS)
+		config := begin(t, answer, localhost, 0, (*httptest.Server).StartTLS)
 		expect.NoError(t, r.Client.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Webhooks: []registrationv1.MutatingWebhook{{Name: "change.example.com", Rules: rulesOf(name), TimeoutSeconds: new(int32(admissionTimeout)),
 				ClientConfig: registrationv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle},

@@ -5,9 +5,7 @@
 
 package apiserver
 
-import (
-	"testing"
-)
+import "testing"
 
 var ruleKind = twoVersions{
 	v1: `data: {type: array, items: {type: object, required: [extract], properties: {extract: {type: object, properties: {key: {type: string}}}}}}, node: {type: string}, timeout: {type: string}, image: {type: string}, old: {type: string},
@@ -96,36 +94,4 @@ func testRules(t *testing.T, s *apiServer) {
 	k.create(t, "v1", "drop", "spec: {old: gone, node: a}")
 	k.mergePatch(t, "v2", "drop", "metadata: {labels: {touched: 'yes'}}")
 	wantFields(t, "what was dropped", k.get(t, "v1", "drop"), "spec: {node: a}")
-}
-
-// testEdits edits at the new version an object of the old version whose values the rule cannot
-// restore: the edit is applied, and the rest is unchanged.
-func testEdits(t *testing.T, s *apiServer) {
-	k := s.installTwo(t, "edits", ruleKind)
-	k.create(t, "v1", "one", "spec: {node: a, timeout: 90s, image: nginx, env: [{name: b}, {name: a, value: x}]}")
-	k.mergePatch(t, "v2", "one", "spec: {timeoutSeconds: 91, env: {a: {value: 'z'}, c: {}}}")
-	wantFields(t, "after two edits", k.get(t, "v1", "one"),
-		"spec: {node: a, timeout: 1m31s, image: nginx, env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
-	k.create(t, "v1", "two", "spec: {secrets: [{name: a, optional: true}, {name: b, optional: true}], vars: [{name: b, value: x, secret: true}, {name: a, value: x}]}")
-	k.mergePatch(t, "v2", "two", "spec: {secretNames: [c, b], vars: {b: changed, c: new}}")
-	wantFields(t, "after edits of values", k.get(t, "v1", "two"),
-		"spec: {secrets: [{name: c}, {name: b, optional: true}], vars: [{name: b, value: changed, secret: true}, {name: a, value: x}, {name: c, value: new}]}")
-	k.create(t, "v1", "moved", "spec: {servers: [{id: a, host: h, zone: west}, {id: b, probe: {timeout: 90s, old: x}}]}")
-	k.mergePatch(t, "v2", "moved", "spec: {net: {endpoints: [{name: b, address: new, health: {probe: {timeoutSeconds: 90}}}, {name: c}, {name: a, address: other}]}}")
-	wantFields(t, "after edits of a list in another object", k.get(t, "v1", "moved"),
-		"spec: {servers: [{id: b, host: new, probe: {timeout: 90s, old: x}}, {id: c}, {id: a, host: other, zone: west}]}")
-	k.create(t, "v2", "excluded", "spec: {dataFrom: [{find: x}, {extract: {key: a}}, {find: z}]}")
-	k.mergePatch(t, "v1", "excluded", "spec: {data: [{extract: {key: b}}, {extract: {key: a}}]}")
-	wantFields(t, "after an edit beside excluded elements", k.get(t, "v2", "excluded"), "spec: {dataFrom: [{find: x}, {extract: {key: b}}, {find: z}, {extract: {key: a}}]}")
-	k.mergePatch(t, "v1", "excluded", "spec: {data: null}")
-	wantFields(t, "after the list was removed", k.get(t, "v2", "excluded"), "spec: {dataFrom: [{find: x}, {find: z}]}")
-	wantFields(t, "after the list was removed, at v1", k.get(t, "v1", "excluded"), "spec: {}")
-	k.create(t, "v1", "three", `spec: {config: "level: a # why\noutputs: [{name: x}]\nother: 1\n"}`)
-	k.mergePatch(t, "v2", "three", "spec: {config: {level: b}}")
-	wantFields(t, "after an edit of a text", k.get(t, "v1", "three"), `spec: {config: "level: b\nother: 1\noutputs:\n  - mode: sync\n    name: x\n"}`)
-	k.mergePatch(t, "v2", "one", "spec: {tag: '2', nodes: [b, c]}")
-	wantFields(t, "after four edits", k.get(t, "v1", "one"),
-		"spec: {node: b, timeout: 1m31s, image: 'nginx:2', env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
-	wantFields(t, "after four edits at v2", k.get(t, "v2", "one"),
-		"spec: {nodes: [b, c], timeoutSeconds: 91, repository: nginx, tag: '2', env: {a: {value: 'z'}, b: {}, c: {}}}")
 }

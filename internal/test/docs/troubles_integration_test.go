@@ -6,16 +6,17 @@
 package docs
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 )
 
 // troubles cause the symptoms.
@@ -31,21 +32,22 @@ var troubles = map[string]func(*testing.T, *symptomCase){
 	"not-a-review": converter(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("<html>Sign in</html>"))
 	}),
-	"refused": converter(refuse),
-	"too-few": converter(review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
-		return nil, success
+	"refused": converter(reviews.Refuse),
+	"too-few": converter(reviews.Answer(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status {
+		response.ConvertedObjects = nil
+		return reviews.Success
 	})),
-	"wrong-version": converter(each(func(*unstructured.Unstructured, string) {})),
-	"another-name": converter(each(func(object *unstructured.Unstructured, version string) {
+	"wrong-version": converter(reviews.Each(func(*unstructured.Unstructured, string) {})),
+	"another-name": converter(reviews.Each(func(object *unstructured.Unstructured, version string) {
 		object.SetAPIVersion(version)
 		object.SetName("somebody-else")
 	})),
-	"bad-label": converter(each(func(object *unstructured.Unstructured, version string) {
+	"bad-label": converter(reviews.Each(func(object *unstructured.Unstructured, version string) {
 		object.SetAPIVersion(version)
 		object.SetLabels(map[string]string{"team": "no label at all"})
 	})),
-	"timeout": converter(hang),
-	"list":    converter(refuse),
+	"timeout": converter(reviews.Hang),
+	"list":    converter(reviews.Refuse),
 
 	"stored-version-removed": storedVersionRemoved,
 	"no-storage-version":     manifest(strings.NewReplacer("storage: true", "storage: false")),
@@ -63,33 +65,11 @@ var troubles = map[string]func(*testing.T, *symptomCase){
 	"silent-loss":            func(*testing.T, *symptomCase) {},
 }
 
-var refuse = review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
-	return nil, metav1.Status{Status: metav1.StatusFailure, Message: "hostPort of local has no port"}
-})
-
-var success = metav1.Status{Status: metav1.StatusSuccess}
-
-// hang never answers. It must read the request to notice that the caller gave up.
-func hang(_ http.ResponseWriter, request *http.Request) {
-	_, _ = io.Copy(io.Discard, request.Body)
-	<-request.Context().Done()
-}
-
 // converter is the trouble with a converter that answers like this.
 func converter(answer http.HandlerFunc, options ...converterOption) func(*testing.T, *symptomCase) {
 	return func(t *testing.T, c *symptomCase) {
 		c.serve(t, answer, options...)
 	}
-}
-
-// each returns a handler that changes each object.
-func each(change func(object *unstructured.Unstructured, version string)) http.HandlerFunc {
-	return review(func(version string, objects []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
-		for i := range objects {
-			change(&objects[i], version)
-		}
-		return objects, success
-	})
 }
 
 func anotherAuthority() []byte {
@@ -139,7 +119,7 @@ func storedVersionRemoved(t *testing.T, c *symptomCase) {
 }
 
 func noneOverWebhook(t *testing.T, c *symptomCase) {
-	c.serve(t, refuse)
+	c.serve(t, reviews.Refuse)
 	manifest(strings.NewReplacer("spec:\n  group", "spec:\n  conversion: {strategy: None}\n  group"))(t, c)
 }
 
@@ -170,7 +150,7 @@ func unknownField(t *testing.T, c *symptomCase) {
 }
 
 func definitionTerminating(t *testing.T, c *symptomCase) {
-	c.serve(t, refuse)
+	c.serve(t, reviews.Refuse)
 	c.run(t, `kubectl patch crd crontabs.example.com --type=json -p '[
 		{"op": "replace", "path": "/spec/versions/0/storage", "value": false}, {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]'`)
 	c.run(t, "kubectl delete crd crontabs.example.com --wait=false")

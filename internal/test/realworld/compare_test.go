@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // difference is a known difference between the project's conversion and ours.
@@ -174,9 +176,7 @@ func decode(text []byte) any {
 func encode(t *testing.T, value any) []byte {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return text
 }
 

@@ -22,15 +22,7 @@ func TestTracingService(t *testing.T) {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	dlog.SetFallbackLogger(dlog.WrapLogrus(silent))
-	p := project{
-		sample:  "emissary-tracingservices",
-		module:  "github.com/emissary-ingress/emissary/v3",
-		crd:     "manifests/emissary/emissary-crds.yaml.in",
-		spoke:   version{"v2", func() any { return &v2.TracingService{} }},
-		hub:     version{"v3alpha1", func() any { return &v3alpha1.TracingService{} }},
-		toHub:   func(from, to any) error { return from.(*v2.TracingService).ConvertTo(to.(*v3alpha1.TracingService)) },
-		fromHub: func(from, to any) error { return to.(*v2.TracingService).ConvertFrom(from.(*v3alpha1.TracingService)) },
-	}
+	p := kind[v2.TracingService, v3alpha1.TracingService]("emissary-tracingservices", "github.com/emissary-ingress/emissary/v3", "manifests/emissary/emissary-crds.yaml.in")
 	// ambassador_id is a text or a list in v2, which its schema leaves open.
 	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
 		spec := func(version int) apiextensionsv1.JSONSchemaProps {
