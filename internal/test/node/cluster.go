@@ -56,7 +56,7 @@ type Cluster struct {
 	network int
 	claim   net.Listener
 	socket  net.Listener
-	kubelet *kubelet
+	kubelet net.Listener
 	alive   context.Context //nolint:containedctx // the life of the cluster
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -111,7 +111,7 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	if c.network, c.claim, err = claimNetwork(); err != nil {
 		return err
 	}
-	if c.kubelet, err = newKubelet(c); err != nil {
+	if err := c.serveKubelet(); err != nil {
 		return err
 	}
 	const longest = 107 // of the path of a socket, on Linux
@@ -221,7 +221,7 @@ func (c *Cluster) Close() error {
 	}
 	c.end()
 	var errs []error
-	for _, listener := range []net.Listener{c.socket, c.claim} {
+	for _, listener := range []net.Listener{c.socket, c.kubelet, c.claim} {
 		if listener != nil {
 			errs = append(errs, listener.Close())
 		}

@@ -5,20 +5,15 @@ package node
 
 import (
 	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
+	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
 	"time"
 
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,69 +23,34 @@ const kubeletPort = 10250
 // followPause is the time between two looks at a log that is followed.
 const followPause = 200 * time.Millisecond
 
-// kubelet serves what API servers ask kubelets for: logs of containers. Only the API server reaches
-// it, through its proxy.
-type kubelet struct {
-	connections chan net.Conn
-	cluster     *Cluster
-}
+// kubeletHost is the address of the one kubelet of all nodes. The proxy of the API server leads to it.
+func (c *Cluster) kubeletHost() string { return fmt.Sprintf("127.%d.0.1", c.network) }
 
-func newKubelet(c *Cluster) (*kubelet, error) {
-	k := &kubelet{connections: make(chan net.Conn), cluster: c}
-	certificate, err := selfSigned()
+// serveKubelet serves what API servers ask kubelets for: logs of containers.
+func (c *Cluster) serveKubelet() error {
+	// API servers do not verify certificates of kubelets by default.
+	certificate, key, err := cert.GenerateSelfSignedCertKey("kubelet", nil, nil)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return err
+	}
+	c.kubelet, err = tls.Listen("tcp", fmt.Sprintf("%s:%d", c.kubeletHost(), kubeletPort), &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		return err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.logs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", c.serveLogs)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	listener := tls.NewListener(k, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
-	go func() { _ = server.Serve(listener) }() // its listener never ends
-	return k, nil
+	c.run(func() { _ = server.Serve(c.kubelet) }) // until Close
+	return nil
 }
 
-// selfSigned returns a certificate that API servers accept: they do not verify those of kubelets by
-// default.
-func selfSigned() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
-}
-
-// closing is a connection that tells when it was closed.
-type closing struct {
-	net.Conn
-	closed context.CancelFunc
-}
-
-func (c closing) Close() error {
-	c.closed()
-	return c.Conn.Close()
-}
-
-// serve answers on a connection until it is closed.
-func (k *kubelet) serve(ctx context.Context, connection net.Conn) {
-	ctx, closed := context.WithCancel(ctx)
-	k.connections <- closing{connection, closed}
-	<-ctx.Done()
-}
-
-// Accept, Close and Addr make the kubelet a listener for the connections that serve gets.
-func (k *kubelet) Accept() (net.Conn, error) { return <-k.connections, nil }
-
-// Close does nothing.
-func (k *kubelet) Close() error { return nil }
-
-// Addr is none.
-func (k *kubelet) Addr() net.Addr { return text("kubelet") }
-
-// logs answers kubectl logs.
-func (k *kubelet) logs(w http.ResponseWriter, r *http.Request) {
-	p := k.cluster.find(client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")})
+// serveLogs answers kubectl logs.
+func (c *Cluster) serveLogs(w http.ResponseWriter, r *http.Request) {
+	p := c.find(client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")})
 	if p == nil {
 		http.Error(w, "the pod does not run here", http.StatusNotFound)
 		return
@@ -99,7 +59,7 @@ func (k *kubelet) logs(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("previous") == "true" {
 		starts--
 	}
-	file, err := os.Open(k.cluster.logFile(p.get(), r.PathValue("container"), starts))
+	file, err := os.Open(c.logFile(p.get(), r.PathValue("container"), starts))
 	if err != nil {
 		http.Error(w, "the container has no such log", http.StatusNotFound)
 		return
@@ -114,9 +74,7 @@ func (k *kubelet) logs(w http.ResponseWriter, r *http.Request) {
 	if most, err := strconv.Atoi(r.URL.Query().Get("tailLines")); err == nil {
 		lines = lines[max(0, len(lines)-1-most):]
 	}
-	for _, line := range lines {
-		_, _ = w.Write(line) // the client may be gone
-	}
+	_, _ = w.Write(bytes.Join(lines, nil)) // the client may be gone
 	looks := time.NewTicker(followPause)
 	defer looks.Stop()
 	for follow := r.URL.Query().Get("follow") == "true"; follow; {

@@ -16,16 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// probe runs the probes of a running container until ctx ends. If the container fails its startup or
-// liveness probe, that probe is sent to unhealthy.
+// probe runs the probes of a running container until ctx ends. If the container fails its liveness probe,
+// that probe is sent to unhealthy.
 func (c *container) probe(ctx context.Context, unhealthy chan<- *corev1.Probe) {
-	if startup := c.spec.StartupProbe; startup != nil && !c.repeat(ctx, startup, func(bool) bool { return true }) {
-		unhealthy <- startup
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
 	readiness, liveness := c.spec.ReadinessProbe, c.spec.LivenessProbe
 	c.setReady(readiness == nil)
 	if readiness != nil {
@@ -99,9 +92,6 @@ func (c *container) get(ctx context.Context, action *corev1.HTTPGetAction) error
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+c.at(action.Port)+action.Path, http.NoBody)
 	if err != nil {
 		return err
-	}
-	for _, header := range action.HTTPHeaders {
-		request.Header.Add(header.Name, header.Value)
 	}
 	response, err := prober.Do(request)
 	if err != nil {

@@ -72,10 +72,7 @@ func (c *Cluster) tunnel(ctx context.Context, connection net.Conn) {
 		host, port, _ = net.SplitHostPort(request.RequestURI)
 	}
 	if port == strconv.Itoa(kubeletPort) && c.isNode(host) {
-		if _, err := io.WriteString(connection, accepted); err == nil {
-			c.kubelet.serve(ctx, connection)
-		}
-		return
+		host = c.kubeletHost()
 	}
 	target, err := c.dial(ctx, host, port)
 	if err != nil {

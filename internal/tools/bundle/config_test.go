@@ -21,35 +21,8 @@ import (
 func installed(t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	objects, err := renderObjects(filepath.Join(root, "config", "default"), defaultImage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return objects
-}
-
-// TestBundleIsUpToDate: bundle/ matches config/.
-func TestBundleIsUpToDate(t *testing.T) {
-	want, err := options{root: root}.render()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := files{}
-	if err := filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(bundleDir, path)
-		if err != nil {
-			return err
-		}
-		got[filepath.ToSlash(name)], err = os.ReadFile(path)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("run make bundle (-config +bundle):\n%s", diff)
-	}
 }
 
 // TestInstallsWhatConfigInstalls: OLM creates the same Deployment and rights as config/default.
@@ -151,9 +124,7 @@ func TestBesidesOLM(t *testing.T) {
 		}
 	}
 	beside, err := renderObjects(filepath.Join(root, "config", "overlays", "olm"), defaultImage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, object := range beside {
 		got = append(got, object.GetKind()+"/"+object.GetName())
 	}
@@ -193,9 +164,7 @@ func TestRelatedImages(t *testing.T) {
 func TestRelease(t *testing.T) {
 	const image = "registry.example.com/conversion-operator@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	rendered, err := options{root: root, image: image, version: "1.2.3", replaces: "1.2.2"}.render()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text := string(rendered["manifests/conversion-operator.clusterserviceversion.yaml"])
 	for _, want := range []string{"containerImage: " + image, "- image: " + image, "value: " + image, "        image: " + image,
 		"name: conversion-operator.v1.2.3\n", "replaces: conversion-operator.v1.2.2\n", "version: 1.2.3\n"} {
@@ -215,17 +184,13 @@ func TestRelease(t *testing.T) {
 // operator's internal ones.
 func TestProject(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "PROJECT"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	project := struct {
 		ProjectName, Domain, Repo string
 		Layout                    []string
 		Resources                 []struct{ Group, Kind, Version, Domain string }
 	}{}
-	if err := yaml.Unmarshal(text, &project); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, yaml.Unmarshal(text, &project))
 	csv := load(t).CSV
 	var want, got []string
 	for _, each := range csv.Spec.CustomResourceDefinitions.Owned {
