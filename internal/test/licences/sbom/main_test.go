@@ -29,11 +29,15 @@ func TestSBOM(t *testing.T) {
 		want   string
 	}{
 		"all is well": {func(*cyclonedx.BOM, *buildinfo.BuildInfo, map[string]string) {}, ""},
-		"another binary": {func(_ *cyclonedx.BOM, info *buildinfo.BuildInfo, _ map[string]string) { info.Main.Path = "example.com/mine" },
+		"another binary": {func(_ *cyclonedx.BOM, info *buildinfo.BuildInfo, _ map[string]string) {
+			info.Main.Path = "example.com/mine"
+		},
 			"the main component is example.com/own, and not example.com/mine"},
 		"other sources": {func(_ *cyclonedx.BOM, info *buildinfo.BuildInfo, _ map[string]string) { info.Deps[0].Sum = "h1:Gr0=" },
 			`the hash of example.com/other@v0.1.0 is "1abc", and not "1abd"`},
-		"a module is missing": {func(bom *cyclonedx.BOM, _ *buildinfo.BuildInfo, _ map[string]string) { *bom.Components = (*bom.Components)[:1] },
+		"a module is missing": {func(bom *cyclonedx.BOM, _ *buildinfo.BuildInfo, _ map[string]string) {
+			*bom.Components = (*bom.Components)[:1]
+		},
 			"std@go1.26.0 is not listed"},
 		"a module too many": {func(_ *cyclonedx.BOM, info *buildinfo.BuildInfo, _ map[string]string) { info.Deps = nil },
 			"example.com/other@v0.1.0 is listed, and not linked"},
