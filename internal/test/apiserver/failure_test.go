@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -127,20 +126,6 @@ func testOverflow(t *testing.T, s *apiServer) {
 		_, err := k.at("v1beta1").List(ctx, metav1.ListOptions{})
 		return err
 	})
-}
-
-// testOverflowDrop has a policy that drops values: the largest preserved value is dropped, and its
-// path is recorded.
-func testOverflowDrop(t *testing.T, s *apiServer) {
-	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
-	k.create(t, "v1", "large", "spec: {team: a, tier: "+incompressible.Text(300<<10)+", ports: [{name: http, weight: 1}]}")
-	large := k.get(t, "v1beta1", "large")
-	wantFields(t, "large at v1beta1", large, "spec: {team: a, ports: [{name: http}]}")
-	if kept := large.GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]; !strings.Contains(kept, "/spec/tier") {
-		t.Errorf("the place of what is lost is not named in %s", kept)
-	}
-	k.mergePatch(t, "v1beta1", "large", "spec: {team: b}")
-	wantFields(t, "large at v1", k.get(t, "v1", "large"), "spec: {team: b, ports: [{name: http, weight: 1}]}")
 }
 
 // testUnknownVersion serves a version that the ruleset lacks: it returns no wrong data, and the

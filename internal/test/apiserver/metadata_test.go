@@ -6,14 +6,10 @@
 package apiserver
 
 import (
-	"maps"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -66,56 +62,6 @@ func wantText(t *testing.T, what string, got, want map[string]string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
-}
-
-// testMetadata updates an object with all kinds of metadata at every version: they all have the
-// same metadata, except for preserved data.
-func testMetadata(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "metadata")
-	for _, written := range versions {
-		name := "from-" + written
-		created := k.create(t, written, name, `
-          metadata:
-            labels: {a/b: "1", empty: ""}
-            annotations: {text: "line\nüber \u2028 \"quoted\" <&>", empty: ""}
-            finalizers: [example.com/hold]
-            ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: 0b54a7a6-6e0f-4d61-a4a9-6b4c4a2b1c0d, controller: true}]
-          `+spec(written, "a"))
-		k.wantMetadata(t, created)
-		for _, version := range versions {
-			k.mergePatch(t, version, name, "{metadata: {labels: {by: "+version+"}}, spec: {limit: "+strconv.Itoa(len(version))+"}}")
-			k.wantMetadata(t, k.get(t, version, name))
-		}
-		expect.NoError(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
-		deleting := k.get(t, written, name)
-		if deleting.GetDeletionTimestamp() == nil {
-			t.Errorf("%s is not being deleted", name)
-		}
-		k.wantMetadata(t, deleting)
-		k.mergePatch(t, "v1beta1", name, "metadata: {finalizers: null}")
-		if left := k.names(t, "v1", metav1.ListOptions{FieldSelector: "metadata.name=" + name}); len(left) > 0 {
-			t.Errorf("%s outlives its finalizer", name)
-		}
-	}
-}
-
-// wantMetadata compares the metadata at every version.
-func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	for _, read := range versions {
-		got := k.get(t, read, object.GetName())
-		if diff := cmp.Diff(metadataOf(object), metadataOf(got)); diff != "" {
-			t.Errorf("metadata of %s at %s (-%s +%s):\n%s", object.GetName(), read, versionOf(object), read, diff)
-		}
-	}
-}
-
-// metadataOf returns the metadata without preserved data.
-func metadataOf(object *unstructured.Unstructured) map[string]any {
-	metadata := object.DeepCopy().Object["metadata"].(map[string]any)
-	annotations := metadata["annotations"].(map[string]any)
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
-	return metadata
 }
 
 // testForged writes preserved data by hand: it restores fields that the object lacks,

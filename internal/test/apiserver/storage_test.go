@@ -11,15 +11,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -124,18 +121,18 @@ func testServed(t *testing.T, s *apiServer) {
 }
 
 // mix creates gadgets that are stored in all versions.
-func (k *kind) mix(t *testing.T, namespace string) {
+func (k *kind) mix(t *testing.T) {
 	t.Helper()
 	for _, storage := range versions {
 		k.store(t, storage)
 		for _, written := range versions {
 			object := k.gadget(t, written, storage+"-"+written, spec(written, "a"))
-			_, err := k.in(namespace, written).Create(t.Context(), object, metav1.CreateOptions{})
+			_, err := k.at(written).Create(t.Context(), object, metav1.CreateOptions{})
 			expect.NoError(t, err)
 		}
 	}
 	for _, storage := range versions {
-		if got := versionOf(k.storedIn(t, namespace, storage+"-v1beta1")); got != storage {
+		if got := versionOf(k.stored(t, storage+"-v1beta1")); got != storage {
 			t.Fatalf("%s-v1beta1 is stored at %s", storage, got)
 		}
 	}
@@ -145,7 +142,7 @@ func (k *kind) mix(t *testing.T, namespace string) {
 // removes at the old version.
 func testDeleteDefinition(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "deleted")
-	k.mix(t, namespace)
+	k.mix(t)
 	k.mergePatch(t, "v1", "v1-v1", "metadata: {finalizers: [example.com/hold]}")
 	expect.NoError(t, k.crds.Delete(t.Context(), k.crd, metav1.DeleteOptions{}))
 	held := []string{k.key(namespace, "v1-v1")}
@@ -165,31 +162,5 @@ func testDeleteDefinition(t *testing.T, s *apiServer) {
 	})
 	if left := k.left(t); len(left) > 0 {
 		t.Errorf("etcd still has %v", left)
-	}
-}
-
-// testDeleteCollection empties a terminating namespace like the namespace controller: with one
-// request at one of the versions.
-func testDeleteCollection(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "emptied")
-	for _, version := range versions {
-		namespaces := k.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-		name := "emptied-at-" + version
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-		object.SetName(name)
-		_, err := namespaces.Create(t.Context(), object, metav1.CreateOptions{})
-		expect.NoError(t, err)
-		k.mix(t, name)
-		expect.NoError(t, namespaces.Delete(t.Context(), name, metav1.DeleteOptions{}))
-		_, err = k.in(name, version).Create(t.Context(), k.gadget(t, version, "late", "{}"), metav1.CreateOptions{})
-		if !apierrors.IsForbidden(err) {
-			t.Errorf("creating in a namespace that is being deleted: %v", err)
-		}
-		expect.NoError(t, k.in(name, version).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-		for _, key := range k.left(t) {
-			if strings.HasPrefix(key, k.key(name, "")+"/") {
-				t.Errorf("etcd still has %s after a deletion at %s", key, version)
-			}
-		}
 	}
 }

@@ -7,12 +7,10 @@ package apiserver
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -80,53 +78,6 @@ func (e *events) want(t *testing.T, event watch.EventType, name, fields string) 
 		wantFields(t, fmt.Sprintf("%s %s at %s", name, event, e.version), object, fields)
 	case <-time.After(expect.Patience):
 		t.Fatalf("the watch of %s does not tell that %s is %s", e.version, name, event)
-	}
-}
-
-// testSelectors selects gadgets by a field that has another path in each version.
-func testSelectors(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "selectors")
-	for _, written := range versions {
-		k.store(t, written)
-		for _, host := range []string{"a", "b"} {
-			k.create(t, written, host+"-"+written, spec(written, host))
-		}
-	}
-	selectors := map[string]string{
-		"v1alpha1": "spec.hostPort=b:8080", "v1beta1": "spec.address.host=b", "v1": "spec.endpoint.host=b",
-	}
-	for read, selector := range selectors {
-		options := metav1.ListOptions{FieldSelector: selector}
-		if diff := cmp.Diff([]string{"b-v1", "b-v1alpha1", "b-v1beta1"}, k.names(t, read, options)); diff != "" {
-			t.Errorf("list of %s by %s (-want +got):\n%s", read, selector, diff)
-		}
-		if _, err := k.at(read).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.limit=1"}); err == nil {
-			t.Errorf("%s can be selected by a field that is not selectable", read)
-		}
-	}
-	options := metav1.ListOptions{FieldSelector: "metadata.name=a-v1beta1"}
-	for read := range maps.Keys(selectors) {
-		if diff := cmp.Diff([]string{"a-v1beta1"}, k.names(t, read, options)); diff != "" {
-			t.Errorf("list of %s by name (-want +got):\n%s", read, diff)
-		}
-	}
-	k.watchSelected(t, selectors)
-}
-
-// watchSelected moves one gadget into the selection of watchers, and out of it.
-func (k *kind) watchSelected(t *testing.T, selectors map[string]string) {
-	t.Helper()
-	for read, selector := range selectors {
-		list, err := k.at(read).List(t.Context(), metav1.ListOptions{})
-		expect.NoError(t, err)
-		events := k.watch(t, read, metav1.ListOptions{FieldSelector: selector, ResourceVersion: list.GetResourceVersion()})
-		for _, written := range versions {
-			name := "a-" + written
-			expect.NoError(t, k.replace(t, written, name, spec(written, "b")))
-			events.want(t, watch.Added, name, seen(written, read, "b"))
-			expect.NoError(t, k.replace(t, written, name, spec(written, "a")))
-			events.want(t, watch.Deleted, name, seen(written, read, "b"))
-		}
 	}
 }
 
