@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -25,94 +23,27 @@ func installed(t *testing.T) []unstructured.Unstructured {
 	return objects
 }
 
-// TestInstallsWhatConfigInstalls: OLM creates the same Deployment and rights as config/default.
-func TestInstallsWhatConfigInstalls(t *testing.T) {
-	strategy := load(t).CSV.Spec.InstallStrategy.StrategySpec
-	deployments := map[string]appsv1.DeploymentSpec{}
-	for _, each := range strategy.DeploymentSpecs {
-		deployments[each.Name] = each.Spec
-	}
-	clusterRoles, roles := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
-	for _, each := range strategy.ClusterPermissions {
-		clusterRoles[each.ServiceAccountName] = each.Rules
-	}
-	for _, each := range strategy.Permissions {
-		roles[each.ServiceAccountName] = each.Rules
-	}
-	wantDeployments := map[string]appsv1.DeploymentSpec{}
-	for _, object := range installed(t) {
-		if object.GetKind() == "Deployment" {
-			wantDeployments[object.GetName()] = convert[appsv1.Deployment](object).Spec
+// TestBundleIsUpToDate: bundle/ matches config/.
+func TestBundleIsUpToDate(t *testing.T) {
+	want, err := options{root: root}.render()
+	noError(t, err)
+	got := files{}
+	if err := filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
-	}
-	if diff := cmp.Diff(wantDeployments, deployments); diff != "" {
-		t.Errorf("deployments (-config +bundle):\n%s", diff)
-	}
-	if diff := cmp.Diff(boundRules(t, "ClusterRoleBinding"), clusterRoles); diff != "" {
-		t.Errorf("clusterPermissions (-config +bundle):\n%s", diff)
-	}
-	if diff := cmp.Diff(boundRules(t, "RoleBinding"), roles); diff != "" {
-		t.Errorf("permissions (-config +bundle):\n%s", diff)
-	}
-}
-
-// boundRules returns the rules of each account in config/default, by bindings of a kind.
-func boundRules(t *testing.T, kind string) map[string][]rbacv1.PolicyRule {
-	t.Helper()
-	rules := map[string][]rbacv1.PolicyRule{}
-	for _, object := range installed(t) {
-		if object.GetKind() == "Role" || object.GetKind() == "ClusterRole" {
-			rules[object.GetKind()+"/"+object.GetName()] = convert[rbacv1.ClusterRole](object).Rules
+		name, err := filepath.Rel(bundleDir, path)
+		if err != nil {
+			return err
 		}
+		got[filepath.ToSlash(name)], err = os.ReadFile(path)
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
-	result := map[string][]rbacv1.PolicyRule{}
-	for _, object := range installed(t) {
-		if object.GetKind() != kind {
-			continue
-		}
-		binding := convert[rbacv1.ClusterRoleBinding](object)
-		for _, subject := range binding.Subjects {
-			result[subject.Name] = append(result[subject.Name], rules[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]...)
-		}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run make bundle (-config +bundle):\n%s", diff)
 	}
-	return result
-}
-
-// TestCarriesTheRest: every other object of config/default is in the bundle unchanged, or
-// notCarried explains its absence.
-func TestCarriesTheRest(t *testing.T) {
-	carriedObjects := map[string]map[string]any{}
-	for _, object := range load(t).Objects {
-		carriedObjects[object.GetKind()+"/"+object.GetName()] = object.Object
-	}
-	inCSV := saidByCSV(t)
-	for _, object := range installed(t) {
-		name := object.GetKind() + "/" + object.GetName()
-		if notCarried[object.GetKind()] != "" || inCSV[name] {
-			continue
-		}
-		if diff := cmp.Diff(withoutNamespace(object), carriedObjects[name]); diff != "" {
-			t.Errorf("%s (-config +bundle):\n%s", name, diff)
-		}
-	}
-}
-
-// saidByCSV returns the objects in the ClusterServiceVersion: the Deployment, its ServiceAccount,
-// the bindings of that, and their roles.
-func saidByCSV(t *testing.T) map[string]bool {
-	t.Helper()
-	result := map[string]bool{"Deployment/conversion-operator": true, "ServiceAccount/conversion-operator": true}
-	for _, object := range installed(t) {
-		if !strings.HasSuffix(object.GetKind(), "RoleBinding") {
-			continue
-		}
-		binding := convert[rbacv1.ClusterRoleBinding](object)
-		if len(binding.Subjects) == 1 && binding.Subjects[0].Name == "conversion-operator" {
-			result[object.GetKind()+"/"+object.GetName()] = true
-			result[binding.RoleRef.Kind+"/"+binding.RoleRef.Name] = true
-		}
-	}
-	return result
 }
 
 // TestBesidesOLM: config/overlays/olm has exactly the objects that a bundle cannot have.
