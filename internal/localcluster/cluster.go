@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,17 +72,6 @@ func (c *Cluster) record() error {
 		return err
 	}
 	return os.WriteFile(supervisorFile(c.spec.Dir), data, 0o600)
-}
-
-// matches returns an error if the running cluster has another kind or version.
-func (c *Cluster) matches(o Options) error {
-	wanted := spec{ControlPlaneOnly: o.ControlPlaneOnly, ProcessNodes: o.ProcessNodes}
-	if c.spec.kind() == wanted.kind() && maps.Equal(c.spec.Images, o.Images) && c.spec.KubernetesVersion == o.KubernetesVersion {
-		_, _ = fmt.Fprintf(o.Progress, "cluster %q is already up\n", o.Name)
-		return nil
-	}
-	return fmt.Errorf("cluster %q is already up as %s of %s: stop it first, or use another name",
-		o.Name, c.spec.kind(), c.spec.KubernetesVersion)
 }
 
 // Kubeconfig returns the path of the administrator's kubeconfig. That of a full node works only

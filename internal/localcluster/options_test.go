@@ -125,21 +125,6 @@ func TestProcessNodes(t *testing.T) {
 	if _, err := (Options{ProcessNodes: 201}).withDefaults(); err == nil {
 		t.Error("more nodes than addresses are accepted")
 	}
-	c := &Cluster{spec: spec{Name: "one", ProcessNodes: 2, ControlPlaneOnly: true, KubernetesVersion: o.KubernetesVersion}}
-	if err := c.matches(o); err != nil {
-		t.Errorf("the same cluster is refused: %v", err)
-	}
-	for what, other := range map[string]Options{
-		"fewer nodes":  {ProcessNodes: 1, ControlPlaneOnly: true},
-		"no nodes":     {ControlPlaneOnly: true},
-		"other images": {ProcessNodes: 2, ControlPlaneOnly: true, Images: map[string]string{"a": "/a"}},
-		"containers":   {},
-	} {
-		other.KubernetesVersion = o.KubernetesVersion
-		if err := c.matches(other); err == nil {
-			t.Errorf("%s: the cluster is reused", what)
-		}
-	}
 }
 
 const csv = "conversion-operator.clusterserviceversion.yaml"

@@ -12,6 +12,124 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/node"
 )
 
+const (
+	nodeAddress      = "10.240.0.1" // of the first node, which has the API server
+	serviceAddress   = "10.96.0.1"  // of the Service kubernetes.default: the first of serviceRange
+	serviceRange     = "10.96.0.0/16"
+	loopbackAddress  = "127.0.0.1"
+	containerdSocket = "/run/containerd.sock"
+
+	// nodeHome is the path of a full node's directory inside the node. It is short to keep the
+	// kubelet's sockets below the kernel's limit of 108 bytes, wherever the cache is.
+	nodeHome = "/run/localcluster"
+)
+
+// spec has everything that the processes of one cluster agree on. Later commands read it from the
+// cluster's directory.
+type spec struct {
+	Name              string
+	Dir               string // the cluster's directory
+	Home              string // the same directory as the cluster's processes see it
+	Bin               string // the directory of the binaries
+	Runc              string // the path of runc; empty without a node
+	KubernetesVersion string
+	ControlPlaneOnly  bool              // on the loopback interface, without nodes of containers
+	ProcessNodes      int               // that run pods as processes
+	Images            map[string]string // the programs for images, on ProcessNodes
+	Audited           bool              // the API server keeps an audit log
+	Restart           bool              // components that end are started again
+	Node              int               // the number of the node, from 1; only the first has a control plane
+
+	Port         int // of the API server
+	EtcdPort     int
+	EtcdPeerPort int
+}
+
+// newSpec returns the spec of a full node, whose ports are fixed because it has its own network.
+func newSpec(o Options, runc string) spec {
+	return spec{
+		Name:              o.Name,
+		Dir:               o.clusterDir(),
+		Home:              nodeHome,
+		Bin:               o.binDir(),
+		Runc:              runc,
+		KubernetesVersion: o.KubernetesVersion,
+		ProcessNodes:      o.ProcessNodes,
+		Images:            o.Images,
+		Audited:           o.AuditPolicy != "",
+		Restart:           o.Restart,
+		Node:              1,
+		Port:              443,
+		EtcdPort:          2379,
+		EtcdPeerPort:      2380,
+	}
+}
+
+// onLoopback returns the spec of a control plane on the host's network.
+func (s spec) onLoopback(ports [3]int) spec {
+	s.ControlPlaneOnly = true
+	s.Home = s.Dir
+	s.Port, s.EtcdPort, s.EtcdPeerPort = ports[0], ports[1], ports[2]
+	return s
+}
+
+func (s spec) address() string {
+	if s.ControlPlaneOnly {
+		return loopbackAddress
+	}
+	return nodeAddress
+}
+
+func (s spec) nodeName() string { return fmt.Sprintf("node%d", s.Node) }
+
+// NodeAddress is the address of the node on the bridge of the first one.
+func (s spec) NodeAddress() string { return fmt.Sprintf("10.240.0.%d", s.Node) }
+
+// PodRange is the range of addresses of the node's pods.
+func (s spec) PodRange() string { return fmt.Sprintf("10.244.%d.0/24", s.Node-1) }
+
+func (s spec) server() string { return fmt.Sprintf("https://%s:%d", s.address(), s.Port) }
+func (s spec) etcdURL() string {
+	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPort)
+}
+func (s spec) etcdPeerURL() string {
+	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPeerPort)
+}
+
+// home returns a path in the cluster's directory, as the cluster's processes see it.
+func (s spec) home(elements ...string) string {
+	return filepath.Join(append([]string{s.Home}, elements...)...)
+}
+
+func specFile(dir string) string       { return filepath.Join(dir, "cluster.json") }
+func kubeconfigFile(dir string) string { return filepath.Join(dir, "kubeconfig") }
+func logFile(dir, component string) string {
+	return filepath.Join(dir, "log", component+".log")
+}
+
+// auditPolicy returns the path of the copied audit policy.
+func auditPolicy(dir string) string { return filepath.Join(dir, "audit-policy.yaml") }
+
+func (s spec) write() error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(specFile(s.Dir), data, 0o600)
+}
+
+func readSpec(dir string) (spec, error) {
+	var s spec
+	data, err := os.ReadFile(specFile(dir))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%s is damaged: %w", specFile(dir), err)
+	}
+	return s, nil
+}
+
 // auditLog is the name of the log of requests to the API server, one event per line.
 const auditLog = "audit"
 
@@ -128,133 +246,4 @@ func (s spec) kubelet() component {
 // ctr returns the command line of containerd's client for this node's images.
 func (s spec) ctr(args ...string) []string {
 	return append([]string{"ctr", "--address", containerdSocket, "--namespace", "k8s.io"}, args...)
-}
-
-const (
-	nodeAddress      = "10.240.0.1" // of the first node, which has the API server
-	serviceAddress   = "10.96.0.1"  // of the Service kubernetes.default: the first of serviceRange
-	serviceRange     = "10.96.0.0/16"
-	loopbackAddress  = "127.0.0.1"
-	containerdSocket = "/run/containerd.sock"
-
-	// nodeHome is the path of a full node's directory inside the node. It is short to keep the
-	// kubelet's sockets below the kernel's limit of 108 bytes, wherever the cache is.
-	nodeHome = "/run/localcluster"
-)
-
-// spec has everything that the processes of one cluster agree on. Later commands read it from the
-// cluster's directory.
-type spec struct {
-	Name              string
-	Dir               string // the cluster's directory
-	Home              string // the same directory as the cluster's processes see it
-	Bin               string // the directory of the binaries
-	Runc              string // the path of runc; empty without a node
-	KubernetesVersion string
-	ControlPlaneOnly  bool              // on the loopback interface, without nodes of containers
-	ProcessNodes      int               // that run pods as processes
-	Images            map[string]string // the programs for images, on ProcessNodes
-	Audited           bool              // the API server keeps an audit log
-	Restart           bool              // components that end are started again
-	Node              int               // the number of the node, from 1; only the first has a control plane
-
-	Port         int // of the API server
-	EtcdPort     int
-	EtcdPeerPort int
-}
-
-// newSpec returns the spec of a full node, whose ports are fixed because it has its own network.
-func newSpec(o Options, runc string) spec {
-	return spec{
-		Name:              o.Name,
-		Dir:               o.clusterDir(),
-		Home:              nodeHome,
-		Bin:               o.binDir(),
-		Runc:              runc,
-		KubernetesVersion: o.KubernetesVersion,
-		ProcessNodes:      o.ProcessNodes,
-		Images:            o.Images,
-		Audited:           o.AuditPolicy != "",
-		Restart:           o.Restart,
-		Node:              1,
-		Port:              443,
-		EtcdPort:          2379,
-		EtcdPeerPort:      2380,
-	}
-}
-
-// onLoopback returns the spec of a control plane on the host's network.
-func (s spec) onLoopback(ports [3]int) spec {
-	s.ControlPlaneOnly = true
-	s.Home = s.Dir
-	s.Port, s.EtcdPort, s.EtcdPeerPort = ports[0], ports[1], ports[2]
-	return s
-}
-
-func (s spec) address() string {
-	if s.ControlPlaneOnly {
-		return loopbackAddress
-	}
-	return nodeAddress
-}
-
-// kind says what runs, for messages.
-func (s spec) kind() string {
-	switch {
-	case s.ProcessNodes > 0:
-		return fmt.Sprintf("%d nodes of processes", s.ProcessNodes)
-	case s.ControlPlaneOnly:
-		return "a control plane only"
-	}
-	return "a full node"
-}
-
-func (s spec) nodeName() string { return fmt.Sprintf("node%d", s.Node) }
-
-// NodeAddress is the address of the node on the bridge of the first one.
-func (s spec) NodeAddress() string { return fmt.Sprintf("10.240.0.%d", s.Node) }
-
-// PodRange is the range of addresses of the node's pods.
-func (s spec) PodRange() string { return fmt.Sprintf("10.244.%d.0/24", s.Node-1) }
-
-func (s spec) server() string { return fmt.Sprintf("https://%s:%d", s.address(), s.Port) }
-func (s spec) etcdURL() string {
-	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPort)
-}
-func (s spec) etcdPeerURL() string {
-	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPeerPort)
-}
-
-// home returns a path in the cluster's directory, as the cluster's processes see it.
-func (s spec) home(elements ...string) string {
-	return filepath.Join(append([]string{s.Home}, elements...)...)
-}
-
-func specFile(dir string) string       { return filepath.Join(dir, "cluster.json") }
-func kubeconfigFile(dir string) string { return filepath.Join(dir, "kubeconfig") }
-func logFile(dir, component string) string {
-	return filepath.Join(dir, "log", component+".log")
-}
-
-// auditPolicy returns the path of the copied audit policy.
-func auditPolicy(dir string) string { return filepath.Join(dir, "audit-policy.yaml") }
-
-func (s spec) write() error {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(specFile(s.Dir), data, 0o600)
-}
-
-func readSpec(dir string) (spec, error) {
-	var s spec
-	data, err := os.ReadFile(specFile(dir))
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("%s is damaged: %w", specFile(dir), err)
-	}
-	return s, nil
 }
