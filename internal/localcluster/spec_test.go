@@ -105,21 +105,27 @@ func TestConfigIsRendered(t *testing.T) {
 	}
 }
 
-func TestControlPlaneHasNoNodeConfig(t *testing.T) {
-	s := testSpec(t, true)
-	expect.NoError(t, s.writeConfig(credentials{}))
-	if diff := cmp.Diff([]string{"cni", "kubeconfig"}, names(t, s.Dir)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+// TestPrepare: a control plane has its files, which later commands read, and does not run yet.
+func TestPrepare(t *testing.T) {
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	expect.NoError(t, os.WriteFile(policy, []byte("rules: []\n"), 0o600))
+	o, err := Options{CacheDir: t.TempDir(), ProcessNodes: 1, AuditPolicy: policy}.withDefaults()
+	expect.NoError(t, err)
+	want, err := prepare(o)
+	expect.NoError(t, err)
+	if diff := cmp.Diff([]string{"audit-policy.yaml", "cluster.json", "cni", "kubeconfig", "log", "pki", "processes"}, names(t, want.Dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
-}
-
-func TestSpecRoundTrip(t *testing.T) {
-	want := testSpec(t, true)
-	expect.NoError(t, want.write())
 	got, err := readSpec(want.Dir)
 	expect.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if client, err := newAPIClient(got); err != nil || client.ready(t.Context()) == nil {
+		t.Errorf("an API server answers before its start: %v", err)
+	}
+	if _, err := find(o); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got error %v, want %v", err, ErrNotRunning)
 	}
 }
 

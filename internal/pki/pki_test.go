@@ -88,6 +88,29 @@ func TestCheckLeaf(t *testing.T) {
 	}
 }
 
+// TestRotationMatrix: during a rotation, the trusted authorities and the served certificate must
+// match in every combination of previous and next state, except in the first and the last step.
+func TestRotationMatrix(t *testing.T) {
+	before, after := newAuthority(t), newAuthority(t)
+	trusts := map[string]Bundle{"A": bundle(t, before), "A and B": bundle(t, before, after), "B": bundle(t, after)}
+	leaves := map[string]KeyPair{"A": newLeaf(t, before), "B": newLeaf(t, after)}
+	accepted := map[string]map[string]bool{
+		"A":       {"A": true, "B": false},
+		"A and B": {"A": true, "B": true},
+		"B":       {"A": false, "B": true},
+	}
+	for trust, trusted := range trusts {
+		for by, leaf := range leaves {
+			written, err := ParseBundle(trusted.Encode())
+			expect.NoError(t, err)
+			err = CheckLeaf(leaf, written, server, now)
+			if got, want := err == nil, accepted[trust][by]; got != want {
+				t.Errorf("who trusts %s accepts a certificate by %s: %t, want %t: %v", trust, by, got, want, err)
+			}
+		}
+	}
+}
+
 func TestBundle(t *testing.T) {
 	a, b := newAuthority(t), newAuthority(t)
 	both := bundle(t, a, b)
