@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/rewrite"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
@@ -68,50 +67,6 @@ func wantText(t *testing.T, what string, got, want map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// testForged writes preserved data by hand: it restores fields that the object lacks,
-// including those of the status, and does not change others. Unreadable data, and fields that the
-// version lacks, stay in the annotation.
-func testForged(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "forged")
-	forged := `{"format": 2, "fields": {"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",
-		"/metadata/finalizers": ["evil"], "/spec/ports/[name=\"http\"]/weight": 7, "/spec/ports/[name=\"new\"]/weight": 8, "/status/phase": "evil"}}`
-	own := conversion.AnnotationName(k.crd, "v1")
-	for text, left := range map[string]map[string]string{
-		forged: {own: `{"format":2,"fields":{"/metadata/finalizers":["evil"],"/metadata/name":"other"}}`},
-		`{"format": 2, "fields": {"/spec": {"tier": "whole"}}}`: nil,
-		"not JSON": {own: "not JSON"},
-		"[]":       {own: "[]"},
-		"null":     {own: "null"},
-		"":         {own: ""},
-	} {
-		object := k.gadget(t, "v1beta1", "forged", seen("v1", "v1beta1", "a"))
-		object.SetAnnotations(map[string]string{own: text})
-		created, err := k.at("v1beta1").Create(t.Context(), object, metav1.CreateOptions{})
-		expect.NoError(t, err)
-		want := fieldsOf(t, seen("v1beta1", "v1", "a"))
-		var status any
-		spec := want["spec"].(map[string]any)
-		switch {
-		case text == forged:
-			spec["tier"], status = "forged", map[string]any{"phase": "evil"}
-			spec["ports"].([]any)[0].(map[string]any)["weight"] = int64(7)
-		case left == nil:
-			spec["tier"] = "whole"
-		}
-		read := k.get(t, "v1", "forged")
-		if diff := cmp.Diff(want["spec"], read.Object["spec"]); diff != "" {
-			t.Errorf("read at v1 with %s preserved (-want +got):\n%s", text, diff)
-		}
-		if diff := cmp.Diff(status, read.Object["status"]); diff != "" {
-			t.Errorf("status read at v1 with %s preserved (-want +got):\n%s", text, diff)
-		}
-		if diff := cmp.Diff(left, read.GetAnnotations()); diff != "" || read.GetFinalizers() != nil {
-			t.Errorf("read at v1 with %s preserved: finalizers %v, annotations (-want +got):\n%s", text, read.GetFinalizers(), diff)
-		}
-		expect.NoError(t, k.at("v1").Delete(t.Context(), created.GetName(), metav1.DeleteOptions{}))
 	}
 }
 
