@@ -310,10 +310,7 @@ func TestPlaygroundSpoken(t *testing.T) {
 	for _, part := range []string{"fields", "conversions", "suggestions", "tests"} {
 		b.press("#tab-" + part)
 		heard := b.hear()
-		names := map[string][]string{}
-		for _, s := range heard {
-			names[s.role] = append(names[s.role], s.name)
-		}
+		names := byRole(heard)
 		for _, want := range []struct{ role, name string }{
 			{"textbox", "ConversionPolicy"}, {"tab", "Schemas"}, {"tab", "Conversions"}, {"status", ""}, {"button", "Save policy"}, {"main", ""}, {"contentinfo", ""},
 		} {

@@ -214,6 +214,15 @@ func (b *tab) hear() []spoken {
 	return heard
 }
 
+// byRole returns the names of the elements of each role.
+func byRole(heard []spoken) map[string][]string {
+	names := map[string][]string{}
+	for _, s := range heard {
+		names[s.role] = append(names[s.role], s.name)
+	}
+	return names
+}
+
 func textOf(value *accessibility.Value) (text string) {
 	if value != nil {
 		_ = json.Unmarshal(value.Value, &text) // a text, or none
@@ -226,10 +235,7 @@ func textOf(value *accessibility.Value) (text string) {
 func TestSpoken(t *testing.T) {
 	for _, width := range []int64{360, 1400} {
 		heard := open(t, "cluster", window(width)).hear()
-		names := map[string][]string{}
-		for _, s := range heard {
-			names[s.role] = append(names[s.role], s.name)
-		}
+		names := byRole(heard)
 		for role, want := range map[string][]string{
 			"RootWebArea": {"CronTab: conversion report"},
 			"banner":      {""}, "main": {""}, "contentinfo": {""},

@@ -6,6 +6,7 @@
 package docs
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,13 +25,13 @@ import (
 
 // troubles cause the symptoms.
 var troubles = map[string]func(*testing.T, *symptomCase){
-	"connection-refused": converter(nil, func(o *converterOptions) { o.down = true }),
+	"connection-refused": connection(converterOptions{down: true}),
 	"service-not-found":  serviceNotFound,
-	"unknown-authority":  converter(nil, func(o *converterOptions) { o.bundle = anotherAuthority() }),
-	"wrong-name":         converter(nil, func(o *converterOptions) { o.dnsName = "converter.conversion-system.svc" }),
-	"expired":            converter(nil, func(o *converterOptions) { o.issued = time.Now().Add(-90 * time.Minute) }),
-	"not-yet-valid":      converter(nil, func(o *converterOptions) { o.issued = time.Now().Add(time.Hour) }),
-	"plain-http":         converter(nil, func(o *converterOptions) { o.plain = true }),
+	"unknown-authority":  connection(converterOptions{bundle: anotherAuthority()}),
+	"wrong-name":         connection(converterOptions{dnsName: "converter.conversion-system.svc"}),
+	"expired":            connection(converterOptions{issued: time.Now().Add(-90 * time.Minute)}),
+	"not-yet-valid":      connection(converterOptions{issued: time.Now().Add(time.Hour)}),
+	"plain-http":         connection(converterOptions{plain: true}),
 	"not-found":          converter(http.NotFound),
 	"not-a-review": converter(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("<html>Sign in</html>"))
@@ -69,10 +70,13 @@ var troubles = map[string]func(*testing.T, *symptomCase){
 }
 
 // converter is the trouble with a converter that answers like this.
-func converter(answer http.HandlerFunc, options ...converterOption) func(*testing.T, *symptomCase) {
-	return func(t *testing.T, c *symptomCase) {
-		c.serve(t, answer, options...)
-	}
+func converter(answer http.HandlerFunc) func(*testing.T, *symptomCase) {
+	return func(t *testing.T, c *symptomCase) { c.serve(t, answer, converterOptions{}) }
+}
+
+// connection is the trouble with the connections of a converter.
+func connection(o converterOptions) func(*testing.T, *symptomCase) {
+	return func(t *testing.T, c *symptomCase) { c.serve(t, nil, o) }
 }
 
 func anotherAuthority() []byte {
@@ -122,7 +126,7 @@ func storedVersionRemoved(t *testing.T, c *symptomCase) {
 }
 
 func noneOverWebhook(t *testing.T, c *symptomCase) {
-	c.serve(t, reviews.Refuse)
+	c.serve(t, reviews.Refuse, converterOptions{})
 	manifest(strings.NewReplacer("spec:\n  group", "spec:\n  conversion: {strategy: None}\n  group"))(t, c)
 }
 
@@ -153,7 +157,7 @@ func unknownField(t *testing.T, c *symptomCase) {
 }
 
 func definitionTerminating(t *testing.T, c *symptomCase) {
-	c.serve(t, reviews.Refuse)
+	c.serve(t, reviews.Refuse, converterOptions{})
 	c.run(t, `kubectl patch crd crontabs.example.com --type=json -p '[
 		{"op": "replace", "path": "/spec/versions/0/storage", "value": false}, {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]'`)
 	c.run(t, "kubectl delete crd crontabs.example.com --wait=false")
@@ -181,30 +185,24 @@ type converterOptions struct {
 	bundle []byte
 }
 
-func (o *converterOptions) trusted(authority []byte) []byte {
-	if o.bundle != nil {
-		return o.bundle
-	}
-	return authority
-}
-
-type converterOption func(*converterOptions)
-
 // serve starts a converter behind the Service crontab-converter, and configures the CronTab to use
 // it.
-func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...converterOption) {
+func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, o converterOptions) {
 	t.Helper()
-	o := converterOptions{dnsName: c.converter + ".conversion-system.svc", issued: time.Now()}
-	for _, option := range options {
-		option(&o)
+	o.dnsName = cmp.Or(o.dnsName, c.converter+".conversion-system.svc")
+	if o.issued.IsZero() {
+		o.issued = time.Now()
 	}
-	server, authority := reviews.Begin(t, answer, o.dnsName, o.issued, func(server *httptest.Server) {
+	server, bundle := reviews.Begin(t, answer, o.dnsName, o.issued, func(server *httptest.Server) {
 		if o.plain {
 			server.Start()
 		} else {
 			server.StartTLS()
 		}
 	})
+	if o.bundle != nil {
+		bundle = o.bundle
+	}
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	expect.NoError(t, err)
 	// A Service of type ExternalName leads to the test process.
@@ -212,7 +210,7 @@ func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...co
 {apiVersion: v1, kind: Service, metadata: {name: crontab-converter, namespace: conversion-system},
   spec: {type: ExternalName, externalName: localhost}}`)
 	c.run(t, "kubectl apply -f service.yaml")
-	c.convertBy(t, `"service": {"namespace": "conversion-system", "name": "crontab-converter", "path": "/convert", "port": `+port+`}`, o.trusted(authority))
+	c.convertBy(t, `"service": {"namespace": "conversion-system", "name": "crontab-converter", "path": "/convert", "port": `+port+`}`, bundle)
 	if o.down {
 		server.Close()
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,19 +127,14 @@ func (c *container) prepare() (program, error) {
 		return program{}, err
 	}
 	p := program{path: path, env: env}
-	for _, arg := range append(c.command(), c.spec.Args...) {
+	args := c.spec.Args
+	if len(c.spec.Command) > 0 { // the program stands for its first word
+		args = slices.Concat(c.spec.Command[1:], args)
+	}
+	for _, arg := range args {
 		p.args = append(p.args, c.argument(arg, env))
 	}
 	return p, nil
-}
-
-// command returns the arguments in the command of a container: a program stands for the entrypoint of
-// its image, and so for the first word of a command.
-func (c *container) command() []string {
-	if len(c.spec.Command) == 0 {
-		return nil
-	}
-	return append([]string{}, c.spec.Command[1:]...)
 }
 
 // allAddresses is the value of a flag that listens at all addresses: on a node of processes, these are

@@ -7,6 +7,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/dapr/dapr/pkg/apis/subscriptions/v1alpha1"
+	"github.com/dapr/dapr/pkg/apis/subscriptions/v2alpha1"
 	"github.com/datawire/dlib/dlog"
 	v2 "github.com/emissary-ingress/emissary/v3/pkg/api/getambassador.io/v2"
 	"github.com/emissary-ingress/emissary/v3/pkg/api/getambassador.io/v3alpha1"
@@ -38,5 +40,11 @@ func TestTracingService(t *testing.T) {
 		{"v2", ".spec.ambassador_id", onlyTheirs, marked},
 		{"v2", ".spec.ambassador_id[*]", func(theirs, ours any) bool { return theirs == mark+ours.(string) }, marked},
 	}
+	p.check(t)
+}
+
+// TestSubscription: Dapr's v2alpha1. Its functions are those of v2alpha1, whose hub is v1alpha1.
+func TestSubscription(t *testing.T) {
+	p := kind[v1alpha1.Subscription, v2alpha1.Subscription]("dapr-subscriptions", "github.com/dapr/dapr", "charts/dapr/crds/subscription.yaml")
 	p.check(t)
 }
