@@ -50,7 +50,6 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"too much to preserve":                   testOverflow,
 	"truncated, stored at the hub":           testTruncated,
 	"truncated, storage moves":               testTruncatedFlip,
-	"a version without rules":                testUnknownVersion,
 	"managers apply at many versions":        testApply,
 	"manifests are rewritten":                testRewrittenManifests,
 	"preserved data is applied":              testApplyPreserved,
