@@ -4,6 +4,7 @@
 package localcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,11 +85,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	o.Name = firstOf(o.Name, DefaultName)
+	o.Name = cmp.Or(o.Name, DefaultName)
 	if !validName.MatchString(o.Name) {
 		return o, fmt.Errorf("cluster name %q is not valid: use at most 40 lower-case letters, digits and dashes", o.Name)
 	}
-	version := firstOf(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
+	version := cmp.Or(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
 	match := validVersion.FindStringSubmatch(release(version))
 	if match == nil {
 		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.2, 1.37 for a supported minor version, or oldest", VersionVariable, version)
@@ -120,7 +121,7 @@ func release(version string) string {
 func minorOf(version string) string { return version[:strings.LastIndex(version, ".")] }
 
 func cacheDir(given string) (string, error) {
-	if dir := firstOf(given, os.Getenv(CacheVariable)); dir != "" {
+	if dir := cmp.Or(given, os.Getenv(CacheVariable)); dir != "" {
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
@@ -139,15 +140,6 @@ func (o Options) clusterDir() string { return filepath.Join(o.CacheDir, "cluster
 
 // lockPath is the file that is locked while the cluster is started or stopped.
 func (o Options) lockPath() string { return o.clusterDir() + ".lock" }
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}
 
 // host has the properties of the machine that a start depends on.
 type host struct {

@@ -6,6 +6,7 @@ package localcluster
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,11 +112,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-func absent(name string) (string, error) { return "", &notFound{name} }
-
-type notFound struct{ name string }
-
-func (e *notFound) Error() string { return e.name + " not found" }
+func absent(string) (string, error) { return "", exec.ErrNotFound }
 
 func TestProcessNodes(t *testing.T) {
 	o, err := Options{ProcessNodes: 2, CacheDir: t.TempDir()}.withDefaults()

@@ -45,7 +45,6 @@ func testVersions(t *testing.T, s *apiServer) {
 		}
 		k.wantSeen(t, written)
 	}
-	k.wantMixed(t)
 	for name, version := range written {
 		k.mergePatch(t, version, name, "metadata: {labels: {touched: 'yes'}}")
 		if stored := versionOf(k.stored(t, name)); stored != "v1" {
@@ -77,19 +76,6 @@ func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(written)), slices.Sorted(slices.Values(names))); diff != "" {
 			t.Errorf("names in the list of %s (-want +got):\n%s", read, diff)
 		}
-	}
-}
-
-func (k *kind) wantMixed(t *testing.T) {
-	t.Helper()
-	stored := map[string]bool{}
-	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
-	expect.NoError(t, err)
-	for i := range list.Items {
-		stored[versionOf(k.stored(t, list.Items[i].GetName()))] = true
-	}
-	if len(stored) != len(versions) {
-		t.Errorf("etcd has gadgets of the versions %v", slices.Sorted(maps.Keys(stored)))
 	}
 }
 

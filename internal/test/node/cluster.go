@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ type Cluster struct {
 // Start serves the proxy of the API server, which must have the EgressFile of the same
 // directory, and keeps EndpointSlices. Add adds nodes. Close ends everything.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	o.SyncPeriod, o.Backoff = defaulted(o.SyncPeriod, time.Minute), defaulted(o.Backoff, time.Second)
+	o.SyncPeriod, o.Backoff = cmp.Or(o.SyncPeriod, time.Minute), cmp.Or(o.Backoff, time.Second)
 	if err := CheckImages(o.Images); err != nil {
 		return nil, err
 	}
@@ -90,13 +91,6 @@ func CheckImages(images map[string]string) error {
 		}
 	}
 	return nil
-}
-
-func defaulted(given, otherwise time.Duration) time.Duration {
-	if given == 0 {
-		return otherwise
-	}
-	return given
 }
 
 func (c *Cluster) open(ctx context.Context) (err error) {

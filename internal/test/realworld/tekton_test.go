@@ -16,9 +16,11 @@ import (
 	"knative.dev/eventing/pkg/apis/eventing/v1beta3"
 )
 
+// values are examples for parameters, defaults and results.
+var values = []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
+
 // TestTask: Tekton's v1.
 func TestTask(t *testing.T) {
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	const restartPolicy = "theirs forgets the field, in both directions, and it is lost; ours copies it"
 	p := tekton[v1beta1.Task, v1.Task](t, "tekton-tasks", "task")
 	p.differences = []difference{
@@ -48,14 +50,13 @@ func tekton[Spoke, Hub any](t *testing.T, sample, kindName string) project {
 
 func TestStepAction(t *testing.T) {
 	p := tekton[v1alpha1.StepAction, v1beta1.StepAction](t, "tekton-stepactions", "stepaction")
-	p.examples[".spec.params[*].default"] = []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
+	p.examples[".spec.params[*].default"] = values
 	p.check(t)
 }
 
 func TestPipeline(t *testing.T) {
 	p := tekton[v1beta1.Pipeline, v1.Pipeline](t, "tekton-pipelines", "pipeline")
 	p.keeps = []string{"tekton.dev/v1beta1Resources"}
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	p.examples[".spec.params[*].default"], p.examples[".spec.results[*].value"] = values, values
 	const (
 		forgot = "theirs forgets the field, in both directions, and it is lost; ours copies it"
@@ -83,7 +84,6 @@ func TestPipeline(t *testing.T) {
 func TestPipelineRun(t *testing.T) {
 	p := tekton[v1beta1.PipelineRun, v1.PipelineRun](t, "tekton-pipelineruns", "pipelinerun")
 	p.keeps = []string{"tekton.dev/v1beta1Resources"}
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	for _, path := range []string{".spec.params", ".spec.pipelineRef.params", ".status.pipelineResults", ".status.results"} {
 		p.examples[path+"[*].value"] = values
 	}
@@ -121,7 +121,6 @@ func TestPipelineRun(t *testing.T) {
 func TestTaskRun(t *testing.T) {
 	p := tekton[v1beta1.TaskRun, v1.TaskRun](t, "tekton-taskruns", "taskrun")
 	p.keeps = []string{"tekton.dev/v1beta1Resources", "tekton.dev/v1beta1CloudEvents", "tekton.dev/v1beta1ResourcesResult", "tekton.dev/v1beta1ResourcesStatus"}
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	for _, path := range []string{".spec.params", ".spec.taskRef.params", ".status.taskResults", ".status.results", ".status.steps[*].results"} {
 		p.examples[path+"[*].value"] = values
 	}
