@@ -118,11 +118,6 @@ func (c *Cluster) binary(name string) string {
 	return name
 }
 
-// Down stops the cluster and removes its directory, logs included.
-func (c *Cluster) Down(ctx context.Context) error {
-	return Down(ctx, Options{Name: c.spec.Name, CacheDir: filepath.Dir(filepath.Dir(c.spec.Dir))})
-}
-
 // Down stops the cluster of that name, in any state, and removes its files. It is no error if the
 // cluster does not run.
 func Down(ctx context.Context, o Options) error {

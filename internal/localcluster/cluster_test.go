@@ -62,7 +62,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	}
 	kubectl(t, other, "", "wait", "--for=condition=Ready", "pod/test", "--timeout=10s")
 
-	expect.NoError(t, doomed.Down(t.Context()))
+	expect.NoError(t, Down(t.Context(), Options{Name: doomed.spec.Name, CacheDir: cacheOf(doomed)}))
 	for _, group := range groupsOf(t, containers) {
 		t.Errorf("still there after stopping: control group %s", group)
 	}
