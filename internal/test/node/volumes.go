@@ -168,6 +168,16 @@ func (f *folder) projected(ctx context.Context, api client.Client, pod *corev1.P
 		return secretFiles(ctx, api, pod, source.Secret.Name, source.Secret.Items, source.Secret.Optional)
 	case source.ConfigMap != nil:
 		return configMapFiles(ctx, api, pod, source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
+	case source.DownwardAPI != nil: // each pod's namespace is in one
+		files := map[string][]byte{}
+		for _, item := range source.DownwardAPI.Items {
+			text, err := fieldOf(pod, ptr.Deref(item.FieldRef, corev1.ObjectFieldSelector{}).FieldPath)
+			if err != nil {
+				return nil, err
+			}
+			files[item.Path] = []byte(text)
+		}
+		return files, nil
 	case source.ServiceAccountToken != nil:
 		text, err := f.token(ctx, api, pod, source.ServiceAccountToken)
 		return map[string][]byte{source.ServiceAccountToken.Path: []byte(text)}, err
