@@ -89,21 +89,14 @@ func removeGroups(mounts, ids []string) error {
 	for _, mount := range mounts {
 		for _, id := range ids {
 			groups, err := groupsBelow(filepath.Join(mount, containerGroup, id))
+			for _, group := range groups {
+				if removeErr := os.Remove(group); !errors.Is(removeErr, fs.ErrNotExist) {
+					err = errors.Join(err, removeErr)
+				}
+			}
 			if err != nil {
-				return err
+				return fmt.Errorf("cannot remove the control groups of a container: %w", err)
 			}
-			if err := removeEach(groups); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func removeEach(groups []string) error {
-	for _, group := range groups {
-		if err := os.Remove(group); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot remove the control group %s: %w", group, err)
 		}
 	}
 	return nil

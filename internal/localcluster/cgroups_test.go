@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestCgroupMounts(t *testing.T) {
@@ -49,15 +51,11 @@ func TestOnlyOwnControlGroupsAreRemoved(t *testing.T) {
 		filepath.Join(memory, "somewhere", ours))
 
 	ids, err := containerIDs(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff([]string{ours, sandbox}, ids); diff != "" {
 		t.Errorf("containers (-want +got):\n%s", diff)
 	}
-	if err := removeGroups([]string{cpu, memory}, ids); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, removeGroups([]string{cpu, memory}, ids))
 	for dir, want := range map[string][]string{
 		filepath.Join(cpu, "k8s.io"):       {theirs},
 		filepath.Join(memory, "k8s.io"):    {"not-a-container"},
@@ -78,18 +76,14 @@ func TestRemoveCgroupsOfNewCluster(t *testing.T) {
 func makeDirs(t *testing.T, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(dir, 0o755))
 	}
 }
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())

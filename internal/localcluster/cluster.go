@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,17 +74,6 @@ func (c *Cluster) record() error {
 	return os.WriteFile(supervisorFile(c.spec.Dir), data, 0o600)
 }
 
-// matches returns an error if the running cluster has another kind or version.
-func (c *Cluster) matches(o Options) error {
-	wanted := spec{ControlPlaneOnly: o.ControlPlaneOnly, ProcessNodes: o.ProcessNodes}
-	if c.spec.kind() == wanted.kind() && maps.Equal(c.spec.Images, o.Images) && c.spec.KubernetesVersion == o.KubernetesVersion {
-		_, _ = fmt.Fprintf(o.Progress, "cluster %q is already up\n", o.Name)
-		return nil
-	}
-	return fmt.Errorf("cluster %q is already up as %s of %s: stop it first, or use another name",
-		o.Name, c.spec.kind(), c.spec.KubernetesVersion)
-}
-
 // Kubeconfig returns the path of the administrator's kubeconfig. That of a full node works only
 // inside the cluster: see Command.
 func (c *Cluster) Kubeconfig() string { return kubeconfigFile(c.spec.Dir) }
@@ -128,11 +116,6 @@ func (c *Cluster) binary(name string) string {
 		}
 	}
 	return name
-}
-
-// Down stops the cluster and removes its directory, logs included.
-func (c *Cluster) Down(ctx context.Context) error {
-	return Down(ctx, Options{Name: c.spec.Name, CacheDir: filepath.Dir(filepath.Dir(c.spec.Dir))})
 }
 
 // Down stops the cluster of that name, in any state, and removes its files. It is no error if the

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // These tests start real clusters. The full nodes need root, runc and iproute2;
@@ -43,9 +45,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	}
 
 	// end returns when the process and its whole PID namespace are gone.
-	if err := doomed.supervisor.end(t.Context(), unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, doomed.supervisor.end(t.Context(), unix.SIGKILL))
 	for _, process := range processesIn(t, spaces) {
 		t.Errorf("still there after the supervisor was killed: process %s", process)
 	}
@@ -62,9 +62,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	}
 	kubectl(t, other, "", "wait", "--for=condition=Ready", "pod/test", "--timeout=10s")
 
-	if err := doomed.Down(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Down(t.Context(), Options{Name: doomed.spec.Name, CacheDir: cacheOf(doomed)}))
 	for _, group := range groupsOf(t, containers) {
 		t.Errorf("still there after stopping: control group %s", group)
 	}
@@ -86,23 +84,15 @@ func TestCommandInside(t *testing.T) {
 	t.Run("signals", func(t *testing.T) {
 		cmd := c.Command(t.Context(), "sh", "-c", `trap "exit 3" TERM; echo ready; while :; do read line; done`)
 		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer func() { _ = in.Close() }()
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
+		expect.NoError(t, cmd.Start())
 		if _, err := out.Read(make([]byte, 6)); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cmd.Process.Signal(unix.SIGTERM))
 		// The trap runs when the read is over.
 		if _, err := in.Write([]byte("\n")); err != nil {
 			t.Fatal(err)
@@ -121,9 +111,7 @@ func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
 	if len(children) != 3 {
 		t.Fatalf("the supervisor has %d children, want etcd, kube-apiserver and kube-controller-manager", len(children))
 	}
-	if err := c.supervisor.end(t.Context(), unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.supervisor.end(t.Context(), unix.SIGKILL))
 	for _, child := range children {
 		// Signal 0 only waits.
 		if err := child.end(t.Context(), 0); err != nil {
@@ -135,24 +123,16 @@ func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
 func TestFailedStartQuotesTheLogOfTheComponent(t *testing.T) {
 	o := testOptions(t, Options{Name: "broken", ControlPlaneOnly: true})
 	built, err := Build(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	o.CacheDir = t.TempDir()
 	makeDirs(t, o.versionDir())
-	if err := os.CopyFS(filepath.Join(o.versionDir(), "stamps"), os.DirFS(filepath.Join(filepath.Dir(built), "stamps"))); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.CopyFS(filepath.Join(o.versionDir(), "stamps"), os.DirFS(filepath.Join(filepath.Dir(built), "stamps"))))
 	makeDirs(t, o.binDir())
 	for _, target := range targetsFor(true) {
-		if err := os.Symlink(filepath.Join(built, target.name), filepath.Join(o.binDir(), target.name)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.Symlink(filepath.Join(built, target.name), filepath.Join(o.binDir(), target.name)))
 	}
 	broken := filepath.Join(o.binDir(), "kube-controller-manager")
-	if err := errors.Join(os.Remove(broken), os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 3\n"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(os.Remove(broken), os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 3\n"), 0o755)))
 	_, err = Up(t.Context(), o)
 	if err == nil || !strings.Contains(err.Error(), "kube-controller-manager ended with exit code 3") || !strings.Contains(err.Error(), "out of order") {
 		t.Errorf("got error %v", err)
@@ -168,9 +148,7 @@ func testOptions(t *testing.T, o Options) Options {
 	o.Name = fmt.Sprintf("%s-%d", o.Name, os.Getpid())
 	o.Progress = t.Output()
 	o, err := o.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return o
 }
 
@@ -183,9 +161,7 @@ func upForTest(t *testing.T, o Options) *Cluster {
 		}
 	})
 	c, err := Up(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c
 }
 
@@ -208,9 +184,7 @@ func namespacesOf(t *testing.T, c *Cluster) map[string]bool {
 	spaces := map[string]bool{}
 	for _, kind := range namespaceKinds {
 		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", c.SupervisorPID(), kind))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		spaces[space] = true
 	}
 	return spaces
@@ -221,9 +195,7 @@ func namespacesOf(t *testing.T, c *Cluster) map[string]bool {
 func processesIn(t *testing.T, spaces map[string]bool) []string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var found []string
 	for _, link := range links {
 		if space, err := os.Readlink(link); err == nil && spaces[space] {
@@ -236,9 +208,7 @@ func processesIn(t *testing.T, spaces map[string]bool) []string {
 func hostMounts(t *testing.T, dir string) []string {
 	t.Helper()
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var mounts []string
 	for line := range strings.Lines(string(mountinfo)) {
 		if strings.Contains(line, dir) || strings.Contains(line, nodeHome) {
@@ -251,16 +221,12 @@ func hostMounts(t *testing.T, dir string) []string {
 func groupsOf(t *testing.T, containers []string) []string {
 	t.Helper()
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var found []string
 	for _, mount := range cgroupMounts(string(mountinfo)) {
 		for _, id := range containers {
 			groups, err := groupsBelow(filepath.Join(mount, containerGroup, id))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			found = append(found, groups...)
 		}
 	}
@@ -270,24 +236,16 @@ func groupsOf(t *testing.T, containers []string) []string {
 func childrenOf(t *testing.T, pid int) []process {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var children []process
 	for _, list := range lists {
 		text, err := os.ReadFile(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for field := range strings.FieldsSeq(string(text)) {
 			number, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			child, err := identify(number)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			children = append(children, child)
 		}
 	}

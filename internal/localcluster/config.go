@@ -5,12 +5,18 @@ package localcluster
 
 import (
 	"bytes"
+	"crypto/rand"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"text/template"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 //go:embed files
@@ -35,7 +41,7 @@ type nodeConfig struct {
 // calling process sees.
 func (s spec) writeConfig(c credentials) error {
 	files := map[string]any{"kubeconfig": map[string]string{
-		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.ca),
+		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.cert),
 	}}
 	if !s.ControlPlaneOnly {
 		maps.Copy(files, s.nodeFiles())
@@ -69,4 +75,39 @@ func configPath(name string) string {
 		return filepath.Join("cni", name)
 	}
 	return name
+}
+
+// credentials are the secrets of one cluster, created at each start. They are valid for a year.
+type credentials struct {
+	cert     []byte // PEM: of the API server, and of the authority that signed it
+	key      []byte // PEM: of the API server
+	tokenKey []byte // PEM: signs and verifies ServiceAccount tokens
+	token    string // of the administrator
+}
+
+// newCredentials creates the credentials of an API server at the given address, at the kubernetes
+// Service and on the loopback interface.
+func newCredentials(address string) (credentials, error) {
+	c := credentials{token: rand.Text()}
+	var keyErr, tokenErr error
+	c.cert, c.key, keyErr = cert.GenerateSelfSignedCertKey(address, []net.IP{net.ParseIP(serviceAddress), net.ParseIP(loopbackAddress)},
+		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"})
+	c.tokenKey, tokenErr = keyutil.MakeEllipticPrivateKeyPEM()
+	return c, errors.Join(keyErr, tokenErr)
+}
+
+// write stores the credentials in a directory that only the owner can read.
+func (c credentials) write(dir string) error {
+	files := map[string][]byte{
+		"apiserver.crt": c.cert,
+		"apiserver.key": c.key,
+		"sa.key":        c.tokenKey,
+		"tokens.csv":    []byte(c.token + ",admin,1,system:masters\n"),
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ package localcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ const buildFlags = "-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
 func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	// With -json, the output has the error.
-	err := goCommand(ctx, dir, &stdout, &stderr, args, func() string { return firstOf(stderr.String(), stdout.String()) })
+	err := goCommand(ctx, dir, &stdout, &stderr, args, func() string { return cmp.Or(stderr.String(), stdout.String()) })
 	return stdout.Bytes(), err
 }
 

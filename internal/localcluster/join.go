@@ -58,21 +58,16 @@ func (w *Worker) Name() string { return w.spec.nodeName() }
 
 // prepare writes the files of the node's directory.
 func (w *Worker) prepare() error {
-	for _, dir := range []string{"log", "pki", "cni"} {
+	for _, dir := range []string{"log", "cni"} {
 		if err := os.MkdirAll(filepath.Join(w.spec.Dir, dir), 0o700); err != nil {
 			return err
 		}
 	}
-	for _, file := range []string{"kubeconfig", "pki/ca.crt", "pki/tokens.csv"} {
-		content, err := os.ReadFile(w.first.home(file))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(w.spec.Dir, file), content, 0o600); err != nil {
-			return err
-		}
+	content, err := os.ReadFile(w.first.home("kubeconfig"))
+	if err != nil {
+		return err
 	}
-	return errors.Join(w.spec.writeFiles(w.spec.nodeFiles()), w.spec.write())
+	return errors.Join(os.WriteFile(kubeconfigFile(w.spec.Dir), content, 0o600), w.spec.writeFiles(w.spec.nodeFiles()), w.spec.write())
 }
 
 // Start starts a node that was killed, like a machine that is switched on again, and returns when

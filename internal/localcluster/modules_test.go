@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestModuleFileOfAnotherVersion(t *testing.T) {
@@ -55,9 +57,7 @@ func TestLinkerFlagsStateTheVersion(t *testing.T) {
 
 func TestDefaultVersionIsTheOnePinned(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("modules", "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if !strings.Contains(string(mod), "k8s.io/kubernetes "+DefaultKubernetesVersion+" ") {
 		t.Errorf("modules/go.mod does not require k8s.io/kubernetes %s", DefaultKubernetesVersion)
 	}
@@ -66,12 +66,8 @@ func TestDefaultVersionIsTheOnePinned(t *testing.T) {
 func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
 	root := t.TempDir()
 	set := filepath.Join(root, modulesPath)
-	if err := os.MkdirAll(set, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(set, "go.mod"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.MkdirAll(set, 0o755))
+	expect.NoError(t, os.WriteFile(filepath.Join(set, "go.mod"), nil, 0o644))
 	for _, start := range []string{root, set} {
 		got, err := findModules(start)
 		if want := filepath.Join(root, modulesPath); err != nil || got != want {
@@ -85,14 +81,10 @@ func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
 
 func TestAnotherVersionUsesADerivedSet(t *testing.T) {
 	pinned, err := Options{KubernetesVersion: DefaultKubernetesVersion}.moduleSets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	o := Options{KubernetesVersion: "v1.36.3", CacheDir: "/cache"}
 	other, err := o.moduleSets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if got, want := other[kubernetesSet].dir, "/cache/v1.36.3/modules/kubernetes"; got != want {
 		t.Errorf("derived set in %s, want %s", got, want)
 	}
@@ -140,9 +132,7 @@ func TestModulesAgree(t *testing.T) {
 func versionsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	versions := map[string]string{}
 	for _, line := range regexp.MustCompile(`(?m)^(?:\t|require |\t\S+ => )(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
 		versions[line[1]] = line[2] // replacements follow

@@ -4,11 +4,15 @@
 package localcluster
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 )
 
@@ -81,11 +85,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	o.Name = firstOf(o.Name, DefaultName)
+	o.Name = cmp.Or(o.Name, DefaultName)
 	if !validName.MatchString(o.Name) {
 		return o, fmt.Errorf("cluster name %q is not valid: use at most 40 lower-case letters, digits and dashes", o.Name)
 	}
-	version := firstOf(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
+	version := cmp.Or(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
 	match := validVersion.FindStringSubmatch(release(version))
 	if match == nil {
 		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.2, 1.37 for a supported minor version, or oldest", VersionVariable, version)
@@ -117,7 +121,7 @@ func release(version string) string {
 func minorOf(version string) string { return version[:strings.LastIndex(version, ".")] }
 
 func cacheDir(given string) (string, error) {
-	if dir := firstOf(given, os.Getenv(CacheVariable)); dir != "" {
+	if dir := cmp.Or(given, os.Getenv(CacheVariable)); dir != "" {
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
@@ -137,11 +141,54 @@ func (o Options) clusterDir() string { return filepath.Join(o.CacheDir, "cluster
 // lockPath is the file that is locked while the cluster is started or stopped.
 func (o Options) lockPath() string { return o.clusterDir() + ".lock" }
 
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
+// host has the properties of the machine that a start depends on.
+type host struct {
+	os        string
+	uid       int
+	mountinfo string
+	lookPath  func(string) (string, error)
+}
+
+func thisHost() host {
+	// Without /proc there are no control groups either, which check reports.
+	mountinfo, _ := os.ReadFile("/proc/self/mountinfo")
+	return host{os: runtime.GOOS, uid: os.Geteuid(), mountinfo: string(mountinfo), lookPath: exec.LookPath}
+}
+
+// check returns an error, with a remedy, for a host on which the cluster cannot start.
+func (h host) check(o Options) error {
+	if h.os != "linux" {
+		return fmt.Errorf("the local cluster needs Linux and this is %s: "+
+			"use another cluster, such as kind, or a Linux machine", h.os)
+	}
+	if o.ControlPlaneOnly {
+		return nil
+	}
+	if h.uid != 0 {
+		return errors.New("a full node needs root: run this as root, " +
+			"or start nodes that run pods as processes (--process-nodes)")
+	}
+	if missing := h.missing("runc", "ip"); len(missing) > 0 {
+		return fmt.Errorf("not on PATH: %s: install runc and iproute2: "+
+			"apt-get install -y runc iproute2, or run make deps", strings.Join(missing, ", "))
+	}
+	if len(cgroupMounts(h.mountinfo)) == 0 {
+		return errors.New("control groups are not mounted: a full node needs them at /sys/fs/cgroup " +
+			"(in a container: run it privileged)")
+	}
+	if strings.HasPrefix(o.CacheDir+"/", "/run/") {
+		return fmt.Errorf("the cache %s cannot be below /run, which a full node replaces by its own: set %s",
+			o.CacheDir, CacheVariable)
+	}
+	return nil
+}
+
+func (h host) missing(programs ...string) []string {
+	var missing []string
+	for _, program := range programs {
+		if _, err := h.lookPath(program); err != nil {
+			missing = append(missing, program)
 		}
 	}
-	return ""
+	return missing
 }

@@ -4,10 +4,17 @@
 package localcluster
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
@@ -64,9 +71,7 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got.Progress = nil
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -107,11 +112,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-func absent(name string) (string, error) { return "", &notFound{name} }
-
-type notFound struct{ name string }
-
-func (e *notFound) Error() string { return e.name + " not found" }
+func absent(string) (string, error) { return "", exec.ErrNotFound }
 
 func TestProcessNodes(t *testing.T) {
 	o, err := Options{ProcessNodes: 2, CacheDir: t.TempDir()}.withDefaults()
@@ -121,19 +122,61 @@ func TestProcessNodes(t *testing.T) {
 	if _, err := (Options{ProcessNodes: 201}).withDefaults(); err == nil {
 		t.Error("more nodes than addresses are accepted")
 	}
-	c := &Cluster{spec: spec{Name: "one", ProcessNodes: 2, ControlPlaneOnly: true, KubernetesVersion: o.KubernetesVersion}}
-	if err := c.matches(o); err != nil {
-		t.Errorf("the same cluster is refused: %v", err)
-	}
-	for what, other := range map[string]Options{
-		"fewer nodes":  {ProcessNodes: 1, ControlPlaneOnly: true},
-		"no nodes":     {ControlPlaneOnly: true},
-		"other images": {ProcessNodes: 2, ControlPlaneOnly: true, Images: map[string]string{"a": "/a"}},
-		"containers":   {},
-	} {
-		other.KubernetesVersion = o.KubernetesVersion
-		if err := c.matches(other); err == nil {
-			t.Errorf("%s: the cluster is reused", what)
+}
+
+const csv = "conversion-operator.clusterserviceversion.yaml"
+
+// TestSupportedVersionsAgree: every place that names the supported versions of Kubernetes agrees
+// with SupportedVersions.
+func TestSupportedVersionsAgree(t *testing.T) {
+	oldest, newest := minor(OldestKubernetesVersion), minor(DefaultKubernetesVersion)
+	supported := "Kubernetes " + oldest + " to " + newest
+	var releases, rows, stages []string
+	for _, version := range SupportedVersions {
+		releases = append(releases, strings.TrimPrefix(version, "v"))
+		rows = append(rows, "\n| "+minor(version)+" | supported: ")
+		if version != DefaultKubernetesVersion && version != OldestKubernetesVersion {
+			stages = append(stages, " integration@"+minor(version)+" ", " helm@"+minor(version)+" ")
 		}
+	}
+	for file, says := range map[string][]string{
+		"README.md":                                slices.Concat(releases, []string{supported, "a real Kubernetes " + newest}),
+		"api/docs/installing.md":                   slices.Concat(releases, rows, []string{supported}),
+		"internal/tools/test.sh":                   stages,
+		".ci/run":                                  {supported, "run on Kubernetes " + newest},
+		"config/manifests/bases/" + csv:            {supported, "minKubeVersion: " + OldestInstallableMinor + ".0\n"},
+		"bundle/manifests/" + csv:                  {supported, "minKubeVersion: " + OldestInstallableMinor + ".0\n"},
+		"config/chart/Chart.yaml":                  {"kubeVersion: '>=" + OldestInstallableMinor + ".0-0'\n"},
+		"internal/tools/api-reference/config.yaml": {`kubernetesVersion: "` + newest + `"`},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, want := range says {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %q", file, strings.TrimSpace(want))
+			}
+		}
+	}
+}
+
+// minor returns the minor version without the letter: 1.37 of v1.37.0.
+func minor(version string) string { return strings.TrimPrefix(minorOf(version), "v") }
+
+// TestSupportedVersionsAreInOrder: there is one release of each minor version, from the oldest to the
+// newest.
+func TestSupportedVersionsAreInOrder(t *testing.T) {
+	first, last := SupportedVersions[0], SupportedVersions[len(SupportedVersions)-1]
+	if first != OldestKubernetesVersion || last != DefaultKubernetesVersion {
+		t.Errorf("versions from %s to %s", first, last)
+	}
+	previous := 0
+	for _, version := range SupportedVersions {
+		var number int
+		if _, err := fmt.Sscanf(minorOf(version), "v1.%d", &number); err != nil || previous != 0 && number != previous+1 {
+			t.Errorf("%s follows v1.%d: %v", version, previous, err)
+		}
+		previous = number
 	}
 }

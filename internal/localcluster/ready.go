@@ -5,17 +5,15 @@ package localcluster
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"os"
-	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // pollInterval is the time between two readiness checks of a component. Components that are
@@ -40,90 +38,50 @@ func poll(ctx context.Context, what string, check func(context.Context) error) e
 
 // apiClient sends requests to an API server as its administrator.
 type apiClient struct {
-	server string
-	node   string // the name of the node that it waits for
-	token  string
-	http   *http.Client
+	kubernetes.Interface
 }
 
 // newAPIClient reads the credentials of the cluster.
 func newAPIClient(s spec) (apiClient, error) {
-	ca, err := os.ReadFile(s.home("pki", "ca.crt"))
+	config, err := clientcmd.BuildConfigFromFlags("", s.home("kubeconfig"))
 	if err != nil {
 		return apiClient{}, err
 	}
-	tokens, err := os.ReadFile(s.home("pki", "tokens.csv"))
-	if err != nil {
-		return apiClient{}, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return apiClient{}, fmt.Errorf("%s holds no certificate", s.home("pki", "ca.crt"))
-	}
-	token, _, _ := strings.Cut(string(tokens), ",")
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}
-	return apiClient{s.server(), s.nodeName(), token, &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
-}
-
-// get reads a path. Every status but 200 is an error.
-func (c apiClient) get(ctx context.Context, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s", path, response.Status)
-	}
-	return body, nil
+	config.Timeout, config.QPS = 5*time.Second, -1 // poll limits the rate
+	client, err := kubernetes.NewForConfig(config)
+	return apiClient{client}, err
 }
 
 func (c apiClient) ready(ctx context.Context) error {
-	_, err := c.get(ctx, "/readyz")
-	return err
+	return c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // serviceAccountReady: the API server rejects pods in a namespace without its default
 // ServiceAccount.
 func (c apiClient) serviceAccountReady(ctx context.Context) error {
-	_, err := c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	return err
 }
 
-func (c apiClient) nodeReady(ctx context.Context) error {
-	body, err := c.get(ctx, "/api/v1/nodes/"+c.node)
-	if err != nil {
-		return err
+// nodeReady returns a check that a node is ready.
+func (c apiClient) nodeReady(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		node, err := c.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return checkNode(node)
 	}
-	return checkNode(body)
 }
 
 // checkNode returns why a node is not ready: its condition, or the taint that is removed a little
 // later and until then repels pods.
-func checkNode(body []byte) error {
-	var node struct {
-		Spec   struct{ Taints []struct{ Key string } }
-		Status struct {
-			Conditions []struct{ Type, Status, Message string }
-		}
-	}
-	if err := json.Unmarshal(body, &node); err != nil {
-		return err
-	}
+func checkNode(node *corev1.Node) error {
 	for _, c := range node.Status.Conditions {
-		if c.Type != "Ready" {
+		if c.Type != corev1.NodeReady {
 			continue
 		}
-		if c.Status != "True" {
+		if c.Status != corev1.ConditionTrue {
 			return errors.New(c.Message)
 		}
 		if len(node.Spec.Taints) > 0 {

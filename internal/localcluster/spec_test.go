@@ -14,10 +14,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func testSpec(t *testing.T, controlPlaneOnly bool) spec {
@@ -70,9 +72,7 @@ func TestComponents(t *testing.T) {
 
 func TestConfigIsRendered(t *testing.T) {
 	s := testSpec(t, false)
-	if err := s.writeConfig(credentials{ca: []byte("CA"), token: "secret"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.writeConfig(credentials{cert: []byte("CA"), token: "secret"}))
 	var kubeconfig struct {
 		Clusters []struct {
 			Cluster struct {
@@ -97,9 +97,7 @@ func TestConfigIsRendered(t *testing.T) {
 	var network map[string]any
 	readYAML(t, filepath.Join(s.Dir, "cni", "pods.conflist"), &network)
 	containerd, err := os.ReadFile(filepath.Join(s.Dir, "containerd.toml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, want := range []string{`root = "/run/localcluster/containerd"`, `bin_dirs = ["` + s.Bin + `"]`, `BinaryName = "/usr/sbin/runc"`, `sandbox = "local/pause:1"`} {
 		if !strings.Contains(string(containerd), want) {
 			t.Errorf("containerd.toml lacks %s:\n%s", want, containerd)
@@ -107,27 +105,27 @@ func TestConfigIsRendered(t *testing.T) {
 	}
 }
 
-func TestControlPlaneHasNoNodeConfig(t *testing.T) {
-	s := testSpec(t, true)
-	if err := s.writeConfig(credentials{}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"cni", "kubeconfig"}, names(t, s.Dir)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestSpecRoundTrip(t *testing.T) {
-	want := testSpec(t, true)
-	if err := want.write(); err != nil {
-		t.Fatal(err)
+// TestPrepare: a control plane has its files, which later commands read, and does not run yet.
+func TestPrepare(t *testing.T) {
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	expect.NoError(t, os.WriteFile(policy, []byte("rules: []\n"), 0o600))
+	o, err := Options{CacheDir: t.TempDir(), ProcessNodes: 1, AuditPolicy: policy}.withDefaults()
+	expect.NoError(t, err)
+	want, err := prepare(o)
+	expect.NoError(t, err)
+	if diff := cmp.Diff([]string{"audit-policy.yaml", "cluster.json", "cni", "kubeconfig", "log", "pki", "processes"}, names(t, want.Dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	got, err := readSpec(want.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if client, err := newAPIClient(got); err != nil || client.ready(t.Context()) == nil {
+		t.Errorf("an API server answers before its start: %v", err)
+	}
+	if _, err := find(o); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got error %v, want %v", err, ErrNotRunning)
 	}
 }
 
@@ -141,23 +139,18 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestServerCertificateHoldsForEveryAddress(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c, err := newCredentials(nodeAddress, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(c.serverCert, c.serverKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := newCredentials(nodeAddress)
+	expect.NoError(t, err)
+	pair, err := tls.X509KeyPair(c.cert, c.key)
+	expect.NoError(t, err)
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(c.ca)
+	roots.AppendCertsFromPEM(c.cert)
 	for _, name := range []string{nodeAddress, serviceAddress, loopbackAddress, "kubernetes.default.svc"} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now}); err != nil {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if c.token == "" || len(c.tokenKey) == 0 || len(c.tokenPub) == 0 {
+	if c.token == "" || len(c.tokenKey) == 0 {
 		t.Error("a token or its key is missing")
 	}
 }
@@ -173,7 +166,9 @@ func TestNodeIsReadyWhenPodsCanRun(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := checkNode([]byte(test.node))
+			node := &corev1.Node{}
+			expect.NoError(t, yaml.Unmarshal([]byte(test.node), node))
+			err := checkNode(node)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
@@ -197,9 +192,7 @@ func TestLogTailQuotesTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	makeDirs(t, filepath.Join(dir, "log"))
 	path := logFile(dir, "etcd")
-	if err := os.WriteFile(path, []byte(strings.Repeat("noise\n", 100)+"the cause\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(strings.Repeat("noise\n", 100)+"the cause\n"), 0o600))
 	got := logTail(dir, "etcd")
 	if !strings.HasSuffix(got, "\nthe cause") || strings.Count(got, "\n") != 15 || !strings.Contains(got, path) {
 		t.Errorf("got %q", got)

@@ -181,7 +181,7 @@ func (v *supervisor) startNode(ctx context.Context, api apiClient, others ...com
 	if err := v.startComponents(append(others, v.spec.kubelet())...); err != nil {
 		return err
 	}
-	return v.await(ctx, "the node", api.nodeReady)
+	return v.await(ctx, "the node", api.nodeReady(v.spec.nodeName()))
 }
 
 // startProcessNodes waits until each of the nodes is ready.
@@ -190,8 +190,8 @@ func (v *supervisor) startProcessNodes(ctx context.Context, api apiClient) error
 		return err
 	}
 	for number := range v.spec.ProcessNodes {
-		api.node = processNode(number)
-		if err := v.await(ctx, api.node, api.nodeReady); err != nil {
+		name := processNode(number)
+		if err := v.await(ctx, name, api.nodeReady(name)); err != nil {
 			return err
 		}
 	}

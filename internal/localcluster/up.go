@@ -24,9 +24,9 @@ import (
 // when its API server is ready. It builds missing binaries first. The cluster outlives the calling
 // program; Down stops it.
 //
-// If the cluster already runs with the same kind and version, Up returns it unchanged. If the start
-// fails, everything is stopped, the error quotes the log of the failed component, and all logs stay
-// in the cluster's directory until the next start.
+// It returns an error if the cluster already runs. If the start fails, everything is stopped, the error
+// quotes the log of the failed component, and all logs stay in the cluster's directory until the next
+// start.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if !canPlayRoles {
 		return nil, errNoRoles
@@ -52,7 +52,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	defer unlock()
 	if running, err := find(o); err == nil {
-		return running, running.matches(o)
+		return nil, fmt.Errorf("cluster %q is already up, with Kubernetes %s: stop it first, or use another name", o.Name, running.spec.KubernetesVersion)
 	}
 	c, err := start(ctx, o)
 	if err != nil {
@@ -118,7 +118,7 @@ func prepare(o Options) (spec, error) {
 			return s, err
 		}
 	}
-	c, err := newCredentials(s.address(), time.Now())
+	c, err := newCredentials(s.address())
 	if err == nil && s.ProcessNodes > 0 {
 		err = node.WriteEgress(s.home("processes"))
 	}

@@ -6,8 +6,8 @@
 //
 // Of (overview.go) reads the status of a policy: its gates in order, its versions, its
 // converter and its migration. advice.go adds recommended actions with their commands, and
-// progress.go the progress of a migration.
+// row.go the progress of a migration.
 //
-// An Overview is written as a page (page.go), as a row of a table of policies, or as one
+// An Overview is written as a page (page.go, page_sections.go), as a row of a table of policies, or as one
 // line of a log (row.go).
 package overview

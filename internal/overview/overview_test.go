@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -30,12 +31,8 @@ func read(t *testing.T, folder string) *Overview {
 		Namespace: "conversion-system", Instance: "crontabs-example-com-d884ab8c", PodsInstance: "crontabs-example-com-d884ab8c",
 	}
 	text, err := os.ReadFile(filepath.Join("testdata", folder, "policy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, observed.Policy); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, observed.Policy))
 	observed.Pods = []corev1.Pod{}
 	text, err = os.ReadFile(filepath.Join("testdata", folder, "pods.yaml"))
 	if err != nil {
@@ -63,9 +60,7 @@ func TestPages(t *testing.T) {
 	for _, folder := range folders(t) {
 		t.Run(folder, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := read(t, folder).WritePage(&out, Page{}); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, read(t, folder).WritePage(&out, Page{}))
 			golden.Check(t, out.String(), folder, "page.txt")
 		})
 	}
@@ -73,9 +68,7 @@ func TestPages(t *testing.T) {
 
 func TestWideAndColoredPage(t *testing.T) {
 	var out bytes.Buffer
-	if err := read(t, "migrating").WritePage(&out, Page{Wide: true, Colors: true}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, read(t, "migrating").WritePage(&out, Page{Wide: true, Colors: true}))
 	golden.Check(t, out.String(), "migrating", "wide-colored.txt")
 }
 
@@ -89,9 +82,7 @@ func TestTables(t *testing.T) {
 				all = append(all, one)
 			}
 			var out bytes.Buffer
-			if err := WriteTable(&out, all, page); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, WriteTable(&out, all, page))
 			golden.Check(t, out.String(), file)
 		})
 	}
@@ -124,9 +115,7 @@ func TestControlCharacters(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "Image\x1b[2J\nGone"}}}}
 	var out bytes.Buffer
-	if err := Of(Observed{Policy: policy, Pods: []corev1.Pod{pod}, Now: now}).WritePage(&out, Page{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Of(Observed{Policy: policy, Pods: []corev1.Pod{pod}, Now: now}).WritePage(&out, Page{}))
 	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "Image[2J Gone") || !strings.Contains(out.String(), "not[2Jyet") {
 		t.Errorf("the page is:\n%q", out.String())
 	}

@@ -81,19 +81,11 @@ func newTemplate(commonName string, now time.Time, lifetime time.Duration) (*x50
 	}
 	return &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: truncate(commonName), Organization: []string{"conversion-operator"}},
-		NotBefore:    now.Add(-backdate),
-		NotAfter:     now.Add(lifetime),
+		// RFC 5280 allows 64 characters. Clients verify the subject alternative names instead.
+		Subject:   pkix.Name{CommonName: commonName[:min(len(commonName), 64)], Organization: []string{"conversion-operator"}},
+		NotBefore: now.Add(-backdate),
+		NotAfter:  now.Add(lifetime),
 	}, nil
-}
-
-// truncate cuts a common name to the 64 characters of ub-common-name in RFC 5280. Clients verify
-// the subject alternative names instead.
-func truncate(name string) string {
-	if len(name) > 64 {
-		return name[:64]
-	}
-	return name
 }
 
 // sign generates a key, and signs the template. Without a parent key, the certificate is

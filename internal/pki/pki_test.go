@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const server = "crontabs-example-com-0a1b2c3d.conversion-system.svc"
@@ -22,18 +24,14 @@ var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func newAuthority(t *testing.T) KeyPair {
 	t.Helper()
 	authority, err := NewAuthority("conversion-operator "+strings.Repeat("a", 80), now, tenYears)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return authority
 }
 
 func newLeaf(t *testing.T, authority KeyPair) KeyPair {
 	t.Helper()
 	leaf, err := IssueLeaf(authority, server, now, threeMonths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return leaf
 }
 
@@ -104,9 +102,7 @@ func TestRotationMatrix(t *testing.T) {
 	for trust, trusted := range trusts {
 		for by, leaf := range leaves {
 			written, err := ParseBundle(trusted.Encode())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			err = CheckLeaf(leaf, written, server, now)
 			if got, want := err == nil, accepted[trust][by]; got != want {
 				t.Errorf("who trusts %s accepts a certificate by %s: %t, want %t: %v", trust, by, got, want, err)
@@ -125,9 +121,7 @@ func TestBundle(t *testing.T) {
 		t.Error("bundles are compared by what is in them, whatever the order")
 	}
 	expired, err := NewAuthority("old", now.Add(-tenYears), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if got := both.With(bundle(t, expired)).Unexpired(now); !got.Same(both) {
 		t.Errorf("%d certificates have not expired, want 2", len(got))
 	}
@@ -143,9 +137,7 @@ func bundle(t *testing.T, authorities ...KeyPair) Bundle {
 		text = join(text, authority.Certificate)
 	}
 	parsed, err := ParseBundle(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return parsed
 }
 
@@ -154,13 +146,9 @@ func join(texts ...[]byte) []byte { return bytes.Join(texts, nil) }
 func TestLeafNeverOutlivesItsAuthority(t *testing.T) {
 	authority := newAuthority(t)
 	leaf, err := IssueLeaf(authority, server, now.Add(tenYears-time.Hour), threeMonths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	certificate, err := ParseCertificate(leaf.Certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if want := now.Add(tenYears); !certificate.NotAfter.Equal(want) {
 		t.Errorf("the leaf is valid until %s, want the authority's end %s", certificate.NotAfter, want)
 	}
@@ -168,9 +156,7 @@ func TestLeafNeverOutlivesItsAuthority(t *testing.T) {
 
 func TestRenewalTime(t *testing.T) {
 	certificate, err := ParseCertificate(newLeaf(t, newAuthority(t)).Certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const day = 24 * time.Hour
 	cases := map[string]struct {
 		lifetime, before time.Duration
@@ -194,9 +180,7 @@ func TestRenewalTime(t *testing.T) {
 
 func TestUrgent(t *testing.T) {
 	certificate, err := ParseCertificate(newLeaf(t, newAuthority(t)).Certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for left, want := range map[time.Duration]bool{threeMonths: false, threeMonths / 3: false, threeMonths / 7: true, -time.Hour: true} {
 		if got := Urgent(certificate, now.Add(threeMonths-left)); got != want {
 			t.Errorf("urgent when %s is left: %t, want %t", left, got, want)
@@ -220,13 +204,9 @@ func TestLeafForAnAddress(t *testing.T) {
 	for _, address := range []string{"192.0.2.1", "2001:db8::1"} {
 		authority := newAuthority(t)
 		leaf, err := IssueLeaf(authority, address, now, threeMonths)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		trusted, err := ParseBundle(authority.Certificate)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		wantError(t, CheckLeaf(leaf, trusted, address, now), "", "")
 		wantError(t, CheckLeaf(leaf, trusted, "192.0.2.99", now), WrongName, "not 192.0.2.99")
 	}

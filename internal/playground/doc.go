@@ -9,7 +9,7 @@
 //
 // Check (check.go) is asked while the user types. It finds what is wrong and where, says how the
 // fields of both versions correspond, converts the objects to every other version and back (objects.go), and
-// tests them as verify does. Suggest (suggest.go) drafts rules for fields that have none, and Accept (accept.go)
-// inserts one into the policy, without a change of other lines. Complete (complete.go, cursor.go) says what can
-// stand at the cursor. Test (live.go) tests the policy on objects of a cluster, which the caller reads.
+// tests them as verify does. Suggest (suggest.go) drafts rules for fields that have none, and Accept (suggest.go)
+// inserts one into the policy, without a change of other lines. Complete (complete.go) says what can
+// stand at the cursor. Test (check.go) tests the policy on objects of a cluster, which the caller reads.
 package playground

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -328,9 +329,7 @@ func onlyAboutRule(found []Problem) bool {
 
 func TestAnswer(t *testing.T) {
 	question, err := json.Marshal(Question{Input: Sample()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, name := range []string{QuestionCheck, QuestionSuggest, QuestionAccept, QuestionComplete} {
 		if answer, err := Answer(t.Context(), name, question); err != nil || !json.Valid(answer) {
 			t.Errorf("%s: %s, %v", name, answer, err)

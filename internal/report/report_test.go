@@ -9,16 +9,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -69,9 +73,7 @@ func compare(t *testing.T, file, got string) {
 func write(t *testing.T, in Input) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, in); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Write(&out, in))
 	return out.String()
 }
 
@@ -88,9 +90,7 @@ func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
 	}
 	in := Input{Policy: policy, CRD: crd, From: "policy.yaml and crd.yaml", Tool: "v1.2.3", Made: made}
 	checker, err := verify.New(policy, crd, func() time.Time { return made })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	from := ""
 	if checker.Valid() {
 		checker.Canaries(t.Context())
@@ -106,14 +106,10 @@ func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
 func check(t *testing.T, checker *verify.Checker, file string) {
 	t.Helper()
 	documents, err := manifest.ReadAll([]string{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, document := range documents {
 		objects, err := document.Objects()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, object := range objects {
 			checker.Check(t.Context(), object)
 		}
@@ -123,9 +119,7 @@ func check(t *testing.T, checker *verify.Checker, file string) {
 func decode(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -201,5 +195,94 @@ func TestOneLineOfTime(t *testing.T) {
 	in.Made = time.Time{}
 	if again := write(t, in); strings.Contains(again, "Made <time") || again != write(t, in) {
 		t.Error("a report without a time has one, or two such reports differ")
+	}
+}
+
+// TestHostileText parses a report like a browser. For any text of objects, it has only the
+// elements and attributes of our templates.
+func TestHostileText(t *testing.T) {
+	files := inputs["hostile"]
+	root, err := html.Parse(strings.NewReader(write(t, read(t, files.policy, files.crd, files.objects))))
+	expect.NoError(t, err)
+	elements := strings.Fields("html head meta title link style body a header p h1 h2 h3 h4 span div ul ol li b nav main section " +
+		"table caption thead tbody tr th td svg line path rect figure figcaption details summary code pre wbr dl dt dd time footer")
+	attributes := strings.Fields("lang charset http-equiv content name rel href class id role aria-label aria-labelledby aria-hidden focusable tabindex " +
+		"scope width height x y x1 x2 y1 y2 viewbox viewBox preserveAspectRatio d data-from data-to open datetime")
+	var text strings.Builder
+	for node := range root.Descendants() {
+		switch node.Type {
+		case html.TextNode:
+			text.WriteString(node.Data)
+		case html.ElementNode:
+			if !slices.Contains(elements, node.Data) {
+				t.Errorf("unexpected element %s", node.Data)
+			}
+			for _, attribute := range node.Attr {
+				if !slices.Contains(attributes, attribute.Key) {
+					t.Errorf("%s has an attribute %s", node.Data, attribute.Key)
+				}
+				if attribute.Key == "href" && !strings.HasPrefix(attribute.Val, "#") && attribute.Val != "data:," {
+					t.Errorf("%s leads to %s", node.Data, attribute.Val)
+				}
+			}
+		}
+	}
+	for _, want := range []string{
+		"<script>Kind</script>", "</code></pre><script>alert(1)</script>", "<svg onload=alert(3)>", "<img src=x onerror=alert(7)>",
+		`.' style='position:fixed`, "&lt;already&gt;", "<script>alert(8)</script>",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %s", want)
+		}
+	}
+}
+
+// TestHiddenValues checks that a report can hide the values of objects.
+func TestHiddenValues(t *testing.T) {
+	files := inputs["hostile"]
+	in := read(t, files.policy, files.crd, files.objects)
+	const value = `Invalid value: &#34;integer&#34;`
+	if !strings.Contains(write(t, in), value) {
+		t.Errorf("%s is not shown", value)
+	}
+	in.HideValues = true
+	hidden := write(t, in)
+	if strings.Contains(hidden, value) || !strings.Contains(hidden, "InvalidBefore") {
+		t.Error("the report shows a value, or lacks the finding")
+	}
+}
+
+// TestEveryKindOfRule checks that the report describes each kind of rule under its name. A use is the rules of its
+// group.
+func TestEveryKindOfRule(t *testing.T) {
+	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
+		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		if got := kinds[want]; want != "use" && (got.Name != want || got.Does == "") {
+			t.Errorf("rules.go describes a rule %s as %q: %q", want, got.Name, got.Does)
+		}
+	}
+}
+
+// TestRulesOfGroups: a rule of a group is in the report for each use, with the paths there.
+func TestRulesOfGroups(t *testing.T) {
+	policy := &v1alpha1.ConversionPolicy{}
+	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{
+		RuleGroups: []v1alpha1.RuleGroup{{Name: "a", Rules: []v1alpha1.Rule{{Move: &v1alpha1.MoveRule{From: ".b", To: ".c"}}}}},
+		Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: []v1alpha1.Rule{
+			{Drop: &v1alpha1.DropRule{From: ".z"}},
+			{Use: &v1alpha1.UseRule{Group: "a", From: ".x", To: ".x"}}, {Use: &v1alpha1.UseRule{Group: "a", From: ".y[*]", To: ".y[*]"}},
+		}}},
+	}
+	want := []rule{
+		{kinds["drop"], "v1", 1, "spec.converter.declarative.spokes[0].rules[0]", "drop:\n  from: .z\n"},
+		{kinds["move"], "v1", 2, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move:\n  from: .x.b\n  to: .x.c\n"},
+		{kinds["move"], "v1", 3, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[2])", "move:\n  from: .y[*].b\n  to: .y[*].c\n"},
+	}
+	var got []rule
+	for _, one := range rulesOf(policy)[0].Rules {
+		got = append(got, *one)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the rules are %+v, want %+v", got, want)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestWriteTable(t *testing.T) {
@@ -27,9 +29,7 @@ func TestWriteTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := WriteTable(&out, test.rows); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, WriteTable(&out, test.rows))
 			if diff := cmp.Diff(test.want, out.String()); diff != "" {
 				t.Errorf("table (-want +got):\n%s", diff)
 			}

@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // recording keeps finished spans in memory.
@@ -36,9 +38,7 @@ func nothing(context.Context) error { return nil }
 func TestDisabledTracing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	traces, err := Start(t.Context(), Options{Service: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer traces.Stop(t.Context())
 	if after := runtime.NumGoroutine(); after != before {
 		t.Errorf("there are %d goroutines, there were %d", after, before)
@@ -113,9 +113,7 @@ func told(spans tracetest.SpanStubs) []string {
 
 func TestSpansOutsideATrace(t *testing.T) {
 	traces, spans := recording()
-	if err := Span(t.Context(), "alone", nothing); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Span(t.Context(), "alone", nothing))
 	traces.Stop(t.Context())
 	if got := spans.GetSpans(); len(got) != 0 {
 		t.Errorf("spans %v", told(got))
@@ -142,9 +140,7 @@ func TestRequests(t *testing.T) {
 		}
 		return response.Body.Close()
 	}
-	if err := errors.Join(get(t.Context()), traces.Trace(t.Context(), "reconcile", get)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(get(t.Context()), traces.Trace(t.Context(), "reconcile", get)))
 	got := spans.GetSpans()
 	if len(got) != 2 {
 		t.Fatalf("spans %v", told(got))
@@ -199,9 +195,7 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 func TestStop(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.namespace.name=conversion-system")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server, receives := grpc.NewServer(), &receiver{got: make(chan *collector.ExportTraceServiceRequest, 1)}
 	collector.RegisterTraceServiceServer(server, receives)
 	go func() { _ = server.Serve(listener) }()
@@ -209,12 +203,8 @@ func TestStop(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	traces, err := Start(ctx, Options{Endpoint: "http://" + listener.Addr().String(), Service: "test", Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := traces.Trace(ctx, "migrate", nothing); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, traces.Trace(ctx, "migrate", nothing))
 	cancel()
 	traces.Stop(ctx)
 	of := (<-receives.got).GetResourceSpans()[0]

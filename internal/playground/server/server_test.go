@@ -19,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/playground"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -31,15 +32,11 @@ type started struct {
 func start(t *testing.T, live *Live) started {
 	t.Helper()
 	handler, err := New(playground.Sample(), live)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	running := httptest.NewServer(handler)
 	t.Cleanup(running.Close)
 	at, err := url.Parse(handler.URL(running.Listener.Addr()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if token, found := strings.CutPrefix(at.Fragment, "token="); found && len(token) > 20 && at.RawQuery == "" {
 		return started{t, "http://" + at.Host, token}
 	}
@@ -51,22 +48,16 @@ func start(t *testing.T, live *Live) started {
 func (s started) ask(method, path string, body io.Reader, changes ...func(*http.Request)) (int, string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, s.url+path, body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	request.Header.Set("Authorization", "Bearer "+s.token)
 	for _, change := range changes {
 		change(request)
 	}
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	if policy := answer.Header.Get("Content-Security-Policy"); policy != contentPolicy {
 		s.Errorf("%s %s has the policy %q", method, path, policy)
 	}
@@ -88,9 +79,7 @@ func host(name string) func(*http.Request) {
 func TestOnlyThePage(t *testing.T) {
 	s := start(t, nil)
 	question, err := json.Marshal(playground.Question{Input: playground.Sample()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for name, test := range map[string]struct {
 		method, path string
 		change       func(*http.Request)
@@ -160,9 +149,7 @@ func TestLive(t *testing.T) {
 		question := playground.Question{Input: playground.Sample()}
 		change(&question.Input)
 		encoded, err := json.Marshal(question)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return s.ask("POST", "/api/live", bytes.NewReader(encoded))
 	}
 	if status, text := ask(func(*playground.Input) {}); status != http.StatusOK || !strings.Contains(text, "7 objects from crontabs.stable.example.com of the cluster") {

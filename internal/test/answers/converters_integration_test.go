@@ -6,11 +6,8 @@
 package answers
 
 import (
-	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -18,37 +15,37 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 )
 
 // converters are the ways in which the call of a converter fails. The answer of a converter that
 // refuses an object is the only one that concerns the object.
 var converters = map[string]func(*testing.T, *recorder, string){
-	"converter-refuses": converter(review(func(_ string, _ *apiextensionsv1.ConversionResponse) metav1.Status {
-		return metav1.Status{Status: metav1.StatusFailure, Message: "hostPort of local has no port"}
-	})),
-	"converter-refuses-without-reason": converter(review(func(string, *apiextensionsv1.ConversionResponse) metav1.Status {
+	"converter-refuses": converter(reviews.Refuse),
+	"converter-refuses-without-reason": converter(reviews.Answer(func(string, *apiextensionsv1.ConversionResponse) metav1.Status {
 		return metav1.Status{Status: metav1.StatusFailure}
 	})),
-	"converter-returns-no-object": converter(review(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status {
+	"converter-returns-no-object": converter(reviews.Answer(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status {
 		response.ConvertedObjects = nil
-		return success
+		return reviews.Success
 	})),
-	"converter-returns-another-version": converter(review(func(string, *apiextensionsv1.ConversionResponse) metav1.Status { return success })),
+	"converter-returns-another-version": converter(reviews.Answer(func(string, *apiextensionsv1.ConversionResponse) metav1.Status { return reviews.Success })),
 	"converter-renames":                 converter(edit(func(object *unstructured.Unstructured) { object.SetName("another") })),
 	"converter-sets-a-bad-label": converter(edit(func(object *unstructured.Unstructured) {
 		object.SetLabels(map[string]string{"team": "no label at all"})
 	})),
-	"converter-answers-another-request": converter(review(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status {
+	"converter-answers-another-request": converter(reviews.Answer(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status {
 		response.UID = "another"
-		return success
+		return reviews.Success
 	})),
 	"converter-answers-without-response": converter(text(http.StatusOK, `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}`)),
 	"converter-answers-another-kind":     converter(text(http.StatusOK, `{"apiVersion": "v1", "kind": "Status", "status": "Success"}`)),
@@ -66,13 +63,13 @@ var converters = map[string]func(*testing.T, *recorder, string){
 	"converter-answers-504":              converter(text(http.StatusGatewayTimeout, "no")),
 	"converter-redirects":                converter(http.RedirectHandler("/convert", http.StatusFound).ServeHTTP),
 	"converter-closes":                   converter(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-	"converter-hangs":                    converter(hang),
+	"converter-hangs":                    converter(reviews.Hang),
 
 	"converter-is-down":                  broken(func(server *httptest.Server) { server.StartTLS(); server.Close() }),
 	"converter-without-tls":              broken(func(server *httptest.Server) { server.Start() }),
-	"converter-of-another-authority":     broken(func(server *httptest.Server) { server.TLS = served("127.0.0.1", time.Now()).TLS; server.StartTLS() }),
+	"converter-of-another-authority":     untrusted,
 	"converter-with-another-name":        certified("converter.example.com", 0),
-	"converter-with-expired-certificate": certified("127.0.0.1", -2*time.Hour),
+	"converter-with-expired-certificate": certified(localhost, -2*time.Hour),
 
 	"converter-service-not-found":    service(nil, nil),
 	"converter-service-without-port": service(&corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "other", Port: 8443}}}, nil),
@@ -82,7 +79,8 @@ var converters = map[string]func(*testing.T, *recorder, string){
 	"converter-service-headless": service(&corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, nil),
 }
 
-var success = metav1.Status{Status: metav1.StatusSuccess}
+// localhost is the address of converters, and the name in their certificates.
+const localhost = "127.0.0.1"
 
 // called matches every error of a conversion.
 var called = regexp.MustCompile("conversion webhook for ")
@@ -103,58 +101,43 @@ func (r *recorder) call(t *testing.T, name string, config apiextensionsv1.Webhoo
 	r.failing(t, name, called, Create, List)
 }
 
-// credentials are those of a converter and the authority that API servers trust.
-type credentials struct {
-	TLS    *tls.Config
-	bundle []byte
-}
-
-func served(name string, issued time.Time) credentials {
-	authority, err := pki.NewAuthority("converters of tests", issued, 3*time.Hour)
-	if err != nil {
-		panic(err) // cannot happen: the input is constant
-	}
-	leaf, err := pki.IssueLeaf(authority, name, issued, time.Hour)
-	if err != nil {
-		panic(err) // cannot happen: the input is constant
-	}
-	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
-	if err != nil {
-		panic(err) // cannot happen: the input is constant
-	}
-	return credentials{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, bundle: authority.Certificate}
-}
-
-// begin starts a server, and returns how to call it.
-func begin(t *testing.T, answer http.HandlerFunc, c credentials, start func(*httptest.Server)) apiextensionsv1.WebhookClientConfig {
+// begin starts a converter, and returns how to call it.
+func begin(t *testing.T, answer http.HandlerFunc, name string, age time.Duration, start func(*httptest.Server)) apiextensionsv1.WebhookClientConfig {
 	t.Helper()
-	server := httptest.NewUnstartedServer(answer)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes fail on purpose
-	server.TLS = c.TLS
-	start(server)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
+	server, bundle := reviews.Begin(t, answer, name, time.Now().Add(age), start)
 	url := strings.Replace(server.URL, "http://", "https://", 1) + "/convert"
-	return apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: c.bundle}
+	return apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: bundle}
 }
 
 func converter(answer http.HandlerFunc) func(*testing.T, *recorder, string) {
 	return func(t *testing.T, r *recorder, name string) {
-		r.call(t, name, begin(t, answer, served("127.0.0.1", time.Now()), (*httptest.Server).StartTLS))
+		r.call(t, name, begin(t, answer, localhost, 0, (*httptest.Server).StartTLS))
 	}
 }
 
 func broken(start func(*httptest.Server)) func(*testing.T, *recorder, string) {
 	return func(t *testing.T, r *recorder, name string) {
-		r.call(t, name, begin(t, http.NotFound, served("127.0.0.1", time.Now()), start))
+		r.call(t, name, begin(t, http.NotFound, localhost, 0, start))
 	}
+}
+
+// untrusted is a converter whose authority API servers do not know.
+func untrusted(t *testing.T, r *recorder, name string) {
+	config := begin(t, http.NotFound, localhost, 0, (*httptest.Server).StartTLS)
+	config.CABundle = anotherAuthority(t)
+	r.call(t, name, config)
+}
+
+func anotherAuthority(t *testing.T) []byte {
+	t.Helper()
+	authority, err := pki.NewAuthority("converters of tests", time.Now(), time.Hour)
+	expect.NoError(t, err)
+	return authority.Certificate
 }
 
 func certified(dnsName string, age time.Duration) func(*testing.T, *recorder, string) {
 	return func(t *testing.T, r *recorder, name string) {
-		r.call(t, name, begin(t, http.NotFound, served(dnsName, time.Now().Add(age)), (*httptest.Server).StartTLS))
+		r.call(t, name, begin(t, http.NotFound, dnsName, age, (*httptest.Server).StartTLS))
 	}
 }
 
@@ -169,8 +152,16 @@ func service(spec *corev1.ServiceSpec, pods *corev1.EndpointSubset) func(*testin
 			expect.NoError(t, r.Client.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{*pods}})) //nolint:staticcheck // Kubernetes 1.32 reads it
 		}
 		r.call(t, name, apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: name},
-			CABundle: served(name, time.Now()).bundle})
+			CABundle: anotherAuthority(t)})
 	}
+}
+
+// edit converts objects, and edits them.
+func edit(change func(*unstructured.Unstructured)) http.HandlerFunc {
+	return reviews.Each(func(object *unstructured.Unstructured, version string) {
+		object.SetAPIVersion(version)
+		change(object)
+	})
 }
 
 func text(code int, body string) http.HandlerFunc {
@@ -180,41 +171,109 @@ func text(code int, body string) http.HandlerFunc {
 	}
 }
 
-// hang never answers. It must read the request to notice that the caller gave up.
-func hang(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	<-r.Context().Done()
+// admissions are the ways in which admission refuses a patch, or does not answer.
+var admissions = map[string]func(*testing.T, *recorder, string){
+	"admission-denies":             validates(deny(http.StatusForbidden)),
+	"admission-denies-as-invalid":  validates(deny(http.StatusUnprocessableEntity)),
+	"admission-denies-as-401":      validates(deny(http.StatusUnauthorized)),
+	"admission-denies-as-404":      validates(deny(http.StatusNotFound)),
+	"admission-denies-as-409":      validates(deny(http.StatusConflict)),
+	"admission-denies-without-why": validates(deny(0)),
+	"admission-answers-500":        validates(text(http.StatusInternalServerError, "a panic")),
+	"admission-answers-404":        validates(text(http.StatusNotFound, "404 page not found")),
+	"admission-answers-html":       validates(text(http.StatusOK, "<html>Sign in</html>")),
+	"admission-hangs":              validates(reviews.Hang),
+	"admission-is-down":            webhook(http.NotFound, func(server *httptest.Server) { server.StartTLS(); server.Close() }),
+	"admission-service-not-found":  missingWebhook,
+	"mutation-denies":              mutates(deny(http.StatusForbidden)),
+	"mutation-is-wrong": mutates(respond(func(response *admissionv1.AdmissionResponse) {
+		response.Allowed = true
+		response.PatchType, response.Patch = new(admissionv1.PatchTypeJSONPatch), []byte(`[{"op": "remove", "path": "/absent"}]`)
+	})),
+
+	"policy-denies":            policy(registrationv1.Validation{Expression: "false", Message: "it is held back"}),
+	"policy-denies-by-default": policy(registrationv1.Validation{Expression: "false"}),
+	"policy-denies-as-forbidden": policy(registrationv1.Validation{Expression: "false",
+		Message: "it is held back", Reason: new(metav1.StatusReasonForbidden)}),
+	"policy-denies-as-too-large": policy(registrationv1.Validation{Expression: "false",
+		Message: "it is held back", Reason: new(metav1.StatusReasonRequestEntityTooLarge)}),
+	"policy-fails": policy(registrationv1.Validation{Expression: "object.absent == 1"}),
 }
 
-// review answers with the objects of the request, after a change.
-func review(change func(version string, response *apiextensionsv1.ConversionResponse) metav1.Status) http.HandlerFunc {
+// admissionTimeout is in seconds. On a busy machine, webhooks that answer do so in time.
+const admissionTimeout = 15
+
+func respond(change func(*admissionv1.AdmissionResponse)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		review := &apiextensionsv1.ConversionReview{}
+		review := &admissionv1.AdmissionReview{}
 		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, ConvertedObjects: review.Request.Objects}
-		review.Response.Result = change(review.Request.DesiredAPIVersion, review.Response)
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID}
+		change(review.Response)
 		review.Request = nil
-		if err := json.NewEncoder(w).Encode(review); err != nil {
-			panic(fmt.Sprintf("an answer cannot be encoded: %v", err))
-		}
+		_ = json.NewEncoder(w).Encode(review) // the caller may be gone
 	}
 }
 
-// edit converts objects, and edits them.
-func edit(change func(*unstructured.Unstructured)) http.HandlerFunc {
-	return review(func(version string, response *apiextensionsv1.ConversionResponse) metav1.Status {
-		for i, raw := range response.ConvertedObjects {
-			object := &unstructured.Unstructured{}
-			if err := object.UnmarshalJSON(raw.Raw); err != nil {
-				return metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
-			}
-			object.SetAPIVersion(version)
-			change(object)
-			response.ConvertedObjects[i] = runtime.RawExtension{Object: object}
+func deny(code int32) http.HandlerFunc {
+	return respond(func(response *admissionv1.AdmissionResponse) {
+		if code != 0 {
+			response.Result = &metav1.Status{Code: code, Message: "it is held back"}
 		}
-		return success
 	})
+}
+
+func rulesOf(resource string) []registrationv1.RuleWithOperations {
+	return []registrationv1.RuleWithOperations{{
+		Operations: []registrationv1.OperationType{registrationv1.Update},
+		Rule:       registrationv1.Rule{APIGroups: []string{Group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+	}}
+}
+
+func (r *recorder) validate(t *testing.T, name string, config registrationv1.WebhookClientConfig) {
+	t.Helper()
+	expect.NoError(t, r.Client.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []registrationv1.ValidatingWebhook{{Name: "check.example.com", ClientConfig: config, Rules: rulesOf(name), TimeoutSeconds: new(int32(admissionTimeout)),
+			SideEffects: new(registrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}}}))
+	r.failing(t, name, regexp.MustCompile("denied the request|failed calling webhook"))
+}
+
+func webhook(answer http.HandlerFunc, start func(*httptest.Server)) func(*testing.T, *recorder, string) {
+	return func(t *testing.T, r *recorder, name string) {
+		config := begin(t, answer, localhost, 0, start)
+		r.validate(t, name, registrationv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle})
+	}
+}
+
+func validates(answer http.HandlerFunc) func(*testing.T, *recorder, string) {
+	return webhook(answer, (*httptest.Server).StartTLS)
+}
+
+func missingWebhook(t *testing.T, r *recorder, name string) {
+	r.validate(t, name, registrationv1.WebhookClientConfig{
+		Service: &registrationv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: name}, CABundle: anotherAuthority(t)})
+}
+
+func mutates(answer http.HandlerFunc) func(*testing.T, *recorder, string) {
+	return func(t *testing.T, r *recorder, name string) {
+		config := begin(t, answer, localhost, 0, (*httptest.Server).StartTLS)
+		expect.NoError(t, r.Client.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Webhooks: []registrationv1.MutatingWebhook{{Name: "change.example.com", Rules: rulesOf(name), TimeoutSeconds: new(int32(admissionTimeout)),
+				ClientConfig: registrationv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle},
+				SideEffects:  new(registrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}}}))
+		r.failing(t, name, regexp.MustCompile("denied the request|absent"))
+	}
+}
+
+func policy(validation registrationv1.Validation) func(*testing.T, *recorder, string) {
+	return func(t *testing.T, r *recorder, name string) {
+		expect.NoError(t, r.Client.Create(t.Context(), &registrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: registrationv1.ValidatingAdmissionPolicySpec{Validations: []registrationv1.Validation{validation},
+				MatchConstraints: &registrationv1.MatchResources{ResourceRules: []registrationv1.NamedRuleWithOperations{{RuleWithOperations: rulesOf(name)[0]}}}}}))
+		expect.NoError(t, r.Client.Create(t.Context(), &registrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []registrationv1.ValidationAction{registrationv1.Deny}}}))
+		r.failing(t, name, regexp.MustCompile("denied request"))
+	}
 }

@@ -7,12 +7,16 @@ package apiserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,10 +25,14 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -148,4 +156,156 @@ func freePort(t *testing.T) int {
 	}
 	t.Fatal("there is no free port")
 	return 0
+}
+
+// reviews counts the requests of the API server to a handler.
+type reviews struct {
+	http.Handler
+	count atomic.Int64
+}
+
+// ServeHTTP implements http.Handler.
+func (r *reviews) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.count.Add(1)
+	r.Handler.ServeHTTP(w, request)
+}
+
+// taken returns the number of reviews since the last call.
+func (r *reviews) taken() int { return int(r.count.Swap(0)) }
+
+// countReviews configures a counting server for the kind.
+func (k *kind) countReviews(t *testing.T) *reviews {
+	t.Helper()
+	counted := &reviews{Handler: k.handler()}
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.directory, corev1.TLSCertKey), filepath.Join(k.directory, corev1.TLSPrivateKeyKey))
+	expect.NoError(t, err)
+	server := httptest.NewUnstartedServer(counted)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	address := strings.Replace(server.URL, "127.0.0.1", host, 1) + k.path()
+	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Conversion.Webhook.ClientConfig.URL = &address
+	})
+	expect.Success(t, "the API server comes here", func(ctx context.Context) error {
+		if err := k.writeMarker(ctx, t, "v1beta1", 1); err != nil {
+			return err
+		}
+		if counted.taken() == 0 {
+			return errors.New("it has not come")
+		}
+		return nil
+	})
+	return counted
+}
+
+// expense is the minimum and maximum number of reviews of an operation. A write at another version
+// has an arbitrary number, which is not small.
+type expense struct {
+	what        string
+	do          func() error
+	least, most int
+}
+
+// testReviews counts reviews, each of which has one object. Gadgets are stored at v1, and there are two
+// other versions. The watch cache of a version converts each written object once, and then lists without
+// conversions.
+func testReviews(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "reviews")
+	counted := k.countReviews(t)
+	listed, cached := 2, 0
+	if s.cached {
+		listed, cached = 0, 2
+	}
+	create := func(name string) func() error {
+		return func() error {
+			return ignore(k.at("v1").Create(t.Context(), k.gadget(t, "v1", name, spec("v1", "a")), metav1.CreateOptions{}))
+		}
+	}
+	get := func(version string) func() error {
+		return func() error { return ignore(k.at(version).Get(t.Context(), "one", metav1.GetOptions{})) }
+	}
+	list := func(version string) func() error {
+		return func() error { return ignore(k.at(version).List(t.Context(), metav1.ListOptions{})) }
+	}
+	update := func(version string) func() error {
+		return func() error { return k.replace(t, version, "one", spec(version, "b")) }
+	}
+	apply := func(version string) func() error {
+		return func() error { return ignore(k.apply(t, version, version, "spec: {team: red}", true)) }
+	}
+	for _, e := range []expense{
+		{"create at v1", create("one"), cached, cached},
+		{"create at v1", create("two"), cached, cached},
+		{"get at v1", get("v1"), 0, 0},
+		{"get at v1beta1", get("v1beta1"), 1, 1},
+		{"list at v1", list("v1"), 0, 0},
+		{"list at v1beta1", list("v1beta1"), listed, listed},
+		{"update at v1", update("v1"), cached, cached},
+		{"get and update at v1beta1", update("v1beta1"), cached + 2, cached + 12},
+		{"apply at v1beta1", apply("v1beta1"), cached + 2, cached + 12},
+		{"apply at v1 over managers at v1beta1", apply("v1"), cached + 1, cached + 12},
+		{"delete at v1beta1", func() error { return k.at("v1beta1").Delete(t.Context(), "one", metav1.DeleteOptions{}) }, cached + 1, cached + 12},
+	} {
+		k.converge(t)
+		counted.taken()
+		expect.NoError(t, e.do())
+		k.converge(t)
+		taken := counted.taken()
+		t.Logf("%s: %d reviews", e.what, taken)
+		if taken < e.least || taken > e.most {
+			t.Errorf("%s: %d reviews, want %d to %d", e.what, taken, e.least, e.most)
+		}
+	}
+}
+
+func ignore[T any](_ T, err error) error { return err }
+
+// converge waits until the watch caches are up to date: a list returns only then.
+func (k *kind) converge(t *testing.T) {
+	t.Helper()
+	if !k.cached {
+		return
+	}
+	for _, version := range versions {
+		k.names(t, version, metav1.ListOptions{})
+	}
+}
+
+// ownMetrics are the metrics of API servers that alerts and dashboards use. Most are alpha: other
+// versions of Kubernetes may rename them.
+var ownMetrics = []string{
+	"apiserver_conversion_webhook_duration_seconds",
+	"apiserver_conversion_webhook_request_total",
+	"apiserver_crd_conversion_webhook_duration_seconds",
+	"apiserver_flowcontrol_request_wait_duration_seconds",
+	"apiserver_request_total",
+	"apiserver_requested_deprecated_apis",
+}
+
+// testOwnMetrics converts, and reads a deprecated version. Then the API server has all documented
+// metrics.
+func testOwnMetrics(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "counted")
+	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		for i := range crd.Spec.Versions {
+			crd.Spec.Versions[i].Deprecated = crd.Spec.Versions[i].Name == "v1beta1"
+		}
+	})
+	k.create(t, "v1", "one", spec("v1", "a"))
+
+	config := rest.CopyConfig(s.config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(config)
+	expect.NoError(t, err)
+	var scraped []byte
+	expect.Success(t, "the API server counts a request for a deprecated version", func(ctx context.Context) error {
+		k.get(t, "v1beta1", "one")
+		scraped, err = client.Get().AbsPath("/metrics").DoRaw(ctx)
+		if err == nil && !strings.Contains(string(scraped), `apiserver_requested_deprecated_apis{group="`+k.group+`"`) {
+			err = errors.New("it does not know yet that the version is deprecated")
+		}
+		return err
+	})
+	metricstable.Table{Page: "../../../api/docs/metrics.md", Name: "API SERVER METRICS", Names: ownMetrics}.Check(t, string(scraped))
 }

@@ -7,19 +7,16 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -127,40 +124,4 @@ func testOverflow(t *testing.T, s *apiServer) {
 		_, err := k.at("v1beta1").List(ctx, metav1.ListOptions{})
 		return err
 	})
-}
-
-// testOverflowDrop has a policy that drops values: the largest preserved value is dropped, and its
-// path is recorded.
-func testOverflowDrop(t *testing.T, s *apiServer) {
-	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
-	k.create(t, "v1", "large", "spec: {team: a, tier: "+incompressible.Text(300<<10)+", ports: [{name: http, weight: 1}]}")
-	large := k.get(t, "v1beta1", "large")
-	wantFields(t, "large at v1beta1", large, "spec: {team: a, ports: [{name: http}]}")
-	if kept := large.GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]; !strings.Contains(kept, "/spec/tier") {
-		t.Errorf("the place of what is lost is not named in %s", kept)
-	}
-	k.mergePatch(t, "v1beta1", "large", "spec: {team: b}")
-	wantFields(t, "large at v1", k.get(t, "v1", "large"), "spec: {team: b, ports: [{name: http, weight: 1}]}")
-}
-
-// testUnknownVersion serves a version that the ruleset lacks: it returns no wrong data, and the
-// other versions work.
-func testUnknownVersion(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "unknown")
-	k.create(t, "v1", "one", spec("v1", "a"))
-	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
-		added := *crd.Spec.Versions[1].DeepCopy()
-		added.Name = "v2"
-		crd.Spec.Versions = append(crd.Spec.Versions, added)
-	})
-	expect.Success(t, "v2 is served", func(ctx context.Context) error {
-		_, err := k.at("v2").Get(ctx, "none", metav1.GetOptions{})
-		if err != nil && strings.Contains(err.Error(), `"none" not found`) {
-			return nil
-		}
-		return fmt.Errorf("a get of what is not there was answered with: %w", err)
-	})
-	wantErrors(t, k.attempts(t, "v2", "one"), "default/one", "cannot be converted ", `version "v2" is not in the ruleset of `+k.crd+", which has v1, v1alpha1, v1beta1")
-	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), seen("v1", "v1beta1", "a"))
-	wantNoErrors(t, k.attempts(t, "v1beta1", "one"))
 }

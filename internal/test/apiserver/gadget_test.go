@@ -16,9 +16,7 @@ const gadgetVersions = `
 - name: v1alpha1
   served: true
   storage: false
-  subresources: {status: {}, scale: {specReplicasPath: .spec.count, statusReplicasPath: .status.ready}}
-  selectableFields: [{jsonPath: .spec.hostPort}]
-  additionalPrinterColumns: [{name: Address, type: string, jsonPath: .spec.hostPort}, {name: Mode, type: string, jsonPath: .spec.mode}]
+  subresources: {status: {}}
   schema:
     openAPIV3Schema:
       type: object
@@ -41,9 +39,7 @@ const gadgetVersions = `
 - name: v1beta1
   served: true
   storage: false
-  subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.ready}}
-  selectableFields: [{jsonPath: .spec.address.host}]
-  additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.address.host}, {name: Hint, type: string, jsonPath: .spec.hint}]
+  subresources: {status: {}}
   schema:
     openAPIV3Schema:
       type: object
@@ -66,11 +62,7 @@ const gadgetVersions = `
 - name: v1
   served: true
   storage: true
-  subresources:
-    status: {}
-    scale: {specReplicasPath: .spec.scaling.replicas, statusReplicasPath: .status.scaling.ready, labelSelectorPath: .status.selector}
-  selectableFields: [{jsonPath: .spec.endpoint.host}]
-  additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.endpoint.host}, {name: Tier, type: string, jsonPath: .spec.tier}, {name: Ready, type: integer, jsonPath: .status.scaling.ready}]
+  subresources: {status: {}}
   schema:
     openAPIV3Schema:
       type: object

@@ -6,17 +6,19 @@
 package apiserver
 
 import (
-	"maps"
-	"strconv"
-	"strings"
+	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/rewrite"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
 var labelKind = twoVersions{
@@ -68,96 +70,118 @@ func wantText(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// testMetadata updates an object with all kinds of metadata at every version: they all have the
-// same metadata, except for preserved data.
-func testMetadata(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "metadata")
-	for _, written := range versions {
-		name := "from-" + written
-		created := k.create(t, written, name, `
-          metadata:
-            labels: {a/b: "1", empty: ""}
-            annotations: {text: "line\nüber \u2028 \"quoted\" <&>", empty: ""}
-            finalizers: [example.com/hold]
-            ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: 0b54a7a6-6e0f-4d61-a4a9-6b4c4a2b1c0d, controller: true}]
-          `+spec(written, "a"))
-		k.wantMetadata(t, created)
-		for _, version := range versions {
-			k.mergePatch(t, version, name, "{metadata: {labels: {by: "+version+"}}, spec: {limit: "+strconv.Itoa(len(version))+"}}")
-			k.wantMetadata(t, k.get(t, version, name))
-		}
-		expect.NoError(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
-		deleting := k.get(t, written, name)
-		if deleting.GetDeletionTimestamp() == nil {
-			t.Errorf("%s is not being deleted", name)
-		}
-		k.wantMetadata(t, deleting)
-		k.mergePatch(t, "v1beta1", name, "metadata: {finalizers: null}")
-		if left := k.names(t, "v1", metav1.ListOptions{FieldSelector: "metadata.name=" + name}); len(left) > 0 {
-			t.Errorf("%s outlives its finalizer", name)
-		}
-	}
+// The defaults of replicas and tier differ between the versions.
+const shopVersions = `
+- name: v1beta1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          default: {}
+          properties:
+            ports:
+              type: array
+              items:
+                type: object
+                properties:
+                  label: {type: string}
+                  number: {type: integer, default: 80}
+            image: {type: string}
+            replicas: {type: integer, default: 1}
+            timeout: {type: string, default: 30s}
+- name: v1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            listeners:
+              type: array
+              items:
+                type: object
+                properties:
+                  title: {type: string}
+                  number: {type: integer, default: 443}
+            container: {type: object, properties: {image: {type: string}, tier: {type: string, default: gold}}}
+            replicas: {type: integer, default: 3}
+            timeoutSeconds: {type: integer}
+`
+
+const shopRules = `
+hub: v1
+spokes:
+- version: v1beta1
+  rules:
+  - move: {from: .spec.ports, to: .spec.listeners}
+  - move: {from: ".spec.ports[*].label", to: ".spec.listeners[*].title"}
+  - move: {from: .spec.image, to: .spec.container.image}
+  - cast: {from: .spec.timeout, to: .spec.timeoutSeconds, as: Seconds}
+`
+
+// The manifests of a repository, with a format for the group and the version.
+var shopManifests = []string{
+	"apiVersion: %s # old\nkind: Gadget\nmetadata: {name: bare}\n",
+	"apiVersion: %s\nkind: Gadget\nmetadata: {name: empty}\nspec: {}\n",
+	"apiVersion: %s\nkind: Gadget\nmetadata:\n  name: shop\nspec:\n  # All of them are public.\n  ports:\n  - label: http # plain\n  - {label: https, number: 8443}\n  image: nginx\n",
+	"apiVersion: %s\nkind: Gadget\nmetadata:\n  name: replicas\nspec:\n  replicas: 3\n  timeout: 90s\n  image: &image nginx\n  ports:\n  - &port {label: a}\n  - *port\n",
+	`{"apiVersion": "%s", "kind": "Gadget", "metadata": {"name": "json"}, "spec": {"ports": [{"number": 1}]}}`,
 }
 
-// wantMetadata compares the metadata at every version.
-func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	for _, read := range versions {
-		got := k.get(t, read, object.GetName())
-		if diff := cmp.Diff(metadataOf(object), metadataOf(got)); diff != "" {
-			t.Errorf("metadata of %s at %s (-%s +%s):\n%s", object.GetName(), read, versionOf(object), read, diff)
+// testRewrittenManifests: a repository is applied at the old version, and then, rewritten, at the new
+// one. The API server's dry run makes of each new manifest what its conversion makes of the object,
+// and applying it changes nothing but the version of the field manager: Git and the cluster stay in
+// sync.
+func testRewrittenManifests(t *testing.T, s *apiServer) {
+	k := s.install(t, "rewritten", shopVersions, shopRules)
+	rewriter := k.rewriter(t, shopRules, "v1")
+	for _, format := range shopManifests {
+		before := fmt.Sprintf(format, k.group+"/v1beta1")
+		result := rewriter.Text([]byte(before))
+		if len(result.Objects) != 1 || result.Objects[0].State != rewrite.Rewritten {
+			t.Fatalf("%s became %+v", before, result.Objects)
 		}
-	}
-}
-
-// metadataOf returns the metadata without preserved data.
-func metadataOf(object *unstructured.Unstructured) map[string]any {
-	metadata := object.DeepCopy().Object["metadata"].(map[string]any)
-	annotations := metadata["annotations"].(map[string]any)
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
-	return metadata
-}
-
-// testForged writes preserved data by hand: it restores fields that the object lacks,
-// including those of the status, and does not change others. Unreadable data, and fields that the
-// version lacks, stay in the annotation.
-func testForged(t *testing.T, s *apiServer) {
-	k := s.installGadgets(t, "forged")
-	forged := `{"format": 2, "fields": {"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",
-		"/metadata/finalizers": ["evil"], "/spec/ports/[name=\"http\"]/weight": 7, "/spec/ports/[name=\"new\"]/weight": 8, "/status/phase": "evil"}}`
-	own := conversion.AnnotationName(k.crd, "v1")
-	for text, left := range map[string]map[string]string{
-		forged: {own: `{"format":2,"fields":{"/metadata/finalizers":["evil"],"/metadata/name":"other"}}`},
-		`{"format": 2, "fields": {"/spec": {"tier": "whole"}}}`: nil,
-		"not JSON": {own: "not JSON"},
-		"[]":       {own: "[]"},
-		"null":     {own: "null"},
-		"":         {own: ""},
-	} {
-		object := k.gadget(t, "v1beta1", "forged", seen("v1", "v1beta1", "a"))
-		object.SetAnnotations(map[string]string{own: text})
-		created, err := k.at("v1beta1").Create(t.Context(), object, metav1.CreateOptions{})
+		old, renewed := fieldsOf(t, before), fieldsOf(t, string(result.Text))
+		name := (&unstructured.Unstructured{Object: old}).GetName()
+		options := metav1.ApplyOptions{FieldManager: "git"}
+		_, err := k.at("v1beta1").Apply(t.Context(), name, &unstructured.Unstructured{Object: old}, options)
 		expect.NoError(t, err)
-		want := fieldsOf(t, seen("v1beta1", "v1", "a"))
-		var status any
-		spec := want["spec"].(map[string]any)
-		switch {
-		case text == forged:
-			spec["tier"], status = "forged", map[string]any{"phase": "evil"}
-			spec["ports"].([]any)[0].(map[string]any)["weight"] = int64(7)
-		case left == nil:
-			spec["tier"] = "whole"
+		converted := k.get(t, "v1", name)
+		options.DryRun = []string{metav1.DryRunAll}
+		dry, err := k.at("v1").Apply(t.Context(), name, &unstructured.Unstructured{Object: renewed}, options)
+		expect.NoError(t, err)
+		if !reflect.DeepEqual(dry.Object["spec"], converted.Object["spec"]) {
+			t.Errorf("%s\nbecame\n%s\nof which the API server makes\n%v\nand not\n%v", before, result.Text, dry.Object["spec"], converted.Object["spec"])
 		}
-		read := k.get(t, "v1", "forged")
-		if diff := cmp.Diff(want["spec"], read.Object["spec"]); diff != "" {
-			t.Errorf("read at v1 with %s preserved (-want +got):\n%s", text, diff)
+		options.DryRun = nil
+		applied, err := k.at("v1").Apply(t.Context(), name, &unstructured.Unstructured{Object: renewed}, options)
+		expect.NoError(t, err)
+		if applied.GetGeneration() != converted.GetGeneration() || !reflect.DeepEqual(applied.Object["spec"], converted.Object["spec"]) {
+			t.Errorf("%s: the generation became %d from %d, and the spec %v", name, applied.GetGeneration(), converted.GetGeneration(), applied.Object["spec"])
 		}
-		if diff := cmp.Diff(status, read.Object["status"]); diff != "" {
-			t.Errorf("status read at v1 with %s preserved (-want +got):\n%s", text, diff)
-		}
-		if diff := cmp.Diff(left, read.GetAnnotations()); diff != "" || read.GetFinalizers() != nil {
-			t.Errorf("read at v1 with %s preserved: finalizers %v, annotations (-want +got):\n%s", text, read.GetFinalizers(), diff)
-		}
-		expect.NoError(t, k.at("v1").Delete(t.Context(), created.GetName(), metav1.DeleteOptions{}))
 	}
+}
+
+// rewriter returns a Rewriter for the rules of a kind.
+func (k *kind) rewriter(t *testing.T, rules, to string) *rewrite.Rewriter {
+	t.Helper()
+	crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
+	expect.NoError(t, err)
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: k.crd}}
+	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(rules), policy.Spec.Converter.Declarative))
+	result, errs := verify.Compile(policy, crd)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	rewriter, err := rewrite.New(policy, crd, result, rewrite.Options{To: to})
+	expect.NoError(t, err)
+	return rewriter
 }

@@ -6,14 +6,20 @@
 package apiserver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -39,7 +45,6 @@ func testVersions(t *testing.T, s *apiServer) {
 		}
 		k.wantSeen(t, written)
 	}
-	k.wantMixed(t)
 	for name, version := range written {
 		k.mergePatch(t, version, name, "metadata: {labels: {touched: 'yes'}}")
 		if stored := versionOf(k.stored(t, name)); stored != "v1" {
@@ -74,19 +79,6 @@ func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 	}
 }
 
-func (k *kind) wantMixed(t *testing.T) {
-	t.Helper()
-	stored := map[string]bool{}
-	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
-	expect.NoError(t, err)
-	for i := range list.Items {
-		stored[versionOf(k.stored(t, list.Items[i].GetName()))] = true
-	}
-	if len(stored) != len(versions) {
-		t.Errorf("etcd has gadgets of the versions %v", slices.Sorted(maps.Keys(stored)))
-	}
-}
-
 // testServed unserves each version and serves it again. The others are not affected, and the
 // version's own fields are not lost.
 func testServed(t *testing.T, s *apiServer) {
@@ -115,4 +107,124 @@ func testServed(t *testing.T, s *apiServer) {
 		k.awaitServed(t, version)
 		wantFields(t, "from-"+version+" at "+version, k.get(t, version, "from-"+version), spec(version, "a"))
 	}
+}
+
+// mix creates gadgets that are stored in all versions.
+func (k *kind) mix(t *testing.T) {
+	t.Helper()
+	for _, storage := range versions {
+		k.store(t, storage)
+		for _, written := range versions {
+			object := k.gadget(t, written, storage+"-"+written, spec(written, "a"))
+			_, err := k.at(written).Create(t.Context(), object, metav1.CreateOptions{})
+			expect.NoError(t, err)
+		}
+	}
+	for _, storage := range versions {
+		if got := versionOf(k.stored(t, storage+"-v1beta1")); got != storage {
+			t.Fatalf("%s-v1beta1 is stored at %s", storage, got)
+		}
+	}
+}
+
+// testDeleteDefinition deletes the CRD with its gadgets. One of them has a finalizer that its owner
+// removes at the old version.
+func testDeleteDefinition(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "deleted")
+	k.mix(t)
+	k.mergePatch(t, "v1", "v1-v1", "metadata: {finalizers: [example.com/hold]}")
+	expect.NoError(t, k.crds.Delete(t.Context(), k.crd, metav1.DeleteOptions{}))
+	held := []string{k.key(namespace, "v1-v1")}
+	expect.Success(t, "all gadgets but the held one are gone", func(context.Context) error {
+		if left := k.left(t); len(left) != len(held) || left[0] != held[0] {
+			return fmt.Errorf("etcd has %v", left)
+		}
+		return nil
+	})
+	k.mergePatch(t, "v1alpha1", "v1-v1", "metadata: {finalizers: null}")
+	expect.Success(t, "the definition is gone", func(ctx context.Context) error {
+		_, err := k.crds.Get(ctx, k.crd, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it was found"), err)
+	})
+	if left := k.left(t); len(left) > 0 {
+		t.Errorf("etcd still has %v", left)
+	}
+}
+
+// testWatch watches gadgets at each version while others write them.
+func testWatch(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "watch")
+	k.create(t, "v1beta1", "old", spec("v1beta1", "a"))
+	k.store(t, "v1alpha1")
+	for _, read := range versions {
+		// Without a resource version, a watch begins with the existing objects.
+		events := k.watch(t, read, metav1.ListOptions{})
+		events.want(t, watch.Added, "old", seen("v1beta1", read, "a"))
+		for _, written := range versions {
+			name := "at-" + read + "-from-" + written
+			k.create(t, written, name, spec(written, "a"))
+			events.want(t, watch.Added, name, seen(written, read, "a"))
+			expect.NoError(t, k.replace(t, written, name, spec(written, "b")))
+			events.want(t, watch.Modified, name, seen(written, read, "b"))
+			expect.NoError(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
+			events.want(t, watch.Deleted, name, seen(written, read, "b"))
+		}
+	}
+}
+
+// replace reads a gadget and writes it with other fields.
+func (k *kind) replace(t *testing.T, version, name, fields string) error {
+	t.Helper()
+	object := k.gadget(t, version, name, fields)
+	read := k.get(t, version, name)
+	object.Object["metadata"] = read.Object["metadata"]
+	_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{})
+	return err
+}
+
+type events struct {
+	version string
+	watch.Interface
+}
+
+func (k *kind) watch(t *testing.T, version string, options metav1.ListOptions) *events {
+	t.Helper()
+	opened, err := k.at(version).Watch(t.Context(), options)
+	expect.NoError(t, err)
+	t.Cleanup(opened.Stop)
+	return &events{version: version, Interface: opened}
+}
+
+// want expects this event next.
+func (e *events) want(t *testing.T, event watch.EventType, name, fields string) {
+	t.Helper()
+	select {
+	case got, open := <-e.ResultChan():
+		object, ok := got.Object.(*unstructured.Unstructured)
+		if !open || !ok {
+			t.Fatalf("the watch of %s ended instead of telling that %s is %s: %v", e.version, name, event, got)
+		}
+		if got.Type != event || object.GetName() != name || versionOf(object) != e.version {
+			t.Fatalf("the watch of %s tells that %s of %s is %s, want %s to be %s",
+				e.version, object.GetName(), versionOf(object), got.Type, name, event)
+		}
+		wantFields(t, fmt.Sprintf("%s %s at %s", name, event, e.version), object, fields)
+	case <-time.After(expect.Patience):
+		t.Fatalf("the watch of %s does not tell that %s is %s", e.version, name, event)
+	}
+}
+
+// names returns the sorted names in a list.
+func (k *kind) names(t *testing.T, version string, options metav1.ListOptions) []string {
+	t.Helper()
+	list, err := k.at(version).List(t.Context(), options)
+	expect.NoError(t, err)
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return slices.Sorted(slices.Values(names))
 }

@@ -238,20 +238,3 @@ func testTruncatedFlip(t *testing.T, s *apiServer) {
 	k.wantUntouched(t, "large", before)
 	expect.NoError(t, k.at("v2").Delete(t.Context(), "large", metav1.DeleteOptions{}))
 }
-
-// testTruncatedSpoke stores at the spoke, whose own text is equally large.
-func testTruncatedSpoke(t *testing.T, s *apiServer) {
-	k := s.install(t, "spokes", blobVersions, blobRules)
-	k.store(t, "v1")
-	k.create(t, "v1", "large", large("old"))
-	k.truncates(t)
-	before := k.revision(t, "large")
-	k.wantReads(t, "v2", "v1", "large", "large")
-	wantErrors(t, k.writes(t, "v2", "large"), "the object was truncated when it was read at v2", "make .spec.old smaller")
-	k.wantUntouched(t, "large", before)
-	k.admits(t)
-	wantErrors(t, k.writes(t, "v2", "large"), "the object was truncated when it was read at v2")
-	_, err := k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
-	wantErrors(t, map[string]error{"create": err}, "denied the request", "the object cannot be converted to v1 as a whole", "make .spec.blob smaller")
-	k.wantUntouched(t, "large", before)
-}

@@ -22,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var update = flag.Bool("update", false, "write the pictures of the documentation")
@@ -223,9 +225,7 @@ func TestAccept(t *testing.T) {
 			b := visit(t, serve(t), window(1400))
 			b.checked("Nothing is lost")
 			crd, err := os.ReadFile("../../../config/samples/crontab-cronspec/3-crd-both.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			text := strings.Replace(string(crd), "owner: {type: string}", "owner: {type: string, description: who owns it}", 1)
 			b.write("crd", strings.Replace(text, "timeZone: {type: string}", "ownerName: {type: string, description: who owns it}", 1))
 			b.until(`document.querySelector('#panel-fields .unplaced')?.innerText.includes('v2:.spec.ownerName')`)
@@ -310,10 +310,7 @@ func TestPlaygroundSpoken(t *testing.T) {
 	for _, part := range []string{"fields", "conversions", "suggestions", "tests"} {
 		b.press("#tab-" + part)
 		heard := b.hear()
-		names := map[string][]string{}
-		for _, s := range heard {
-			names[s.role] = append(names[s.role], s.name)
-		}
+		names := byRole(heard)
 		for _, want := range []struct{ role, name string }{
 			{"textbox", "ConversionPolicy"}, {"tab", "Schemas"}, {"tab", "Conversions"}, {"status", ""}, {"button", "Save policy"}, {"main", ""}, {"contentinfo", ""},
 		} {
@@ -388,8 +385,6 @@ func TestPlaygroundPictures(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(file, picture, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // programs are the possible names of Chromium.
@@ -105,9 +107,7 @@ type tab struct {
 func open(t *testing.T, name string, actions ...action) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".html")
-	if err := os.WriteFile(file, report(t, name), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, report(t, name), 0o600))
 	return visit(t, "file://"+file, actions...)
 }
 
@@ -119,9 +119,7 @@ func visit(t *testing.T, url string, actions ...action) *tab {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	t.Cleanup(cancel)
 	of := &tab{Context: ctx, t: t}
-	if err := chromedp.Listen(ctx, of.listen); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, chromedp.Listen(ctx, of.listen))
 	of.do(command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}))
 	of.do(append(actions, chromedp.Navigate(url), evaluate(checks))...)
 	return of
@@ -131,13 +129,9 @@ func report(t *testing.T, name string) []byte {
 	t.Helper()
 	at := filepath.Join("..", "..", "report")
 	text, err := os.ReadFile(filepath.Join(at, "testdata", name+".html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	style, err := os.ReadFile(filepath.Join(at, "style.css"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return []byte(strings.Replace(string(text), "<style>style.css</style>", "<style>"+string(style)+"</style>", 1))
 }
 
@@ -159,18 +153,14 @@ func (b *tab) listen(event any) {
 
 func (b *tab) do(actions ...action) {
 	b.t.Helper()
-	if err := chromedp.Do(b, actions...); err != nil {
-		b.t.Fatal(err)
-	}
+	expect.NoError(b.t, chromedp.Do(b, actions...))
 }
 
 // ask evaluates an expression that can use the functions of checks.js.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	answer, err := chromedp.Run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	expect.NoError(b.t, err)
 	return answer
 }
 

@@ -65,7 +65,7 @@ func TestContributorsCommands(t *testing.T) {
 		case "bin/conversion-operator":
 			typeCommand(t, words)
 		case "bin/localcluster":
-			if !strings.Contains(read(t, "internal/localcluster/cmd/main.go")+read(t, "internal/localcluster/cmd/verbs.go"), `"`+words[1]) {
+			if !strings.Contains(read(t, "internal/localcluster/cmd/main.go"), `"`+words[1]) {
 				t.Errorf("%s: bin/localcluster has no such command", line)
 			}
 		}
@@ -118,15 +118,11 @@ const anyTest = "TestName"
 func TestContributorsTests(t *testing.T) {
 	text := read(t, filepath.Join(root, "internal/README.md"))
 	var names strings.Builder
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") {
-			for _, found := range tests.FindAllStringSubmatch(read(t, path), -1) {
-				names.WriteString(found[1] + "\n")
-			}
+	for _, text := range sources(t, "_test.go") {
+		for _, found := range tests.FindAllStringSubmatch(text, -1) {
+			names.WriteString(found[1] + "\n")
 		}
-		return err
-	})
-	expect.NoError(t, err)
+	}
 	found := 0
 	for _, match := range chosen.FindAllStringSubmatch(text, -1) {
 		if match[1] == anyTest {
@@ -166,20 +162,12 @@ var releaseOnly = regexp.MustCompile(`\trelease\.Only\(t, (.*)\)\n`)
 func TestReleaseOnly(t *testing.T) {
 	var only []string
 	run := map[string]bool{}
-	expect.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text := read(t, path)
+	for _, text := range sources(t, "_test.go") {
 		only = append(only, releaseOnly.FindAllString(text, -1)...)
-		if strings.HasPrefix(text, "//go:build e2e\n") {
-			return nil
-		}
 		for _, found := range tests.FindAllStringSubmatch(text, -1) {
-			run[found[1]] = true
+			run[found[1]] = run[found[1]] || !strings.HasPrefix(text, "//go:build e2e\n")
 		}
-		return nil
-	}))
+	}
 	if len(only) < 10 {
 		t.Errorf("found %d lines only", len(only))
 	}
@@ -231,12 +219,9 @@ var aFile = regexp.MustCompile(`(?:^|[\s(])([\w-][\w./-]*\w\.(?:go|md|yaml|sh))\
 // repository or its folder internal.
 func TestPackageComments(t *testing.T) {
 	found := 0
-	expect.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Base(path) != "doc.go" {
-			return err
-		}
+	for path, text := range sources(t, "/doc.go") {
 		folder := filepath.Dir(path)
-		for _, match := range aFile.FindAllStringSubmatch(read(t, path), -1) {
+		for _, match := range aFile.FindAllStringSubmatch(text, -1) {
 			name := match[1]
 			if strings.HasPrefix(name, "pkg") {
 				continue
@@ -249,11 +234,23 @@ func TestPackageComments(t *testing.T) {
 				t.Errorf("%s: there is no %s", path, name)
 			}
 		}
-		return nil
-	}))
+	}
 	if found < 300 {
 		t.Errorf("found %d names only", found)
 	}
+}
+
+// sources returns the texts of all files in the repository whose path ends so, by path.
+func sources(t *testing.T, end string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	expect.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, end) {
+			texts[path] = read(t, path)
+		}
+		return err
+	}))
+	return texts
 }
 
 func read(t *testing.T, path string) string {

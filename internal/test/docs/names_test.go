@@ -4,6 +4,7 @@
 package docs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -139,15 +140,11 @@ func tryCommand(command *cobra.Command, line string) error {
 	}
 	for _, name := range flags {
 		if !flagsOf(found)[name] {
-			return &missingFlagError{name}
+			return fmt.Errorf("there is no flag %s", name)
 		}
 	}
 	return nil
 }
-
-type missingFlagError struct{ name string }
-
-func (e *missingFlagError) Error() string { return "there is no flag " + e.name }
 
 // flagsOf returns the flags of a command, of its parents and of its subcommands.
 func flagsOf(command *cobra.Command) map[string]bool {

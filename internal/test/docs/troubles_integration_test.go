@@ -6,46 +6,52 @@
 package docs
 
 import (
-	"io"
+	"cmp"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 )
 
 // troubles cause the symptoms.
 var troubles = map[string]func(*testing.T, *symptomCase){
-	"connection-refused": converter(nil, func(o *converterOptions) { o.down = true }),
+	"connection-refused": connection(converterOptions{down: true}),
 	"service-not-found":  serviceNotFound,
-	"unknown-authority":  converter(nil, func(o *converterOptions) { o.bundle = anotherAuthority() }),
-	"wrong-name":         converter(nil, func(o *converterOptions) { o.dnsName = "converter.conversion-system.svc" }),
-	"expired":            converter(nil, func(o *converterOptions) { o.issued = time.Now().Add(-90 * time.Minute) }),
-	"not-yet-valid":      converter(nil, func(o *converterOptions) { o.issued = time.Now().Add(time.Hour) }),
-	"plain-http":         converter(nil, func(o *converterOptions) { o.plain = true }),
+	"unknown-authority":  connection(converterOptions{bundle: anotherAuthority()}),
+	"wrong-name":         connection(converterOptions{dnsName: "converter.conversion-system.svc"}),
+	"expired":            connection(converterOptions{issued: time.Now().Add(-90 * time.Minute)}),
+	"not-yet-valid":      connection(converterOptions{issued: time.Now().Add(time.Hour)}),
+	"plain-http":         connection(converterOptions{plain: true}),
 	"not-found":          converter(http.NotFound),
 	"not-a-review": converter(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("<html>Sign in</html>"))
 	}),
-	"refused": converter(refuse),
-	"too-few": converter(review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
-		return nil, success
+	"refused": converter(reviews.Refuse),
+	"too-few": converter(reviews.Answer(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status {
+		response.ConvertedObjects = nil
+		return reviews.Success
 	})),
-	"wrong-version": converter(each(func(*unstructured.Unstructured, string) {})),
-	"another-name": converter(each(func(object *unstructured.Unstructured, version string) {
+	"wrong-version": converter(reviews.Each(func(*unstructured.Unstructured, string) {})),
+	"another-name": converter(reviews.Each(func(object *unstructured.Unstructured, version string) {
 		object.SetAPIVersion(version)
 		object.SetName("somebody-else")
 	})),
-	"bad-label": converter(each(func(object *unstructured.Unstructured, version string) {
+	"bad-label": converter(reviews.Each(func(object *unstructured.Unstructured, version string) {
 		object.SetAPIVersion(version)
 		object.SetLabels(map[string]string{"team": "no label at all"})
 	})),
-	"timeout": converter(hang),
-	"list":    converter(refuse),
+	"timeout": converter(reviews.Hang),
+	"list":    converter(reviews.Refuse),
 
 	"stored-version-removed": storedVersionRemoved,
 	"no-storage-version":     manifest(strings.NewReplacer("storage: true", "storage: false")),
@@ -63,33 +69,14 @@ var troubles = map[string]func(*testing.T, *symptomCase){
 	"silent-loss":            func(*testing.T, *symptomCase) {},
 }
 
-var refuse = review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
-	return nil, metav1.Status{Status: metav1.StatusFailure, Message: "hostPort of local has no port"}
-})
-
-var success = metav1.Status{Status: metav1.StatusSuccess}
-
-// hang never answers. It must read the request to notice that the caller gave up.
-func hang(_ http.ResponseWriter, request *http.Request) {
-	_, _ = io.Copy(io.Discard, request.Body)
-	<-request.Context().Done()
-}
-
 // converter is the trouble with a converter that answers like this.
-func converter(answer http.HandlerFunc, options ...converterOption) func(*testing.T, *symptomCase) {
-	return func(t *testing.T, c *symptomCase) {
-		c.serve(t, answer, options...)
-	}
+func converter(answer http.HandlerFunc) func(*testing.T, *symptomCase) {
+	return func(t *testing.T, c *symptomCase) { c.serve(t, answer, converterOptions{}) }
 }
 
-// each returns a handler that changes each object.
-func each(change func(object *unstructured.Unstructured, version string)) http.HandlerFunc {
-	return review(func(version string, objects []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
-		for i := range objects {
-			change(&objects[i], version)
-		}
-		return objects, success
-	})
+// connection is the trouble with the connections of a converter.
+func connection(o converterOptions) func(*testing.T, *symptomCase) {
+	return func(t *testing.T, c *symptomCase) { c.serve(t, nil, o) }
 }
 
 func anotherAuthority() []byte {
@@ -139,7 +126,7 @@ func storedVersionRemoved(t *testing.T, c *symptomCase) {
 }
 
 func noneOverWebhook(t *testing.T, c *symptomCase) {
-	c.serve(t, refuse)
+	c.serve(t, reviews.Refuse, converterOptions{})
 	manifest(strings.NewReplacer("spec:\n  group", "spec:\n  conversion: {strategy: None}\n  group"))(t, c)
 }
 
@@ -170,7 +157,7 @@ func unknownField(t *testing.T, c *symptomCase) {
 }
 
 func definitionTerminating(t *testing.T, c *symptomCase) {
-	c.serve(t, refuse)
+	c.serve(t, reviews.Refuse, converterOptions{})
 	c.run(t, `kubectl patch crd crontabs.example.com --type=json -p '[
 		{"op": "replace", "path": "/spec/versions/0/storage", "value": false}, {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]'`)
 	c.run(t, "kubectl delete crd crontabs.example.com --wait=false")
@@ -182,4 +169,49 @@ func versionsOwned(t *testing.T, c *symptomCase) {
 	c.run(t, `kubectl patch crd crontabs.example.com --field-manager=conversion-operator --type=json -p '[
 		{"op": "add", "path": "/spec/versions/0/deprecated", "value": true}]'`)
 	c.file(t, "crd.yaml", strings.ReplaceAll(c.definition(t), "replicas: {type: integer", "replicas: {minimum: 0, type: integer"))
+}
+
+// converterOptions break a converter's connections.
+type converterOptions struct {
+	// dnsName is the name in its certificate.
+	dnsName string
+	// issued is the beginning of its certificate, which is valid for an hour.
+	issued time.Time
+	// plain makes it serve HTTP without TLS.
+	plain bool
+	// down stops it before the first request.
+	down bool
+	// bundle is the caBundle, if that is not the converter's authority.
+	bundle []byte
+}
+
+// serve starts a converter behind the Service crontab-converter, and configures the CronTab to use
+// it.
+func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, o converterOptions) {
+	t.Helper()
+	o.dnsName = cmp.Or(o.dnsName, c.converter+".conversion-system.svc")
+	if o.issued.IsZero() {
+		o.issued = time.Now()
+	}
+	server, bundle := reviews.Begin(t, answer, o.dnsName, o.issued, func(server *httptest.Server) {
+		if o.plain {
+			server.Start()
+		} else {
+			server.StartTLS()
+		}
+	})
+	if o.bundle != nil {
+		bundle = o.bundle
+	}
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	expect.NoError(t, err)
+	// A Service of type ExternalName leads to the test process.
+	c.file(t, "service.yaml", `---
+{apiVersion: v1, kind: Service, metadata: {name: crontab-converter, namespace: conversion-system},
+  spec: {type: ExternalName, externalName: localhost}}`)
+	c.run(t, "kubectl apply -f service.yaml")
+	c.convertBy(t, `"service": {"namespace": "conversion-system", "name": "crontab-converter", "path": "/convert", "port": `+port+`}`, bundle)
+	if o.down {
+		server.Close()
+	}
 }

@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ type Cluster struct {
 	network int
 	claim   net.Listener
 	socket  net.Listener
-	kubelet *kubelet
+	kubelet net.Listener
 	alive   context.Context //nolint:containedctx // the life of the cluster
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -69,7 +70,7 @@ type Cluster struct {
 // Start serves the proxy of the API server, which must have the EgressFile of the same
 // directory, and keeps EndpointSlices. Add adds nodes. Close ends everything.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	o.SyncPeriod, o.Backoff = defaulted(o.SyncPeriod, time.Minute), defaulted(o.Backoff, time.Second)
+	o.SyncPeriod, o.Backoff = cmp.Or(o.SyncPeriod, time.Minute), cmp.Or(o.Backoff, time.Second)
 	if err := CheckImages(o.Images); err != nil {
 		return nil, err
 	}
@@ -92,13 +93,6 @@ func CheckImages(images map[string]string) error {
 	return nil
 }
 
-func defaulted(given, otherwise time.Duration) time.Duration {
-	if given == 0 {
-		return otherwise
-	}
-	return given
-}
-
 func (c *Cluster) open(ctx context.Context) (err error) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // they are about addresses as names
@@ -111,7 +105,7 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	if c.network, c.claim, err = claimNetwork(); err != nil {
 		return err
 	}
-	if c.kubelet, err = newKubelet(c); err != nil {
+	if err := c.serveKubelet(); err != nil {
 		return err
 	}
 	const longest = 107 // of the path of a socket, on Linux
@@ -221,7 +215,7 @@ func (c *Cluster) Close() error {
 	}
 	c.end()
 	var errs []error
-	for _, listener := range []net.Listener{c.socket, c.claim} {
+	for _, listener := range []net.Listener{c.socket, c.kubelet, c.claim} {
 		if listener != nil {
 			errs = append(errs, listener.Close())
 		}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,25 +121,20 @@ func (c *container) prepare() (program, error) {
 		c.wait("ErrImagePull", err.Error())
 		return program{}, err
 	}
-	env, err := c.env(c.pod.alive)
+	env, err := c.env()
 	if err != nil {
 		c.wait("CreateContainerConfigError", err.Error())
 		return program{}, err
 	}
 	p := program{path: path, env: env}
-	for _, arg := range append(c.command(), c.spec.Args...) {
+	args := c.spec.Args
+	if len(c.spec.Command) > 0 { // the program stands for its first word
+		args = slices.Concat(c.spec.Command[1:], args)
+	}
+	for _, arg := range args {
 		p.args = append(p.args, c.argument(arg, env))
 	}
 	return p, nil
-}
-
-// command returns the arguments in the command of a container: a program stands for the entrypoint of
-// its image, and so for the first word of a command.
-func (c *container) command() []string {
-	if len(c.spec.Command) == 0 {
-		return nil
-	}
-	return append([]string{}, c.spec.Command[1:]...)
 }
 
 // allAddresses is the value of a flag that listens at all addresses: on a node of processes, these are
@@ -159,7 +155,7 @@ func (c *container) expand(text string, env []string) string {
 }
 
 // env returns the environment of the process: nothing of this program's, as in a container.
-func (c *container) env(ctx context.Context) ([]string, error) {
+func (c *container) env() ([]string, error) {
 	env := []string{"HOME=/", "PATH=/usr/local/bin:/usr/bin:/bin", "HOSTNAME=" + c.pod.get().Name}
 	server, err := url.Parse(c.pod.node.cluster.Config.Host)
 	if err != nil {
@@ -181,7 +177,12 @@ func (c *container) env(ctx context.Context) ([]string, error) {
 		env = append(env, "TMPDIR="+temporary)
 	}
 	for _, variable := range c.spec.Env {
-		value, err := c.value(ctx, variable)
+		value, err := variable.Value, error(nil)
+		if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
+			value, err = fieldOf(c.pod.get(), from.FieldRef.FieldPath)
+		} else if from != nil {
+			err = errors.New("nodes of processes have no variables of this kind")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("variable %s: %w", variable.Name, err)
 		}
@@ -191,25 +192,6 @@ func (c *container) env(ctx context.Context) ([]string, error) {
 		return nil, errors.New("nodes of processes have no envFrom")
 	}
 	return env, nil
-}
-
-func (c *container) value(ctx context.Context, variable corev1.EnvVar) (string, error) {
-	api, object, from := c.pod.node.cluster.api, c.pod.get(), variable.ValueFrom
-	switch {
-	case from == nil:
-		return variable.Value, nil
-	case from.FieldRef != nil:
-		return fieldOf(object, from.FieldRef.FieldPath)
-	case from.SecretKeyRef != nil:
-		ref := from.SecretKeyRef
-		files, err := secretFiles(ctx, api, object, ref.Name, []corev1.KeyToPath{{Key: ref.Key, Path: ref.Key}}, ref.Optional)
-		return string(files[ref.Key]), err
-	case from.ConfigMapKeyRef != nil:
-		ref := from.ConfigMapKeyRef
-		files, err := configMapFiles(ctx, api, object, ref.Name, []corev1.KeyToPath{{Key: ref.Key, Path: ref.Key}}, ref.Optional)
-		return string(files[ref.Key]), err
-	}
-	return "", errors.New("nodes of processes have no variables of this kind")
 }
 
 // once runs the program until it ends, is unhealthy, or has to stop.

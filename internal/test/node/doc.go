@@ -9,7 +9,7 @@
 //
 //   - runs the program that [Options.Images] sets for the image, with the container's arguments, and
 //     only the container's environment
-//   - mounts Secrets, ConfigMaps, projected tokens and fields of the pod as folders that follow
+//   - mounts Secrets, ConfigMaps, and projected tokens and fields of the pod as folders that follow
 //     changes, and writes their paths into arguments and variables instead of mountPath
 //   - gives the process its real ServiceAccount token, in the file that KUBECONFIG names: the path
 //     at which clients look in a pod is fixed, and cannot be mounted
@@ -35,7 +35,8 @@
 // Images and their entrypoints, Pod Security in the kernel (users, capabilities, read-only root file
 // systems), network policies, limits of control groups, kube-proxy and cluster DNS, and whether a pod
 // finds its credentials at the fixed path. A memory limit only becomes GOMEMLIMIT. Init containers,
-// subPath, envFrom, exec and gRPC probes, hooks other than a sleep before the stop, and termination
-// message files are missing; a pod with an unknown kind of volume, an init container or a subPath does
-// not start, and its status says why. End-to-end tests on real containers show the rest.
+// subPath, envFrom, variables of Secrets and ConfigMaps, downwardAPI volumes, startup, exec and
+// gRPC probes, headers of probes, hooks other than a sleep before the stop, and termination message files
+// are missing; a pod with an unknown kind of volume or variable, an init container, a startup probe or a
+// subPath does not start, and its status says why. End-to-end tests on real containers show the rest.
 package node

@@ -180,6 +180,9 @@ func (p *pod) refuse(object *corev1.Pod) error {
 		return errors.New("nodes of processes have no init containers")
 	}
 	for _, container := range object.Spec.Containers {
+		if container.StartupProbe != nil {
+			return errors.New("nodes of processes have no startup probes")
+		}
 		for _, mount := range container.VolumeMounts {
 			if mount.SubPath != "" || mount.SubPathExpr != "" {
 				return errors.New("nodes of processes have no subPath")

@@ -148,8 +148,6 @@ func (f *folder) files(ctx context.Context, api client.Client, pod *corev1.Pod) 
 		return secretFiles(ctx, api, pod, v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
 	case v.ConfigMap != nil:
 		return configMapFiles(ctx, api, pod, v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
-	case v.DownwardAPI != nil:
-		return downwardFiles(pod, v.DownwardAPI.Items)
 	case v.Projected != nil:
 		all := map[string][]byte{}
 		for _, source := range v.Projected.Sources {
@@ -170,8 +168,16 @@ func (f *folder) projected(ctx context.Context, api client.Client, pod *corev1.P
 		return secretFiles(ctx, api, pod, source.Secret.Name, source.Secret.Items, source.Secret.Optional)
 	case source.ConfigMap != nil:
 		return configMapFiles(ctx, api, pod, source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
-	case source.DownwardAPI != nil:
-		return downwardFiles(pod, source.DownwardAPI.Items)
+	case source.DownwardAPI != nil: // each pod's namespace is in one
+		files := map[string][]byte{}
+		for _, item := range source.DownwardAPI.Items {
+			text, err := fieldOf(pod, ptr.Deref(item.FieldRef, corev1.ObjectFieldSelector{}).FieldPath)
+			if err != nil {
+				return nil, err
+			}
+			files[item.Path] = []byte(text)
+		}
+		return files, nil
 	case source.ServiceAccountToken != nil:
 		text, err := f.token(ctx, api, pod, source.ServiceAccountToken)
 		return map[string][]byte{source.ServiceAccountToken.Path: []byte(text)}, err
@@ -239,29 +245,8 @@ func picked(data map[string][]byte, items []corev1.KeyToPath, optional *bool, er
 	return files, nil
 }
 
-func downwardFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, item := range items {
-		if item.FieldRef == nil {
-			return nil, errors.New("nodes of processes have no resourceFieldRef")
-		}
-		text, err := fieldOf(pod, item.FieldRef.FieldPath)
-		if err != nil {
-			return nil, err
-		}
-		files[item.Path] = []byte(text)
-	}
-	return files, nil
-}
-
 // fieldOf returns a field of a pod as its processes see it.
 func fieldOf(pod *corev1.Pod, path string) (string, error) {
-	if key, found := strings.CutPrefix(path, "metadata.labels['"); found {
-		return pod.Labels[strings.TrimSuffix(key, "']")], nil
-	}
-	if key, found := strings.CutPrefix(path, "metadata.annotations['"); found {
-		return pod.Annotations[strings.TrimSuffix(key, "']")], nil
-	}
 	fields := map[string]string{
 		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "metadata.uid": string(pod.UID),
 		"spec.nodeName": pod.Spec.NodeName, "spec.serviceAccountName": pod.Spec.ServiceAccountName,

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMount follows the ConfigMaps of a projected volume, one of which does not exist at first.
@@ -39,12 +41,8 @@ func TestVolumes(t *testing.T) {
 		{func() error { return cluster.Update(t.Context(), configMap("b", "three", "3")) }, map[string]string{"one": "1", "three": "3"}, []string{"..3", "..data"}},
 		{func() error { return cluster.Update(t.Context(), configMap("a", "one", "other")) }, map[string]string{"one": "other", "three": "3"}, []string{"..4", "..data"}},
 	} {
-		if err := step.change(); err != nil {
-			t.Fatal(err)
-		}
-		if err := volumes.Sync(t.Context(), cluster, pod); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, step.change())
+		expect.NoError(t, volumes.Sync(t.Context(), cluster, pod))
 		got, links := read(t, filepath.Join(dir, "files"))
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
@@ -63,9 +61,7 @@ func configMap(name, key, value string) client.Object {
 func read(t *testing.T, dir string) (files map[string]string, dotted []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	files = map[string]string{}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), "..") {
@@ -73,9 +69,7 @@ func read(t *testing.T, dir string) (files map[string]string, dotted []string) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		files[entry.Name()] = string(text)
 	}
 	return files, dotted

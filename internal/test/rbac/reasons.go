@@ -4,6 +4,7 @@
 package rbac
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,9 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -96,4 +100,76 @@ func Tests(root string) (map[string]bool, error) {
 		return err
 	})
 	return names, err
+}
+
+// Right is one verb on one resource, or at one URL.
+type Right struct {
+	// Role is the kind and name of the role, such as ClusterRole/conversion-operator.
+	Role string
+	// On is the resource with its group, such as deployments.apps, or the URL.
+	On   string
+	Verb string
+}
+
+func (r Right) String() string { return r.Role + ": " + r.Verb + " " + r.On }
+
+// Installed returns the sorted rights in the roles of a kustomization.
+func Installed(root, kustomization string) ([]Right, error) {
+	options := krusty.MakeDefaultOptions()
+	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), filepath.Join(root, kustomization))
+	if err != nil {
+		return nil, err
+	}
+	var all []Right
+	for _, object := range built.Resources() {
+		kind := object.GetKind()
+		if kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		text, err := object.AsYAML()
+		if err != nil {
+			return nil, err
+		}
+		role := rbacv1.ClusterRole{} // of which a Role is a part
+		if err := yaml.Unmarshal(text, &role); err != nil {
+			return nil, err
+		}
+		name := kind + "/" + role.Name
+		if role.Namespace != "" {
+			name = fmt.Sprintf("%s in %s", name, role.Namespace)
+		}
+		for _, rule := range role.Rules {
+			all = append(all, expand(name, rule)...)
+		}
+	}
+	slices.SortFunc(all, compare)
+	return all, nil
+}
+
+func expand(role string, rule rbacv1.PolicyRule) []Right {
+	on := slices.Clone(rule.NonResourceURLs)
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			on = append(on, of(resource, group))
+		}
+	}
+	var rights []Right
+	for _, each := range on {
+		for _, verb := range rule.Verbs {
+			rights = append(rights, Right{role, each, verb})
+		}
+	}
+	return rights
+}
+
+// of returns a resource with its group.
+func of(resource, group string) string {
+	if group == "" {
+		return resource
+	}
+	return resource + "." + group
+}
+
+func compare(a, b Right) int {
+	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.On, b.On), cmp.Compare(a.Verb, b.Verb))
 }

@@ -5,13 +5,20 @@ package rbac
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
@@ -184,5 +191,72 @@ func TestThreats(t *testing.T) {
 				t.Errorf("%s: there is no test %q", title, name)
 			}
 		}
+	}
+}
+
+// TestCritical: the manager, from which other pods inherit, has the priority class that the quota is for.
+func TestCritical(t *testing.T) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "internal/test/rbac/testdata/critical"))
+	expect.NoError(t, err)
+	const class = "system-cluster-critical"
+	var found []string
+	for _, object := range built.Resources() {
+		text, err := object.AsYAML()
+		expect.NoError(t, err)
+		switch object.GetKind() {
+		case "Deployment":
+			if strings.Contains(string(text), "priorityClassName: "+class) {
+				found = append(found, "Deployment")
+			}
+		case "ResourceQuota":
+			if strings.Contains(string(text), "- "+class) && object.GetNamespace() == "conversion-system" {
+				found = append(found, "ResourceQuota")
+			}
+		}
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, []string{"Deployment", "ResourceQuota"}) {
+		t.Errorf("only these are as they should be: %v", found)
+	}
+}
+
+// TestReadLeading: writes without the lease are found, in any order of lines. Reads, dry runs and
+// rejected requests are ignored.
+func TestReadLeading(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(second int, pod, verb, resource string, code int32) *auditv1.Event {
+		return &auditv1.Event{
+			User: authenticationv1.UserInfo{Username: "system:serviceaccount:system:conversion-operator",
+				Extra: map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/pod-name": {pod}}},
+			Verb: verb, ObjectRef: &auditv1.ObjectReference{Resource: resource, Name: "crontabs"}, ResponseStatus: &metav1.Status{Code: code},
+			RequestReceivedTimestamp: metav1.NewMicroTime(start.Add(time.Duration(second) * time.Second)),
+		}
+	}
+	dryRun := at(0, "two", "patch", "customresourcedefinitions", 200)
+	dryRun.RequestURI = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs?dryRun=All&fieldManager=conversion-operator"
+	lines := strings.Builder{}
+	for _, event := range []*auditv1.Event{
+		dryRun,
+		at(2, "one", "patch", "deployments", 200),
+		at(1, "one", "create", "leases", 201),
+		at(3, "two", "update", "leases", 409),
+		at(4, "two", "create", "tokenreviews", 201),
+		at(5, "two", "get", "deployments", 200),
+		at(6, "one", "update", "leases", 200),
+		at(7, "two", "update", "leases", 200),
+		at(8, "two", "patch", "deployments", 200),
+		at(9, "one", "patch", "deployments", 200),
+		at(10, "one", "patch", "deployments", 409),
+	} {
+		text, err := json.Marshal(event)
+		expect.NoError(t, err)
+		lines.Write(append(text, '\n'))
+	}
+	got, err := ReadLeading(strings.NewReader(lines.String()), "system")
+	expect.NoError(t, err)
+	want := &Leading{Leaders: []string{"one", "two"},
+		WithoutLease: []string{`2026-01-01T00:00:09Z: pod one: patch deployments crontabs, while "two" led`}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cluster-api-ipam-provider-in-cluster/api/v1alpha1"
+	"sigs.k8s.io/cluster-api-ipam-provider-in-cluster/api/v1alpha2"
 	kubeadmv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
 	kubeadmv1beta2 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
 	controlplanev1beta2 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/api/core/v1beta1"
 	"sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
 
 func init() {
@@ -24,20 +25,12 @@ func init() {
 }
 
 // clusterAPI is a kind of Cluster API's v1beta2.
-func clusterAPI(sample, crd string, spoke, hub func() any) project {
-	return project{
-		sample: sample,
-		module: "sigs.k8s.io/cluster-api",
-		crd:    crd,
-		spoke:  version{"v1beta1", spoke},
-		hub:    version{"v1beta2", hub},
-		toHub:  func(from, to any) error { return from.(conversion.Convertible).ConvertTo(to.(conversion.Hub)) },
-		fromHub: func(from, to any) error {
-			return to.(conversion.Convertible).ConvertFrom(from.(conversion.Hub))
-		},
-		keeps:    []string{"cluster.x-k8s.io/conversion-data"},
-		examples: map[string][]any{quantity: quantities},
-	}
+func clusterAPI[Spoke, Hub any](sample, crd string) project {
+	p := kind[Spoke, Hub](sample, "sigs.k8s.io/cluster-api", crd)
+	p.keeps = []string{"cluster.x-k8s.io/conversion-data"}
+	p.examples[quantity] = quantities
+	p.differences = differencesOfClusterAPI()
+	return p
 }
 
 // times are durations for the fields of v1beta1 at these paths.
@@ -45,6 +38,11 @@ func (p *project) times(paths ...string) {
 	for _, path := range paths {
 		p.examples["v1beta1:"+path] = []any{"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s"}
 	}
+}
+
+// drains are durations for the fields of a machine at a path.
+func (p *project) drains(at string) {
+	p.times(at+".nodeDrainTimeout", at+".nodeVolumeDetachTimeout", at+".nodeDeletionTimeout")
 }
 
 // references are values of apiVersion for the fields of v1beta1 at these paths.
@@ -78,31 +76,26 @@ func isOne(value any) bool {
 }
 
 func TestMachine(t *testing.T) {
-	p := clusterAPI("cluster-api-machines", "config/crd/bases/cluster.x-k8s.io_machines.yaml",
-		func() any { return &v1beta1.Machine{} }, func() any { return &v1beta2.Machine{} })
-	p.times(".spec.nodeDrainTimeout", ".spec.nodeVolumeDetachTimeout", ".spec.nodeDeletionTimeout")
+	p := clusterAPI[v1beta1.Machine, v1beta2.Machine]("cluster-api-machines", "config/crd/bases/cluster.x-k8s.io_machines.yaml")
+	p.drains(".spec")
 	p.references(".spec.infrastructureRef", ".spec.bootstrap.configRef")
-	p.differences = differencesOfClusterAPI()
 	p.check(t)
 }
 
 func TestMachineSet(t *testing.T) {
-	p := clusterAPI("cluster-api-machinesets", "config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
-		func() any { return &v1beta1.MachineSet{} }, func() any { return &v1beta2.MachineSet{} })
+	p := clusterAPI[v1beta1.MachineSet, v1beta2.MachineSet]("cluster-api-machinesets", "config/crd/bases/cluster.x-k8s.io_machinesets.yaml")
 	p.ofTemplate()
 	p.check(t)
 }
 
 func TestMachineDeployment(t *testing.T) {
-	p := clusterAPI("cluster-api-machinedeployments", "config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
-		func() any { return &v1beta1.MachineDeployment{} }, func() any { return &v1beta2.MachineDeployment{} })
+	p := clusterAPI[v1beta1.MachineDeployment, v1beta2.MachineDeployment]("cluster-api-machinedeployments", "config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml")
 	p.ofTemplate()
 	p.check(t)
 }
 
 func TestMachinePool(t *testing.T) {
-	p := clusterAPI("cluster-api-machinepools", "config/crd/bases/cluster.x-k8s.io_machinepools.yaml",
-		func() any { return &v1beta1.MachinePool{} }, func() any { return &v1beta2.MachinePool{} })
+	p := clusterAPI[v1beta1.MachinePool, v1beta2.MachinePool]("cluster-api-machinepools", "config/crd/bases/cluster.x-k8s.io_machinepools.yaml")
 	p.ofTemplate()
 	p.check(t)
 }
@@ -110,38 +103,33 @@ func TestMachinePool(t *testing.T) {
 // ofTemplate adds examples and differences for a template of machines.
 func (p *project) ofTemplate() {
 	const template = ".spec.template.spec"
-	p.times(template+".nodeDrainTimeout", template+".nodeVolumeDetachTimeout", template+".nodeDeletionTimeout")
+	p.drains(template)
 	p.references(template+".infrastructureRef", template+".bootstrap.configRef")
-	p.differences = differencesOfClusterAPI()
 }
 
 func TestCluster(t *testing.T) {
-	p := clusterAPI("cluster-api-clusters", "config/crd/bases/cluster.x-k8s.io_clusters.yaml",
-		func() any { return &v1beta1.Cluster{} }, func() any { return &v1beta2.Cluster{} })
+	p := clusterAPI[v1beta1.Cluster, v1beta2.Cluster]("cluster-api-clusters", "config/crd/bases/cluster.x-k8s.io_clusters.yaml")
 	const topology = ".spec.topology"
 	for _, part := range []string{".controlPlane", ".workers.machineDeployments[*]", ".workers.machinePools[*]"} {
 		part = topology + part
-		p.times(part+".nodeDrainTimeout", part+".nodeVolumeDetachTimeout", part+".nodeDeletionTimeout",
-			part+".machineHealthCheck.nodeStartupTimeout", part+".machineHealthCheck.unhealthyConditions[*].timeout")
+		p.drains(part)
+		p.times(part+".machineHealthCheck.nodeStartupTimeout", part+".machineHealthCheck.unhealthyConditions[*].timeout")
 	}
 	p.references(".spec.controlPlaneRef", ".spec.infrastructureRef")
-	p.differences = differencesOfClusterAPI()
 	p.check(t)
 }
 
 func TestKubeadmConfig(t *testing.T) {
-	p := clusterAPI("cluster-api-kubeadmconfigs", "bootstrap/kubeadm/config/crd/bases/bootstrap.cluster.x-k8s.io_kubeadmconfigs.yaml",
-		func() any { return &kubeadmv1beta1.KubeadmConfig{} }, func() any { return &kubeadmv1beta2.KubeadmConfig{} })
+	p := clusterAPI[kubeadmv1beta1.KubeadmConfig, kubeadmv1beta2.KubeadmConfig]("cluster-api-kubeadmconfigs", "bootstrap/kubeadm/config/crd/bases/bootstrap.cluster.x-k8s.io_kubeadmconfigs.yaml")
 	p.ofKubeadm(".spec")
 	p.check(t)
 }
 
 func TestKubeadmControlPlane(t *testing.T) {
-	p := clusterAPI("cluster-api-kubeadmcontrolplanes", "controlplane/kubeadm/config/crd/bases/controlplane.cluster.x-k8s.io_kubeadmcontrolplanes.yaml",
-		func() any { return &controlplanev1beta1.KubeadmControlPlane{} }, func() any { return &controlplanev1beta2.KubeadmControlPlane{} })
+	p := clusterAPI[controlplanev1beta1.KubeadmControlPlane, controlplanev1beta2.KubeadmControlPlane]("cluster-api-kubeadmcontrolplanes", "controlplane/kubeadm/config/crd/bases/controlplane.cluster.x-k8s.io_kubeadmcontrolplanes.yaml")
 	const machine = ".spec.machineTemplate"
-	p.times(".spec.remediationStrategy.minHealthyPeriod", ".spec.remediationStrategy.retryPeriod",
-		machine+".nodeDrainTimeout", machine+".nodeVolumeDetachTimeout", machine+".nodeDeletionTimeout")
+	p.times(".spec.remediationStrategy.minHealthyPeriod", ".spec.remediationStrategy.retryPeriod")
+	p.drains(machine)
 	p.references(machine + ".infrastructureRef")
 	p.ofKubeadm(".spec.kubeadmConfigSpec")
 	p.check(t)
@@ -164,7 +152,7 @@ func (p *project) ofKubeadm(config string) {
 		first   = "theirs takes append from the first file with the same path, and readOnly from the first volume with the same hostPath; ours copies those of each"
 		joining = "theirs also writes the timeout of the control plane into joinConfiguration; a field belongs to one rule, and ours leaves it out"
 	)
-	p.differences = append(differencesOfClusterAPI(),
+	p.differences = append(p.differences,
 		difference{"v1beta1", config + ".**xtraArgs", func(theirs, ours any) bool { return asMap(theirs) != nil && ours == absent }, twice},
 		difference{"v1beta1", config + ".**Configuration", func(theirs, ours any) bool { return theirs == absent && isZero(ours) }, empty},
 		difference{"v1beta2", config + ".files[*].append", func(theirs, ours any) bool { return isZero(theirs) != isZero(ours) }, first},
@@ -176,24 +164,11 @@ func (p *project) ofKubeadm(config string) {
 
 // TestMachineHealthCheck: Cluster API changed durations to seconds as integers.
 func TestMachineHealthCheck(t *testing.T) {
-	p := project{
-		sample: "cluster-api-machinehealthchecks",
-		module: "sigs.k8s.io/cluster-api",
-		crd:    "config/crd/bases/cluster.x-k8s.io_machinehealthchecks.yaml",
-		spoke:  version{"v1beta1", func() any { return &v1beta1.MachineHealthCheck{} }},
-		hub:    version{"v1beta2", func() any { return &v1beta2.MachineHealthCheck{} }},
-		toHub: func(from, to any) error {
-			return from.(*v1beta1.MachineHealthCheck).ConvertTo(to.(*v1beta2.MachineHealthCheck))
-		},
-		fromHub: func(from, to any) error {
-			return to.(*v1beta1.MachineHealthCheck).ConvertFrom(from.(*v1beta2.MachineHealthCheck))
-		},
-		keeps:       []string{"cluster.x-k8s.io/conversion-data"},
-		differences: differencesOfMachineHealthCheck(),
-		examples: map[string][]any{
-			".spec.nodeStartupTimeout":             {"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s", "1m30s", "-5s"},
-			".spec.unhealthyConditions[*].timeout": {"5m0s", "300s", "0s", "45s", "1.5s", "1h0m1s"},
-		},
+	p := clusterAPI[v1beta1.MachineHealthCheck, v1beta2.MachineHealthCheck]("cluster-api-machinehealthchecks", "config/crd/bases/cluster.x-k8s.io_machinehealthchecks.yaml")
+	p.differences = differencesOfMachineHealthCheck()
+	p.examples = map[string][]any{
+		".spec.nodeStartupTimeout":             {"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s", "1m30s", "-5s"},
+		".spec.unhealthyConditions[*].timeout": {"5m0s", "300s", "0s", "45s", "1.5s", "1h0m1s"},
 	}
 	p.check(t)
 }
@@ -228,4 +203,19 @@ func onlyZeros(object any) bool {
 		}
 	}
 	return asMap(object) != nil
+}
+
+// TestInClusterIPPool: v1alpha2 of the Cluster API IPAM provider in-cluster.
+func TestInClusterIPPool(t *testing.T) {
+	p := kind[v1alpha1.InClusterIPPool, v1alpha2.InClusterIPPool]("cluster-api-inclusterippools", "sigs.k8s.io/cluster-api-ipam-provider-in-cluster", "config/crd/bases/ipam.cluster.x-k8s.io_inclusterippools.yaml")
+	p.keeps = []string{"cluster.x-k8s.io/conversion-data"}
+	p.differences = []difference{
+		{"v1alpha2", ".spec.addresses", func(theirs, ours any) bool {
+			all, _ := theirs.([]any)
+			some, _ := ours.([]any)
+			return len(all) == len(some)+1
+		}, "theirs computes the first and the last address of a subnet; expressions cannot"},
+	}
+	p.examples = map[string][]any{".spec.subnet": {"", "10.0.0.0/24", "192.168.4.0/22", "fd00::/64"}}
+	p.check(t)
 }

@@ -16,6 +16,9 @@ import (
 	"testing"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // difference is a known difference between the project's conversion and ours.
@@ -174,9 +177,7 @@ func decode(text []byte) any {
 func encode(t *testing.T, value any) []byte {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return text
 }
 
@@ -190,4 +191,15 @@ func read(t *testing.T, text []byte, into any) {
 	if len(strict) > 0 {
 		t.Fatalf("%T has other fields than %s: %v", into, text, strict)
 	}
+}
+
+// withoutPreserved removes preserved data.
+func withoutPreserved(object any) any {
+	metadata := asMap(asMap(object)["metadata"])
+	annotations := asMap(metadata["annotations"])
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
+	if annotations != nil && len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return object
 }

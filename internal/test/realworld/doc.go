@@ -11,8 +11,7 @@
 // difference without one fails the test, and so does one that no longer occurs. The policy must
 // restore every object exactly, even if the project's functions lose data. The numbers are in the
 // table of config/samples/catalogue/README.md, which the tests compare, and rewrite with -update
-// (table_test.go). With -rounds they convert more objects, with fewer checks, and print the numbers
-// (more_test.go).
+// (table_test.go). With -rounds they convert more objects, and print the numbers.
 //
 // The functions of some projects need older libraries than this package: they are in a process of a module of
 // its own (older), which the tests build and ask.

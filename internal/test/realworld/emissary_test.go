@@ -7,6 +7,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/dapr/dapr/pkg/apis/subscriptions/v1alpha1"
+	"github.com/dapr/dapr/pkg/apis/subscriptions/v2alpha1"
 	"github.com/datawire/dlib/dlog"
 	v2 "github.com/emissary-ingress/emissary/v3/pkg/api/getambassador.io/v2"
 	"github.com/emissary-ingress/emissary/v3/pkg/api/getambassador.io/v3alpha1"
@@ -22,15 +24,7 @@ func TestTracingService(t *testing.T) {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	dlog.SetFallbackLogger(dlog.WrapLogrus(silent))
-	p := project{
-		sample:  "emissary-tracingservices",
-		module:  "github.com/emissary-ingress/emissary/v3",
-		crd:     "manifests/emissary/emissary-crds.yaml.in",
-		spoke:   version{"v2", func() any { return &v2.TracingService{} }},
-		hub:     version{"v3alpha1", func() any { return &v3alpha1.TracingService{} }},
-		toHub:   func(from, to any) error { return from.(*v2.TracingService).ConvertTo(to.(*v3alpha1.TracingService)) },
-		fromHub: func(from, to any) error { return to.(*v2.TracingService).ConvertFrom(from.(*v3alpha1.TracingService)) },
-	}
+	p := kind[v2.TracingService, v3alpha1.TracingService]("emissary-tracingservices", "github.com/emissary-ingress/emissary/v3", "manifests/emissary/emissary-crds.yaml.in")
 	// ambassador_id is a text or a list in v2, which its schema leaves open.
 	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
 		spec := func(version int) apiextensionsv1.JSONSchemaProps {
@@ -46,5 +40,11 @@ func TestTracingService(t *testing.T) {
 		{"v2", ".spec.ambassador_id", onlyTheirs, marked},
 		{"v2", ".spec.ambassador_id[*]", func(theirs, ours any) bool { return theirs == mark+ours.(string) }, marked},
 	}
+	p.check(t)
+}
+
+// TestSubscription: Dapr's v2alpha1. Its functions are those of v2alpha1, whose hub is v1alpha1.
+func TestSubscription(t *testing.T) {
+	p := kind[v1alpha1.Subscription, v2alpha1.Subscription]("dapr-subscriptions", "github.com/dapr/dapr", "charts/dapr/crds/subscription.yaml")
 	p.check(t)
 }

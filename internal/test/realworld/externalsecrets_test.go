@@ -10,14 +10,13 @@ func TestExternalSecret(t *testing.T) {
 	process := startOlder(t, "ExternalSecret")
 	const forgotten = "theirs forgets the conversionStrategy, in both directions, and it is lost; ours moves it"
 	p := project{
-		sample:  "external-secrets-externalsecrets",
-		module:  "github.com/external-secrets/external-secrets",
-		at:      older,
-		crd:     "config/crds/bases/external-secrets.io_externalsecrets.yaml",
-		spoke:   process.version("v1alpha1"),
-		hub:     process.version("v1beta1"),
-		toHub:   convertRemote,
-		fromHub: convertRemote,
+		sample: "external-secrets-externalsecrets",
+		module: "github.com/external-secrets/external-secrets",
+		at:     older,
+		crd:    "config/crds/bases/external-secrets.io_externalsecrets.yaml",
+		spoke:  process.version("v1alpha1"),
+		hub:    process.version("v1beta1"),
+		own:    convertRemote,
 		differences: []difference{
 			{"v1alpha1", ".spec.dataFrom", func(theirs, ours any) bool {
 				some, _ := theirs.([]any)

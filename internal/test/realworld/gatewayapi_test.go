@@ -20,14 +20,7 @@ func TestHTTPRoute(t *testing.T) {
 		}
 		return json.Unmarshal(text, to)
 	}
-	p := project{
-		sample:  "gateway-api-httproutes",
-		module:  "sigs.k8s.io/gateway-api",
-		crd:     "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
-		spoke:   version{"v1beta1", func() any { return &v1beta1.HTTPRoute{} }},
-		hub:     version{"v1", func() any { return &v1.HTTPRoute{} }},
-		toHub:   copyFields,
-		fromHub: copyFields,
-	}
+	p := kind[v1beta1.HTTPRoute, v1.HTTPRoute]("gateway-api-httproutes", "sigs.k8s.io/gateway-api", "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml")
+	p.own = copyFields
 	p.check(t)
 }

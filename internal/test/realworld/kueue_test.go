@@ -4,48 +4,38 @@
 package realworld
 
 import (
+	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/conversion"
 	"sigs.k8s.io/kueue/apis/kueue/v1beta1"
 	"sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // kueue is a kind of Kueue's v1beta2.
-func kueue(sample, plural string, spoke, hub func() any) project {
-	return project{
-		sample:   sample,
-		module:   "sigs.k8s.io/kueue",
-		crd:      "config/components/crd/bases/kueue.x-k8s.io_" + plural + ".yaml",
-		spoke:    version{"v1beta1", spoke},
-		hub:      version{"v1beta2", hub},
-		toHub:    func(from, to any) error { return from.(conversion.Convertible).ConvertTo(to.(conversion.Hub)) },
-		fromHub:  func(from, to any) error { return to.(conversion.Convertible).ConvertFrom(from.(conversion.Hub)) },
-		examples: map[string][]any{quantity: quantities},
-	}
+func kueue[Spoke, Hub any](sample string) project {
+	plural := strings.TrimPrefix(sample, "kueue-")
+	p := kind[Spoke, Hub](sample, "sigs.k8s.io/kueue", "config/components/crd/bases/kueue.x-k8s.io_"+plural+".yaml")
+	p.examples[quantity] = quantities
+	return p
 }
 
 func TestClusterQueue(t *testing.T) {
-	p := kueue("kueue-clusterqueues", "clusterqueues",
-		func() any { return &v1beta1.ClusterQueue{} }, func() any { return &v1beta2.ClusterQueue{} })
+	p := kueue[v1beta1.ClusterQueue, v1beta2.ClusterQueue]("kueue-clusterqueues")
 	p.check(t)
 }
 
 func TestLocalQueue(t *testing.T) {
-	p := kueue("kueue-localqueues", "localqueues",
-		func() any { return &v1beta1.LocalQueue{} }, func() any { return &v1beta2.LocalQueue{} })
+	p := kueue[v1beta1.LocalQueue, v1beta2.LocalQueue]("kueue-localqueues")
 	p.check(t)
 }
 
 func TestCohort(t *testing.T) {
-	p := kueue("kueue-cohorts", "cohorts",
-		func() any { return &v1beta1.Cohort{} }, func() any { return &v1beta2.Cohort{} })
+	p := kueue[v1beta1.Cohort, v1beta2.Cohort]("kueue-cohorts")
 	p.check(t)
 }
 
 func TestMultiKueueCluster(t *testing.T) {
-	p := kueue("kueue-multikueueclusters", "multikueueclusters",
-		func() any { return &v1beta1.MultiKueueCluster{} }, func() any { return &v1beta2.MultiKueueCluster{} })
+	p := kueue[v1beta1.MultiKueueCluster, v1beta2.MultiKueueCluster]("kueue-multikueueclusters")
 	const empty = "theirs drops a kubeConfig without a location; ours moves it"
 	noLocation := func(kubeConfig any) bool { return asMap(kubeConfig)["location"] == "" }
 	p.differences = []difference{
@@ -58,8 +48,7 @@ func TestMultiKueueCluster(t *testing.T) {
 }
 
 func TestWorkload(t *testing.T) {
-	p := kueue("kueue-workloads", "workloads",
-		func() any { return &v1beta1.Workload{} }, func() any { return &v1beta2.Workload{} })
+	p := kueue[v1beta1.Workload, v1beta2.Workload]("kueue-workloads")
 	// The template is the same in both versions.
 	p.examples[".spec.podSets[*].template.spec"] = []any{map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/image"}}}}
 	const assignment = ".status.admission.podSetAssignments[*].topologyAssignment"

@@ -16,22 +16,14 @@ func TestBGPPeer(t *testing.T) {
 	times := []any{"90s", "1m30s", "0s"}
 	const zero = "their v1beta1 cannot tell a time of 0s from a missing one, and writes it; ours writes nothing"
 	added := func(theirs, ours any) bool { return theirs == "0s" && ours == absent }
-	p := project{
-		sample:  "metallb-bgppeers",
-		module:  "go.universe.tf/metallb",
-		crd:     "config/crd/bases/metallb.io_bgppeers.yaml",
-		spoke:   version{"v1beta1", func() any { return &v1beta1.BGPPeer{} }},
-		hub:     version{"v1beta2", func() any { return &v1beta2.BGPPeer{} }},
-		toHub:   func(from, to any) error { return from.(*v1beta1.BGPPeer).ConvertTo(to.(*v1beta2.BGPPeer)) },
-		fromHub: func(from, to any) error { return to.(*v1beta1.BGPPeer).ConvertFrom(from.(*v1beta2.BGPPeer)) },
-		differences: []difference{
-			{"v1beta2", ".spec.holdTime", added, zero},
-			{"v1beta2", ".spec.keepaliveTime", added, zero},
-			{"v1beta1", ".spec.nodeSelectors[*].matchExpressions[*].values", func(theirs, ours any) bool { return show(theirs) == "[]" && ours == nil },
-				"theirs writes an empty list of values where there is none; ours writes nothing"},
-		},
-		examples: map[string][]any{".spec.holdTime": times, ".spec.keepaliveTime": times, ".spec.connectTime": times},
+	p := kind[v1beta1.BGPPeer, v1beta2.BGPPeer]("metallb-bgppeers", "go.universe.tf/metallb", "config/crd/bases/metallb.io_bgppeers.yaml")
+	p.differences = []difference{
+		{"v1beta2", ".spec.holdTime", added, zero},
+		{"v1beta2", ".spec.keepaliveTime", added, zero},
+		{"v1beta1", ".spec.nodeSelectors[*].matchExpressions[*].values", func(theirs, ours any) bool { return show(theirs) == "[]" && ours == nil },
+			"theirs writes an empty list of values where there is none; ours writes nothing"},
 	}
+	p.examples = map[string][]any{".spec.holdTime": times, ".spec.keepaliveTime": times, ".spec.connectTime": times}
 	// The validation refuses every number of a field whose maximum is beyond its format.
 	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
 		for _, version := range crd.Spec.Versions {

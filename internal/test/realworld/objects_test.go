@@ -28,9 +28,6 @@ type objects struct {
 	// examples are for fields whose schema is less strict than the project's Go type, by path or by
 	// pattern.
 	examples map[string][]any
-	// rare says how rare optional fields are: they are there once in rare times, or, if rare is 0, twice in three
-	// times.
-	rare int
 }
 
 func (o *objects) object(apiVersion, kind string, schema *apiextensionsv1.JSONSchemaProps) map[string]any {
@@ -91,19 +88,12 @@ func (o *objects) someFields(schema *apiextensionsv1.JSONSchemaProps, path strin
 		if path == "" && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue
 		}
-		if slices.Contains(schema.Required, name) || o.present() {
+		if slices.Contains(schema.Required, name) || o.IntN(3) > 0 {
 			property := schema.Properties[name]
 			made[name] = o.value(&property, path+"."+name)
 		}
 	}
 	return made
-}
-
-func (o *objects) present() bool {
-	if o.rare > 0 {
-		return o.IntN(o.rare) == 0
-	}
-	return o.IntN(3) > 0
 }
 
 func (o *objects) list(schema *apiextensionsv1.JSONSchemaProps, path string) []any {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // process converts objects of one kind with the functions in the folder older.
@@ -35,18 +37,12 @@ func startOlder(t *testing.T, kind string) *process {
 	}
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), binary) // the cleanup ends it
 	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var problems bytes.Buffer
 	command.Stderr = &problems
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, command.Start())
 	t.Cleanup(func() {
 		if err := errors.Join(in.Close(), command.Wait()); err != nil {
 			t.Errorf("%s: %v\n%s", older, err, &problems)

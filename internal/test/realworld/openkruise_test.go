@@ -18,15 +18,7 @@ var keptAnnotation = difference{"v1beta1", ".metadata.annotations**", func(_, ou
 
 // TestBatchRelease: OpenKruise Rollouts' v1beta1.
 func TestBatchRelease(t *testing.T) {
-	p := project{
-		sample:  "openkruise-batchreleases",
-		module:  "github.com/openkruise/rollouts",
-		crd:     "config/crd/bases/rollouts.kruise.io_batchreleases.yaml",
-		spoke:   version{"v1alpha1", func() any { return &v1alpha1.BatchRelease{} }},
-		hub:     version{"v1beta1", func() any { return &v1beta1.BatchRelease{} }},
-		toHub:   func(from, to any) error { return from.(*v1alpha1.BatchRelease).ConvertTo(to.(*v1beta1.BatchRelease)) },
-		fromHub: func(from, to any) error { return to.(*v1alpha1.BatchRelease).ConvertFrom(from.(*v1beta1.BatchRelease)) },
-	}
+	p := kind[v1alpha1.BatchRelease, v1beta1.BatchRelease]("openkruise-batchreleases", "github.com/openkruise/rollouts", "config/crd/bases/rollouts.kruise.io_batchreleases.yaml")
 	p.examples = map[string][]any{
 		".spec.releasePlan.rollingStyle": {"Canary", "Partition", "BlueGreen"},
 		"v1alpha1:.metadata.annotations": {style("partition"), style("Canary"), style("bluegreen"), style("other")},
@@ -51,18 +43,10 @@ func TestBatchRelease(t *testing.T) {
 
 // TestRollout: OpenKruise Rollouts' v1beta1.
 func TestRollout(t *testing.T) {
-	p := project{
-		sample:  "openkruise-rollouts",
-		module:  "github.com/openkruise/rollouts",
-		crd:     "config/crd/bases/rollouts.kruise.io_rollouts.yaml",
-		spoke:   version{"v1alpha1", func() any { return &v1alpha1.Rollout{} }},
-		hub:     version{"v1beta1", func() any { return &v1beta1.Rollout{} }},
-		toHub:   func(from, to any) error { return from.(*v1alpha1.Rollout).ConvertTo(to.(*v1beta1.Rollout)) },
-		fromHub: func(from, to any) error { return to.(*v1alpha1.Rollout).ConvertFrom(from.(*v1beta1.Rollout)) },
-		examples: map[string][]any{
-			"v1beta1:.spec.strategy.canary.steps[*].traffic": {"20%", "100%", "5%"},
-			"v1alpha1:.metadata.annotations":                 {style("partition"), style("Canary"), map[string]any{"rollouts.kruise.io/trafficrouting": "routing"}},
-		},
+	p := kind[v1alpha1.Rollout, v1beta1.Rollout]("openkruise-rollouts", "github.com/openkruise/rollouts", "config/crd/bases/rollouts.kruise.io_rollouts.yaml")
+	p.examples = map[string][]any{
+		"v1beta1:.spec.strategy.canary.steps[*].traffic": {"20%", "100%", "5%"},
+		"v1alpha1:.metadata.annotations":                 {style("partition"), style("Canary"), map[string]any{"rollouts.kruise.io/trafficrouting": "routing"}},
 	}
 	p.adapt = func(crd *apiextensionsv1.CustomResourceDefinition) {
 		require(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "objectRef", "workloadRef")

@@ -44,14 +44,13 @@ func TestOpenTelemetryCollector(t *testing.T) {
 	)
 	isEmpty := func(theirs, ours any) bool { return show(theirs) == "{}" && (ours == nil || ours == absent) }
 	p := project{
-		sample:  "opentelemetry-collectors",
-		module:  "github.com/open-telemetry/opentelemetry-operator",
-		at:      older,
-		crd:     "config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml",
-		spoke:   version("v1alpha1"),
-		hub:     version("v1beta1"),
-		toHub:   convert,
-		fromHub: convert,
+		sample: "opentelemetry-collectors",
+		module: "github.com/open-telemetry/opentelemetry-operator",
+		at:     older,
+		crd:    "config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml",
+		spoke:  version("v1alpha1"),
+		hub:    version("v1beta1"),
+		own:    convert,
 		differences: []difference{
 			{"v1beta1", ".spec.config.receivers", isEmpty, invalid},
 			{"v1beta1", ".spec.config.exporters", isEmpty, filled},

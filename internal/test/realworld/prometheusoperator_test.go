@@ -17,36 +17,24 @@ func TestAlertmanagerConfig(t *testing.T) {
 		none = "theirs makes null of an empty list; ours copies it"
 		ttl  = "theirs forgets the field, in both directions, and it is lost; ours copies it"
 	)
-	p := project{
-		sample: "prometheus-operator-alertmanagerconfigs",
-		module: "github.com/prometheus-operator/prometheus-operator",
-		crd:    "example/prometheus-operator-crd-full/monitoring.coreos.com_alertmanagerconfigs.yaml",
-		spoke:  version{"v1alpha1", func() any { return &v1alpha1.AlertmanagerConfig{} }},
-		hub:    version{"v1beta1", func() any { return &v1beta1.AlertmanagerConfig{} }},
-		toHub: func(from, to any) error {
-			return to.(*v1beta1.AlertmanagerConfig).ConvertFrom(from.(*v1alpha1.AlertmanagerConfig))
+	p := kind[v1alpha1.AlertmanagerConfig, v1beta1.AlertmanagerConfig]("prometheus-operator-alertmanagerconfigs", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd-full/monitoring.coreos.com_alertmanagerconfigs.yaml")
+	p.differences = []difference{
+		{"v1beta1", ".spec.receivers", emptied, none},
+		{"v1alpha1", ".spec.receivers", emptied, none},
+		{"v1beta1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
+		{"v1alpha1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
+	}
+	p.examples = map[string][]any{
+		".spec.route.routes": {
+			[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
 		},
-		fromHub: func(from, to any) error {
-			return from.(*v1beta1.AlertmanagerConfig).ConvertTo(to.(*v1alpha1.AlertmanagerConfig))
-		},
-		differences: []difference{
-			{"v1beta1", ".spec.receivers", emptied, none},
-			{"v1alpha1", ".spec.receivers", emptied, none},
-			{"v1beta1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
-			{"v1alpha1", ".spec.receivers[*].pushoverConfigs[*].ttl", onlyOurs, ttl},
-		},
-		examples: map[string][]any{
-			".spec.route.routes": {
-				[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
-			},
-			"v1alpha1:.spec.route.routes": {
-				[]any{map[string]any{"receiver": "two", "matchers": []any{map[string]any{"name": "job", "value": "a.*", "regex": true}}}},
-				[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
-				[]any{map[string]any{"receiver": "three", "continue": true, "routes": []any{
-					map[string]any{"receiver": "four", "matchers": []any{map[string]any{"name": "job", "value": "b"}}},
-					map[string]any{"receiver": "five", "groupBy": []any{"job"}, "routes": []any{map[string]any{"receiver": "six", "matchers": []any{map[string]any{"name": "job", "value": "c.*", "regex": true}}}}},
-				}}},
-			},
+		"v1alpha1:.spec.route.routes": {
+			[]any{map[string]any{"receiver": "two", "matchers": []any{map[string]any{"name": "job", "value": "a.*", "regex": true}}}},
+			[]any{map[string]any{"receiver": "one", "matchers": []any{map[string]any{"name": "job", "value": "a", "matchType": "="}}}},
+			[]any{map[string]any{"receiver": "three", "continue": true, "routes": []any{
+				map[string]any{"receiver": "four", "matchers": []any{map[string]any{"name": "job", "value": "b"}}},
+				map[string]any{"receiver": "five", "groupBy": []any{"job"}, "routes": []any{map[string]any{"receiver": "six", "matchers": []any{map[string]any{"name": "job", "value": "c.*", "regex": true}}}}},
+			}}},
 		},
 	}
 	// These have the same fields as that of webhooks.

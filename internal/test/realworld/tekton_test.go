@@ -12,71 +12,51 @@ import (
 	"github.com/tektoncd/pipeline/pkg/apis/pipeline/v1beta1"
 	resolutionv1alpha1 "github.com/tektoncd/pipeline/pkg/apis/resolution/v1alpha1"
 	resolutionv1beta1 "github.com/tektoncd/pipeline/pkg/apis/resolution/v1beta1"
-	"knative.dev/pkg/apis"
+	"knative.dev/eventing/pkg/apis/eventing/v1beta2"
+	"knative.dev/eventing/pkg/apis/eventing/v1beta3"
 )
+
+// values are examples for parameters, defaults and results.
+var values = []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 
 // TestTask: Tekton's v1.
 func TestTask(t *testing.T) {
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
-	const (
-		restartPolicy = "theirs forgets the field, in both directions, and it is lost; ours copies it"
-	)
-	p := project{
-		sample:  "tekton-tasks",
-		module:  "github.com/tektoncd/pipeline",
-		crd:     "config/300-crds/300-task.yaml",
-		spoke:   version{"v1beta1", func() any { return &v1beta1.Task{} }},
-		hub:     version{"v1", func() any { return &v1.Task{} }},
-		toHub:   func(from, to any) error { return from.(*v1beta1.Task).ConvertTo(t.Context(), to.(*v1.Task)) },
-		fromHub: func(from, to any) error { return to.(*v1beta1.Task).ConvertFrom(t.Context(), from.(*v1.Task)) },
-		differences: []difference{
-			{"v1", ".spec.sidecars[*].restartPolicy", onlyOurs, restartPolicy},
-			{"v1beta1", ".spec.sidecars[*].restartPolicy", onlyOurs, restartPolicy},
-		},
-		keeps: []string{v1beta1.TaskDeprecationsAnnotationKey, "tekton.dev/v1beta1Resources"},
-		examples: map[string][]any{
-			quantity:                             quantities,
-			".spec.params[*].default":            values,
-			".spec.results[*].value":             values,
-			".spec.steps[*].params[*].value":     values,
-			".spec.steps[*].ref.params[*].value": values,
-			".spec.volumes":                      {[]any{map[string]any{"name": "work", "emptyDir": map[string]any{}}}},
-			".spec.steps[*].timeout":             {"5m0s", "300s"},
-		},
+	const restartPolicy = "theirs forgets the field, in both directions, and it is lost; ours copies it"
+	p := tekton[v1beta1.Task, v1.Task](t, "tekton-tasks", "task")
+	p.differences = []difference{
+		{"v1", ".spec.sidecars[*].restartPolicy", onlyOurs, restartPolicy},
+		{"v1beta1", ".spec.sidecars[*].restartPolicy", onlyOurs, restartPolicy},
+	}
+	p.keeps = []string{v1beta1.TaskDeprecationsAnnotationKey, "tekton.dev/v1beta1Resources"}
+	p.examples = map[string][]any{
+		quantity:                             quantities,
+		".spec.params[*].default":            values,
+		".spec.results[*].value":             values,
+		".spec.steps[*].params[*].value":     values,
+		".spec.steps[*].ref.params[*].value": values,
+		".spec.volumes":                      {[]any{map[string]any{"name": "work", "emptyDir": map[string]any{}}}},
+		".spec.steps[*].timeout":             {"5m0s", "300s"},
 	}
 	p.check(t)
 }
 
 // tekton is a kind of Tekton Pipelines.
-func tekton(t *testing.T, sample, kind string, spoke, hub version) project {
-	return project{
-		sample: sample,
-		module: "github.com/tektoncd/pipeline",
-		crd:    "config/300-crds/300-" + kind + ".yaml",
-		spoke:  spoke,
-		hub:    hub,
-		toHub: func(from, to any) error {
-			return from.(apis.Convertible).ConvertTo(t.Context(), to.(apis.Convertible))
-		},
-		fromHub: func(from, to any) error {
-			return to.(apis.Convertible).ConvertFrom(t.Context(), from.(apis.Convertible))
-		},
-		examples: map[string][]any{quantity: quantities},
-	}
+func tekton[Spoke, Hub any](t *testing.T, sample, kindName string) project {
+	p := kind[Spoke, Hub](sample, "github.com/tektoncd/pipeline", "config/300-crds/300-"+kindName+".yaml")
+	p.own = knative[*Spoke](t.Context())
+	p.examples[quantity] = quantities
+	return p
 }
 
 func TestStepAction(t *testing.T) {
-	p := tekton(t, "tekton-stepactions", "stepaction",
-		version{"v1alpha1", func() any { return &v1alpha1.StepAction{} }}, version{"v1beta1", func() any { return &v1beta1.StepAction{} }})
-	p.examples[".spec.params[*].default"] = []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
+	p := tekton[v1alpha1.StepAction, v1beta1.StepAction](t, "tekton-stepactions", "stepaction")
+	p.examples[".spec.params[*].default"] = values
 	p.check(t)
 }
 
 func TestPipeline(t *testing.T) {
-	p := tekton(t, "tekton-pipelines", "pipeline",
-		version{"v1beta1", func() any { return &v1beta1.Pipeline{} }}, version{"v1", func() any { return &v1.Pipeline{} }})
+	p := tekton[v1beta1.Pipeline, v1.Pipeline](t, "tekton-pipelines", "pipeline")
 	p.keeps = []string{"tekton.dev/v1beta1Resources"}
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	p.examples[".spec.params[*].default"], p.examples[".spec.results[*].value"] = values, values
 	const (
 		forgot = "theirs forgets the field, in both directions, and it is lost; ours copies it"
@@ -102,10 +82,8 @@ func TestPipeline(t *testing.T) {
 }
 
 func TestPipelineRun(t *testing.T) {
-	p := tekton(t, "tekton-pipelineruns", "pipelinerun",
-		version{"v1beta1", func() any { return &v1beta1.PipelineRun{} }}, version{"v1", func() any { return &v1.PipelineRun{} }})
+	p := tekton[v1beta1.PipelineRun, v1.PipelineRun](t, "tekton-pipelineruns", "pipelinerun")
 	p.keeps = []string{"tekton.dev/v1beta1Resources"}
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	for _, path := range []string{".spec.params", ".spec.pipelineRef.params", ".status.pipelineResults", ".status.results"} {
 		p.examples[path+"[*].value"] = values
 	}
@@ -141,10 +119,8 @@ func TestPipelineRun(t *testing.T) {
 }
 
 func TestTaskRun(t *testing.T) {
-	p := tekton(t, "tekton-taskruns", "taskrun",
-		version{"v1beta1", func() any { return &v1beta1.TaskRun{} }}, version{"v1", func() any { return &v1.TaskRun{} }})
+	p := tekton[v1beta1.TaskRun, v1.TaskRun](t, "tekton-taskruns", "taskrun")
 	p.keeps = []string{"tekton.dev/v1beta1Resources", "tekton.dev/v1beta1CloudEvents", "tekton.dev/v1beta1ResourcesResult", "tekton.dev/v1beta1ResourcesStatus"}
-	values := []any{"text", []any{"a", "b"}, map[string]any{"key": "value"}}
 	for _, path := range []string{".spec.params", ".spec.taskRef.params", ".status.taskResults", ".status.results", ".status.steps[*].results"} {
 		p.examples[path+"[*].value"] = values
 	}
@@ -166,9 +142,7 @@ func TestTaskRun(t *testing.T) {
 }
 
 func TestResolutionRequest(t *testing.T) {
-	p := tekton(t, "tekton-resolutionrequests", "resolutionrequest",
-		version{"v1alpha1", func() any { return &resolutionv1alpha1.ResolutionRequest{} }},
-		version{"v1beta1", func() any { return &resolutionv1beta1.ResolutionRequest{} }})
+	p := tekton[resolutionv1alpha1.ResolutionRequest, resolutionv1beta1.ResolutionRequest](t, "tekton-resolutionrequests", "resolutionrequest")
 	// Theirs writes several parameters in a random order, and fails for one that is no text.
 	p.examples["v1alpha1:.spec.params"] = []any{map[string]any{}, map[string]any{"name": "value"}, map[string]any{"other": "text"}}
 	p.examples["v1beta1:.spec.params"] = []any{[]any{}, []any{map[string]any{"name": "other", "value": "text"}}, []any{map[string]any{"name": "name", "value": "value"}}}
@@ -184,6 +158,37 @@ func TestResolutionRequest(t *testing.T) {
 	p.differences = append(p.differences, difference{"v1alpha1", ".spec.params", onlyTheirs, untyped})
 	source := []any{map[string]any{"uri": "https://example.com", "digest": map[string]any{"sha256": "abc"}, "entryPoint": "one"}}
 	p.examples[".status.refSource"], p.examples[".status.source"] = source, source
+	maps.Copy(p.examples, knativeStatus)
+	p.check(t)
+}
+
+// knativeStatus are examples for the status of a kind of Knative and of those who use its libraries.
+var knativeStatus = map[string][]any{
+	".status.annotations":                      {map[string]any{"key": "value"}},
+	".status.conditions[*].lastTransitionTime": {"2026-01-02T03:04:05Z"},
+}
+
+// TestEventType: Knative Eventing's v1beta3.
+func TestEventType(t *testing.T) {
+	attribute := func(name, value string) any {
+		return map[string]any{"name": name, "required": true, "value": value}
+	}
+	p := kind[v1beta2.EventType, v1beta3.EventType]("knative-eventtypes", "knative.dev/eventing", "config/core/resources/eventtype.yaml")
+	p.own = knative[*v1beta2.EventType](t.Context())
+	p.differences = []difference{
+		{"v1beta3", ".spec.attributes", func(theirs, ours any) bool { return theirs != absent && ours == nil },
+			"theirs writes four attributes without values for an object without a spec; ours fills only objects that exist"},
+	}
+	p.examples = map[string][]any{
+		".spec.schema": {"https://example.com/schema"},
+		".spec.source": {"/apis/v1/source", "https://example.com/source"},
+		".spec.attributes": {
+			[]any{attribute("id", ""), attribute("type", "example"), attribute("source", "https://example.com/source")},
+			[]any{attribute("schemadata", "https://example.com/schema"), attribute("subject", "example")},
+			[]any{attribute("type", ""), attribute("source", ""), attribute("schemadata", "")},
+			[]any{},
+		},
+	}
 	maps.Copy(p.examples, knativeStatus)
 	p.check(t)
 }

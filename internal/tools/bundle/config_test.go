@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -21,18 +19,14 @@ import (
 func installed(t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	objects, err := renderObjects(filepath.Join(root, "config", "default"), defaultImage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return objects
 }
 
 // TestBundleIsUpToDate: bundle/ matches config/.
 func TestBundleIsUpToDate(t *testing.T) {
 	want, err := options{root: root}.render()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	got := files{}
 	if err := filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -52,96 +46,6 @@ func TestBundleIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestInstallsWhatConfigInstalls: OLM creates the same Deployment and rights as config/default.
-func TestInstallsWhatConfigInstalls(t *testing.T) {
-	strategy := load(t).CSV.Spec.InstallStrategy.StrategySpec
-	deployments := map[string]appsv1.DeploymentSpec{}
-	for _, each := range strategy.DeploymentSpecs {
-		deployments[each.Name] = each.Spec
-	}
-	clusterRoles, roles := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
-	for _, each := range strategy.ClusterPermissions {
-		clusterRoles[each.ServiceAccountName] = each.Rules
-	}
-	for _, each := range strategy.Permissions {
-		roles[each.ServiceAccountName] = each.Rules
-	}
-	wantDeployments := map[string]appsv1.DeploymentSpec{}
-	for _, object := range installed(t) {
-		if object.GetKind() == "Deployment" {
-			wantDeployments[object.GetName()] = convert[appsv1.Deployment](object).Spec
-		}
-	}
-	if diff := cmp.Diff(wantDeployments, deployments); diff != "" {
-		t.Errorf("deployments (-config +bundle):\n%s", diff)
-	}
-	if diff := cmp.Diff(boundRules(t, "ClusterRoleBinding"), clusterRoles); diff != "" {
-		t.Errorf("clusterPermissions (-config +bundle):\n%s", diff)
-	}
-	if diff := cmp.Diff(boundRules(t, "RoleBinding"), roles); diff != "" {
-		t.Errorf("permissions (-config +bundle):\n%s", diff)
-	}
-}
-
-// boundRules returns the rules of each account in config/default, by bindings of a kind.
-func boundRules(t *testing.T, kind string) map[string][]rbacv1.PolicyRule {
-	t.Helper()
-	rules := map[string][]rbacv1.PolicyRule{}
-	for _, object := range installed(t) {
-		if object.GetKind() == "Role" || object.GetKind() == "ClusterRole" {
-			rules[object.GetKind()+"/"+object.GetName()] = convert[rbacv1.ClusterRole](object).Rules
-		}
-	}
-	result := map[string][]rbacv1.PolicyRule{}
-	for _, object := range installed(t) {
-		if object.GetKind() != kind {
-			continue
-		}
-		binding := convert[rbacv1.ClusterRoleBinding](object)
-		for _, subject := range binding.Subjects {
-			result[subject.Name] = append(result[subject.Name], rules[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]...)
-		}
-	}
-	return result
-}
-
-// TestCarriesTheRest: every other object of config/default is in the bundle unchanged, or
-// notCarried explains its absence.
-func TestCarriesTheRest(t *testing.T) {
-	carriedObjects := map[string]map[string]any{}
-	for _, object := range load(t).Objects {
-		carriedObjects[object.GetKind()+"/"+object.GetName()] = object.Object
-	}
-	inCSV := saidByCSV(t)
-	for _, object := range installed(t) {
-		name := object.GetKind() + "/" + object.GetName()
-		if notCarried[object.GetKind()] != "" || inCSV[name] {
-			continue
-		}
-		if diff := cmp.Diff(withoutNamespace(object), carriedObjects[name]); diff != "" {
-			t.Errorf("%s (-config +bundle):\n%s", name, diff)
-		}
-	}
-}
-
-// saidByCSV returns the objects in the ClusterServiceVersion: the Deployment, its ServiceAccount,
-// the bindings of that, and their roles.
-func saidByCSV(t *testing.T) map[string]bool {
-	t.Helper()
-	result := map[string]bool{"Deployment/conversion-operator": true, "ServiceAccount/conversion-operator": true}
-	for _, object := range installed(t) {
-		if !strings.HasSuffix(object.GetKind(), "RoleBinding") {
-			continue
-		}
-		binding := convert[rbacv1.ClusterRoleBinding](object)
-		if len(binding.Subjects) == 1 && binding.Subjects[0].Name == "conversion-operator" {
-			result[object.GetKind()+"/"+object.GetName()] = true
-			result[binding.RoleRef.Kind+"/"+binding.RoleRef.Name] = true
-		}
-	}
-	return result
-}
-
 // TestBesidesOLM: config/overlays/olm has exactly the objects that a bundle cannot have.
 func TestBesidesOLM(t *testing.T) {
 	var want, got []string
@@ -151,9 +55,7 @@ func TestBesidesOLM(t *testing.T) {
 		}
 	}
 	beside, err := renderObjects(filepath.Join(root, "config", "overlays", "olm"), defaultImage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, object := range beside {
 		got = append(got, object.GetKind()+"/"+object.GetName())
 	}
@@ -193,9 +95,7 @@ func TestRelatedImages(t *testing.T) {
 func TestRelease(t *testing.T) {
 	const image = "registry.example.com/conversion-operator@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	rendered, err := options{root: root, image: image, version: "1.2.3", replaces: "1.2.2"}.render()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text := string(rendered["manifests/conversion-operator.clusterserviceversion.yaml"])
 	for _, want := range []string{"containerImage: " + image, "- image: " + image, "value: " + image, "        image: " + image,
 		"name: conversion-operator.v1.2.3\n", "replaces: conversion-operator.v1.2.2\n", "version: 1.2.3\n"} {
@@ -215,17 +115,13 @@ func TestRelease(t *testing.T) {
 // operator's internal ones.
 func TestProject(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "PROJECT"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	project := struct {
 		ProjectName, Domain, Repo string
 		Layout                    []string
 		Resources                 []struct{ Group, Kind, Version, Domain string }
 	}{}
-	if err := yaml.Unmarshal(text, &project); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, yaml.Unmarshal(text, &project))
 	csv := load(t).CSV
 	var want, got []string
 	for _, each := range csv.Spec.CustomResourceDefinitions.Owned {

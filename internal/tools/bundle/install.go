@@ -24,8 +24,8 @@ func (s *source) install(csv *operatorsv1alpha1.ClusterServiceVersion) []unstruc
 			Name: deployment.Name, Spec: deployment.Spec, Label: deployment.Labels})
 		account := deployment.Spec.Template.Spec.ServiceAccountName
 		left.take("ServiceAccount", types.NamespacedName{Namespace: deployment.Namespace, Name: account})
-		spec.ClusterPermissions = append(spec.ClusterPermissions, permissions(account, left.clusterRules(deployment.Namespace, account))...)
-		spec.Permissions = append(spec.Permissions, permissions(account, left.rules(deployment.Namespace, account))...)
+		spec.ClusterPermissions = append(spec.ClusterPermissions, permissions(account, left.rules("ClusterRoleBinding", deployment.Namespace, account))...)
+		spec.Permissions = append(spec.Permissions, permissions(account, left.rules("RoleBinding", deployment.Namespace, account))...)
 	}
 	csv.Spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{
 		StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment, StrategySpec: spec}
@@ -71,25 +71,13 @@ func (p *pile) take(kind string, name types.NamespacedName) []unstructured.Unstr
 	})
 }
 
-// clusterRules takes the account's ClusterRoleBindings and their roles.
-func (p *pile) clusterRules(namespace, account string) []rbacv1.PolicyRule {
+// rules takes the account's bindings of a kind, and their roles, which have the same namespace or none.
+func (p *pile) rules(kind, namespace, account string) []rbacv1.PolicyRule {
 	var result []rbacv1.PolicyRule
-	for _, object := range p.takeBindings("ClusterRoleBinding", namespace, account) {
-		binding := convert[rbacv1.ClusterRoleBinding](object)
-		for _, role := range p.take("ClusterRole", types.NamespacedName{Name: binding.RoleRef.Name}) {
-			result = append(result, convert[rbacv1.ClusterRole](role).Rules...)
-		}
-	}
-	return result
-}
-
-// rules takes the account's RoleBindings in its own namespace and their roles.
-func (p *pile) rules(namespace, account string) []rbacv1.PolicyRule {
-	var result []rbacv1.PolicyRule
-	for _, object := range p.takeBindings("RoleBinding", namespace, account) {
-		binding := convert[rbacv1.RoleBinding](object)
-		for _, role := range p.take(binding.RoleRef.Kind, types.NamespacedName{Namespace: namespace, Name: binding.RoleRef.Name}) {
-			result = append(result, convert[rbacv1.Role](role).Rules...)
+	for _, object := range p.takeBindings(kind, namespace, account) {
+		role := convert[rbacv1.ClusterRoleBinding](object).RoleRef // a RoleBinding has the same fields
+		for _, found := range p.take(role.Kind, types.NamespacedName{Namespace: object.GetNamespace(), Name: role.Name}) {
+			result = append(result, convert[rbacv1.ClusterRole](found).Rules...)
 		}
 	}
 	return result

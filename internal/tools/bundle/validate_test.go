@@ -47,9 +47,7 @@ type excuse struct {
 func TestValidators(t *testing.T) {
 	withImageTool(t)
 	bundle, err := apimanifests.GetBundleFromDir(bundleDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	objects := append(bundle.ObjectsToValidate(), bundle, map[string]string{
 		"k8s-version": bundle.CSV.Spec.MinKubeVersion, "container-tools": "podman"})
 	var got []string
@@ -72,13 +70,9 @@ func TestValidators(t *testing.T) {
 func excused(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("warnings.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var excuses []excuse
-	if err := yaml.UnmarshalStrict(text, &excuses); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, yaml.UnmarshalStrict(text, &excuses))
 	var result []string
 	for _, each := range excuses {
 		if each.Why == "" {
@@ -98,8 +92,13 @@ func withImageTool(t *testing.T) {
 	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = pull ] || echo '{\"manifests\": [%s, %s]}'\n",
 		fmt.Sprintf(platform, "amd64"), fmt.Sprintf(platform, "arm64"))
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(script), 0o755); err != nil {
+	noError(t, os.WriteFile(filepath.Join(dir, "podman"), []byte(script), 0o755))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }

@@ -5,13 +5,18 @@ package standards
 
 import (
 	"os"
-	"regexp"
+	"slices"
 	"testing"
 
 	lua "github.com/yuin/gopher-lua"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/docs"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestArgoCDHealth runs the health script on every combination of its inputs. Other tests check the
@@ -43,9 +48,7 @@ func TestArgoCDHealthOfNew(t *testing.T) {
 		"changed since": "{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', message: well, observedGeneration: 1}]}}",
 	} {
 		object := map[string]any{}
-		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.Unmarshal([]byte(text), &object))
 		if health, message := run(t, script, object); health != "Progressing" || message != notProcessed {
 			t.Errorf("%s: %s: %s", title, health, message)
 		}
@@ -110,18 +113,14 @@ func wanted(ready, stalled, blocked condition, deleting bool) (health, message s
 // healthScript returns the documented script.
 func healthScript(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../api/docs/gitops.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)```yaml file=argocd-cm.yaml\n(.*?)```").FindSubmatch(text)
-	if block == nil {
+	page, err := docs.Read("../../..", docs.Folder+"/gitops.md")
+	expect.NoError(t, err)
+	at := slices.IndexFunc(page.Blocks, func(block docs.Block) bool { return block.File() == "argocd-cm.yaml" })
+	if at < 0 {
 		t.Fatal("gitops.md has no argocd-cm.yaml")
 	}
 	config := struct{ Data map[string]string }{}
-	if err := yaml.Unmarshal(block[1], &config); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal([]byte(page.Blocks[at].Text), &config))
 	script := config.Data["resource.customizations.health."+v1alpha1.GroupVersion.Group+"_ConversionPolicy"]
 	if script == "" {
 		t.Fatal("argocd-cm.yaml of gitops.md has no script for ConversionPolicies")
@@ -137,9 +136,7 @@ func run(t *testing.T, script string, object map[string]any) (health, message st
 	lua.OpenBase(state)
 	state.SetTop(0)
 	state.SetGlobal("obj", luaValue(state, object))
-	if err := state.DoString(script); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, state.DoString(script))
 	answer, ok := state.Get(-1).(*lua.LTable)
 	if !ok {
 		t.Fatalf("the script returns %s", state.Get(-1).Type())
@@ -170,4 +167,27 @@ func luaValue(state *lua.LState, value any) lua.LValue {
 		return lua.LNumber(value)
 	}
 	return lua.LNil
+}
+
+// TestPodsAreRestricted: every pod that the planner's tests record satisfies the restricted Pod
+// Security Standard, by Kubernetes' own check.
+func TestPodsAreRestricted(t *testing.T) {
+	text, err := os.ReadFile("../../plan/testdata/pods.yaml")
+	expect.NoError(t, err)
+	pods := map[string]corev1.PodTemplateSpec{}
+	expect.NoError(t, yaml.UnmarshalStrict(text, &pods))
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	expect.NoError(t, err)
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for _, name := range []string{"manager", "converter", "image", "migration"} {
+		pod, ok := pods[name]
+		if !ok || len(pod.Spec.Containers) == 0 {
+			t.Errorf("there is no pod %s", name)
+		}
+		for _, result := range evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec) {
+			if !result.Allowed {
+				t.Errorf("%s: %s: %s", name, result.ForbiddenReason, result.ForbiddenDetail)
+			}
+		}
+	}
 }

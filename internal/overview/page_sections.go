@@ -5,6 +5,7 @@ package overview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -108,4 +109,94 @@ func countsOf(run *v1alpha1.MigrationStatus) string {
 		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))
 	}
 	return strings.Join(counts, ", ")
+}
+
+// failures writes the conversions that failed recently.
+func (w *writer) failures(o *Overview) {
+	if len(o.ConversionFailures) == 0 {
+		return
+	}
+	w.title("Failing conversions")
+	rows := [][]string{{"  FROM", "TO", "CAUSE", "COUNT", "LAST", "EXAMPLE", "MESSAGE"}}
+	for _, row := range o.ConversionFailures {
+		rows = append(rows, []string{"  " + row.From, row.To, string(row.Cause), fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",
+			terminal.OrDash(row.Object), terminal.OneLine(row.Message)})
+	}
+	w.table(rows)
+}
+
+// oversized writes the objects that do not fit into a version.
+func (w *writer) oversized(o *Overview) {
+	if o.OversizedObjects == nil {
+		return
+	}
+	w.title(fmt.Sprintf("Objects that are too large for a version: %d", o.OversizedObjects.Objects))
+	rows := [][]string{{"  OBJECT", "SHORTENED AT", "FIELDS OF", "BYTES", "FIELDS"}}
+	for _, row := range o.OversizedObjects.Examples {
+		rows = append(rows, []string{"  " + row.Object, row.Version, row.FieldsOf, fmt.Sprint(row.Bytes), terminal.OrDash(terminal.OneLine(strings.Join(row.Fields, ", ")))})
+	}
+	w.table(rows)
+}
+
+// failing returns the distinct causes of failed conversions.
+func (o *Overview) failing() string {
+	var causes []string
+	for _, row := range o.ConversionFailures {
+		if !slices.Contains(causes, string(row.Cause)) {
+			causes = append(causes, string(row.Cause))
+		}
+	}
+	return strings.Join(causes, ",")
+}
+
+// preserved writes how many objects hold preserved data, and the age of this count.
+func (w *writer) preserved(o *Overview) {
+	counted := o.PreservedData
+	if counted == nil {
+		return
+	}
+	w.title("Preserved data")
+	summary := fmt.Sprintf("  %d of %d objects hold preserved data, %d bytes", counted.Objects, counted.Seen, counted.Bytes)
+	if counted.LargestObject != "" {
+		summary += fmt.Sprintf("; %s holds %d of 262144 bytes", counted.LargestObject, counted.LargestBytes)
+	}
+	w.line("%s", summary)
+	w.line("  counted %s ago by %s", ago(o.now.Sub(counted.Time.Time)), countedBy(counted))
+	if counted.Outdated {
+		w.line("  %s", w.page.Colors.In(terminal.Yellow, "rules or schemas have changed since"))
+	}
+	if !counted.Complete {
+		w.line("  %s", w.page.Colors.In(terminal.Yellow, "not all objects were counted"))
+	}
+	for i := range counted.Versions {
+		w.preservedOf(&counted.Versions[i])
+	}
+}
+
+func countedBy(counted *v1alpha1.PreservedDataStatus) string {
+	switch counted.Source {
+	case v1alpha1.PreservedDataByMigration:
+		return "run " + counted.Run
+	case v1alpha1.PreservedDataByRetirement:
+		return "the retirement of a version"
+	}
+	return "a sample"
+}
+
+func (w *writer) preservedOf(of *v1alpha1.PreservedVersion) {
+	var fields []string
+	for _, field := range of.Fields {
+		text := fmt.Sprintf("%s (%d)", field.Path, field.Objects)
+		if field.HasPlace {
+			text += " has a place now"
+		}
+		fields = append(fields, text)
+	}
+	if of.MoreFields {
+		fields = append(fields, "and others")
+	}
+	if of.Unreadable > 0 {
+		fields = append(fields, fmt.Sprintf("text that cannot be read (%d)", of.Unreadable))
+	}
+	w.line("  of %s: %d objects, %d bytes: %s", of.Version, of.Objects, of.Bytes, terminal.OneLine(strings.Join(fields, ", ")))
 }
