@@ -152,7 +152,7 @@ func (q *Sequence) Finish() []Step {
 	var steps []Step
 	for _, subject := range q.model.Subjects {
 		for _, name := range []string{"adopt", "end"} {
-			if !subject.Exists || name == "adopt" && subject.Policy {
+			if !subject.Exists || name == "adopt" && subject.Policy != nil {
 				continue
 			}
 			s := q.begin(name)
@@ -189,10 +189,7 @@ func (q *Sequence) end(s *Step) {
 		q.hurries = 0
 		q.model.becomeIdle()
 	}
-	s.After = q.model.subjects()
-	for _, f := range q.model.Fleets {
-		s.Fleets = append(s.Fleets, *f)
-	}
+	s.After, s.Fleets = q.model.subjects(), q.model.fleets()
 }
 
 // choose picks one of the possible steps at random, by weight.
@@ -272,16 +269,19 @@ func (q *Sequence) write(client int, before []Subject) (Write, bool) {
 }
 
 func randomRecord(random *rand.Rand) record {
-	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535))}
-	r.Replicas = random.Int64N(4)
+	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535)), Replicas: random.Int64N(4), Own: map[string]any{}}
 	if random.IntN(2) == 0 {
-		r.Note = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
+		r.Own[joined] = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
 	}
+	var tags []any
 	for range random.IntN(3) {
-		r.Tags = append(r.Tags, fmt.Sprintf("tag-%d", random.IntN(10)))
+		tags = append(tags, fmt.Sprintf("tag-%d", random.IntN(10)))
+	}
+	if len(tags) > 0 {
+		r.Own[hub] = tags
 	}
 	if random.IntN(2) == 0 {
-		r.Timeout = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
+		r.Own[nested] = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
 	}
 	return r
 }
