@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // returnedMetadata are the members of metadata that an API server takes from a response, or
@@ -49,7 +51,7 @@ func agree(b body, all []subject) error {
 	return nil
 }
 
-// objectsOf returns the objects of a response as an API server reads them, with json.Number values.
+// objectsOf returns the objects of a response as an API server reads them.
 func (b body) objectsOf(a *answer) ([]any, error) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.Unmarshal(a.text, &review); err != nil || a.code != http.StatusOK || review.Response == nil {
@@ -77,24 +79,19 @@ func (b body) objectsOf(a *answer) ([]any, error) {
 	return objects, nil
 }
 
+// objectOf returns what an API server takes of a converted object.
 func (b body) objectOf(text []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON(text); err != nil {
 		return nil, fmt.Errorf("an object of the answer is not readable: %w", err)
 	}
-	if object["apiVersion"] != b.desired {
-		return nil, fmt.Errorf("an object of the answer is in %v, not in %s", object["apiVersion"], b.desired)
+	if object.GetAPIVersion() != b.desired {
+		return nil, fmt.Errorf("an object of the answer is in %v, not in %s", object.GetAPIVersion(), b.desired)
 	}
-	metadata, ok := object["metadata"].(map[string]any)
+	metadata, ok := object.Object["metadata"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("an object of the answer has no metadata: %.200s", text)
 	}
-	for name := range metadata {
-		if !returnedMetadata[name] {
-			delete(metadata, name)
-		}
-	}
-	return object, nil
+	maps.DeleteFunc(metadata, func(name string, _ any) bool { return !returnedMetadata[name] })
+	return object.Object, nil
 }

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,50 +77,48 @@ func (r *run) byPolicy(ctx context.Context, name string, pace v1alpha1.Migration
 	return err
 }
 
-// patch is the limit: only patches, atOnce in parallel. A conflict means that another client has
-// rewritten the object.
+// patch is the limit: only patches, atOnce in parallel.
 func (r *run) patch(ctx context.Context, version string, atOnce int) error {
 	objects := r.metadata.Resource(r.at(version)).Namespace(namespace)
+	return rewrite(ctx, atOnce, objects.List, func(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
+		_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// replace lists objects and updates them unchanged, as many tools do.
+func (r *run) replace(ctx context.Context) error {
+	objects := r.objects.Resource(r.at(newVersion)).Namespace(namespace)
+	return rewrite(ctx, 1, objects.List, func(ctx context.Context, object *unstructured.Unstructured) error {
+		_, err := objects.Update(ctx, object, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// rewrite writes all objects of all pages, atOnce in parallel. A conflict means that another client has
+// rewritten the object.
+func rewrite[T, L runtime.Object](ctx context.Context, atOnce int, list func(context.Context, metav1.ListOptions) (L, error), write func(context.Context, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		page, err := objects.List(ctx, options)
+		page, err := list(ctx, options)
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		for _, object := range page.Items {
+		err = apimeta.EachListItem(page, func(object runtime.Object) error {
 			group.Go(func() error {
-				body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
-				_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
-				if apierrors.IsConflict(err) {
-					return nil
+				if err := write(ctx, object.(T)); !apierrors.IsConflict(err) {
+					return err
 				}
-				return err
+				return nil
 			})
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return group.Wait()
-		}
-	}
-}
-
-// replace lists objects and updates them unchanged, as many tools do. A conflict is as in patch.
-func (r *run) replace(ctx context.Context) error {
-	objects := r.objects.Resource(r.at(newVersion)).Namespace(namespace)
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := objects.List(ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			if _, err := objects.Update(ctx, &page.Items[i], metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
-				return err
-			}
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
 			return nil
+		})
+		options.Continue = any(page).(metav1.ListInterface).GetContinue()
+		if err != nil || options.Continue == "" {
+			return errors.Join(err, group.Wait())
 		}
 	}
 }
@@ -146,33 +146,30 @@ func (r *run) inTree(ctx context.Context) error {
 	})
 }
 
-// foreground reads and writes an object in turn until stop, which returns the durations of the requests.
-func (r *run) foreground(ctx context.Context) (stop func() ([]time.Duration, error)) {
+// beside does something while another client reads and writes an object in turn, and returns how long its
+// requests took.
+func (r *run) beside(ctx context.Context, do func(context.Context) error) (times []time.Duration, err error) {
 	const pace = 20 * time.Millisecond
-	ctx, cancel := context.WithCancel(ctx)
-	var times []time.Duration
+	client, stop := context.WithCancel(ctx)
 	var failed error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for i := 0; ; i++ {
 			began := time.Now()
-			err := r.request(ctx, i)
+			err := r.request(client, i)
 			took := time.Since(began)
-			if ctx.Err() != nil {
+			if client.Err() != nil {
 				return
 			}
 			times, failed = append(times, took), errors.Join(failed, err)
-			if pause(ctx, max(0, pace-took)) != nil {
-				return
-			}
+			_ = measure.Wait(client, max(0, pace-took)) // the next request fails too
 		}
 	}()
-	return func() ([]time.Duration, error) {
-		cancel()
-		<-ended
-		return times, failed
-	}
+	err = do(ctx)
+	stop()
+	<-ended
+	return times, errors.Join(err, failed)
 }
 
 // request reads, or writes, an object that migrations rewrite too.

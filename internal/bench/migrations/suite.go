@@ -136,7 +136,7 @@ func (r *run) prepare(ctx context.Context, c *testenv.Cluster) (err error) {
 		return err
 	}
 	r.Tell("%s: creating %d objects", r.name, r.count)
-	if err := pause(ctx, idleTime); err != nil {
+	if err := measure.Wait(ctx, idleTime); err != nil {
 		return err
 	}
 	return converters.Create(ctx, c.Kubeconfig, r.crd, r.count, size)
@@ -163,7 +163,7 @@ func (r *run) await(ctx context.Context, limit time.Duration, wanted func(*apiex
 // measure watches another client alone, and then while objects are rewritten by each subject.
 func (r *run) measure(ctx context.Context) error {
 	r.Tell("%s: another client alone, for %s", r.name, r.alone)
-	alone, err := r.beside(ctx, func(ctx context.Context) error { return pause(ctx, r.alone) })
+	alone, err := r.beside(ctx, func(ctx context.Context) error { return measure.Wait(ctx, r.alone) })
 	if err != nil {
 		return err
 	}
@@ -191,14 +191,6 @@ func (r *run) measure(ctx context.Context) error {
 		r.latencies(subject.name, times, alone)
 	}
 	return nil
-}
-
-// beside does something while another client sends requests, and returns how long those took.
-func (r *run) beside(ctx context.Context, do func(context.Context) error) ([]time.Duration, error) {
-	stop := r.foreground(ctx)
-	err := do(ctx)
-	times, failed := stop()
-	return times, errors.Join(err, failed)
 }
 
 func (r *run) latencies(subject string, times, alone []time.Duration) {
@@ -236,7 +228,7 @@ func (r *run) store(ctx context.Context, version string) error {
 	if err := r.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	return pause(ctx, idleTime)
+	return measure.Wait(ctx, idleTime)
 }
 
 // storedAt checks the stored versions in etcd.
@@ -249,13 +241,4 @@ func (r *run) storedAt(ctx context.Context, version string) error {
 		return fmt.Errorf("not all of %d objects are stored at %s: %s", r.count, version, stored)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, span time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(span):
-		return nil
-	}
 }
