@@ -12,11 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -373,34 +375,28 @@ var targets = map[string][]string{
 
 // processesOf returns the running processes of a target, if any. Those of a cluster have its folder,
 // which has the kubeconfig, in their command line or environment.
-func processesOf(target string) []int {
+func processesOf(target string) ([]int, error) {
 	home := filepath.Dir(os.Getenv("KUBECONFIG"))
+	all, err := procfs.AllProcs()
+	sort.Sort(all)
 	var found []int
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
-	for _, file := range files {
-		line, err := os.ReadFile(file)
-		environment, environmentErr := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
-		if err != nil || environmentErr != nil || !matches(targets[target], home, line, environment) {
-			continue // it has ended meanwhile, or belongs to another user
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found = append(found, pid)
-		}
+	for _, process := range all {
+		line, err := process.CmdLine()
+		environment, environmentErr := process.Environ()
+		if err == nil && environmentErr == nil && matches(targets[target], home, line, environment) {
+			found = append(found, process.PID)
+		} // or it has ended meanwhile, or belongs to another user
 	}
-	slices.Sort(found)
 	if strings.HasPrefix(target, "one ") && len(found) > 0 {
 		found = found[len(found)-1:]
 	}
-	return found
+	return found, err
 }
 
-// matches compares with a command line and an environment of /proc, in which every word ends with a zero
-// byte.
-func matches(want []string, home string, line, environment []byte) bool {
-	words := strings.Split(string(line), "\x00")
-	words[0] = filepath.Base(words[0])
-	return len(words) > len(want) && slices.Equal(words[:len(want)], want) &&
-		(bytes.Contains(line, []byte(home)) || bytes.Contains(environment, []byte(home)))
+// matches compares with a command line and an environment.
+func matches(want []string, home string, line, environment []string) bool {
+	return len(line) >= len(want) && filepath.Base(line[0]) == want[0] && slices.Equal(line[1:len(want)], want[1:]) &&
+		slices.ContainsFunc(slices.Concat(line, environment), func(word string) bool { return strings.Contains(word, home) })
 }
 
 // signalAll sends a signal, and ignores processes that have ended.
@@ -416,13 +412,14 @@ func signalAll(pids []int, signal syscall.Signal) error {
 
 // killProcesses kills processes. Whatever started them restarts them.
 func (p *player) killProcesses(_ context.Context, s Step) error {
-	return signalAll(processesOf(s.Detail), syscall.SIGKILL)
+	pids, err := processesOf(s.Detail)
+	return errors.Join(err, signalAll(pids, syscall.SIGKILL))
 }
 
 // stopProcesses suspends processes for some seconds.
 func (p *player) stopProcesses(_ context.Context, s Step) error {
-	pids := processesOf(s.Detail)
-	err := signalAll(pids, syscall.SIGSTOP)
+	pids, err := processesOf(s.Detail)
+	err = errors.Join(err, signalAll(pids, syscall.SIGSTOP))
 	<-time.After(time.Duration(s.Seconds) * time.Second)
 	return errors.Join(err, signalAll(pids, syscall.SIGCONT))
 }

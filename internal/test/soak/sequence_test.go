@@ -194,15 +194,15 @@ func TestReadings(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for line, want := range map[string][]string{
-		"etcd\x00--data-dir=/x/etcd\x00":                    {"etcd"},
-		"localcluster-nodes\x00/x\x00":                      {"the nodes"},
-		"/bin/conversion-operator\x00manager\x00--x=/x\x00": {"all managers", "one manager"},
-		"/bin/conversion-operator\x00serve\x00--other\x00":  nil,
-		"bash\x00-c\x00etcd /x\x00":                         nil,
-		"kube-apiserver\x00--etcd-servers=/other\x00":       nil,
-		"\x00": nil,
+		"etcd --data-dir=/x/etcd":                 {"etcd"},
+		"localcluster-nodes /x":                   {"the nodes"},
+		"/bin/conversion-operator manager --x=/x": {"all managers", "one manager"},
+		"/bin/conversion-operator serve --other":  nil,
+		"bash -c etcd /x":                         nil,
+		"kube-apiserver --etcd-servers=/other":    nil,
+		"":                                        nil,
 	} {
-		got := slices.DeleteFunc(sortedKeys(targets), func(name string) bool { return !matches(targets[name], "/x", []byte(line), nil) })
+		got := slices.DeleteFunc(sortedKeys(targets), func(name string) bool { return !matches(targets[name], "/x", strings.Fields(line), nil) })
 		if len(got)+len(want) > 0 && !slices.Equal(got, want) {
 			t.Errorf("%q is taken for %q, want %q", line, got, want)
 		}
