@@ -311,8 +311,17 @@ func (p *player) editRulesets(ctx context.Context, s Step) error {
 	return err
 }
 
-// place has the names of the objects of a fleet, or of a policy with pods of its own.
+// place has the names of the objects of a fleet, or of a policy with pods of its own. The workload is the name
+// of the Deployment and of the Service, and the instance label of the pods.
 type place struct{ workload, authority, serving, serverName string }
+
+// place is where the pods are that convert for a subject.
+func (s *Subject) place() place {
+	if s.Fleet != "" {
+		return placeOf(s.Fleet)
+	}
+	return placeOf(s.Name)
+}
 
 func placeOf(name string) place {
 	if slices.Contains(fleetNames, name) {

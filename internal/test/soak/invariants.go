@@ -341,8 +341,8 @@ func notRetired(now, _ Observation, violated reporter) {
 
 // convertsElsewhere compares the Service in the CRD with that of the wanted pods.
 func convertsElsewhere(now, _ Observation, violated reporter) {
-	if service, _ := namedBy(now.CRD); service != "" && service != now.Subject.service() {
-		violated("the definition converts through the Service %s; expected %s", service, now.Subject.service())
+	if service, _ := namedBy(now.CRD); service != "" && service != now.Subject.place().workload {
+		violated("the definition converts through the Service %s; expected %s", service, now.Subject.place().workload)
 	}
 }
 
@@ -363,7 +363,7 @@ func rulesetMissing(now, _ Observation, violated reporter) {
 // rulesetsLeft: a policy stores rulesets only where its CRD converts, unless it may not change them.
 func rulesetsLeft(now, _ Observation, violated reporter) {
 	for _, place := range sortedKeys(now.Rulesets) {
-		if !now.Subject.Exists || now.Subject.active() && place != now.Subject.service() {
+		if !now.Subject.Exists || now.Subject.active() && place != now.Subject.place().workload {
 			violated("%s has the rulesets %v", place, now.Rulesets[place])
 		}
 	}

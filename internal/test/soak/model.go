@@ -21,7 +21,7 @@ import (
 type model struct {
 	Subjects []*Subject
 	// Fleets exist all the time.
-	Fleets []*fleet
+	Fleets []fleet
 	// Idle is set if the previous step was waited for, so that nothing changes any more.
 	Idle bool
 }
@@ -78,7 +78,7 @@ const replicasAtFirst, replicasAtMost = 3, 4
 func newModel(subjects ...string) *model {
 	m := &model{Idle: true}
 	for _, name := range fleetNames {
-		m.Fleets = append(m.Fleets, &fleet{Name: name, Replicas: replicasAtFirst})
+		m.Fleets = append(m.Fleets, fleet{Name: name, Replicas: replicasAtFirst})
 	}
 	for _, name := range subjects {
 		m.Subjects = append(m.Subjects, &Subject{Name: name})
@@ -90,9 +90,7 @@ func (m *model) subject(name string) *Subject {
 	return m.Subjects[slices.IndexFunc(m.Subjects, func(s *Subject) bool { return s.Name == name })]
 }
 
-func (m *model) fleet(name string) *fleet { return m.Fleets[slices.Index(fleetNames, name)] }
-
-func (m *model) fleets() []fleet { return []fleet{*m.Fleets[0], *m.Fleets[1]} }
+func (m *model) fleet(name string) *fleet { return &m.Fleets[slices.Index(fleetNames, name)] }
 
 // users returns the subjects that use a fleet, also without a policy.
 func (m *model) users(fleet string) []*Subject {

@@ -161,15 +161,6 @@ func (now Observation) prunedByOthers(before Observation, version string) bool {
 	return now.Pruned.Revision != before.Pruned.Revision && slices.Contains(now.Pruned.Versions, version)
 }
 
-// service returns the name of the Service of the pods that convert for a subject, which is also the
-// instance label of these pods.
-func (s *Subject) service() string {
-	if s.Fleet != "" {
-		return names.Fleet(s.Fleet)
-	}
-	return names.Child(crdOf(s.Name))
-}
-
 // webhookOf returns the conversion webhook of a CRD, or nil.
 func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
 	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
@@ -252,29 +243,19 @@ func find[T client.Object](ctx context.Context, p *player, object T) (T, error) 
 }
 
 // childKinds are the kinds that the operator creates, and those that Kubernetes creates for them.
-var childKinds = []schema.GroupVersionKind{
-	{Group: "batch", Version: "v1", Kind: "Job"},
-	{Group: "apps", Version: "v1", Kind: "Deployment"},
-	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-	{Version: "v1", Kind: "Service"},
-	{Version: "v1", Kind: "ConfigMap"},
-	{Version: "v1", Kind: "Secret"},
-	{Version: "v1", Kind: "ServiceAccount"},
-	{Version: "v1", Kind: "Pod"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
-	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
-}
+var childKinds = []string{"Job.v1.batch", "Deployment.v1.apps", "PodDisruptionBudget.v1.policy",
+	"Service.v1.", "ConfigMap.v1.", "Secret.v1.", "ServiceAccount.v1.", "Pod.v1.",
+	"Role.v1.rbac.authorization.k8s.io", "RoleBinding.v1.rbac.authorization.k8s.io",
+	"ClusterRole.v1.rbac.authorization.k8s.io", "ClusterRoleBinding.v1.rbac.authorization.k8s.io",
+	"FlowSchema.v1.flowcontrol.apiserver.k8s.io", "ValidatingWebhookConfiguration.v1.admissionregistration.k8s.io"}
 
 // children lists the objects with an instance label in the whole cluster.
 func (p *player) children(ctx context.Context, instance string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, kind := range childKinds {
+	for _, name := range childKinds {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind)
+		kind, _ := schema.ParseKindArg(name)
+		list.SetGroupVersionKind(*kind)
 		if err := p.cluster.List(ctx, list, client.MatchingLabels{names.InstanceLabel: instance}); err != nil {
 			return nil, err
 		}
@@ -396,11 +377,7 @@ func asRead(object *unstructured.Unstructured, err error) read {
 // do, with caBundle, and if that has changed meanwhile with the new one. The pods are those that the CRD
 // names, or those that the policy wants.
 func (p *player) observePods(ctx context.Context, now *Observation) error {
-	of := now.Subject.Name
-	if now.Subject.Fleet != "" {
-		of = now.Subject.Fleet
-	}
-	secret, err := find(ctx, p, &corev1.Secret{ObjectMeta: inSystem(placeOf(of).serving)})
+	secret, err := find(ctx, p, &corev1.Secret{ObjectMeta: inSystem(now.Subject.place().serving)})
 	if err != nil {
 		return err
 	}
@@ -417,7 +394,7 @@ func (p *player) observePods(ctx context.Context, now *Observation) error {
 	}
 	instance, _ := namedBy(now.CRD)
 	if instance == "" {
-		instance = now.Subject.service()
+		instance = now.Subject.place().workload
 	} else {
 		trusted = webhookOf(now.CRD).CABundle
 	}

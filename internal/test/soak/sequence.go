@@ -189,7 +189,7 @@ func (q *Sequence) end(s *Step) {
 		q.hurries = 0
 		q.model.becomeIdle()
 	}
-	s.After, s.Fleets = q.model.subjects(), q.model.fleets()
+	s.After, s.Fleets = q.model.subjects(), slices.Clone(q.model.Fleets)
 }
 
 // choose picks one of the possible steps at random, by weight.
