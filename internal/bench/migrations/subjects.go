@@ -16,7 +16,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,46 +78,44 @@ func (r *run) byPolicy(ctx context.Context, name string, pace v1alpha1.Migration
 
 // patch is the limit: only patches, atOnce in parallel.
 func (r *run) patch(ctx context.Context, version string, atOnce int) error {
-	objects := r.metadata.Resource(r.at(version)).Namespace(namespace)
-	return rewrite(ctx, atOnce, objects.List, func(ctx context.Context, object *metav1.PartialObjectMetadata) error {
-		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
-		_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
-		return err
+	objects := &metav1.PartialObjectMetadataList{}
+	objects.SetGroupVersionKind(r.at(version))
+	return r.rewrite(ctx, objects, atOnce, func(ctx context.Context, object client.Object) error {
+		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.GetResourceVersion())
+		return r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
 	})
 }
 
 // replace lists objects and updates them unchanged, as many tools do.
 func (r *run) replace(ctx context.Context) error {
-	objects := r.objects.Resource(r.at(newVersion)).Namespace(namespace)
-	return rewrite(ctx, 1, objects.List, func(ctx context.Context, object *unstructured.Unstructured) error {
-		_, err := objects.Update(ctx, object, metav1.UpdateOptions{})
-		return err
-	})
+	objects := &unstructured.UnstructuredList{}
+	objects.SetGroupVersionKind(r.at(newVersion))
+	return r.rewrite(ctx, objects, 1, func(ctx context.Context, object client.Object) error { return r.client.Update(ctx, object) })
 }
 
-// rewrite writes all objects of all pages, atOnce in parallel. A conflict means that another client has
-// rewritten the object.
-func rewrite[T, L runtime.Object](ctx context.Context, atOnce int, list func(context.Context, metav1.ListOptions) (L, error), write func(context.Context, T) error) error {
+// rewrite writes all objects of a kind, whose list is empty, page by page, atOnce in parallel. A conflict means
+// that another client has rewritten the object.
+func (r *run) rewrite(ctx context.Context, empty client.ObjectList, atOnce int, write func(context.Context, client.Object) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	options := metav1.ListOptions{Limit: pageSize}
+	next := ""
 	for {
-		page, err := list(ctx, options)
-		if err != nil {
+		page := empty.DeepCopyObject().(client.ObjectList)
+		err := r.client.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+		objects, extractErr := apimeta.ExtractList(page)
+		if err = errors.Join(err, extractErr); err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		err = apimeta.EachListItem(page, func(object runtime.Object) error {
+		for _, object := range objects {
 			group.Go(func() error {
-				if err := write(ctx, object.(T)); !apierrors.IsConflict(err) {
+				if err := write(ctx, object.(client.Object)); !apierrors.IsConflict(err) {
 					return err
 				}
 				return nil
 			})
-			return nil
-		})
-		options.Continue = any(page).(metav1.ListInterface).GetContinue()
-		if err != nil || options.Continue == "" {
-			return errors.Join(err, group.Wait())
+		}
+		if next = page.GetContinue(); next == "" {
+			return group.Wait()
 		}
 	}
 }
@@ -150,20 +147,20 @@ func (r *run) inTree(ctx context.Context) error {
 // requests took.
 func (r *run) beside(ctx context.Context, do func(context.Context) error) (times []time.Duration, err error) {
 	const pace = 20 * time.Millisecond
-	client, stop := context.WithCancel(ctx)
+	requests, stop := context.WithCancel(ctx)
 	var failed error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for i := 0; ; i++ {
 			began := time.Now()
-			err := r.request(client, i)
+			err := r.request(requests, i)
 			took := time.Since(began)
-			if client.Err() != nil {
+			if requests.Err() != nil {
 				return
 			}
 			times, failed = append(times, took), errors.Join(failed, err)
-			_ = measure.Wait(client, max(0, pace-took)) // the next request fails too
+			_ = measure.Wait(requests, max(0, pace-took)) // the next request fails too
 		}
 	}()
 	err = do(ctx)
@@ -174,12 +171,12 @@ func (r *run) beside(ctx context.Context, do func(context.Context) error) (times
 
 // request reads, or writes, an object that migrations rewrite too.
 func (r *run) request(ctx context.Context, i int) error {
-	objects, name := r.objects.Resource(r.at(newVersion)).Namespace(namespace), "task-0000"
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(r.at(newVersion))
+	object.SetNamespace(namespace)
+	object.SetName("task-0000")
 	if i%2 == 0 {
-		_, err := objects.Get(ctx, name, metav1.GetOptions{})
-		return err
+		return r.client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"labels":{"turn":"%d"}}}`, i)
-	_, err := objects.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
-	return err
+	return r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"turn":"%d"}}}`, i)))
 }

@@ -24,8 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -70,8 +68,6 @@ type run struct {
 	name, group string
 	crd         *apiextensionsv1.CustomResourceDefinition
 	client      client.Client
-	objects     dynamic.Interface
-	metadata    metadata.Interface
 }
 
 // Run starts a cluster, and measures.
@@ -102,18 +98,12 @@ func (r *run) add(subject string, value float64, unit string) {
 	r.Add(fmt.Sprintf("%d objects, %s", r.count, r.name), subject, value, unit)
 }
 
-func (r *run) at(version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: r.group, Version: version, Resource: r.crd.Spec.Names.Plural}
+func (r *run) at(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.group, Version: version, Kind: r.crd.Spec.Names.Kind}
 }
 
 // prepare creates the CRD and its policy, waits until it converts, and creates the objects.
 func (r *run) prepare(ctx context.Context, c *testenv.Cluster) (err error) {
-	if r.objects, err = dynamic.NewForConfig(c.Kubeconfig); err != nil {
-		return err
-	}
-	if r.metadata, err = metadata.NewForConfig(c.Kubeconfig); err != nil {
-		return err
-	}
 	if r.crd, err = converters.Definition(r.group); err != nil {
 		return err
 	}
