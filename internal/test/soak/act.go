@@ -113,13 +113,16 @@ func (p *player) remove(ctx context.Context, object client.Object) error {
 
 // abandonPolicy deletes the policy, and keeps its converter running.
 func (p *player) abandonPolicy(ctx context.Context, s Step) error {
-	if found, err := find(ctx, p, &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject)}); found == nil {
+	policy, err := find(ctx, p, &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject)})
+	if policy == nil {
 		return err
 	}
-	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject), Spec: *in(s.Before, s.Subject).Policy}
-	policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
-	if err := p.apply(ctx, policy); err != nil {
-		return err
+	if policy.DeletionTimestamp.IsZero() { // else an earlier try has deleted it
+		policy = &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject), Spec: *in(s.Before, s.Subject).Policy}
+		policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		if err := p.apply(ctx, policy); err != nil {
+			return err
+		}
 	}
 	return p.deleteWhole(ctx, policy)
 }

@@ -97,7 +97,7 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 }
 
 func (p *player) play(ctx context.Context, steps *Sequence, until time.Time) error {
-	err := p.applyFleets(ctx, Step{Fleets: steps.model.Fleets})
+	err := eventually(ctx, "there are fleets", func(ctx context.Context) error { return p.applyFleets(ctx, Step{Fleets: steps.model.Fleets}) })
 	for err == nil && time.Now().Before(until) {
 		err = p.playStep(ctx, steps.Next())
 	}
