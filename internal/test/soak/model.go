@@ -151,19 +151,14 @@ func (s *Subject) write(w Write) {
 
 // retirement returns how the policy retires a version; the zero value if it does not.
 func (s *Subject) retirement(version string) v1alpha1.Retirement {
-	for _, each := range s.retirements() {
-		if string(each.Version) == version {
-			return each
-		}
-	}
-	return v1alpha1.Retirement{}
-}
-
-func (s *Subject) retirements() []v1alpha1.Retirement {
 	if s.Policy == nil {
-		return nil
+		return v1alpha1.Retirement{}
 	}
-	return s.Policy.Retirement
+	at := slices.IndexFunc(s.Policy.Retirement, func(each v1alpha1.Retirement) bool { return string(each.Version) == version })
+	if at < 0 {
+		return v1alpha1.Retirement{}
+	}
+	return s.Policy.Retirement[at]
 }
 
 // forgetRetirement removes a version from spec.retirement.

@@ -87,9 +87,8 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
 	start := time.Now()
 	if err := p.play(ctx, NewSequence(seed), start.Add(lasts)); err != nil {
-		steps := strings.Trim(fmt.Sprintln(p.played), "[]\n")
-		return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
-			steps, seed, len(p.played), seed, err)
+		return fmt.Errorf("\nthe steps so far:\n%sFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
+			lines(p.played), seed, len(p.played), seed, err)
 	}
 	fmt.Fprintf(out, "seed %d: %d steps in %s, %d reads meanwhile, and every invariant held\n",
 		seed, len(p.played), time.Since(start).Round(time.Second), p.reads)

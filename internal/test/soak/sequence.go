@@ -81,6 +81,14 @@ func (s Step) String() string {
 	return fmt.Sprintf("%3d  %s", s.Number, line)
 }
 
+func lines(steps []Step) string {
+	var all strings.Builder
+	for _, s := range steps {
+		fmt.Fprintln(&all, s)
+	}
+	return all.String()
+}
+
 // blockedRemoval returns the version that this step is to remove, and the object that blocks the
 // removal, if any.
 func (s Step) blockedRemoval() (version, blocker string) {
