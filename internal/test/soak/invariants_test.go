@@ -225,7 +225,9 @@ func TestAllowed(t *testing.T) {
 			storedAt(now, joined)
 			now.Pruned, now.Policy.Status = Pruning{Revision: 101, Versions: []string{joined}}, v1alpha1.ConversionPolicyStatus{}
 		}},
-		"a pod that is not ready serves anything": {true, func(now, _ *Observation) { now.Pods[0] = podObservation{NotAfter: now.Time.Add(-time.Hour)} }},
+		"a pod that is not ready serves anything": {true, func(now, _ *Observation) {
+			now.Pods[0] = podObservation{Refused: &probe.Error{Reason: probe.ReasonTLSVerificationFailed}}
+		}},
 		"a rotation waits for others": {false, func(now, _ *Observation) {
 			now.Follow, now.Fleet.Status.Rotation, now.Fleet.Status.Conditions[1].Status = false, &v1alpha1.RotationStatus{State: v1alpha1.RotationAddingCA}, metav1.ConditionFalse
 		}},
