@@ -101,7 +101,7 @@ export CLUSTER IMG KUBERNETES_VERSION
 
 .PHONY: generate
 generate: bin/tools/controller-gen ## Generate Go code from the API types
-	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/... paths=./internal/bench/converters/... paths=./config/samples/...
+	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/... paths=./config/samples/...
 
 .PHONY: manifests
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers

@@ -13,7 +13,7 @@
 //   - handlers that convert nothing: they read the body, check that it is JSON, and send it back, which
 //     is the minimum for any converter.
 //
-// Before the measurement, all converters must agree on every response (agree.go), including the
+// Before the measurement, all converters must agree on every response (subjects.go), including the
 // field that one version lacks and that is preserved in an annotation, so that no subject does
 // less.
 package converters

@@ -11,22 +11,95 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
-
-	v1 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v1"
-	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
 )
+
+// taskV1 and taskV2 are the kind Task in its older version, the spoke, and in its newer one, the hub, as an
+// author of a Go webhook would write them.
+type (
+	taskV1 struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata,omitempty"`
+
+		Spec   taskV1Spec `json:"spec"`
+		Status taskStatus `json:"status,omitzero"`
+	}
+	taskV1Spec struct {
+		Cron              string                  `json:"cron,omitempty"`
+		Endpoint          string                  `json:"endpoint,omitempty"`
+		Image             string                  `json:"image,omitempty"`
+		ConcurrencyPolicy string                  `json:"concurrencyPolicy,omitempty"`
+		NodeName          string                  `json:"nodeName,omitempty"`
+		Owner             string                  `json:"owner,omitempty"`
+		Description       string                  `json:"description,omitempty"`
+		Budget            int64                   `json:"budget,omitempty"`
+		Ports             []taskV1Port            `json:"ports,omitempty"`
+		Env               []corev1.EnvVar         `json:"env,omitempty"`
+		Template          *corev1.PodTemplateSpec `json:"template,omitempty"`
+	}
+	taskV1Port struct {
+		Name     string `json:"name"`
+		Number   int32  `json:"number"`
+		Protocol string `json:"protocol,omitempty"`
+	}
+	taskV2 struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata,omitempty"`
+
+		Spec   taskV2Spec `json:"spec"`
+		Status taskStatus `json:"status,omitzero"`
+	}
+	taskV2Spec struct {
+		Schedule    taskSchedule            `json:"schedule,omitzero"`
+		Host        string                  `json:"host,omitempty"`
+		Port        int32                   `json:"port,omitempty"`
+		Runtime     taskRuntime             `json:"runtime,omitzero"`
+		Concurrency string                  `json:"concurrency,omitempty"`
+		Nodes       []string                `json:"nodes,omitempty"`
+		Description string                  `json:"description,omitempty"`
+		Budget      int64                   `json:"budget,omitempty"`
+		Ports       []taskV2Port            `json:"ports,omitempty"`
+		Env         []corev1.EnvVar         `json:"env,omitempty"`
+		Template    *corev1.PodTemplateSpec `json:"template,omitempty"`
+	}
+	taskV2Port struct {
+		Name          string `json:"name"`
+		ContainerPort int32  `json:"containerPort"`
+		Protocol      string `json:"protocol,omitempty"`
+	}
+	taskSchedule struct {
+		Minute     string `json:"minute,omitempty"`
+		Hour       string `json:"hour,omitempty"`
+		DayOfMonth string `json:"dayOfMonth,omitempty"`
+		Month      string `json:"month,omitempty"`
+		DayOfWeek  string `json:"dayOfWeek,omitempty"`
+	}
+	taskRuntime struct {
+		Image string `json:"image,omitempty"`
+	}
+	taskStatus struct {
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	}
+)
+
+// DeepCopyObject implements runtime.Object. The handler copies no object.
+func (t *taskV1) DeepCopyObject() runtime.Object { return new(*t) }
+
+// DeepCopyObject implements runtime.Object.
+func (t *taskV2) DeepCopyObject() runtime.Object { return new(*t) }
 
 // NewTyped returns controller-runtime's handler for a hub and a spoke in Go types, of a kind in a
 // group.
 func NewTyped(group string) (http.Handler, error) {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})
-	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v2"}, &v2.Task{})
-	spoke := conversion.NewSpokeConverter(&v1.Task{}, nil, typedToHub)
-	converter, err := conversion.NewHubSpokeConverter(&v2.Task{}, spoke)(scheme)
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, &taskV1{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: group, Version: "v2", Kind: kind}, &taskV2{})
+	spoke := conversion.NewSpokeConverter(&taskV1{}, nil, typedToHub)
+	converter, err := conversion.NewHubSpokeConverter(&taskV2{}, spoke)(scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +110,10 @@ func NewTyped(group string) (http.Handler, error) {
 	return conversion.NewWebhookHandler(scheme, registry), nil
 }
 
-func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
-	dst.ObjectMeta, dst.Status = src.ObjectMeta, v2.TaskStatus(src.Status)
-	dst.Spec = v2.TaskSpec{
-		Runtime:     v2.Runtime{Image: src.Spec.Image},
+func typedToHub(_ context.Context, src *taskV1, dst *taskV2) error {
+	dst.ObjectMeta, dst.Status = src.ObjectMeta, src.Status
+	dst.Spec = taskV2Spec{
+		Runtime:     taskRuntime{Image: src.Spec.Image},
 		Concurrency: policies[src.Spec.ConcurrencyPolicy],
 		Description: src.Spec.Description,
 		Budget:      src.Spec.Budget,
@@ -48,7 +121,7 @@ func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
 		Template:    src.Spec.Template,
 	}
 	if fields := strings.SplitN(src.Spec.Cron, " ", len(cronFields)); len(fields) == len(cronFields) {
-		dst.Spec.Schedule = v2.Schedule{Minute: fields[0], Hour: fields[1], DayOfMonth: fields[2], Month: fields[3], DayOfWeek: fields[4]}
+		dst.Spec.Schedule = taskSchedule{Minute: fields[0], Hour: fields[1], DayOfMonth: fields[2], Month: fields[3], DayOfWeek: fields[4]}
 	}
 	if host, port, ok := strings.Cut(src.Spec.Endpoint, ":"); ok {
 		number, err := strconv.ParseInt(port, 10, 32)
@@ -61,7 +134,7 @@ func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
 		dst.Spec.Nodes = []string{src.Spec.NodeName}
 	}
 	for _, port := range src.Spec.Ports {
-		dst.Spec.Ports = append(dst.Spec.Ports, v2.Port{Name: port.Name, ContainerPort: port.Number, Protocol: port.Protocol})
+		dst.Spec.Ports = append(dst.Spec.Ports, taskV2Port{Name: port.Name, ContainerPort: port.Number, Protocol: port.Protocol})
 	}
 	if src.Spec.Owner == "" {
 		return nil

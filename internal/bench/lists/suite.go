@@ -52,12 +52,15 @@ func (s *Suite) Flags(flags *flag.FlagSet) {
 // The versions of the kind: objects are stored at one, and listed at the other.
 const storedVersion, otherVersion = "v1", "v2"
 
-// kind is a subject: a kind with its conversion.
+// kind is a subject: a kind with its conversion, and its lists.
 type kind struct {
 	subject, group string
 	// webhook converts; nil for strategy None.
 	webhook func(group string) (http.Handler, error)
 	crd     *apiextensionsv1.CustomResourceDefinition
+	// spans are the times of its lists, and bytes those of one.
+	spans []time.Duration
+	bytes int
 }
 
 // none is the subject that ratios refer to.
@@ -94,10 +97,10 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 	}
 	for _, k := range r.kinds {
 		stop, err := r.define(ctx, k)
+		defer stop()
 		if err != nil {
 			return fmt.Errorf("define the kind of %s: %w", k.subject, err)
 		}
-		defer stop()
 	}
 	results.Tell("creating %d objects of %d KB, of %d kinds", s.count, s.size, len(r.kinds))
 	for _, k := range r.kinds {
@@ -106,11 +109,10 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 		}
 	}
 	results.Tell("listing them")
-	measured, err := r.take(ctx, s.count)
-	if err != nil {
+	if err := r.take(ctx, s.count); err != nil {
 		return err
 	}
-	add(results, fmt.Sprintf("LIST from etcd at the other version, %d KB x %d", s.size, s.count), s.count, measured)
+	add(results, fmt.Sprintf("LIST from etcd at the other version, %d KB x %d", s.size, s.count), s.count, r.kinds)
 	return nil
 }
 
@@ -119,14 +121,14 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
 	stop = func() {}
 	if k.crd, err = converters.Definition(k.group); err != nil {
-		return nil, err
+		return stop, err
 	}
 	if k.webhook == nil {
 		k.crd.Spec.Versions[1].Schema = k.crd.Spec.Versions[0].Schema
 	} else {
 		handler, err := k.webhook(k.group)
 		if err != nil {
-			return nil, err
+			return stop, err
 		}
 		server := httptest.NewUnstartedServer(handler)
 		server.EnableHTTP2 = true
@@ -142,8 +144,7 @@ func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
 		}
 	}
 	if err := r.server.Client.Create(ctx, k.crd); err != nil {
-		stop()
-		return nil, err
+		return stop, err
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -153,10 +154,9 @@ func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		stop()
-		return nil, errors.Join(err, last)
+		err = errors.Join(err, last)
 	}
-	return stop, nil
+	return stop, err
 }
 
 // list reads the first objects of a kind, and returns the time for it.
@@ -186,47 +186,40 @@ func check(text []byte, count int, converted bool) error {
 	return nil
 }
 
-// sample are the times of the lists of a kind, and the bytes of one.
-type sample struct {
-	subject string
-	spans   []time.Duration
-	bytes   int
-}
-
 // take lists all kinds in turns. The first list of each is checked, and not measured.
-func (r *run) take(ctx context.Context, count int) ([]sample, error) {
-	samples := make([]sample, len(r.kinds))
-	for i, k := range r.kinds {
+func (r *run) take(ctx context.Context, count int) error {
+	for _, k := range r.kinds {
 		var text bytes.Buffer
-		if _, err := r.list(ctx, k, otherVersion, count, &text); err != nil {
-			return nil, err
+		_, err := r.list(ctx, k, otherVersion, count, &text)
+		if err == nil {
+			err = check(text.Bytes(), count, k.webhook != nil)
 		}
-		if err := check(text.Bytes(), count, k.webhook != nil); err != nil {
-			return nil, fmt.Errorf("%s: %w", k.subject, err)
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.subject, err)
 		}
-		samples[i] = sample{subject: k.subject, bytes: text.Len()}
+		k.bytes = text.Len()
 	}
 	began := time.Now()
 	for round := 0; round < fewestRounds || round < mostRounds && time.Since(began) < enough; round++ {
-		for i, k := range r.kinds {
+		for _, k := range r.kinds {
 			span, err := r.list(ctx, k, otherVersion, count, io.Discard)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			samples[i].spans = append(samples[i].spans, span)
+			k.spans = append(k.spans, span)
 		}
 	}
-	return samples, nil
+	return nil
 }
 
 // add adds the times, with the time that each conversion adds to strategy None.
-func add(results *measure.Results, name string, count int, samples []sample) {
+func add(results *measure.Results, name string, count int, kinds []*kind) {
 	added, fastest := map[string]time.Duration{}, map[string]time.Duration{}
-	for _, each := range samples {
+	for _, each := range kinds {
 		fastest[each.subject] = measure.Quantile(each.spans, 0)
 		added[each.subject] = fastest[each.subject] - fastest[none]
 	}
-	for _, each := range samples {
+	for _, each := range kinds {
 		subject, extra := each.subject, added[each.subject]
 		results.Add(name, subject, float64(each.bytes)/float64(count)/1024, "KB/object")
 		results.Add(name, subject, measure.In(time.Millisecond, fastest[subject]), "ms")

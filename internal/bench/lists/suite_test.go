@@ -17,11 +17,11 @@ import (
 // TestAdd: what a conversion adds is the difference between the fastest lists, and nothing has no ratio.
 func TestAdd(t *testing.T) {
 	results, got := &measure.Results{}, strings.Builder{}
-	add(results, "case", 10, []sample{
-		{none, []time.Duration{12 * time.Millisecond, 10 * time.Millisecond}, 10 << 10},
-		{"ours", []time.Duration{15 * time.Millisecond, 14 * time.Millisecond}, 20 << 10},
-		{"fast", []time.Duration{10 * time.Millisecond}, 20 << 10},
-		{converters.Typed, []time.Duration{18 * time.Millisecond, 50 * time.Millisecond}, 20 << 10},
+	add(results, "case", 10, []*kind{
+		{subject: none, spans: []time.Duration{12 * time.Millisecond, 10 * time.Millisecond}, bytes: 10 << 10},
+		{subject: "ours", spans: []time.Duration{15 * time.Millisecond, 14 * time.Millisecond}, bytes: 20 << 10},
+		{subject: "fast", spans: []time.Duration{10 * time.Millisecond}, bytes: 20 << 10},
+		{subject: converters.Typed, spans: []time.Duration{18 * time.Millisecond, 50 * time.Millisecond}, bytes: 20 << 10},
 	})
 	if err := results.Print(&got); err != nil {
 		t.Fatal(err)

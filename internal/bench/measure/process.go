@@ -4,13 +4,12 @@
 package measure
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Usage is what the processes of one program use. Memory is in MiB.
@@ -28,17 +27,26 @@ type Usage struct {
 // its subcommand if it has one, such as "conversion-operator serve". It returns an error if there is
 // none, and on other systems than Linux.
 func UsageOf(program string) (u Usage, err error) {
-	lists, err := filepath.Glob("/proc/self/task/*/children")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return u, err
 	}
-	for _, list := range lists {
-		children, _ := os.ReadFile(list) // a thread that has ended has none
-		for pid := range strings.FieldsSeq(string(children)) {
-			if programOf(pid) == program {
-				u.add(pid)
-			}
+	const mebibyte = 1 << 20
+	for _, process := range all {
+		stat, err := process.Stat()
+		if err != nil || stat.PPID != os.Getpid() || programOf(process) != program {
+			continue
 		}
+		status, err := process.NewStatus()
+		if err != nil {
+			continue // it has ended
+		}
+		u.Processes++
+		u.Peak = max(u.Peak, float64(status.VmHWM)/mebibyte)
+		if resident := float64(status.VmRSS) / mebibyte; resident > u.Resident {
+			u.Resident, u.Anonymous = resident, float64(status.RssAnon)/mebibyte
+		}
+		u.CPU += time.Duration(stat.CPUTime() * float64(time.Second))
 	}
 	if u.Processes == 0 {
 		return u, fmt.Errorf("no process runs %s", program)
@@ -46,39 +54,14 @@ func UsageOf(program string) (u Usage, err error) {
 	return u, nil
 }
 
-func programOf(pid string) string {
-	line, _ := os.ReadFile("/proc/" + pid + "/cmdline") // a process that has ended has none
-	args := strings.Split(string(line), "\x00")
+func programOf(process procfs.Proc) string {
+	args, err := process.CmdLine()
+	if err != nil || len(args) == 0 {
+		return "" // it has ended
+	}
 	name := filepath.Base(args[0])
 	if len(args) > 1 && args[1] != "" && args[1][0] != '-' {
 		name += " " + args[1]
 	}
 	return name
-}
-
-// add adds a process, unless it has ended.
-func (u *Usage) add(pid string) {
-	status, err := os.ReadFile("/proc/" + pid + "/status")
-	stat, err2 := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil || err2 != nil {
-		return
-	}
-	memory := map[string]float64{}
-	for line := range strings.Lines(string(status)) {
-		name, value, _ := strings.Cut(line, ":")
-		kibibytes, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
-		memory[name] = kibibytes / 1024
-	}
-	u.Processes++
-	u.Peak = max(u.Peak, memory["VmHWM"])
-	if memory["VmRSS"] > u.Resident {
-		u.Resident, u.Anonymous = memory["VmRSS"], memory["RssAnon"]
-	}
-	// The second field is a name in brackets with any characters; utime and stime are fields 14 and 15, in
-	// units of 10 ms on all platforms of Go: proc_pid_stat(5).
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	for _, field := range fields[11:13] {
-		ticks, _ := strconv.ParseInt(field, 10, 64)
-		u.CPU += time.Duration(ticks) * (time.Second / 100)
-	}
 }

@@ -4,6 +4,7 @@
 package measure
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"syscall"
@@ -80,4 +81,14 @@ func clock() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // the arguments are valid
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// Wait waits, unless ctx ends before.
+func Wait(ctx context.Context, span time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(span):
+		return nil
+	}
 }

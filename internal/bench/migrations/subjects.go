@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,50 +76,46 @@ func (r *run) byPolicy(ctx context.Context, name string, pace v1alpha1.Migration
 	return err
 }
 
-// patch is the limit: only patches, atOnce in parallel. A conflict means that another client has
-// rewritten the object.
+// patch is the limit: only patches, atOnce in parallel.
 func (r *run) patch(ctx context.Context, version string, atOnce int) error {
-	objects := r.metadata.Resource(r.at(version)).Namespace(namespace)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := objects.List(ctx, options)
-		if err != nil {
-			return errors.Join(err, group.Wait())
-		}
-		for _, object := range page.Items {
-			group.Go(func() error {
-				body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
-				_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
-				if apierrors.IsConflict(err) {
-					return nil
-				}
-				return err
-			})
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return group.Wait()
-		}
-	}
+	objects := &metav1.PartialObjectMetadataList{}
+	objects.SetGroupVersionKind(r.at(version))
+	return r.rewrite(ctx, objects, atOnce, func(ctx context.Context, object client.Object) error {
+		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.GetResourceVersion())
+		return r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
+	})
 }
 
-// replace lists objects and updates them unchanged, as many tools do. A conflict is as in patch.
+// replace lists objects and updates them unchanged, as many tools do.
 func (r *run) replace(ctx context.Context) error {
-	objects := r.objects.Resource(r.at(newVersion)).Namespace(namespace)
-	options := metav1.ListOptions{Limit: pageSize}
+	objects := &unstructured.UnstructuredList{}
+	objects.SetGroupVersionKind(r.at(newVersion))
+	return r.rewrite(ctx, objects, 1, func(ctx context.Context, object client.Object) error { return r.client.Update(ctx, object) })
+}
+
+// rewrite writes all objects of a kind, whose list is empty, page by page, atOnce in parallel. A conflict means
+// that another client has rewritten the object.
+func (r *run) rewrite(ctx context.Context, empty client.ObjectList, atOnce int, write func(context.Context, client.Object) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	next := ""
 	for {
-		page, err := objects.List(ctx, options)
-		if err != nil {
-			return err
+		page := empty.DeepCopyObject().(client.ObjectList)
+		err := r.client.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+		objects, extractErr := apimeta.ExtractList(page)
+		if err = errors.Join(err, extractErr); err != nil {
+			return errors.Join(err, group.Wait())
 		}
-		for i := range page.Items {
-			if _, err := objects.Update(ctx, &page.Items[i], metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
-				return err
-			}
+		for _, object := range objects {
+			group.Go(func() error {
+				if err := write(ctx, object.(client.Object)); !apierrors.IsConflict(err) {
+					return err
+				}
+				return nil
+			})
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
+		if next = page.GetContinue(); next == "" {
+			return group.Wait()
 		}
 	}
 }
@@ -146,43 +143,40 @@ func (r *run) inTree(ctx context.Context) error {
 	})
 }
 
-// foreground reads and writes an object in turn until stop, which returns the durations of the requests.
-func (r *run) foreground(ctx context.Context) (stop func() ([]time.Duration, error)) {
+// beside does something while another client reads and writes an object in turn, and returns how long its
+// requests took.
+func (r *run) beside(ctx context.Context, do func(context.Context) error) (times []time.Duration, err error) {
 	const pace = 20 * time.Millisecond
-	ctx, cancel := context.WithCancel(ctx)
-	var times []time.Duration
+	requests, stop := context.WithCancel(ctx)
 	var failed error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for i := 0; ; i++ {
 			began := time.Now()
-			err := r.request(ctx, i)
+			err := r.request(requests, i)
 			took := time.Since(began)
-			if ctx.Err() != nil {
+			if requests.Err() != nil {
 				return
 			}
 			times, failed = append(times, took), errors.Join(failed, err)
-			if pause(ctx, max(0, pace-took)) != nil {
-				return
-			}
+			_ = measure.Wait(requests, max(0, pace-took)) // the next request fails too
 		}
 	}()
-	return func() ([]time.Duration, error) {
-		cancel()
-		<-ended
-		return times, failed
-	}
+	err = do(ctx)
+	stop()
+	<-ended
+	return times, errors.Join(err, failed)
 }
 
 // request reads, or writes, an object that migrations rewrite too.
 func (r *run) request(ctx context.Context, i int) error {
-	objects, name := r.objects.Resource(r.at(newVersion)).Namespace(namespace), "task-0000"
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(r.at(newVersion))
+	object.SetNamespace(namespace)
+	object.SetName("task-0000")
 	if i%2 == 0 {
-		_, err := objects.Get(ctx, name, metav1.GetOptions{})
-		return err
+		return r.client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"labels":{"turn":"%d"}}}`, i)
-	_, err := objects.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
-	return err
+	return r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"turn":"%d"}}}`, i)))
 }

@@ -24,8 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -70,8 +68,6 @@ type run struct {
 	name, group string
 	crd         *apiextensionsv1.CustomResourceDefinition
 	client      client.Client
-	objects     dynamic.Interface
-	metadata    metadata.Interface
 }
 
 // Run starts a cluster, and measures.
@@ -102,18 +98,12 @@ func (r *run) add(subject string, value float64, unit string) {
 	r.Add(fmt.Sprintf("%d objects, %s", r.count, r.name), subject, value, unit)
 }
 
-func (r *run) at(version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: r.group, Version: version, Resource: r.crd.Spec.Names.Plural}
+func (r *run) at(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.group, Version: version, Kind: r.crd.Spec.Names.Kind}
 }
 
 // prepare creates the CRD and its policy, waits until it converts, and creates the objects.
 func (r *run) prepare(ctx context.Context, c *testenv.Cluster) (err error) {
-	if r.objects, err = dynamic.NewForConfig(c.Kubeconfig); err != nil {
-		return err
-	}
-	if r.metadata, err = metadata.NewForConfig(c.Kubeconfig); err != nil {
-		return err
-	}
 	if r.crd, err = converters.Definition(r.group); err != nil {
 		return err
 	}
@@ -136,7 +126,7 @@ func (r *run) prepare(ctx context.Context, c *testenv.Cluster) (err error) {
 		return err
 	}
 	r.Tell("%s: creating %d objects", r.name, r.count)
-	if err := pause(ctx, idleTime); err != nil {
+	if err := measure.Wait(ctx, idleTime); err != nil {
 		return err
 	}
 	return converters.Create(ctx, c.Kubeconfig, r.crd, r.count, size)
@@ -163,7 +153,7 @@ func (r *run) await(ctx context.Context, limit time.Duration, wanted func(*apiex
 // measure watches another client alone, and then while objects are rewritten by each subject.
 func (r *run) measure(ctx context.Context) error {
 	r.Tell("%s: another client alone, for %s", r.name, r.alone)
-	alone, err := r.beside(ctx, func(ctx context.Context) error { return pause(ctx, r.alone) })
+	alone, err := r.beside(ctx, func(ctx context.Context) error { return measure.Wait(ctx, r.alone) })
 	if err != nil {
 		return err
 	}
@@ -191,14 +181,6 @@ func (r *run) measure(ctx context.Context) error {
 		r.latencies(subject.name, times, alone)
 	}
 	return nil
-}
-
-// beside does something while another client sends requests, and returns how long those took.
-func (r *run) beside(ctx context.Context, do func(context.Context) error) ([]time.Duration, error) {
-	stop := r.foreground(ctx)
-	err := do(ctx)
-	times, failed := stop()
-	return times, errors.Join(err, failed)
 }
 
 func (r *run) latencies(subject string, times, alone []time.Duration) {
@@ -236,7 +218,7 @@ func (r *run) store(ctx context.Context, version string) error {
 	if err := r.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	return pause(ctx, idleTime)
+	return measure.Wait(ctx, idleTime)
 }
 
 // storedAt checks the stored versions in etcd.
@@ -249,13 +231,4 @@ func (r *run) storedAt(ctx context.Context, version string) error {
 		return fmt.Errorf("not all of %d objects are stored at %s: %s", r.count, version, stored)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, span time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(span):
-		return nil
-	}
 }

@@ -5,7 +5,6 @@ package scale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -29,24 +28,24 @@ const patience, patienceEach = 10 * time.Minute, 2 * time.Second
 var stages = []string{v1alpha1.RulesValidCondition, v1alpha1.WebhookAvailableCondition, v1alpha1.ConversionVerifiedCondition,
 	v1alpha1.ConversionConfiguredCondition, v1alpha1.ReadyCondition}
 
-// follow does something, and reads the objects that change from before it. If the API server ends the watch,
-// as it does if its client is late on a busy machine, it is continued.
-func (r *run) follow(ctx context.Context, objects client.ObjectList, do func(context.Context) error, read func(watch.Interface) error) error {
+// follow does something, and reads the objects that change from before it until one satisfies done. If the API
+// server ends the watch, as it does if its client is late on a busy machine, it is continued.
+func follow[T client.Object](ctx context.Context, r *run, objects client.ObjectList, do func(context.Context) error, done func(T) bool) error {
 	if err := r.client.List(ctx, objects, client.Limit(1)); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	watching, err := watchtools.NewRetryWatcherWithContext(ctx, objects.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return r.client.Watch(ctx, objects, &client.ListOptions{Raw: &options})
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer watching.Stop()
 	group.Go(func() error { return do(ctx) })
-	group.Go(func() error { return read(watching) })
+	group.Go(func() error {
+		watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return r.client.Watch(ctx, objects, &client.ListOptions{Raw: &options})
+		}}
+		_, err := watchtools.Until(ctx, objects.GetResourceVersion(), watcher, func(event watch.Event) (bool, error) {
+			object, is := event.Object.(T)
+			return is && done(object), nil
+		})
+		return err
+	})
 	return group.Wait()
 }
 
@@ -83,44 +82,25 @@ func (r *run) activate(ctx context.Context, converting []*apiextensionsv1.Custom
 		}
 	}
 	began, took := time.Now(), map[string][]time.Duration{}
-	err := r.follow(ctx, &v1alpha1.ConversionPolicyList{}, func(ctx context.Context) error {
+	err := follow(ctx, r, &v1alpha1.ConversionPolicyList{}, func(ctx context.Context) error {
 		return each(ctx, converting, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 			return r.client.Create(ctx, policy(crd))
 		})
-	}, func(watching watch.Interface) error {
-		return until(ctx, watching, func(policy *v1alpha1.ConversionPolicy) bool {
-			for _, stage := range stages {
-				key := [2]string{stage, policy.Name}
-				if missing[key] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
-					delete(missing, key)
-					took[stage] = append(took[stage], time.Since(began))
-				}
+	}, func(policy *v1alpha1.ConversionPolicy) bool {
+		for _, stage := range stages {
+			key := [2]string{stage, policy.Name}
+			if missing[key] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
+				delete(missing, key)
+				took[stage] = append(took[stage], time.Since(began))
 			}
-			if ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
-				last = policy.Name + ": " + ready.Reason + ": " + ready.Message
-			}
-			return len(missing) == 0
-		})
+		}
+		if ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
+			last = policy.Name + ": " + ready.Reason + ": " + ready.Message
+		}
+		return len(missing) == 0
 	})
 	if err != nil {
 		err = fmt.Errorf("%d conditions of policies are not True: %w; the last one says %s", len(missing), err, last)
 	}
 	return took, err
-}
-
-// until reads the objects of a watch until one satisfies done.
-func until[T client.Object](ctx context.Context, watching watch.Interface, done func(T) bool) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case event, open := <-watching.ResultChan():
-			if !open {
-				return errors.New("the API server has ended a watch")
-			}
-			if object, is := event.Object.(T); is && done(object) {
-				return nil
-			}
-		}
-	}
 }

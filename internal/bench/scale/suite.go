@@ -21,7 +21,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -81,30 +80,25 @@ func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 	}); err != nil {
 		return err
 	}
-	if err := r.rest(ctx, r.size(0), cluster.Manager); err != nil {
-		return err
-	}
 	many, others := all[:s.policies], all[s.policies:]
-	if err := r.startFleet(ctx); err != nil {
-		return err
-	}
-	if err := r.atOnce(ctx, many); err != nil {
-		return err
-	}
-	if err := r.oneByOne(ctx, others[:singles]); err != nil {
-		return err
-	}
-	if err := r.others(ctx, others[singles:]); err != nil {
-		return err
-	}
 	injector, err := cluster.Binary("cainjector") // it watches CustomResourceDefinitions too
 	if err != nil {
 		return err
 	}
-	if err := c.Nodes.Run(injector); err != nil {
-		return err
+	for _, do := range []func() error{
+		func() error { return r.rest(ctx, r.size(0), cluster.Manager) },
+		func() error { return r.startFleet(ctx) },
+		func() error { return r.atOnce(ctx, many, "at once", s.policies) },
+		func() error { return r.oneByOne(ctx, others[:singles]) },
+		func() error { return r.atOnce(ctx, others[singles:], "the last ones at once", s.definitions) },
+		func() error { return c.Nodes.Run(injector) },
+		func() error { return r.rest(ctx, r.size(s.definitions), filepath.Base(injector)) },
+	} {
+		if err := do(); err != nil {
+			return err
+		}
 	}
-	return r.rest(ctx, r.size(s.definitions), filepath.Base(injector))
+	return nil
 }
 
 // size describes what a case is measured in.
@@ -119,39 +113,40 @@ func (r *run) startFleet(ctx context.Context) error {
 	r.Tell("starting the fleet")
 	began := time.Now()
 	fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: string(v1alpha1.DefaultFleet)}}
-	err := r.follow(ctx, &v1alpha1.ConverterFleetList{}, func(ctx context.Context) error { return r.client.Create(ctx, fleet) }, func(watching watch.Interface) error {
-		return until(ctx, watching, func(fleet *v1alpha1.ConverterFleet) bool {
-			return apimeta.IsStatusConditionTrue(fleet.Status.Conditions, v1alpha1.ReadyCondition) && fleet.Status.ReadyReplicas == 3
-		})
+	err := follow(ctx, r, &v1alpha1.ConverterFleetList{}, func(ctx context.Context) error { return r.client.Create(ctx, fleet) }, func(fleet *v1alpha1.ConverterFleet) bool {
+		return apimeta.IsStatusConditionTrue(fleet.Status.Conditions, v1alpha1.ReadyCondition) && fleet.Status.ReadyReplicas == 3
 	})
 	r.Add("a fleet starts", "ConverterFleet created -> 3 pods are ready", time.Since(began).Seconds(), "s")
 	return err
 }
 
-// atOnce creates many policies at once.
-func (r *run) atOnce(ctx context.Context, many []*apiextensionsv1.CustomResourceDefinition) error {
+// atOnce creates policies at once, and measures manager and pods while nothing changes afterwards, with all
+// policies. The pods have converted objects of all kinds: the operator has proven that they do.
+func (r *run) atOnce(ctx context.Context, many []*apiextensionsv1.CustomResourceDefinition, how string, all int) error {
 	r.Tell("activating %d policies at once", len(many))
-	name := r.size(len(many)) + ", at once"
-	before := cpu()
+	name, before := r.size(all)+", "+how, cpu()
 	took, err := r.activate(ctx, many)
 	if err != nil {
 		return err
 	}
-	for _, stage := range stages {
-		r.AddSpans(name, "policies applied -> "+stage, took[stage])
-	}
 	after := cpu()
+	r.addStages(name, "policies", took)
 	for _, program := range programs {
 		r.Add(name, program, measure.In(time.Millisecond, after[program]-before[program])/float64(len(many)), "ms CPU per policy")
 	}
-	return r.afterwards(ctx, len(many))
+	if err := r.rest(ctx, r.size(all), cluster.Manager); err != nil {
+		return err
+	}
+	used, err := measure.UsageOf(cluster.Converter)
+	r.AddUsage(r.size(all), cluster.Converter, used)
+	return err
 }
 
 func (r *run) oneByOne(ctx context.Context, ones []*apiextensionsv1.CustomResourceDefinition) error {
 	r.Tell("activating %d policies, one at a time", len(ones))
 	took := map[string][]time.Duration{}
-	for _, crd := range ones {
-		times, err := r.activate(ctx, []*apiextensionsv1.CustomResourceDefinition{crd})
+	for i := range ones {
+		times, err := r.activate(ctx, ones[i:i+1])
 		if err != nil {
 			return err
 		}
@@ -159,34 +154,15 @@ func (r *run) oneByOne(ctx context.Context, ones []*apiextensionsv1.CustomResour
 			took[stage] = append(took[stage], spans...)
 		}
 	}
-	for _, stage := range stages {
-		r.AddSpans(fmt.Sprintf("one policy at a time, %d times, beside %s", len(ones), r.size(r.policies)), "policy applied -> "+stage, took[stage])
-	}
+	r.addStages(fmt.Sprintf("one policy at a time, %d times, beside %s", len(ones), r.size(r.policies)), "policy", took)
 	return nil
 }
 
-// others creates policies for all others at once.
-func (r *run) others(ctx context.Context, others []*apiextensionsv1.CustomResourceDefinition) error {
-	r.Tell("activating %d more policies at once", len(others))
-	took, err := r.activate(ctx, others)
-	if err != nil {
-		return err
-	}
+// addStages adds the times from the creation of policies until each condition is True.
+func (r *run) addStages(name, applied string, took map[string][]time.Duration) {
 	for _, stage := range stages {
-		r.AddSpans(r.size(r.definitions)+", the last ones at once", "policies applied -> "+stage, took[stage])
+		r.AddSpans(name, applied+" applied -> "+stage, took[stage])
 	}
-	return r.afterwards(ctx, r.definitions)
-}
-
-// afterwards measures manager and pods while nothing changes. The pods have converted objects of all
-// kinds: the operator has proven that they do.
-func (r *run) afterwards(ctx context.Context, policies int) error {
-	if err := r.rest(ctx, r.size(policies), cluster.Manager); err != nil {
-		return err
-	}
-	used, err := measure.UsageOf(cluster.Converter)
-	r.AddUsage(r.size(policies), cluster.Converter, used)
-	return err
 }
 
 // rest measures an idle program twice: the first time it may still have something to do.
@@ -194,14 +170,12 @@ func (r *run) rest(ctx context.Context, name, program string) error {
 	r.Tell("%s is left alone for %s, twice", program, r.idle)
 	var before, after measure.Usage
 	for range 2 {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(r.idle):
-		}
-		var err error
+		err := measure.Wait(ctx, r.idle)
 		before = after
-		if after, err = measure.UsageOf(program); err != nil {
+		if err == nil {
+			after, err = measure.UsageOf(program)
+		}
+		if err != nil {
 			return err
 		}
 	}

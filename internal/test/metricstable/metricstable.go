@@ -6,7 +6,6 @@ package metricstable
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -29,27 +29,28 @@ type Table struct {
 	Names []string
 }
 
-// Check compares the table with scraped metrics, or rewrites it with -update.
-func (t Table) Check(tb testing.TB, scraped string) {
+// cut splits the page into the rows of the table and the text around them.
+func (t Table) cut(tb testing.TB) (head, rows, tail string) {
 	tb.Helper()
 	page, err := os.ReadFile(t.Page)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	begin, end := "<!-- BEGIN "+t.Name+" -->\n", "<!-- END "+t.Name+" -->"
-	head, rest, _ := bytes.Cut(page, []byte(begin))
-	got, tail, found := bytes.Cut(rest, []byte(end))
+	head, rest, _ := strings.Cut(string(page), begin)
+	rows, tail, found := strings.Cut(rest, end)
 	if !found {
 		tb.Fatalf("%s has no table between %q and %q", t.Page, begin, end)
 	}
+	return head + begin, rows, end + tail
+}
+
+// Check compares the table with scraped metrics, or rewrites it with -update.
+func (t Table) Check(tb testing.TB, scraped string) {
+	tb.Helper()
+	head, got, tail := t.cut(tb)
 	want := t.markdown(scraped)
 	if golden.Update() {
-		if err := os.WriteFile(t.Page, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o600); err != nil {
-			tb.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+		expect.NoError(tb, os.WriteFile(t.Page, []byte(head+want+tail), 0o600))
+	} else if diff := cmp.Diff(want, got); diff != "" {
 		tb.Errorf("table in %s (-want +got), which go test -update rewrites:\n%s", t.Page, diff)
 	}
 }
@@ -82,12 +83,7 @@ func (t Table) has(name string) bool {
 // Names returns the metrics in a table of a page.
 func Names(tb testing.TB, page, table string) []string {
 	tb.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "<!-- BEGIN "+table+" -->")
-	rows, _, _ := strings.Cut(rest, "<!-- END "+table+" -->")
+	_, rows, _ := Table{Page: page, Name: table}.cut(tb)
 	var names []string
 	for _, match := range row.FindAllStringSubmatch(rows, -1) {
 		names = append(names, match[1])
@@ -127,9 +123,7 @@ func Asked(tb testing.TB, top, prefix string) []string {
 	var all []string
 	for _, file := range asked {
 		text, err := os.ReadFile(filepath.Join(top, file))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		expect.NoError(tb, err)
 		for _, found := range selector.FindAllStringSubmatch(string(text), -1) {
 			if strings.HasPrefix(found[1], prefix) {
 				all = append(all, pairs(found[2])...)

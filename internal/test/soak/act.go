@@ -4,14 +4,21 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,17 +28,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// nothing lets a step have only the writes of clients.
-func (p *player) nothing(context.Context, Step) error { return nil }
+// The actions below are repeated until they succeed.
 
 // begin creates a policy, and then the CRD with one version.
 func (p *player) begin(ctx context.Context, s Step) error {
@@ -43,88 +50,81 @@ func (p *player) begin(ctx context.Context, s Step) error {
 
 // applyPolicy gives a policy the spec of the model.
 func (p *player) applyPolicy(ctx context.Context, s Step) error {
-	return p.applySubject(ctx, in(s.After, s.Subject), v1alpha1.DeletionRetain)
+	return p.apply(ctx, &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject), Spec: *in(s.After, s.Subject).Policy})
 }
 
-func (p *player) applySubject(ctx context.Context, is Subject, deletion v1alpha1.DeletionPolicy) error {
-	spec, err := is.PolicySpec()
+// metaOf returns the name of the CRD and the policy of a subject.
+func metaOf(subject string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: crdOf(subject)} }
+
+// apply gives an object the content of the model, as its author does.
+func (p *player) apply(ctx context.Context, object client.Object) error {
+	kind, err := p.cluster.GroupVersionKindFor(object)
 	if err != nil {
 		return err
 	}
-	spec.DeletionPolicy = deletion
-	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(is.Name)}}
-	return p.apply(ctx, policy, func() { policy.Spec = *spec.DeepCopy() })
-}
-
-// apply creates an object, or changes it.
-func (p *player) apply(ctx context.Context, object client.Object, change func()) error {
-	return p.eventually(ctx, fmt.Sprintf("%T %s is applied", object, object.GetName()), func(ctx context.Context) error {
-		_, err := controllerutil.CreateOrUpdate(ctx, p.cluster, object, func() error {
-			change()
-			return nil
-		})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
 		return err
-	})
+	}
+	delete(content, "status")
+	manifest := &unstructured.Unstructured{Object: content}
+	manifest.SetGroupVersionKind(kind)
+	return p.cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner("author"), client.ForceOwnership)
 }
 
 // applyDefinition applies the CRD of the model.
 func (p *player) applyDefinition(ctx context.Context, s Step) error {
-	return p.eventually(ctx, "the definition is applied", func(ctx context.Context) error {
-		crd, warnings := &apiextensionsv1.CustomResourceDefinition{}, map[string]*string{}
-		if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, crd); err != nil {
-			return err
-		}
-		for _, version := range crd.Spec.Versions {
-			warnings[version.Name] = version.DeprecationWarning
-		}
-		is := in(s.After, s.Subject)
-		definition, err := is.Definition(warnings)
-		if err != nil {
-			return err
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)
-		if err != nil {
-			return err
-		}
-		delete(content, "status")
-		manifest := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
-		return p.cluster.Apply(ctx, manifest, client.FieldOwner("author"), client.ForceOwnership)
-	})
+	found, err := find(ctx, p, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metaOf(s.Subject)})
+	if err != nil {
+		return err
+	}
+	is := in(s.After, s.Subject)
+	definition, err := is.Definition(found)
+	if err != nil {
+		return err
+	}
+	return p.apply(ctx, definition)
 }
 
 // end deletes a CRD with all its objects, and then the policy.
 func (p *player) end(ctx context.Context, s Step) error {
-	for _, object := range []client.Object{
-		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}},
-		&v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}},
-	} {
-		if err := p.deleteWhole(ctx, object); err != nil {
-			return err
-		}
+	if err := p.deleteWhole(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metaOf(s.Subject)}); err != nil {
+		return err
 	}
-	return nil
+	return p.deleteWhole(ctx, &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject)})
 }
 
-// deleteWhole deletes an object, and waits until it is gone.
+// deleteWhole deletes an object, and returns an error until it is gone.
 func (p *player) deleteWhole(ctx context.Context, object client.Object) error {
-	return p.eventually(ctx, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func(ctx context.Context) error {
-		if err := client.IgnoreNotFound(p.cluster.Delete(ctx, object)); err != nil {
-			return err
-		}
-		found, err := p.find(ctx, client.ObjectKeyFromObject(object), object)
-		if found {
-			return fmt.Errorf("it is still there, with the finalizers %v", object.GetFinalizers())
-		}
+	if err := p.remove(ctx, object); err != nil {
 		return err
-	})
+	}
+	found, err := find(ctx, p, object)
+	if found != nil {
+		return fmt.Errorf("%T %s is still there, with the finalizers %v", object, object.GetName(), object.GetFinalizers())
+	}
+	return err
+}
+
+// remove deletes an object, which may not exist.
+func (p *player) remove(ctx context.Context, object client.Object) error {
+	return client.IgnoreNotFound(p.cluster.Delete(ctx, object))
 }
 
 // abandonPolicy deletes the policy, and keeps its converter running.
 func (p *player) abandonPolicy(ctx context.Context, s Step) error {
-	if err := p.applySubject(ctx, in(s.Before, s.Subject), v1alpha1.DeletionAbandon); err != nil {
+	policy, err := find(ctx, p, &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject)})
+	if policy == nil {
 		return err
 	}
-	return p.deleteWhole(ctx, &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}})
+	if policy.DeletionTimestamp.IsZero() { // else an earlier try has deleted it
+		policy = &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject), Spec: *in(s.Before, s.Subject).Policy}
+		policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		if err := p.apply(ctx, policy); err != nil {
+			return err
+		}
+	}
+	return p.deleteWhole(ctx, policy)
 }
 
 // overwriteConversion replaces spec.conversion like an installer that does not know the operator,
@@ -139,29 +139,26 @@ func (p *player) overwriteConversion(ctx context.Context, s Step) error {
 		foreignAuthority: map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"caBundle": foreign.Certificate}}},
 		foreignService:   map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"service": map[string]any{"name": "nobody"}}}},
 	}[s.Detail]}})
-	if err != nil {
-		return err
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metaOf(s.Subject)}
+	if err == nil {
+		err = p.cluster.Patch(ctx, crd, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("installer"))
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}}
-	err = p.eventually(ctx, "spec.conversion is overwritten", func(ctx context.Context) error {
-		return p.cluster.Patch(ctx, crd, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("installer"))
-	})
 	if err != nil {
 		return err
 	}
 	overwritten := crd.Generation
-	return p.eventually(ctx, "the foreign spec.conversion is undone, and objects are converted again", func(ctx context.Context) error {
+	return eventually(ctx, "the foreign spec.conversion is undone, and objects are converted again", func(ctx context.Context) error {
 		if err := p.cluster.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 			return err
 		}
-		if service, _ := namedBy(crd); crd.Generation == overwritten || service == "" || string(webhookOf(crd).CABundle) == string(foreign.Certificate) {
+		if service, _ := namedBy(crd); crd.Generation == overwritten || service == "" || bytes.Equal(webhookOf(crd).CABundle, foreign.Certificate) {
 			return fmt.Errorf("generation %d has %v", crd.Generation, crd.Spec.Conversion)
 		}
 		all, err := p.observe(ctx, s) // an API server may still use the overwritten CRD
 		for _, now := range all {
-			violated := func(format string, args ...any) { err = errors.Join(err, fmt.Errorf(format, args...)) }
-			unreadable(now, now, violated)
-			readsDiffer(now, now, violated)
+			for _, wrong := range append(violationsOf(unreadable, now, now), violationsOf(readsDiffer, now, now)...) {
+				err = errors.Join(err, errors.New(wrong))
+			}
 		}
 		return err
 	})
@@ -171,10 +168,9 @@ func (p *player) overwriteConversion(ctx context.Context, s Step) error {
 // without rewriting objects, as some instructions advise.
 func (p *player) pruneStoredVersions(ctx context.Context, s Step) error {
 	var gone []string
-	revision := int64(0)
-	err := p.eventually(ctx, "status.storedVersions is pruned", func(ctx context.Context) error {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := p.cluster.Get(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, crd); err != nil {
+	return eventually(ctx, "status.storedVersions is pruned", func(ctx context.Context) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metaOf(s.Subject)}
+		if err := p.cluster.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 			return err
 		}
 		storage, before := crds.StorageVersion(crd), crd.DeepCopy()
@@ -188,24 +184,13 @@ func (p *player) pruneStoredVersions(ctx context.Context, s Step) error {
 				return err
 			}
 		}
-		var err error
-		revision, err = strconv.ParseInt(crd.ResourceVersion, 10, 64)
+		revision, err := strconv.ParseInt(crd.ResourceVersion, 10, 64)
+		if len(gone) > 0 {
+			fmt.Fprintf(p.out, "     %v are listed no more\n", gone)
+			p.pruned[s.Subject] = Pruning{revision, append(gone, p.pruned[s.Subject].Versions...)}
+		}
 		return err
 	})
-	if len(gone) > 0 {
-		fmt.Fprintf(p.out, "     %v are listed no more\n", gone)
-		p.pruned[s.Subject] = Pruning{revision, append(gone, p.pruned[s.Subject].Versions...)}
-	}
-	return err
-}
-
-// forgetPruned deletes the record of prunings once all stored versions are listed again.
-func (p *player) forgetPruned(all map[string]Observation) {
-	for name, now := range all {
-		if len(now.unlisted()) == 0 {
-			delete(p.pruned, name)
-		}
-	}
 }
 
 // retireVersion sets the retirement action of a version. Before a removal, it runs a migration that
@@ -216,21 +201,17 @@ func (p *player) retireVersion(ctx context.Context, s Step) error {
 	if action != v1alpha1.RetirementRemove {
 		return p.applyPolicy(ctx, s)
 	}
-	counting := in(s.Before, s.Subject)
-	counting.Trigger = s.Text
-	if err := p.applySubject(ctx, counting, v1alpha1.DeletionRetain); err != nil {
+	counting := &v1alpha1.ConversionPolicy{ObjectMeta: metaOf(s.Subject), Spec: *in(s.Before, s.Subject).Policy.DeepCopy()}
+	counting.Spec.Migration.Trigger = s.Text
+	if err := p.apply(ctx, counting); err != nil {
 		return err
 	}
-	key := client.ObjectKey{Name: crdOf(s.Subject)}
-	err := p.eventually(ctx, "the migration has counted what objects hold", func(ctx context.Context) error {
-		policy := &v1alpha1.ConversionPolicy{}
-		if err := p.cluster.Get(ctx, key, policy); err != nil {
-			return err
+	err := eventually(ctx, "the migration has counted what objects hold", func(ctx context.Context) error {
+		_, err := find(ctx, p, counting)
+		if run := counting.Status.Migration; run == nil || run.Trigger != s.Text || run.State != v1alpha1.MigrationSucceeded {
+			return errors.Join(err, fmt.Errorf("the last migration is %+v", run))
 		}
-		if run := policy.Status.Migration; run == nil || run.Trigger != s.Text || run.State != v1alpha1.MigrationSucceeded {
-			return fmt.Errorf("the last migration is %+v", run)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
@@ -241,9 +222,9 @@ func (p *player) retireVersion(ctx context.Context, s Step) error {
 	if _, blocker := s.blockedRemoval(); blocker != "" {
 		return nil
 	}
-	return p.eventually(ctx, version+" is removed", func(ctx context.Context) error {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := p.cluster.Get(ctx, key, crd)
+	return eventually(ctx, version+" is removed", func(ctx context.Context) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metaOf(s.Subject)}
+		err := p.cluster.Get(ctx, client.ObjectKeyFromObject(crd), crd)
 		if has, _ := crds.Version(crd, version); has != nil {
 			return errors.New("the definition has it")
 		}
@@ -251,107 +232,101 @@ func (p *player) retireVersion(ctx context.Context, s Step) error {
 	})
 }
 
-func (p *player) applyFleet(ctx context.Context, is fleet) error {
-	object := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}
-	return p.apply(ctx, object, func() {
+// applyFleets gives the fleets their size and their authority.
+func (p *player) applyFleets(ctx context.Context, s Step) error {
+	for _, is := range s.Fleets {
+		object := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}
 		object.Spec.Replicas = &is.Replicas
 		object.Spec.Certificates = &v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{RotationTrigger: is.Rotation}}
-	})
-}
-
-// deleteFleet deletes a fleet that no policy uses, and waits until nothing of it is left.
-func (p *player) deleteFleet(ctx context.Context, name string) error {
-	if err := p.deleteWhole(ctx, &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		return err
-	}
-	return p.eventually(ctx, "nothing of fleet "+name+" is left", func(ctx context.Context) error {
-		all, err := p.children(ctx, names.Fleet(name))
-		for _, item := range all {
-			return fmt.Errorf("there is the %s %s", item.GetKind(), item.GetName())
-		}
-		return err
-	})
-}
-
-func (p *player) scaleFleet(ctx context.Context, s Step) error {
-	name, _ := readSize(s.Detail)
-	return p.applyFleet(ctx, s.Fleets[slices.Index(fleetNames, name)])
-}
-
-func (p *player) rotateAuthority(ctx context.Context, s Step) error {
-	if i := slices.Index(fleetNames, s.Detail); i >= 0 {
-		return p.applyFleet(ctx, s.Fleets[i])
-	}
-	s.Subject = s.Detail
-	return p.applyPolicy(ctx, s)
-}
-
-// deleteFleetPods deletes pods of a fleet, as when a node is drained without regard to the
-// PodDisruptionBudget.
-func (p *player) deleteFleetPods(ctx context.Context, s Step) error {
-	what, name := cutPlace(s.Detail)
-	pods := &corev1.PodList{}
-	err := p.eventually(ctx, "the pods of the fleet are read", func(ctx context.Context) error {
-		return p.cluster.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Fleet(name)})
-	})
-	ready := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !isReady(pod) })
-	if err != nil || len(ready) < 2 {
-		return err
-	}
-	victims := ready[1:]
-	if what == "one" {
-		victims = ready[:1]
-	}
-	for i := range victims {
-		if err := p.remove(ctx, &victims[i]); err != nil {
+		if err := p.apply(ctx, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove deletes an object, which may not exist.
-func (p *player) remove(ctx context.Context, object client.Object) error {
-	return p.eventually(ctx, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func(ctx context.Context) error {
-		return client.IgnoreNotFound(p.cluster.Delete(ctx, object))
-	})
+// deleteFleets deletes the fleets, which no policy uses, and waits until nothing of them is left.
+func (p *player) deleteFleets(ctx context.Context) error {
+	for _, name := range fleetNames {
+		err := eventually(ctx, "nothing of fleet "+name+" is left", func(ctx context.Context) error {
+			if err := p.deleteWhole(ctx, &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+				return err
+			}
+			all, err := p.children(ctx, names.Fleet(name))
+			for _, item := range all {
+				return fmt.Errorf("there is the %s %s", item.GetKind(), item.GetName())
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) rotateAuthority(ctx context.Context, s Step) error {
+	if slices.Contains(fleetNames, s.Detail) {
+		return p.applyFleets(ctx, s)
+	}
+	s.Subject = s.Detail
+	return p.applyPolicy(ctx, s)
+}
+
+// ofFleet selects what belongs to a fleet.
+func ofFleet(name string) []client.ListOption {
+	return []client.ListOption{client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Fleet(name)}}
+}
+
+// deleteFleetPods deletes pods of a fleet, as when a node is drained without regard to the
+// PodDisruptionBudget. It leaves one.
+func (p *player) deleteFleetPods(ctx context.Context, s Step) error {
+	what, name := cutPlace(s.Detail)
+	pods := &corev1.PodList{}
+	err := p.cluster.List(ctx, pods, ofFleet(name)...)
+	ready := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !isReady(pod) })
+	if err != nil || len(ready) < 2 {
+		return err
+	}
+	if what == "one" {
+		ready = ready[:2]
+	}
+	for i := range ready[1:] {
+		err = errors.Join(err, p.remove(ctx, &ready[i+1]))
+	}
+	return err
 }
 
 // editRulesets changes ConfigMaps of a fleet, which only the operator should.
 func (p *player) editRulesets(ctx context.Context, s Step) error {
 	what, name := cutPlace(s.Detail)
-	return p.eventually(ctx, "rulesets are edited", func(ctx context.Context) error {
-		shards := &corev1.ConfigMapList{}
-		if err := p.cluster.List(ctx, shards, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Fleet(name)}); err != nil {
-			return err
+	shards := &corev1.ConfigMapList{}
+	err := p.cluster.List(ctx, shards, ofFleet(name)...)
+	for i := range shards.Items {
+		shard := &shards.Items[i]
+		if keys := sortedKeys(shard.BinaryData); what == deleteRulesets {
+			err = errors.Join(err, p.remove(ctx, shard))
+		} else if len(keys) > 0 {
+			shard.BinaryData[keys[0]] = []byte("damaged")
+			err = errors.Join(err, p.cluster.Update(ctx, shard, client.FieldOwner("kubectl-edit")))
 		}
-		for i := range shards.Items {
-			shard, err := &shards.Items[i], error(nil)
-			if keys := sortedKeys(shard.BinaryData); what == deleteRulesets {
-				err = client.IgnoreNotFound(p.cluster.Delete(ctx, shard))
-			} else if len(keys) > 0 {
-				shard.BinaryData[keys[0]] = []byte("damaged")
-				err = p.cluster.Update(ctx, shard, client.FieldOwner("kubectl-edit"))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return err
 }
 
-// place has the names of the objects of a fleet, or of a policy with pods of its own.
+// place has the names of the objects of a fleet, or of a policy with pods of its own. The workload is the name
+// of the Deployment and of the Service, and the instance label of the pods.
 type place struct{ workload, authority, serving, serverName string }
 
-func placeOf(s Subject) place {
+// place is where the pods are that convert for a subject.
+func (s *Subject) place() place {
 	if s.Fleet != "" {
-		return placeNamed(s.Fleet)
+		return placeOf(s.Fleet)
 	}
-	return placeNamed(s.Name)
+	return placeOf(s.Name)
 }
 
-func placeNamed(name string) place {
+func placeOf(name string) place {
 	if slices.Contains(fleetNames, name) {
 		authority, serving, _ := names.FleetSecrets(name)
 		return place{names.Fleet(name), authority, serving, names.FleetServerName(name, system)}
@@ -360,16 +335,18 @@ func placeNamed(name string) place {
 	return place{names.Child(crd), names.AuthoritySecret(crd), names.CertificateSecret(crd), names.ServerName(crd, system)}
 }
 
+// inSystem names an object in the operator's namespace.
+func inSystem(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
+
 // deleteChild deletes an object that the operator created.
 func (p *player) deleteChild(ctx context.Context, s Step) error {
 	what, name := cutPlace(s.Detail)
-	of := placeNamed(name)
-	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
+	of := placeOf(name)
 	return p.remove(ctx, map[string]client.Object{
-		"Deployment":          &appsv1.Deployment{ObjectMeta: named(of.workload)},
-		"Service":             &corev1.Service{ObjectMeta: named(of.workload)},
-		"serving certificate": &corev1.Secret{ObjectMeta: named(of.serving)},
-		"authority":           &corev1.Secret{ObjectMeta: named(of.authority)},
+		"Deployment":          &appsv1.Deployment{ObjectMeta: inSystem(of.workload)},
+		"Service":             &corev1.Service{ObjectMeta: inSystem(of.workload)},
+		"serving certificate": &corev1.Secret{ObjectMeta: inSystem(of.serving)},
+		"authority":           &corev1.Secret{ObjectMeta: inSystem(of.authority)},
 	}[what])
 }
 
@@ -378,19 +355,97 @@ const left = 2 * time.Minute
 
 // ageCertificate replaces the serving certificate of converter pods by one that expires soon.
 func (p *player) ageCertificate(ctx context.Context, s Step) error {
-	of := placeNamed(s.Detail)
-	return p.eventually(ctx, "the certificate is replaced", func(ctx context.Context) error {
-		authority, serving := &corev1.Secret{}, &corev1.Secret{}
-		for secret, name := range map[*corev1.Secret]string{authority: of.authority, serving: of.serving} {
-			if err := p.cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: name}, secret); err != nil {
-				return err
-			}
-		}
-		aged, err := pki.IssueLeaf(observed.KeyPair(authority), of.serverName, time.Now(), left)
-		if err != nil {
+	of := placeOf(s.Detail)
+	authority, serving := &corev1.Secret{ObjectMeta: inSystem(of.authority)}, &corev1.Secret{ObjectMeta: inSystem(of.serving)}
+	for _, secret := range []*corev1.Secret{authority, serving} {
+		if err := p.cluster.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err
 		}
-		serving.Data[corev1.TLSCertKey], serving.Data[corev1.TLSPrivateKeyKey] = aged.Certificate, aged.Key
-		return p.cluster.Update(ctx, serving)
-	})
+	}
+	aged, err := pki.IssueLeaf(observed.KeyPair(authority), of.serverName, time.Now(), left)
+	if err != nil {
+		return err
+	}
+	serving.Data[corev1.TLSCertKey], serving.Data[corev1.TLSPrivateKeyKey] = aged.Certificate, aged.Key
+	return p.cluster.Update(ctx, serving)
+}
+
+// targets are processes of the cluster, by the beginning of their command line without the folder of the
+// program. "one" selects only the last that was started. With the nodes, all pods die.
+var targets = map[string][]string{
+	"etcd":                    {"etcd"},
+	"kube-apiserver":          {"kube-apiserver"},
+	"kube-controller-manager": {"kube-controller-manager"},
+	"kube-scheduler":          {"kube-scheduler"},
+	"the nodes":               {"localcluster-nodes"},
+	"one manager":             {"conversion-operator", "manager"},
+	"all managers":            {"conversion-operator", "manager"},
+	"one converter":           {"conversion-operator", "serve"},
+	"all converters":          {"conversion-operator", "serve"},
+	"all migrations":          {"conversion-operator", "run-migration"},
+}
+
+// processesOf returns the running processes of a target, if any. Those of a cluster have its folder,
+// which has the kubeconfig, in their command line or environment.
+func processesOf(target string) ([]int, error) {
+	home := filepath.Dir(os.Getenv("KUBECONFIG"))
+	all, err := procfs.AllProcs()
+	sort.Sort(all)
+	var found []int
+	for _, process := range all {
+		line, err := process.CmdLine()
+		environment, environmentErr := process.Environ()
+		if err == nil && environmentErr == nil && matches(targets[target], home, line, environment) {
+			found = append(found, process.PID)
+		} // or it has ended meanwhile, or belongs to another user
+	}
+	if strings.HasPrefix(target, "one ") && len(found) > 0 {
+		found = found[len(found)-1:]
+	}
+	return found, err
+}
+
+// matches compares with a command line and an environment.
+func matches(want []string, home string, line, environment []string) bool {
+	return len(line) >= len(want) && filepath.Base(line[0]) == want[0] && slices.Equal(line[1:len(want)], want[1:]) &&
+		slices.ContainsFunc(slices.Concat(line, environment), func(word string) bool { return strings.Contains(word, home) })
+}
+
+// signalAll sends a signal, and ignores processes that have ended.
+func signalAll(pids []int, signal syscall.Signal) error {
+	var failed []error
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			failed = append(failed, fmt.Errorf("signal %d to process %d: %w", signal, pid, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// killProcesses kills processes. Whatever started them restarts them.
+func (p *player) killProcesses(_ context.Context, s Step) error {
+	pids, err := processesOf(s.Detail)
+	return errors.Join(err, signalAll(pids, syscall.SIGKILL))
+}
+
+// stopProcesses suspends processes for some seconds.
+func (p *player) stopProcesses(_ context.Context, s Step) error {
+	pids, err := processesOf(s.Detail)
+	err = errors.Join(err, signalAll(pids, syscall.SIGSTOP))
+	<-time.After(time.Duration(s.Seconds) * time.Second)
+	return errors.Join(err, signalAll(pids, syscall.SIGCONT))
+}
+
+// fillDisk makes etcd refuse writes for some seconds.
+func (p *player) fillDisk(ctx context.Context, s Step) error {
+	setFull := func(ctx context.Context, full bool) error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		return etcd.Client(os.Getenv(scenarios.EndpointVariable)).SetFull(ctx, full)
+	}
+	if err := setFull(ctx, true); err != nil {
+		return err
+	}
+	<-time.After(time.Duration(s.Seconds) * time.Second)
+	return eventually(context.WithoutCancel(ctx), "etcd's alarm ends", func(ctx context.Context) error { return setFull(ctx, false) })
 }

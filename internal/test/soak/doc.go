@@ -6,12 +6,13 @@
 // cluster whose nodes run pods as processes of the user.
 //
 // A seed always gives the same sequence of steps (sequence.go). One table lists the kinds of steps,
-// their frequency and their preconditions (kinds.go). It uses a small model of the expected cluster
-// (model.go, record.go). The model never reads the cluster, so that the speed of the machine does not
-// change the sequence. A step that changes a policy or a CRD applies the model's manifest of it.
+// their frequency and their preconditions (kinds.go), and testdata/variants.txt what that makes. It uses
+// a small model of the expected cluster (model.go, record.go). The model never reads the cluster, so that
+// the speed of the machine does not change the sequence. A step that changes a policy or a CRD applies
+// the model's manifest of it.
 //
-// A player performs the steps (play.go, act.go, failures.go). Meanwhile, clients read and write objects
-// in every served version (clients.go).
+// A player performs the steps (play.go, act.go). Meanwhile, clients read and write objects in every served
+// version.
 //
 // Each version has one author. Once a policy sets a storage version, or retires a version, the
 // policy is its author, and the author of the CRD adopts the operator's changes in the manifest.

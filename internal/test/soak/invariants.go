@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
@@ -49,6 +50,7 @@ var invariants = []invariant{
 	{"no migration goes on while the policy is suspended", false, migratesSuspended},
 	{"every object is stored at the storage version", false, notMigrated},
 	{"versions are as their authors want them", false, otherVersions},
+	{"versions are retired, or the status says what blocks that", false, notRetired},
 	{"the definition converts where the policy wants it", false, convertsElsewhere},
 	{"the ruleset that a definition names is stored, and every ready pod has it", false, rulesetMissing},
 	{"the fleet is ready, as large as it should be, and changes nothing", false, fleetNotReady},
@@ -62,11 +64,17 @@ func Check(always bool, now, before Observation) []string {
 	var wrong []string
 	for _, each := range invariants {
 		if each.always == always {
-			each.check(now, before, func(format string, args ...any) {
-				wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, now.Subject.Name, fmt.Sprintf(format, args...)))
-			})
+			for _, how := range violationsOf(each.check, now, before) {
+				wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, now.Subject.Name, how))
+			}
 		}
 	}
+	return wrong
+}
+
+func violationsOf(check func(now, before Observation, violated reporter), now, before Observation) []string {
+	var wrong []string
+	check(now, before, func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) })
 	return wrong
 }
 
@@ -107,14 +115,11 @@ func bytesUnlisted(now, _ Observation, violated reporter) {
 // preservedDiffers compares annotations in etcd with what clients wrote.
 func preservedDiffers(now, _ Observation, violated reporter) {
 	for _, name := range sortedKeys(now.Stored) {
-		is, written := now.Stored[name], now.Subject.Objects
-		want, exists := written[name]
-		for _, version := range []string{joined, nested} {
-			if !exists || is.Version == version {
-				continue
-			}
+		is := now.Stored[name]
+		want, exists := now.Subject.Objects[name]
+		for _, version := range without([]string{joined, nested}, is.Version) {
 			got, expected := is.Preserved[version], want.own(version)
-			if len(got)+len(expected) > 0 && !reflect.DeepEqual(got, expected) {
+			if exists && len(got)+len(expected) > 0 && !reflect.DeepEqual(got, expected) {
 				violated("%s, stored at %s, has the annotation of %s hold %v; expected %v", name, is.Version, version, got, expected)
 			}
 		}
@@ -124,9 +129,11 @@ func preservedDiffers(now, _ Observation, violated reporter) {
 // goneWithValues: no version may be removed while values would be lost that the policy does not
 // accept to lose.
 func goneWithValues(now, _ Observation, violated reporter) {
-	all, _, _ := now.versions()
+	if now.CRD == nil {
+		return
+	}
 	for _, version := range sortedKeys(now.Subject.Blocked) {
-		if now.CRD != nil && !slices.Contains(all, version) {
+		if has, _ := crds.Version(now.CRD, version); has == nil {
 			violated("%s is gone, and %s has values of it: %v", version, now.Subject.Blocked[version], now.wouldLose(version))
 		}
 	}
@@ -134,7 +141,7 @@ func goneWithValues(now, _ Observation, violated reporter) {
 
 // wouldLose returns the fields because of which a version is kept.
 func (now Observation) wouldLose(version string) []string {
-	return now.Subject.Objects[now.Subject.Blocked[version]].wouldLose(version, now.Subject.Accepts[version])
+	return now.Subject.Objects[now.Subject.Blocked[version]].wouldLose(version, now.Subject.retirement(version).AcceptedLosses)
 }
 
 // strandsValues compares safeToRemove in status.versions with the bytes in etcd.
@@ -143,12 +150,7 @@ func strandsValues(now, _ Observation, violated reporter) {
 		return
 	}
 	for _, said := range now.Policy.Status.Versions {
-		var accepted []string
-		for _, entry := range now.Policy.Spec.Retirement {
-			if string(entry.Version) == said.Name {
-				accepted = entry.AcceptedLosses
-			}
-		}
+		accepted := (&Subject{Policy: &now.Policy.Spec}).retirement(said.Name).AcceptedLosses
 		for _, name := range sortedKeys(now.Stored) {
 			for _, path := range sortedKeys(now.Stored[name].Preserved[said.Name]) {
 				if said.SafeToRemove && !accepts(accepted, path) {
@@ -206,12 +208,11 @@ func claimsFalse(now, _ Observation, violated reporter) {
 // retiredStored: a policy unserves or removes a version only after every object is proven to be
 // stored at another version.
 func retiredStored(now, _ Observation, violated reporter) {
-	_, served, _ := now.versions()
 	for _, name := range sortedKeys(now.Stored) {
 		version := now.Stored[name].Version
-		action := now.Subject.Retires[version]
+		action := now.Subject.retirement(version).Action
 		goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
-		if now.CRD != nil && goes && !slices.Contains(served, version) {
+		if now.CRD != nil && goes && !crds.Serves(now.CRD, version) {
 			violated("%s is stored at %s, which is not served any more", name, version)
 		}
 	}
@@ -221,7 +222,7 @@ func retiredStored(now, _ Observation, violated reporter) {
 // suspended.
 func changedSuspended(now, before Observation, violated reporter) {
 	said := before.condition(v1alpha1.ReadyCondition)
-	if !now.sameCRD(before) || !now.Subject.Suspended || before.Policy == nil || !before.Policy.Spec.Suspend ||
+	if !now.sameCRD(before) || !now.Subject.suspended() || before.Policy == nil || !before.Policy.Spec.Suspend ||
 		said.Reason != v1alpha1.ReasonSuspended || said.ObservedGeneration != before.Policy.Generation {
 		return
 	}
@@ -238,12 +239,8 @@ func changedSuspended(now, before Observation, violated reporter) {
 // certificatesRefused checks ready pods, if the CRD converts through them.
 func certificatesRefused(now, _ Observation, violated reporter) {
 	for _, pod := range now.Pods {
-		switch {
-		case !pod.Ready || pod.Unreachable:
-		case now.Time.After(pod.NotAfter):
-			violated("pod %s serves a certificate that ended at %s", pod.Name, pod.NotAfter)
-		case untrusted(pod.Refused):
-			violated("pod %s serves a certificate that caBundle of the definition does not verify", pod.Name)
+		if service, _ := namedBy(now.CRD); service != "" && pod.Ready && untrusted(pod.Refused) {
+			violated("pod %s serves a certificate that caBundle of the definition does not verify: %v", pod.Name, pod.Refused)
 		}
 	}
 }
@@ -261,13 +258,13 @@ func unreadable(now, _ Observation, violated reporter) {
 func notReady(now, _ Observation, violated reporter) {
 	ready, migrated := now.condition(v1alpha1.ReadyCondition), now.condition(v1alpha1.StorageMigratedCondition)
 	switch {
-	case !now.Subject.Policy:
+	case now.Subject.Policy == nil:
 	case now.Policy == nil:
 		violated("there is no policy")
 	case !now.current():
 		violated("the status is of other generations")
-	case now.Subject.Suspended && ready.Reason == v1alpha1.ReasonSuspended, !now.Subject.Suspended && ready.Status == metav1.ConditionTrue:
-	case !now.Subject.Suspended && now.Subject.MigrationsSuspended && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
+	case now.Subject.suspended() && ready.Reason == v1alpha1.ReasonSuspended, now.Subject.active() && ready.Status == metav1.ConditionTrue:
+	case now.Subject.active() && !now.Subject.migrates() && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
 	default:
 		violated("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
@@ -275,7 +272,7 @@ func notReady(now, _ Observation, violated reporter) {
 
 func migratesSuspended(now, _ Observation, violated reporter) {
 	for _, child := range now.Children {
-		if now.Subject.Suspended && child.Active {
+		if now.Subject.suspended() && child.Active {
 			violated("%s has pods", child)
 		}
 	}
@@ -285,7 +282,7 @@ func migratesSuspended(now, _ Observation, violated reporter) {
 // another client pruned storedVersions.
 func notMigrated(now, _ Observation, violated reporter) {
 	for _, name := range sortedKeys(now.Stored) {
-		if version := now.Stored[name].Version; now.Subject.active() && !now.Subject.MigrationsSuspended && version != now.storage() {
+		if version := now.Stored[name].Version; now.Subject.migrates() && version != now.storage() {
 			violated("%s is stored at %s; objects are written at %s", name, version, now.storage())
 		}
 	}
@@ -295,28 +292,30 @@ func notMigrated(now, _ Observation, violated reporter) {
 func otherVersions(now, _ Observation, violated reporter) {
 	if exists := now.CRD != nil; exists != now.Subject.Exists {
 		violated("there is a definition: %t; expected %t", exists, now.Subject.Exists)
+	}
+	if now.CRD == nil {
 		return
 	}
-	all, served, deprecated := now.versions()
-	for _, each := range []struct {
-		what      string
-		got, want []string
-	}{
-		{"its", all, now.Subject.Versions},
-		{"the served", served, now.Subject.Served},
-		{"the deprecated", deprecated, now.Subject.Deprecated},
-		{"the storage", []string{now.storage()}, []string{now.Subject.Storage}},
-	} {
-		if !slices.Equal(each.got, each.want) {
-			violated("%s versions are %v; expected %v", each.what, each.got, each.want)
-		}
+	var got, want []string
+	for _, version := range now.CRD.Spec.Versions {
+		got = append(got, describe(version.Name, version.Served, version.Storage, version.Deprecated))
 	}
-	notRetired(now, violated)
+	for _, name := range now.Subject.Versions {
+		is := now.Subject
+		want = append(want, describe(name, slices.Contains(is.Served, name), name == is.Storage, slices.Contains(is.Deprecated, name)))
+	}
+	if !slices.Equal(got, want) {
+		violated("its versions are %v; expected %v", got, want)
+	}
+}
+
+func describe(version string, served, storage, deprecated bool) string {
+	return fmt.Sprintf("%s (served: %t, storage: %t, deprecated: %t)", version, served, storage, deprecated)
 }
 
 // notRetired: all retirements are complete, or the status names the values that block one.
-func notRetired(now Observation, violated reporter) {
-	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.MigrationsSuspended || now.Policy == nil {
+func notRetired(now, _ Observation, violated reporter) {
+	if !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 || now.Policy == nil {
 		return
 	}
 	retired, want := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue
@@ -342,8 +341,8 @@ func notRetired(now Observation, violated reporter) {
 
 // convertsElsewhere compares the Service in the CRD with that of the wanted pods.
 func convertsElsewhere(now, _ Observation, violated reporter) {
-	if service, _ := namedBy(now.CRD); service != "" && service != now.Subject.service() {
-		violated("the definition converts through the Service %s; expected %s", service, now.Subject.service())
+	if service, _ := namedBy(now.CRD); service != "" && service != now.Subject.place().workload {
+		violated("the definition converts through the Service %s; expected %s", service, now.Subject.place().workload)
 	}
 }
 
@@ -364,7 +363,7 @@ func rulesetMissing(now, _ Observation, violated reporter) {
 // rulesetsLeft: a policy stores rulesets only where its CRD converts, unless it may not change them.
 func rulesetsLeft(now, _ Observation, violated reporter) {
 	for _, place := range sortedKeys(now.Rulesets) {
-		if !now.Subject.Exists || now.Subject.active() && place != now.Subject.service() {
+		if !now.Subject.Exists || now.Subject.active() && place != now.Subject.place().workload {
 			violated("%s has the rulesets %v", place, now.Rulesets[place])
 		}
 	}
@@ -406,15 +405,15 @@ func fleetNotReady(now, _ Observation, violated reporter) {
 const renewalMargin = 10 * time.Minute
 
 func notRenewed(now, _ Observation, violated reporter) {
-	if !now.Subject.Policy {
+	if now.Subject.Policy == nil {
 		return
 	}
 	if now.Mounted.Sub(now.Time) < renewalMargin {
 		violated("the certificate that pods mount ends at %s", now.Mounted)
 	}
 	for _, pod := range now.Pods {
-		if pod.Ready && !pod.Unreachable && pod.NotAfter.Sub(now.Time) < renewalMargin {
-			violated("the certificate that pod %s serves ends at %s", pod.Name, pod.NotAfter)
+		if unknown := pod.NotAfter.IsZero() && !untrusted(pod.Refused); pod.Ready && !unknown && pod.NotAfter.Sub(now.Time) < renewalMargin {
+			violated("the certificate that pod %s serves ends at %s: %v", pod.Name, pod.NotAfter, pod.Refused)
 		}
 	}
 }
@@ -433,9 +432,9 @@ func leaked(now, _ Observation, violated reporter) {
 		switch {
 		case !now.Subject.Exists:
 			violated("%s: its policy and its definition are gone", child)
-		case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.Suspended:
+		case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.suspended():
 			violated("%s: no migration goes on", child)
-		case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.Suspended:
+		case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.suspended():
 			violated("%s: no version is on its way out", child)
 		case child.Run != "" && child.Run != last.Run && child.Run != last.RetryOf:
 			violated("%s: that migration is over, and another came after it", child)

@@ -24,9 +24,9 @@ import (
 func healthy(t *testing.T) Observation {
 	t.Helper()
 	noon, year := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC), 365*24*time.Hour
-	object := Object{record: record{HostPort: "host:80", Note: "note"}, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}
+	object := Object{record: record{HostPort: "host:80", Own: map[string]any{joined: "note"}}, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}
 	now := Observation{Time: noon, Mounted: noon.Add(year), ListedAfter: []string{hub}, Size: 1, Follow: true,
-		Subject: Subject{Name: "a", Exists: true, Policy: true, Fleet: "blue", Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
+		Subject: Subject{Name: "a", Exists: true, Policy: &v1alpha1.ConversionPolicySpec{}, Fleet: "blue", Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
 			Objects: map[string]Object{"job": object}},
 		Records:  []contract.Record{{CRDUID: "uid", State: contract.StateCompleted}},
 		Children: []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
@@ -67,7 +67,7 @@ func storedAt(now *Observation, version string) {
 
 func suspend(all ...*Observation) {
 	for _, now := range all {
-		now.Subject.Suspended, now.Policy.Spec.Suspend = true, true
+		now.Subject.Policy.Suspend, now.Policy.Spec.Suspend = true, true
 		now.Policy.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended}
 	}
 }
@@ -120,7 +120,8 @@ var violations = []struct {
 	}},
 	{"job is stored at v1, which is not served any more", func(now, _ *Observation) {
 		storedAt(now, joined)
-		now.Subject.Retires, now.CRD.Spec.Versions[1].Served = map[string]v1alpha1.RetirementAction{joined: v1alpha1.RetirementUnserve}, false
+		now.Subject.retire(joined, v1alpha1.RetirementUnserve, nil)
+		now.CRD.Spec.Versions[1].Served = false
 	}},
 	{"v1 went from status.storedVersions", func(now, before *Observation) {
 		suspend(now, before)
@@ -130,7 +131,6 @@ var violations = []struct {
 		suspend(now, before)
 		now.Conversion = nil
 	}},
-	{"that ended at", func(now, _ *Observation) { now.Pods[0].NotAfter = now.Time.Add(-time.Second) }},
 	{"does not verify", func(now, _ *Observation) {
 		now.Pods[0].Refused = &probe.Error{Reason: probe.ReasonTLSVerificationFailed}
 	}},
@@ -138,18 +138,18 @@ var violations = []struct {
 	{"job at v1: ", func(now, _ *Observation) { delete(now.Reads, joined) }},
 	{"there is no policy", func(now, _ *Observation) { now.Policy = nil }},
 	{"the status is of other generations", func(now, _ *Observation) { now.Policy.Generation++ }},
-	{"Ready is True", func(now, _ *Observation) { now.Subject.Suspended = true }},
+	{"Ready is True", func(now, _ *Observation) { now.Subject.Policy.Suspend = true }},
 	{"Ready is Unknown, Suspended", func(now, _ *Observation) {
 		suspend(now)
-		now.Subject.Suspended = false
+		now.Subject.Policy.Suspend = false
 	}},
-	{"Job a-migrate-run has pods", func(now, _ *Observation) { now.Subject.Suspended, now.Children[1].Active = true, true }},
+	{"Job a-migrate-run has pods", func(now, _ *Observation) { now.Subject.Policy.Suspend, now.Children[1].Active = true, true }},
 	{"job is stored at v1; objects are written at v1beta1", func(now, _ *Observation) { storedAt(now, joined) }},
 	{"there is a definition: false", func(now, _ *Observation) { now.CRD = nil }},
-	{"its versions are [v1beta1]", func(now, _ *Observation) { now.CRD.Spec.Versions = now.CRD.Spec.Versions[:1] }},
-	{"the served versions are [v1beta1]", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Served = false }},
-	{"the deprecated versions are [v1]", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Deprecated = true }},
-	{"the storage versions are [v1beta1]; expected [v1]", func(now, _ *Observation) { now.Subject.Storage = joined }},
+	{"its versions are [v1beta1 (served: true, storage: true, deprecated: false)]; expected", func(now, _ *Observation) { now.CRD.Spec.Versions = now.CRD.Spec.Versions[:1] }},
+	{"v1 (served: false, storage: false, deprecated: false)]; expected", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Served = false }},
+	{"v1 (served: true, storage: false, deprecated: true)]; expected", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Deprecated = true }},
+	{"v1 (served: true, storage: false, deprecated: false)]; expected", func(now, _ *Observation) { now.Subject.Storage = joined }},
 	{"VersionsRetired is False", func(now, _ *Observation) { retire(now, v1alpha1.RetirementDeprecate, metav1.ConditionFalse, "") }},
 	{"expected it to be blocked by map[v1:job]", func(now, _ *Observation) { retire(now, v1alpha1.RetirementRemove, metav1.ConditionTrue, "") }},
 	{"the status does not say that v1 is blocked by [.spec.note]", func(now, _ *Observation) {
@@ -225,7 +225,9 @@ func TestAllowed(t *testing.T) {
 			storedAt(now, joined)
 			now.Pruned, now.Policy.Status = Pruning{Revision: 101, Versions: []string{joined}}, v1alpha1.ConversionPolicyStatus{}
 		}},
-		"a pod that is not ready serves anything": {true, func(now, _ *Observation) { now.Pods[0] = podObservation{NotAfter: now.Time.Add(-time.Hour)} }},
+		"a pod that is not ready serves anything": {true, func(now, _ *Observation) {
+			now.Pods[0] = podObservation{Refused: &probe.Error{Reason: probe.ReasonTLSVerificationFailed}}
+		}},
 		"a rotation waits for others": {false, func(now, _ *Observation) {
 			now.Follow, now.Fleet.Status.Rotation, now.Fleet.Status.Conditions[1].Status = false, &v1alpha1.RotationStatus{State: v1alpha1.RotationAddingCA}, metav1.ConditionFalse
 		}},

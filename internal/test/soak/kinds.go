@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -43,80 +46,83 @@ type kind struct {
 // suspended or abandoned policy writes no CRD and stores no ruleset, so that its fleet gets no step
 // that needs that.
 var kinds = []kind{
-	{name: "write", weight: 6, cluster: true, do: (*player).nothing},
-	{name: "begin", weight: 60, details: beginnings, apply: begin, do: (*player).begin, waits: true, noWrites: true},
+	{name: "write", weight: 6, cluster: true},
+	{name: "begin", weight: 60, details: where(func(s *Subject) bool { return !s.Exists }, constant(places("in")...)), apply: begin,
+		do: (*player).begin, waits: true, noWrites: true},
 	// A version that is added before the converter is active is served unconverted:
 	// api/docs/lifecycle.md.
-	{name: "add version", weight: 12, details: absent, apply: func(_ *model, s *Subject, is Step) {
-		s.Versions, s.Served, s.Unsettled = with(s.Versions, is.Detail), with(s.Served, is.Detail), true
-	}, do: (*player).applyDefinition, whenIdle: true},
-	{name: "store at", weight: 10, details: func(_ *model, s *Subject) []string { return when(s.Policy && s.Wanted == "", s.storages()...) },
+	{name: "add version", weight: 12, details: where((*Subject).active, func(s *Subject) []string { return s.unretired(without(versions, s.Versions...)) }),
+		apply: func(_ *model, s *Subject, is Step) {
+			s.Versions, s.Served, s.Unsettled = with(s.Versions, is.Detail), with(s.Served, is.Detail), true
+		}, do: (*player).applyDefinition, whenIdle: true},
+	{name: "store at", weight: 10, details: where(func(s *Subject) bool { return s.Policy != nil && s.Policy.StorageVersion == "" }, (*Subject).storages),
 		apply: func(_ *model, s *Subject, is Step) { s.Storage, s.Behind = is.Detail, true }, do: (*player).applyDefinition},
-	{name: "serve", weight: 6, details: func(_ *model, s *Subject) []string {
-		return when(s.Policy, s.unretired(without(s.Versions, s.Served...))...)
-	}, apply: func(_ *model, s *Subject, is Step) { s.Served = with(s.Served, is.Detail) }, do: (*player).applyDefinition},
-	{name: "unserve", weight: 3, details: func(_ *model, s *Subject) []string {
-		return when(s.Policy, s.unretired(without(s.Served, s.Storage))...)
-	}, apply: func(_ *model, s *Subject, is Step) { s.Served = without(s.Served, is.Detail) }, do: (*player).applyDefinition},
+	{name: "serve", weight: 6, details: where(hasPolicy, func(s *Subject) []string { return s.unretired(without(s.Versions, s.Served...)) }),
+		apply: func(_ *model, s *Subject, is Step) { s.Served = with(s.Served, is.Detail) }, do: (*player).applyDefinition},
+	{name: "unserve", weight: 3, details: where(hasPolicy, func(s *Subject) []string { return s.unretired(without(s.Served, s.Storage)) }),
+		apply: func(_ *model, s *Subject, is Step) { s.Served = without(s.Served, is.Detail) }, do: (*player).applyDefinition},
 	// The API server refuses to remove a version in status.storedVersions.
-	{name: "remove version", weight: 3, details: func(_ *model, s *Subject) []string {
-		return when(s.active() && !s.MigrationsSuspended, s.unretired(without(s.Versions, s.Storage, hub))...)
-	}, apply: func(_ *model, s *Subject, is Step) {
-		s.Versions, s.Served, s.Deprecated = without(s.Versions, is.Detail), without(s.Served, is.Detail), without(s.Deprecated, is.Detail)
-	}, do: (*player).applyDefinition, whenIdle: true},
-	{name: "overwrite conversion", weight: 5, details: func(_ *model, s *Subject) []string {
-		return when(s.active() && s.Overwrites < mostOverwrites, strategyNone, foreignAuthority, foreignService)
-	}, apply: func(_ *model, s *Subject, _ Step) { s.Overwrites++ }, do: (*player).overwriteConversion, whenIdle: true, waits: true, noWrites: true},
-	{name: "prune storedVersions", weight: 14, details: where(func(s *Subject) bool { return s.Exists && s.Behind }), do: (*player).pruneStoredVersions},
-	{name: "end", weight: 1, details: where(func(s *Subject) bool { return s.Policy && len(s.Versions) == len(versions) }),
+	{name: "remove version", weight: 3, details: where((*Subject).migrates, func(s *Subject) []string { return s.unretired(without(s.Versions, s.Storage, hub)) }),
+		apply: func(_ *model, s *Subject, is Step) {
+			s.Versions, s.Served, s.Deprecated = without(s.Versions, is.Detail), without(s.Served, is.Detail), without(s.Deprecated, is.Detail)
+		}, do: (*player).applyDefinition, whenIdle: true},
+	{name: "overwrite conversion", weight: 5, details: where(func(s *Subject) bool { return s.active() && s.Overwrites < mostOverwrites },
+		constant(strategyNone, foreignAuthority, foreignService)),
+		apply: func(_ *model, s *Subject, _ Step) { s.Overwrites++ }, do: (*player).overwriteConversion, whenIdle: true, waits: true, noWrites: true},
+	{name: "prune storedVersions", weight: 14, details: where(func(s *Subject) bool { return s.Exists && s.Behind }, once), do: (*player).pruneStoredVersions},
+	{name: "end", weight: 1, details: where(func(s *Subject) bool { return s.Policy != nil && len(s.Versions) == len(versions) }, once),
 		apply: func(_ *model, s *Subject, _ Step) { *s = Subject{Name: s.Name} }, do: (*player).end, waits: true, noWrites: true},
 
-	{name: "move", weight: 8, policy: true, details: func(_ *model, s *Subject) []string {
-		return when(s.active(), slices.DeleteFunc(places("to"), func(place string) bool { return fleetAt(place) == s.Fleet })...)
-	}, apply: func(_ *model, s *Subject, is Step) { s.Fleet, s.Unsettled = fleetAt(is.Detail), true }, do: (*player).applyPolicy, gentle: true},
-	{name: "change policy", weight: 5, policy: true, details: changesOf, apply: func(_ *model, s *Subject, is Step) { changes[is.Detail](s) },
-		do: (*player).applyPolicy, gentle: true},
-	{name: "trigger migration", weight: 3, policy: true, details: where(func(s *Subject) bool { return s.Policy }),
-		apply: func(_ *model, s *Subject, is Step) { s.Trigger = is.Text }, do: (*player).applyPolicy},
-	{name: "suspend migrations", weight: 2, policy: true, details: where(func(s *Subject) bool { return s.Policy && !s.MigrationsSuspended }),
-		apply: func(_ *model, s *Subject, _ Step) { s.MigrationsSuspended = true }, do: (*player).applyPolicy},
-	{name: "resume migrations", weight: 8, policy: true, details: where(func(s *Subject) bool { return s.Policy && s.MigrationsSuspended }),
-		apply: func(_ *model, s *Subject, _ Step) { s.MigrationsSuspended = false }, do: (*player).applyPolicy},
-	{name: "suspend policy", weight: 3, policy: true, details: where(func(s *Subject) bool { return s.active() && !s.Unsettled }),
-		apply: func(_ *model, s *Subject, _ Step) { s.Suspended = true }, do: (*player).applyPolicy},
-	{name: "resume policy", weight: 10, policy: true, details: where(func(s *Subject) bool { return s.Policy && s.Suspended }),
-		apply: func(_ *model, s *Subject, _ Step) { s.Suspended = false }, do: (*player).applyPolicy},
-	{name: "promote", weight: 6, policy: true, details: func(_ *model, s *Subject) []string { return when(s.active(), s.storages()...) },
+	{name: "move", weight: 8, policy: true, details: where((*Subject).active, func(s *Subject) []string {
+		return slices.DeleteFunc(places("to"), func(place string) bool { return fleetAt(place) == s.Fleet })
+	}), apply: func(_ *model, s *Subject, is Step) {
+		s.move(fleetAt(is.Detail))
+		s.Unsettled = true
+	}, do: (*player).applyPolicy, gentle: true},
+	{name: "change policy", weight: 5, policy: true, details: where(hasPolicy, changesOf),
+		apply: func(_ *model, s *Subject, is Step) { changes[is.Detail](s.Policy) }, do: (*player).applyPolicy, gentle: true},
+	{name: "trigger migration", weight: 3, policy: true, details: where(hasPolicy, once),
+		apply: func(_ *model, s *Subject, is Step) { s.Policy.Migration.Trigger = is.Text }, do: (*player).applyPolicy},
+	{name: "suspend migrations", weight: 2, policy: true, details: where(func(s *Subject) bool { return s.Policy != nil && !s.Policy.Migration.Suspend }, once),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy.Migration.Suspend = true }, do: (*player).applyPolicy},
+	{name: "resume migrations", weight: 8, policy: true, details: where(func(s *Subject) bool { return s.Policy != nil && s.Policy.Migration.Suspend }, once),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy.Migration.Suspend = false }, do: (*player).applyPolicy},
+	{name: "suspend policy", weight: 3, policy: true, details: where(func(s *Subject) bool { return s.active() && !s.Unsettled }, once),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy.Suspend = true }, do: (*player).applyPolicy},
+	{name: "resume policy", weight: 10, policy: true, details: where(func(s *Subject) bool { return s.Policy != nil && s.Policy.Suspend }, once),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy.Suspend = false }, do: (*player).applyPolicy},
+	{name: "promote", weight: 6, policy: true, details: where((*Subject).active, (*Subject).storages),
 		apply: func(_ *model, s *Subject, is Step) {
-			s.Storage, s.Wanted, s.Behind, s.Unsettled = is.Detail, is.Detail, true, true
+			s.Policy.StorageVersion = v1alpha1.VersionName(is.Detail)
+			s.Storage, s.Behind, s.Unsettled = is.Detail, true, true
 		}, do: (*player).applyPolicy},
 	// The promoted version is the storage version by now, and remains so.
-	{name: "no longer promote", weight: 6, policy: true, details: where(func(s *Subject) bool { return s.active() && !s.Unsettled && s.Wanted != "" }),
-		apply: func(_ *model, s *Subject, _ Step) { s.Wanted = "" }, do: (*player).applyPolicy},
-	// The result is known only after waiting.
-	{name: retirement, weight: 8, policy: true, details: retirable, apply: func(_ *model, s *Subject, is Step) {
+	{name: "no longer promote", weight: 6, policy: true, details: where(func(s *Subject) bool { return s.active() && !s.Unsettled && s.Policy.StorageVersion != "" }, once),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy.StorageVersion = "" }, do: (*player).applyPolicy},
+	// The result is known only after waiting. While migrations are suspended, nothing can be retired,
+	// because that needs evidence.
+	{name: retirement, weight: 8, policy: true, details: where((*Subject).migrates, retirable), apply: func(_ *model, s *Subject, is Step) {
 		version, action, accepted := readRetirement(is.Detail)
 		if action == v1alpha1.RetirementRemove {
-			s.Trigger = is.Text
+			s.Policy.Migration.Trigger = is.Text
 		}
 		s.retire(version, action, accepted)
 	}, do: (*player).retireVersion, waits: true},
-	{name: "no longer retire", weight: 3, policy: true, details: reported, apply: func(_ *model, s *Subject, is Step) {
-		delete(s.Retires, is.Detail)
-		delete(s.Accepts, is.Detail)
-	}, do: (*player).applyPolicy},
+	{name: "no longer retire", weight: 3, policy: true, details: where(hasPolicy, reported),
+		apply: func(_ *model, s *Subject, is Step) { s.forgetRetirement(is.Detail) }, do: (*player).applyPolicy},
 	// The effects of an abandoned policy on the CRD remain.
-	{name: "abandon policy", weight: 2, policy: true, details: where(func(s *Subject) bool { return s.Policy }),
+	{name: "abandon policy", weight: 2, policy: true, details: where(hasPolicy, once),
+		apply: func(_ *model, s *Subject, _ Step) { s.Policy, s.Blocked = nil, nil }, do: (*player).abandonPolicy, whenIdle: true, waits: true},
+	{name: "adopt", weight: 15, policy: true, details: where(func(s *Subject) bool { return s.Exists && s.Policy == nil }, once),
 		apply: func(_ *model, s *Subject, _ Step) {
-			s.Policy, s.settings, s.Accepts, s.Blocked = false, settings{}, nil, nil
-		}, do: (*player).abandonPolicy, whenIdle: true, waits: true},
-	{name: "adopt", weight: 15, policy: true, details: where(func(s *Subject) bool { return s.Exists && !s.Policy }),
-		apply: func(_ *model, s *Subject, _ Step) { s.Policy, s.Unsettled = true, true }, do: (*player).applyPolicy},
+			s.adopt()
+			s.Unsettled = true
+		}, do: (*player).applyPolicy},
 
 	{name: "scale fleet", weight: 6, cluster: true, details: fleetSizes, apply: func(m *model, _ *Subject, is Step) {
 		name, replicas := readSize(is.Detail)
 		m.fleet(name).Replicas = replicas
-	}, do: (*player).scaleFleet, gentle: true},
+	}, do: (*player).applyFleets, gentle: true},
 	{name: "delete pods of fleet", weight: 6, cluster: true, details: podsOfFleets, do: (*player).deleteFleetPods, gentle: true},
 	// Someone edits the ConfigMaps. A pod that starts before the operator reverts that lacks rules.
 	{name: "edit rulesets of fleet", weight: 8, cluster: true, details: func(m *model, _ *Subject) []string {
@@ -138,17 +144,24 @@ func kindNamed(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
-func when(condition bool, details ...string) []string {
-	if !condition {
-		return nil
+// where returns the details of a kind that is possible only for some subjects.
+func where(possible func(*Subject) bool, details func(*Subject) []string) func(*model, *Subject) []string {
+	return func(_ *model, s *Subject) []string {
+		if !possible(s) {
+			return nil
+		}
+		return details(s)
 	}
-	return details
 }
 
-// where returns the details of a kind with one variant.
-func where(condition func(*Subject) bool) func(*model, *Subject) []string {
-	return func(_ *model, s *Subject) []string { return when(condition(s), "") }
+func hasPolicy(s *Subject) bool { return s.Policy != nil }
+
+// constant returns the details of a kind that always has the same variants; once is a kind with one variant.
+func constant(details ...string) func(*Subject) []string {
+	return func(*Subject) []string { return details }
 }
+
+var once = constant("")
 
 const (
 	// mostOverwrites is one less than the number of overwrites that the operator reverts.
@@ -167,35 +180,33 @@ const (
 	ownPods = "pods of its own"
 )
 
+type spec = v1alpha1.ConversionPolicySpec
+
 var (
 	// childNames are the objects of a fleet, or of a policy with pods of its own, that a step can delete.
 	childNames = []string{"Deployment", "Service", "serving certificate", "authority"}
 	// changes are those of a policy's spec by a user. Those with pods of its own need them.
-	changes = map[string]func(*Subject){
-		"so that migrations verify everything":           func(s *Subject) { s.Verify = v1alpha1.MigrationVerifyFull },
-		"so that migrations verify nothing":              func(s *Subject) { s.Verify = v1alpha1.MigrationVerifyNone },
-		"so that migrations write slowly":                func(s *Subject) { s.Slow = true },
-		"so that migrations write as fast as they can":   func(s *Subject) { s.Slow = false },
-		"so that values are dropped that do not fit":     func(s *Subject) { s.Overflow = v1alpha1.OverflowDrop },
-		"so that objects are refused that do not fit":    func(s *Subject) { s.Overflow = v1alpha1.OverflowFail },
-		"so that it has one pod of its own":              func(s *Subject) { s.Replicas = 1 },
-		"so that it has three pods of its own":           func(s *Subject) { s.Replicas = 3 },
-		"so that certificates of its own last an hour":   func(s *Subject) { s.OftenRenews = true },
-		"so that certificates of its own last their day": func(s *Subject) { s.OftenRenews = false },
+	changes = map[string]func(*spec){
+		"so that migrations verify everything":           func(p *spec) { p.Migration.Verify = v1alpha1.MigrationVerifyFull },
+		"so that migrations verify nothing":              func(p *spec) { p.Migration.Verify = v1alpha1.MigrationVerifyNone },
+		"so that migrations write slowly":                func(p *spec) { p.Migration.MaxWritesPerSecond = new(int32(10)) },
+		"so that migrations write as fast as they can":   func(p *spec) { p.Migration.MaxWritesPerSecond = nil },
+		"so that values are dropped that do not fit":     func(p *spec) { p.Converter.Declarative.Overflow = v1alpha1.OverflowDrop },
+		"so that objects are refused that do not fit":    func(p *spec) { p.Converter.Declarative.Overflow = v1alpha1.OverflowFail },
+		"so that it has one pod of its own":              func(p *spec) { p.Workload.Replicas = new(int32(1)) },
+		"so that it has three pods of its own":           func(p *spec) { p.Workload.Replicas = new(int32(3)) },
+		"so that certificates of its own last an hour":   func(p *spec) { p.Certificates.SelfManaged.Duration = &metav1.Duration{Duration: time.Hour} },
+		"so that certificates of its own last their day": func(p *spec) { p.Certificates.SelfManaged.Duration = nil },
 	}
 )
 
-func changesOf(_ *model, s *Subject) []string {
-	return when(s.Policy, slices.DeleteFunc(sortedKeys(changes), func(name string) bool { return s.Fleet != "" && strings.Contains(name, "own") })...)
+func changesOf(s *Subject) []string {
+	return slices.DeleteFunc(sortedKeys(changes), func(name string) bool { return s.Fleet != "" && strings.Contains(name, "own") })
 }
 
 // places returns the places of a policy, each after a word.
 func places(word string) []string {
-	all := []string{word + " " + ownPods}
-	for _, name := range fleetNames {
-		all = append(all, word+" fleet "+name)
-	}
-	return all
+	return []string{word + " " + ownPods, word + " fleet " + fleetNames[0], word + " fleet " + fleetNames[1]}
 }
 
 // fleetAt returns the fleet of a place; empty for pods of its own.
@@ -203,29 +214,32 @@ func fleetAt(place string) string {
 	if strings.HasSuffix(place, ownPods) {
 		return ""
 	}
-	return place[strings.LastIndexByte(place, ' ')+1:]
+	return lastWord(place)
 }
 
-func beginnings(_ *model, s *Subject) []string { return when(!s.Exists, places("in")...) }
+func lastWord(text string) string { return text[strings.LastIndexByte(text, ' ')+1:] }
 
 func begin(_ *model, s *Subject, is Step) {
-	*s = Subject{Name: s.Name, Exists: true, Policy: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub, Fleet: fleetAt(is.Detail)}
-}
-
-func absent(_ *model, s *Subject) []string {
-	return when(s.active(), s.unretired(without(versions, s.Versions...))...)
+	*s = Subject{Name: s.Name, Exists: true, Versions: []string{hub}, Served: []string{hub}, Storage: hub, Fleet: fleetAt(is.Detail)}
+	s.adopt()
 }
 
 // storages returns the versions that may become the storage version.
 func (s *Subject) storages() []string {
-	return slices.DeleteFunc(without(s.Served, s.Storage), func(version string) bool {
-		return s.Retires[version] != "" && s.Retires[version] != v1alpha1.RetirementReport
-	})
+	return slices.DeleteFunc(without(s.Served, s.Storage), s.leaves)
+}
+
+// leaves reports whether the policy retires a version with an effect.
+func (s *Subject) leaves(version string) bool {
+	action := s.retirement(version).Action
+	return action != "" && action != v1alpha1.RetirementReport
 }
 
 // unretired returns the versions that the policy does not retire: only those may the author of the
 // CRD unserve or remove.
-func (s *Subject) unretired(all []string) []string { return without(all, sortedKeys(s.Retires)...) }
+func (s *Subject) unretired(all []string) []string {
+	return slices.DeleteFunc(all, func(version string) bool { return s.retirement(version).Action != "" })
+}
 
 // usedByActive returns the fleets whose users all follow.
 func (m *model) usedByActive() []string {
@@ -246,17 +260,13 @@ func convertingPlaces(m *model, _ *Subject) []string {
 	return all
 }
 
-// usersOf returns the users of the place with which a detail ends.
-func (m *model) usersOf(detail string) []*Subject {
-	place := detail[strings.LastIndexByte(detail, ' ')+1:]
-	return slices.DeleteFunc(slices.Clone(m.Subjects), func(s *Subject) bool {
-		return !s.Exists || s.Fleet != place && (s.Fleet != "" || s.Name != place)
-	})
-}
-
+// unsettle affects the users of the place with which a detail ends.
 func unsettle(m *model, _ *Subject, is Step) {
-	for _, s := range m.usersOf(is.Detail) {
-		s.Unsettled = true
+	place := lastWord(is.Detail)
+	for _, s := range m.Subjects {
+		if s.Exists && (s.Fleet == place || s.Fleet == "" && s.Name == place) {
+			s.Unsettled = true
+		}
 	}
 }
 
@@ -267,7 +277,7 @@ func rotate(m *model, _ *Subject, is Step) {
 		return
 	}
 	s := m.subject(is.Detail)
-	s.Rotation, s.Overwrites = is.Text, 0
+	s.Policy.Certificates.SelfManaged.RotationTrigger, s.Overwrites = is.Text, 0
 }
 
 // fleetSizes returns other sizes of the fleets: "blue to 2".
@@ -329,26 +339,21 @@ var acceptances = map[string][]string{
 }
 
 // retirable returns versions with their possible actions: "v1 to Remove accepting .spec.note". A version
-// that is not served belongs to the author of the CRD, unless the policy unserved it. While migrations
-// are suspended, nothing can be retired, because that needs evidence.
-func retirable(_ *model, s *Subject) []string {
-	if !s.active() || s.MigrationsSuspended {
-		return nil
-	}
+// that is not served belongs to the author of the CRD, unless the policy unserved it.
+func retirable(s *Subject) []string {
 	var details []string
 	for _, version := range without(s.Versions, s.Storage) {
-		so := s.Retires[version]
-		if so == "" && !slices.Contains(s.Served, version) {
+		is := s.retirement(version)
+		if is.Action == "" && !slices.Contains(s.Served, version) {
 			continue
 		}
 		for _, action := range []v1alpha1.RetirementAction{v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve} {
-			if action != so {
+			if action != is.Action {
 				details = append(details, version+" to "+string(action))
 			}
 		}
 		for _, accepted := range acceptances[version] {
-			same := so == v1alpha1.RetirementRemove && slices.Equal(strings.Fields(accepted), s.Accepts[version])
-			if !same {
+			if is.Action != v1alpha1.RetirementRemove || accepted != strings.Join(is.AcceptedLosses, " ") {
 				details = append(details, strings.TrimSuffix(version+" to Remove accepting "+accepted, " accepting "))
 			}
 		}
@@ -364,12 +369,12 @@ func readRetirement(detail string) (version string, action v1alpha1.RetirementAc
 }
 
 // reported returns the versions whose retirement can end without an effect to revert.
-func reported(_ *model, s *Subject) []string {
+func reported(s *Subject) []string {
 	var all []string
-	for _, version := range sortedKeys(s.Retires) {
-		if s.Retires[version] == v1alpha1.RetirementReport || !slices.Contains(s.Versions, version) {
+	for _, each := range s.Policy.Retirement {
+		if version := string(each.Version); each.Action == v1alpha1.RetirementReport || !slices.Contains(s.Versions, version) {
 			all = append(all, version)
 		}
 	}
-	return when(s.Policy, all...)
+	return all
 }

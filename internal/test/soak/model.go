@@ -4,23 +4,24 @@
 package soak
 
 import (
-	_ "embed"
+	_ "embed" // for the manifests below
 	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // model is the expected state of the cluster, computed from the steps alone.
 type model struct {
 	Subjects []*Subject
 	// Fleets exist all the time.
-	Fleets []*fleet
+	Fleets []fleet
 	// Idle is set if the previous step was waited for, so that nothing changes any more.
 	Idle bool
 }
@@ -29,17 +30,15 @@ type model struct {
 type Subject struct {
 	// Name is the first part of its group.
 	Name string
-	// Exists is set if the CRD exists, Policy if the policy exists.
-	Exists, Policy bool
+	// Exists is set if the CRD exists. Policy is the spec of the policy; nil without one.
+	Exists bool
+	Policy *v1alpha1.ConversionPolicySpec
 	// Versions are the versions of the CRD, Served and Deprecated subsets of them.
 	Versions, Served, Deprecated []string
 	Storage                      string
-	// Fleet has the converter pods of the policy; empty for pods of its own.
+	// Fleet has the converter pods, also after the policy; empty for pods of its own.
 	Fleet string
-	settings
-	// Accepts are the acceptedLosses by version. Blocked are the versions whose removal is blocked,
-	// with the object whose value would be lost.
-	Accepts map[string][]string
+	// Blocked are the versions whose removal is blocked, with the object whose value would be lost.
 	Blocked map[string]string
 	// Objects are those that clients wrote.
 	Objects map[string]Object
@@ -51,21 +50,6 @@ type Subject struct {
 	// Overwrites counts overwrites of spec.conversion since the last change of the policy: the
 	// operator reverts at most five in ten minutes.
 	Overwrites int
-}
-
-// settings are fields of the policy.
-type settings struct {
-	// MigrationsSuspended is set if only migrations are suspended, Suspended if the policy is.
-	MigrationsSuspended, Suspended bool
-	// Wanted is spec.storageVersion of the policy, Retires its spec.retirement.
-	Wanted            string
-	Retires           map[string]v1alpha1.RetirementAction
-	Verify            v1alpha1.MigrationVerification
-	Overflow          v1alpha1.OverflowAction
-	Slow, OftenRenews bool
-	Replicas          int32
-	// Trigger is that of migrations, Rotation that of the authority.
-	Trigger, Rotation string
 }
 
 // Object is the expected content of an object.
@@ -94,7 +78,7 @@ const replicasAtFirst, replicasAtMost = 3, 4
 func newModel(subjects ...string) *model {
 	m := &model{Idle: true}
 	for _, name := range fleetNames {
-		m.Fleets = append(m.Fleets, &fleet{Name: name, Replicas: replicasAtFirst})
+		m.Fleets = append(m.Fleets, fleet{Name: name, Replicas: replicasAtFirst})
 	}
 	for _, name := range subjects {
 		m.Subjects = append(m.Subjects, &Subject{Name: name})
@@ -106,9 +90,7 @@ func (m *model) subject(name string) *Subject {
 	return m.Subjects[slices.IndexFunc(m.Subjects, func(s *Subject) bool { return s.Name == name })]
 }
 
-func (m *model) fleet(name string) *fleet {
-	return m.Fleets[slices.IndexFunc(m.Fleets, func(f *fleet) bool { return f.Name == name })]
-}
+func (m *model) fleet(name string) *fleet { return &m.Fleets[slices.Index(fleetNames, name)] }
 
 // users returns the subjects that use a fleet, also without a policy.
 func (m *model) users(fleet string) []*Subject {
@@ -120,8 +102,7 @@ func (m *model) subjects() []Subject {
 	var all []Subject
 	for _, s := range m.Subjects {
 		copied := *s
-		copied.Retires, copied.Accepts, copied.Blocked = maps.Clone(s.Retires), maps.Clone(s.Accepts), maps.Clone(s.Blocked)
-		copied.Objects = maps.Clone(s.Objects)
+		copied.Policy, copied.Blocked, copied.Objects = s.Policy.DeepCopy(), maps.Clone(s.Blocked), maps.Clone(s.Objects)
 		all = append(all, copied)
 	}
 	return all
@@ -132,12 +113,16 @@ func (m *model) becomeIdle() {
 	m.Idle = true
 	for _, s := range m.Subjects {
 		s.Unsettled = false
-		s.Behind = s.Behind && (!s.active() || s.MigrationsSuspended)
+		s.Behind = s.Behind && !s.migrates()
 	}
 }
 
-// active reports whether the policy exists and is not suspended.
-func (s *Subject) active() bool { return s.Policy && !s.Suspended }
+func (s *Subject) suspended() bool { return s.Policy != nil && s.Policy.Suspend }
+
+// active reports whether the policy exists and is not suspended, migrates whether its migrations are not
+// suspended either.
+func (s *Subject) active() bool   { return s.Policy != nil && !s.Policy.Suspend }
+func (s *Subject) migrates() bool { return s.active() && !s.Policy.Migration.Suspend }
 
 func groupOf(name string) string { return name + ".soak.example.com" }
 
@@ -164,36 +149,42 @@ func (s *Subject) write(w Write) {
 	}
 }
 
-// blocker returns an object with a value that would be lost with the version, if there is one.
-func (s *Subject) blocker(version string, accepted []string) string {
-	for _, name := range sortedKeys(s.Objects) {
-		if len(s.Objects[name].wouldLose(version, accepted)) > 0 {
-			return name
-		}
+// retirement returns how the policy retires a version; the zero value if it does not.
+func (s *Subject) retirement(version string) v1alpha1.Retirement {
+	if s.Policy == nil {
+		return v1alpha1.Retirement{}
 	}
-	return ""
+	at := slices.IndexFunc(s.Policy.Retirement, func(each v1alpha1.Retirement) bool { return string(each.Version) == version })
+	if at < 0 {
+		return v1alpha1.Retirement{}
+	}
+	return s.Policy.Retirement[at]
 }
 
-// retire applies a retirement action: each includes the lesser ones, and reverts the greater ones. A
-// version is removed with the accepted losses. If an object has another value that would be lost, the
-// version stays, and is still served if it was.
+// forgetRetirement removes a version from spec.retirement.
+func (s *Subject) forgetRetirement(version string) {
+	s.Policy.Retirement = slices.DeleteFunc(s.Policy.Retirement, func(each v1alpha1.Retirement) bool { return string(each.Version) == version })
+}
+
+// retire applies a retirement action, without a soak time: each includes the lesser ones, and reverts the
+// greater ones. A version is removed with the accepted losses. If an object has another value that would
+// be lost, the version stays, and is still served if it was.
 func (s *Subject) retire(version string, action v1alpha1.RetirementAction, accepted []string) {
-	wasServed := slices.Contains(s.Served, version)
-	s.Retires, s.Accepts = set(s.Retires, version, action), set(s.Accepts, version, accepted)
+	s.forgetRetirement(version)
+	s.Policy.Retirement = append(s.Policy.Retirement, v1alpha1.Retirement{
+		Version: v1alpha1.VersionName(version), Action: action, After: &metav1.Duration{}, AcceptedLosses: accepted})
+	slices.SortFunc(s.Policy.Retirement, func(a, b v1alpha1.Retirement) int { return strings.Compare(string(a.Version), string(b.Version)) })
+	wasServed, removes := slices.Contains(s.Served, version), action == v1alpha1.RetirementRemove
 	delete(s.Blocked, version)
 	s.Deprecated, s.Served = without(s.Deprecated, version), without(s.Served, version)
-	blocker := s.blocker(version, accepted)
-	removes := action == v1alpha1.RetirementRemove
-	if removes && blocker == "" {
-		s.Versions = without(s.Versions, version)
-		for name, object := range s.Objects {
-			object.record = object.without(version, accepted)
-			s.Objects[name] = object
-		}
-		return
-	}
 	if removes {
-		s.Blocked = set(s.Blocked, version, blocker)
+		names := sortedKeys(s.Objects)
+		blocker := slices.IndexFunc(names, func(name string) bool { return len(s.Objects[name].wouldLose(version, accepted)) > 0 })
+		if blocker < 0 {
+			s.remove(version)
+			return
+		}
+		s.Blocked = set(s.Blocked, version, names[blocker])
 	}
 	if action != v1alpha1.RetirementReport {
 		s.Deprecated = with(s.Deprecated, version)
@@ -203,13 +194,13 @@ func (s *Subject) retire(version string, action v1alpha1.RetirementAction, accep
 	}
 }
 
-// set adds an entry to a map, which may be nil.
-func set[V any](all map[string]V, key string, value V) map[string]V {
-	if all == nil {
-		all = map[string]V{}
+// remove removes a retired version, and what only it can express.
+func (s *Subject) remove(version string) {
+	s.Versions = without(s.Versions, version)
+	for name, object := range s.Objects {
+		object.record = object.with(version, nil)
+		s.Objects[name] = object
 	}
-	all[key] = value
-	return all
 }
 
 // with adds a version to a set of versions, which has the order of the CRD.
@@ -229,8 +220,8 @@ var (
 )
 
 // Definition returns the CRD without spec.conversion. By now, the author's manifest has the policy's
-// changes of versions, with these deprecation warnings.
-func (s *Subject) Definition(warnings map[string]*string) (*apiextensionsv1.CustomResourceDefinition, error) {
+// changes of versions, with the deprecation warnings of the present CRD, if there is one.
+func (s *Subject) Definition(present *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(definitionManifest, crd); err != nil {
 		return nil, err
@@ -242,40 +233,33 @@ func (s *Subject) Definition(warnings map[string]*string) (*apiextensionsv1.Cust
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
 		version.Served, version.Storage = slices.Contains(s.Served, version.Name), version.Name == s.Storage
-		if version.Deprecated = slices.Contains(s.Deprecated, version.Name); version.Deprecated {
-			version.DeprecationWarning = warnings[version.Name]
+		version.Deprecated = slices.Contains(s.Deprecated, version.Name)
+		if present == nil || !version.Deprecated {
+			continue
+		}
+		if was, _ := crds.Version(present, version.Name); was != nil {
+			version.DeprecationWarning = was.DeprecationWarning
 		}
 	}
 	return crd, nil
 }
 
-// PolicySpec returns the spec of the policy, without a soak time between the actions of a retirement.
-func (s *Subject) PolicySpec() (v1alpha1.ConversionPolicySpec, error) {
+// adopt creates the policy.
+func (s *Subject) adopt() {
 	policy := &v1alpha1.ConversionPolicy{}
-	err := yaml.UnmarshalStrict(policyManifest, policy)
-	spec := policy.Spec
-	spec.Suspend, spec.StorageVersion = s.Suspended, v1alpha1.VersionName(s.Wanted)
-	spec.Migration.Suspend, spec.Migration.Verify, spec.Migration.Trigger = s.MigrationsSuspended, s.Verify, s.Trigger
-	if s.Slow {
-		spec.Migration.MaxWritesPerSecond = new(int32(10))
+	if err := yaml.UnmarshalStrict(policyManifest, policy); err != nil {
+		panic(err) // it is embedded
 	}
-	if err == nil {
-		spec.Converter.Declarative.Overflow = s.Overflow
+	s.Policy = &policy.Spec
+	s.move(s.Fleet)
+}
+
+// move changes where the policy has its converter pods.
+func (s *Subject) move(fleet string) {
+	s.Fleet, s.Policy.ConverterFleetName = fleet, v1alpha1.FleetName(fleet)
+	s.Policy.Workload, s.Policy.Certificates = nil, v1alpha1.Certificates{}
+	if fleet == "" {
+		s.Policy.Workload = &v1alpha1.Workload{}
+		s.Policy.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{}
 	}
-	for _, version := range sortedKeys(s.Retires) {
-		spec.Retirement = append(spec.Retirement, v1alpha1.Retirement{Version: v1alpha1.VersionName(version), Action: s.Retires[version],
-			After: &metav1.Duration{}, AcceptedLosses: s.Accepts[version]})
-	}
-	if spec.ConverterFleetName = v1alpha1.FleetName(s.Fleet); s.Fleet != "" {
-		return spec, err
-	}
-	spec.Workload = &v1alpha1.Workload{}
-	if s.Replicas > 0 {
-		spec.Workload.Replicas = &s.Replicas
-	}
-	spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: s.Rotation}
-	if s.OftenRenews {
-		spec.Certificates.SelfManaged.Duration = &metav1.Duration{Duration: time.Hour}
-	}
-	return spec, err
 }

@@ -5,12 +5,22 @@ package soak
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +38,8 @@ const (
 	pause = 200 * time.Millisecond
 	// requestTimeout bounds requests to an API server that hangs.
 	requestTimeout = 15 * time.Second
+	// readPause makes a reader an ordinary client instead of a load test.
+	readPause = 20 * time.Millisecond
 )
 
 // player performs steps, and checks invariants.
@@ -49,12 +61,19 @@ type player struct {
 // Run installs the operator on the cluster of the current kubeconfig, and plays the steps of a seed for
 // a time, and then those that remove every subject.
 func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) error {
-	p, err := newPlayer(out)
+	kubeconfig, err := config.GetConfig()
 	if err != nil {
 		return err
 	}
-	root, err := scenarios.Root()
-	if err != nil {
+	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
+	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
+	p := &player{out: out, last: map[string]Observation{}, pruned: map[string]Pruning{}}
+	root, rootErr := scenarios.Root()
+	p.dynamic, err = dynamic.NewForConfig(kubeconfig)
+	if err = errors.Join(rootErr, err); err != nil {
+		return err
+	}
+	if p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
 		return err
 	}
 	teller := scenarios.NewTeller(out, root)
@@ -68,60 +87,28 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
 	start := time.Now()
 	if err := p.play(ctx, NewSequence(seed), start.Add(lasts)); err != nil {
-		return p.explain(seed, err)
+		return fmt.Errorf("\nthe steps so far:\n%sFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
+			lines(p.played), seed, len(p.played), seed, err)
 	}
 	fmt.Fprintf(out, "seed %d: %d steps in %s, %d reads meanwhile, and every invariant held\n",
 		seed, len(p.played), time.Since(start).Round(time.Second), p.reads)
 	return nil
 }
 
-// explain returns an error with the violation, and how to reproduce it.
-func (p *player) explain(seed uint64, violated error) error {
-	var sequence strings.Builder
-	for _, s := range p.played {
-		fmt.Fprintln(&sequence, s)
-	}
-	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
-		&sequence, seed, len(p.played), seed, violated)
-}
-
-func newPlayer(out io.Writer) (*player, error) {
-	kubeconfig, err := config.GetConfig()
-	if err != nil {
-		return nil, err
-	}
-	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
-	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
-	p := &player{out: out, last: map[string]Observation{}, pruned: map[string]Pruning{}}
-	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()})
-	return p, err
-}
-
 func (p *player) play(ctx context.Context, steps *Sequence, until time.Time) error {
-	for _, f := range steps.model.Fleets {
-		if err := p.applyFleet(ctx, *f); err != nil {
-			return err
-		}
+	err := eventually(ctx, "there are fleets", func(ctx context.Context) error { return p.applyFleets(ctx, Step{Fleets: steps.model.Fleets}) })
+	for err == nil && time.Now().Before(until) {
+		err = p.playStep(ctx, steps.Next())
 	}
-	for time.Now().Before(until) {
-		if err := p.playStep(ctx, steps.Next()); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	for _, s := range steps.Finish() {
 		if err := p.playStep(ctx, s); err != nil {
 			return err
 		}
 	}
-	for _, name := range fleetNames {
-		if err := p.deleteFleet(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.deleteFleets(ctx)
 }
 
 // playStep performs one step while clients read and write, and then checks the invariants. In a gentle
@@ -130,35 +117,53 @@ func (p *player) playStep(ctx context.Context, s Step) error {
 	start := time.Now()
 	fmt.Fprintln(p.out, s)
 	p.played = append(p.played, s)
-	reader := p.startReader(ctx, s)
+	finishReading := p.startReading(ctx, s)
 	err := p.do(ctx, s)
 	if err == nil && s.Gentle {
 		err = p.checkInvariants(ctx, s)
 	}
-	err = errors.Join(err, reader.finish())
+	failed, wrong := finishReading()
+	err = errors.Join(err, wrong)
 	switch {
 	case err == nil && !s.Gentle:
 		err = p.checkInvariants(ctx, s)
-	case s.Gentle && reader.failed != "":
-		err = errors.Join(err, fmt.Errorf("a read failed, and none should, as pods that convert were there all the time: %s", reader.failed))
+	case s.Gentle && failed != "":
+		err = errors.Join(err, fmt.Errorf("a read failed, and none should, as pods that convert were there all the time: %s", failed))
 	}
 	fmt.Fprintf(p.out, "     %.1f s\n", time.Since(start).Seconds())
 	return err
 }
 
-// do performs the action of a step while clients write.
+// do performs the action of a step while clients write: in parallel, each with its writes in order. Like
+// controllers, all of them retry until they succeed.
 func (p *player) do(ctx context.Context, s Step) error {
-	writing := make(chan error, 1)
-	go func() { writing <- p.write(ctx, s.Writes) }()
-	err := kindNamed(s.Kind).do(p, ctx, s)
-	return errors.Join(err, <-writing)
+	actors, ctx := errgroup.WithContext(ctx)
+	if action := kindNamed(s.Kind).do; action != nil {
+		actors.Go(func() error {
+			return eventually(ctx, s.Kind+" succeeds", func(ctx context.Context) error { return action(p, ctx, s) })
+		})
+	}
+	for number := range clientsAtMost {
+		actors.Go(func() error {
+			for _, w := range s.Writes {
+				if w.Client != number {
+					continue
+				}
+				if err := eventually(ctx, w.String(), func(ctx context.Context) error { return p.write(ctx, w) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return actors.Wait()
 }
 
 // checkInvariants observes until the invariants hold: those that always hold and, if the step waits,
 // those that hold once nothing changes any more.
 func (p *player) checkInvariants(ctx context.Context, s Step) error {
 	var always []string
-	err := p.eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
+	err := eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
 		all, err := p.observe(ctx, s)
 		if err != nil {
 			return err
@@ -167,7 +172,7 @@ func (p *player) checkInvariants(ctx context.Context, s Step) error {
 		for _, name := range sortedKeys(all) {
 			always = append(always, Check(true, all[name], p.last[name])...)
 			if s.Gentle {
-				unreadable(all[name], all[name], func(format string, args ...any) { always = append(always, fmt.Sprintf(format, args...)) })
+				always = append(always, violationsOf(unreadable, all[name], all[name])...)
 			}
 			wrong = append(wrong, Check(false, all[name], p.last[name])...)
 		}
@@ -184,31 +189,131 @@ func (p *player) checkInvariants(ctx context.Context, s Step) error {
 	return err
 }
 
-// eventually calls try until it returns no error. On a timeout it returns the last error that the
-// deadline itself did not cause.
-func (p *player) eventually(ctx context.Context, what string, try func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var last error
-	for {
-		err := try(bounded)
-		if err == nil {
-			return nil
-		}
-		if last == nil || bounded.Err() == nil {
-			last = err
-		}
-		if waitErr := wait(bounded, pause); waitErr != nil {
-			return fmt.Errorf("expected that %s; found after %s: %w", what, patience, last)
+// forgetPruned deletes the record of prunings once all stored versions are listed again.
+func (p *player) forgetPruned(all map[string]Observation) {
+	for name, now := range all {
+		if len(now.unlisted()) == 0 {
+			delete(p.pruned, name)
 		}
 	}
 }
 
-func wait(ctx context.Context, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(long):
+// eventually calls try until it returns no error. On a timeout it returns the last error that the
+// deadline itself did not cause.
+func eventually(ctx context.Context, what string, try func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pause, patience, true, func(ctx context.Context) (bool, error) {
+		err := try(ctx)
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("expected that %s; found after %s at most: %w", what, patience, last)
+	}
+	return nil
+}
+
+// objects returns a client for the objects of a subject at a version.
+func (p *player) objects(subject, version string) dynamic.ResourceInterface {
+	resource := schema.GroupVersionResource{Group: groupOf(subject), Version: version, Resource: "crontabs"}
+	return p.dynamic.Resource(resource).Namespace(scenarios.Namespace)
+}
+
+func (p *player) write(ctx context.Context, w Write) error {
+	objects := p.objects(w.Subject, w.Version)
+	switch w.Do {
+	case labelObject:
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.label(): "in-" + w.Version}}})
+		if err == nil {
+			_, err = objects.Patch(ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		return err
+	case deleteObject:
+		err := objects.Delete(ctx, w.Name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			// An API server that starts returns the same error for every version.
+			_, err = objects.List(ctx, metav1.ListOptions{Limit: 1})
+		}
+		return err
+	}
+	// If the response of a write was lost, the retry finds that write.
+	object, err := objects.Get(ctx, w.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = objects.Create(ctx, w.object(), metav1.CreateOptions{})
+	case err == nil && !reflect.DeepEqual(object.Object["spec"], w.object().Object["spec"]):
+		object.Object["spec"] = w.spec(w.Version)
+		_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+// object returns the object that a client creates.
+func (w Write) object() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": groupOf(w.Subject) + "/" + w.Version, "kind": "CronTab",
+		"metadata": map[string]any{"name": w.Name, "namespace": scenarios.Namespace}, "spec": w.spec(w.Version)}}
+}
+
+// reading is an object to read at a version.
+type reading struct {
+	subject       Subject
+	name, version string
+}
+
+// readings returns the objects that the step does not affect, and that no client writes meanwhile, at the
+// versions that are served before and after it.
+func readings(s Step) []reading {
+	written := map[string]bool{}
+	for _, w := range s.Writes {
+		written[w.Subject+"/"+w.Name] = true
+	}
+	var all []reading
+	for i, before := range s.Before {
+		if kindNamed(s.Kind).noWrites && s.Subject == before.Name {
+			continue
+		}
+		for name := range before.Objects {
+			for _, version := range s.After[i].Served {
+				if !written[before.Name+"/"+name] && slices.Contains(before.Served, version) {
+					all = append(all, reading{before, name, version})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// startReading reads objects until finish, which returns the first failed read, if any, and an error if a
+// read returned wrong data, which must never happen.
+func (p *player) startReading(ctx context.Context, s Step) (finish func() (failed string, wrong error)) {
+	ctx, stop := context.WithCancel(ctx)
+	failed, reader := "", errgroup.Group{}
+	reader.Go(func() error {
+		for all := readings(s); len(all) > 0; {
+			for _, each := range all {
+				if <-time.After(readPause); ctx.Err() != nil {
+					return nil // the step is over
+				}
+				// A request that is cancelled is a failed conversion for the API server.
+				object, err := p.objects(each.subject.Name, each.version).Get(context.WithoutCancel(ctx), each.name, metav1.GetOptions{})
+				if err == nil {
+					p.reads++
+				} else if failed == "" {
+					failed = fmt.Sprintf("%s at %s: %v", each.name, time.Now().Format(time.TimeOnly), err)
+				}
+				now := Observation{Subject: each.subject, Reads: map[string]map[string]read{each.version: {each.name: asRead(object, err)}}}
+				if wrong := violationsOf(readsDiffer, now, now); len(wrong) > 0 {
+					return fmt.Errorf("a client that read %s while the step went on: %s", each.subject.Name, strings.Join(wrong, "\n"))
+				}
+			}
+		}
 		return nil
+	})
+	return func() (string, error) {
+		stop()
+		wrong := reader.Wait()
+		return failed, wrong
 	}
 }

@@ -4,10 +4,8 @@
 package soak
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,67 +18,59 @@ const (
 
 var versions = []string{hub, joined, nested}
 
-// record is the content of an object, independent of versions. A zero value means that the field is
-// absent. What it is in each version does not use the operator's code.
+// record is the content of an object, independent of versions. What it is in each version does not use the
+// operator's code.
 type record struct {
 	HostPort string // host:port
 	Replicas int64
-	// Tags exist only at v1beta1, Note at v1, Timeout at v2.
-	Tags    []string
-	Note    string
-	Timeout int64
+	// Own has the value of the field that only one version has, by version; none if the field is absent.
+	Own map[string]any
 }
+
+// ownPaths are the fields that only one version has. Objects that are stored at another version preserve
+// them in an annotation.
+var ownPaths = map[string]string{hub: ".spec.tags", joined: ".spec.note", nested: ".spec.timeoutSeconds"}
 
 // spec returns the record as an object's spec at a version.
 func (r record) spec(version string) map[string]any {
 	host, port, _ := strings.Cut(r.HostPort, ":")
-	var tags []any
-	for _, tag := range r.Tags {
-		tags = append(tags, tag)
-	}
-	spec := map[string]any{}
+	spec, replicas := map[string]any{}, "replicas"
 	switch version {
 	case hub:
-		spec = map[string]any{"host": host, "port": port, "replicas": r.Replicas, "tags": tags}
+		spec["host"], spec["port"] = host, port
 	case joined:
-		spec = map[string]any{"hostPort": r.HostPort, "replicas": r.Replicas, "note": r.Note}
+		spec["hostPort"] = r.HostPort
 	case nested:
-		spec = map[string]any{"address": map[string]any{"host": host, "port": port}, "size": r.Replicas, "timeoutSeconds": r.Timeout}
+		spec["address"], replicas = map[string]any{"host": host, "port": port}, "size"
 	}
-	maps.DeleteFunc(spec, func(field string, value any) bool {
-		return value == "" || value == int64(0) || field == "tags" && len(tags) == 0
-	})
+	if r.Replicas != 0 {
+		spec[replicas] = r.Replicas
+	}
+	if own, set := r.Own[version]; set {
+		spec[strings.TrimPrefix(ownPaths[version], ".spec.")] = own
+	}
 	return spec
+}
+
+// with returns the record with another value of a version's own field; nil removes it.
+func (r record) with(version string, own any) record {
+	r.Own = set(maps.Clone(r.Own), version, own)
+	maps.DeleteFunc(r.Own, func(_ string, own any) bool { return own == nil })
+	return r
 }
 
 // overwritten returns the record after a client replaced it at a version. Fields that this version
 // does not have keep their values.
 func (r record) overwritten(version string, by record) record {
 	r.HostPort, r.Replicas = by.HostPort, by.Replicas
-	switch version {
-	case hub:
-		r.Tags = by.Tags
-	case joined:
-		r.Note = by.Note
-	case nested:
-		r.Timeout = by.Timeout
-	}
-	return r
+	return r.with(version, by.Own[version])
 }
 
-// own returns the values that only one version can express, by path. Objects that are stored at another
-// version preserve them in an annotation. The hub, which is never removed, is left out.
+// own returns the preserved values of a version, by path.
 func (r record) own(version string) map[string]any {
 	values := map[string]any{}
-	switch version {
-	case joined:
-		if r.Note != "" {
-			values[".spec.note"] = r.Note
-		}
-	case nested:
-		if r.Timeout != 0 {
-			values[".spec.timeoutSeconds"] = json.Number(strconv.FormatInt(r.Timeout, 10))
-		}
+	if own, set := r.Own[version]; set {
+		values[ownPaths[version]] = own
 	}
 	return values
 }
@@ -90,20 +80,6 @@ func (r record) wouldLose(version string, accepted []string) []string {
 	return slices.DeleteFunc(sortedKeys(r.own(version)), func(path string) bool { return accepts(accepted, path) })
 }
 
-// without returns the record after a version was removed with its accepted losses.
-func (r record) without(version string, accepted []string) record {
-	for path := range r.own(version) {
-		switch {
-		case !accepts(accepted, path):
-		case version == joined:
-			r.Note = ""
-		default:
-			r.Timeout = 0
-		}
-	}
-	return r
-}
-
 // accepts reports whether acceptedLosses has a field, or a parent of it.
 func accepts(accepted []string, path string) bool {
 	return slices.ContainsFunc(accepted, func(one string) bool { return path == one || strings.HasPrefix(path, one+".") })
@@ -111,3 +87,12 @@ func accepts(accepted []string, path string) bool {
 
 // sortedKeys returns the sorted keys of a map.
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
+
+// set adds an entry to a map, which may be nil.
+func set[V any](all map[string]V, key string, value V) map[string]V {
+	if all == nil {
+		all = map[string]V{}
+	}
+	all[key] = value
+	return all
+}
