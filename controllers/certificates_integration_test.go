@@ -149,7 +149,6 @@ func TestCertManager(t *testing.T) {
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Certificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
 	})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
 		expect.Eventually(t, fmt.Sprintf("the %T of the previous source is deleted", left), func() (bool, string) {
 			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, left)
