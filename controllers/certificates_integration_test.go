@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +29,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// activateWith activates a policy with a source of certificates. Its pods serve the certificates that
-// they mount.
+// activateWith creates a policy with a source of certificates.
 func activateWith(t *testing.T, group, certs string) string {
 	t.Helper()
 	name := "crontabs." + group
@@ -46,7 +43,6 @@ func activateWith(t *testing.T, group, certs string) string {
 func ready(t *testing.T, name string) {
 	t.Helper()
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
-	pods.mount(t, name)
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	atRest(t, name)
@@ -70,64 +66,6 @@ func getSecret(t *testing.T, name string) *corev1.Secret {
 	return secret
 }
 
-// follow makes pods load the mounted certificates during a rotation, and checks each time that the
-// caBundle trusts what they serve.
-func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationState {
-	t.Helper()
-	statuses := testenv.RecordStatuses(t, cluster, name)
-	serverName := names.ServerName(name, system)
-	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
-		leaf, _ := pods.serves.Load(serverName)
-		bundle := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle
-		trusted, err := pki.ParseBundle(bundle)
-		expect.NoError(t, err)
-		if err := pki.CheckLeaf(leaf.(pki.KeyPair), trusted, serverName, time.Now()); err != nil { //nolint:forcetypeassert // nothing else is stored
-			t.Fatalf("an API server would refuse what pods serve: %v", err)
-		}
-		state := getPolicy(t, name).Status.Rotation.State
-		if state == v1alpha1.RotationVerifying {
-			pods.mount(t, name)
-		}
-		current := getSecret(t, names.AuthoritySecret(name)).Data[corev1.TLSCertKey]
-		return state == v1alpha1.RotationIdle && string(current) != string(authority) && string(bundle) == string(current), string(state)
-	})
-	var states []v1alpha1.RotationState
-	for _, status := range statuses() {
-		if status.Rotation != nil {
-			states = append(states, status.Rotation.State)
-		}
-	}
-	return slices.Compact(states)
-}
-
-// TestLostAuthority: the Secret of the active authority is deleted, and the manager is killed
-// after every write. The CustomResourceDefinition is written twice.
-func TestLostAuthority(t *testing.T) {
-	name := activateWith(t, "lost.example.com", "{selfManaged: {}}")
-	ready(t, name)
-	before, authority := getCRD(t, name), getSecret(t, names.AuthoritySecret(name))
-	killed.Store(true)
-	defer killed.Store(false)
-	expect.NoError(t, cluster.Delete(t.Context(), authority))
-	expect.Eventually(t, "there is another authority", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(authority), &corev1.Secret{})
-		return err == nil, fmt.Sprint(err)
-	})
-	states := follow(t, name, authority.Data[corev1.TLSCertKey])
-	killed.Store(false)
-	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if got := getCRD(t, name).Generation - before.Generation; got != 2 {
-		t.Errorf("the CustomResourceDefinition was written %d times, want 2", got)
-	}
-	for _, state := range []v1alpha1.RotationState{v1alpha1.RotationPropagating, v1alpha1.RotationVerifying} {
-		if !slices.Contains(states, state) {
-			t.Errorf("the status went through %v, without %s", states, state)
-		}
-	}
-	checkConversion(t, getCRD(t, name))
-	checkIdle(t, name)
-}
-
 // theirs creates a Secret of another client.
 func theirs(t *testing.T, name, serverName string, labels map[string]string) *corev1.Secret {
 	t.Helper()
@@ -142,8 +80,7 @@ func theirs(t *testing.T, name, serverName string, labels map[string]string) *co
 	}
 }
 
-// TestForeignSecret: a Secret of another client is missing, invalid and valid; the policy changes
-// to another source, and back.
+// TestForeignSecret: a Secret of another client is missing, invalid and valid.
 func TestForeignSecret(t *testing.T) {
 	name := activateWith(t, "secret.example.com", "{secret: {name: theirs}}")
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
@@ -154,23 +91,6 @@ func TestForeignSecret(t *testing.T) {
 	}
 	replace(t, theirs(t, "theirs", names.ServerName(name, system), nil))
 	ready(t, name)
-
-	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Certificates = v1alpha1.Certificates{} })
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
-	pods.mount(t, name)
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)
-	if _, err := pki.ParseCertificate(getSecret(t, "theirs").Data[corev1.TLSCertKey]); err != nil {
-		t.Errorf("the Secret of another client was touched: %v", err)
-	}
-	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
-		spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
-	})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
-	pods.mount(t, name)
-	expect.Eventually(t, "the key of the previous authority is deleted", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.AuthoritySecret(name)}, &corev1.Secret{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
 }
 
 // TestForeignSecretOfFleet: a fleet follows the Secret of another client, which is missing, valid,
@@ -229,8 +149,6 @@ func TestCertManager(t *testing.T) {
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Certificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
 	})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
-	pods.mount(t, name)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
 		expect.Eventually(t, fmt.Sprintf("the %T of the previous source is deleted", left), func() (bool, string) {
 			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, left)

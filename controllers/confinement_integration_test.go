@@ -7,10 +7,7 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
@@ -38,30 +34,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
-
-// confine installs the policies that confine the manager, and its ServiceAccount, which they
-// match, so that all tests of this package run under them.
-func confine(ctx context.Context) error {
-	return errors.Join(install(ctx, "rbac/service_account.yaml"), install(ctx, "rbac/confinement.yaml"))
-}
-
-// install creates the objects of a file in config.
-func install(ctx context.Context, file string) error {
-	text, err := os.ReadFile(filepath.Join("..", "config", filepath.FromSlash(file)))
-	if err != nil {
-		return err
-	}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
-			return err
-		}
-		if err := cluster.Create(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // asManager returns a client that RBAC allows everything, and that is confined.
 func asManager(t *testing.T) client.Client {

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,26 +40,10 @@ func TestRetain(t *testing.T) {
 	if !strings.Contains(condition.Message, "v1beta1 is served") {
 		t.Errorf("the message does not name the version: %s", condition.Message)
 	}
-	checkDescription(t, "blocked-deletion", active.Name)
 	checkIdle(t, active.Name)
 	changeCRD(t, active.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] })
 	waitForRelease(t, active.Name)
 	waitUntilNothingIsLeft(t, active.Name)
-}
-
-// TestRestoreNone: two served versions with the same schema need no converter.
-func TestRestoreNone(t *testing.T) {
-	const group, name = "none.leaving.example.com", "crontabs.none.leaving.example.com"
-	create(t, manifest(group, "v1", "v2"), &apiextensionsv1.CustomResourceDefinition{})
-	wanted := &v1alpha1.ConversionPolicy{}
-	unmarshal(t, policyWith(group, "{hub: v2, spokes: [{version: v1}]}"), wanted)
-	wanted.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
-	expect.NoError(t, cluster.Create(t.Context(), wanted))
-	pods.run(t, name)
-	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, name)))
-	waitForRelease(t, name)
-	waitUntilNothingIsLeft(t, name)
 }
 
 // waitForRelease waits for strategy None, while the pods still run.
@@ -109,13 +90,6 @@ func remainingObjects(t *testing.T, policy string) map[string]int {
 	return left
 }
 
-func abandon(t *testing.T, policy string) {
-	t.Helper()
-	patchPolicy(t, policy, `{"spec":{"deletionPolicy":"Abandon"}}`)
-	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
-	waitUntilGone(t, policy)
-}
-
 // waitUntilReadEnds waits until the check of a policy's objects has finished, and the right to read
 // them is deleted.
 func waitUntilReadEnds(t *testing.T, policy string) {
@@ -129,73 +103,30 @@ func waitUntilReadEnds(t *testing.T, policy string) {
 	})
 }
 
-// force removes the finalizer, as users do with a policy that is stuck.
-func force(t *testing.T, policy string) {
-	t.Helper()
-	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
-	patchPolicy(t, policy, `{"metadata":{"finalizers":null}}`)
-	waitUntilGone(t, policy)
-}
-
-// TestDeletedPolicy: after the deletion of a policy, with or without its finalizer, the
-// CustomResourceDefinition still converts, and a policy of the same name takes over without
-// writing to it.
+// TestDeletedPolicy: after the deletion of a policy, the CustomResourceDefinition still converts, and a
+// policy of the same name takes over without writing to it. TestOrphansAreDeleted is about a policy that
+// was deleted without its finalizer.
 func TestDeletedPolicy(t *testing.T) {
-	for name, remove := range map[string]func(*testing.T, string){"abandoned": abandon, "forced": force} {
-		t.Run(name, func(t *testing.T) {
-			group := name + ".leaving.example.com"
-			active := activate(t, group, unchanged)
-			waitUntilReadEnds(t, active.Name)
-			before, deployment := remainingObjects(t, active.Name), getDeployment(t, active.Name)
-			remove(t, active.Name)
-			waitForOrphanEvent(t, active.Name)
-			checkIdleOrphan(t, active.Name)
-			if diff := cmp.Diff(before, remainingObjects(t, active.Name)); diff != "" {
-				t.Errorf("the rest (-before +after):\n%s", diff)
-			}
-			create(t, policy(group), &v1alpha1.ConversionPolicy{})
-			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			if got := getCRD(t, active.Name).Generation; got != active.Generation {
-				t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, active.Generation)
-			}
-			if got := getDeployment(t, active.Name); got.UID != deployment.UID || got.Generation != deployment.Generation {
-				t.Errorf("the Deployment is another, or has generation %d instead of %d", got.Generation, deployment.Generation)
-			}
-		})
+	const group = "abandoned.leaving.example.com"
+	active := activate(t, group, unchanged)
+	waitUntilReadEnds(t, active.Name)
+	before, deployment := remainingObjects(t, active.Name), deploymentOf(t, active.Name)
+	patchPolicy(t, active.Name, `{"spec":{"deletionPolicy":"Abandon"}}`)
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
+	waitUntilGone(t, active.Name)
+	checkEvents(t, active.Name, v1alpha1.ReasonOrphaned, "", "CustomResourceDefinition")
+	checkIdle(t, active.Name)
+	if diff := cmp.Diff(before, remainingObjects(t, active.Name)); diff != "" {
+		t.Errorf("the rest (-before +after):\n%s", diff)
 	}
-}
-
-func getDeployment(t *testing.T, policy string) *appsv1.Deployment {
-	t.Helper()
-	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, deployment))
-	return deployment
-}
-
-func waitForOrphanEvent(t *testing.T, crd string) {
-	t.Helper()
-	expect.Eventually(t, "an event of the CustomResourceDefinition", func() (bool, string) {
-		list := &eventsv1.EventList{}
-		expect.NoError(t, cluster.List(t.Context(), list))
-		for _, event := range list.Items {
-			if event.Regarding.Kind == "CustomResourceDefinition" && event.Regarding.Name == crd && event.Reason == v1alpha1.ReasonOrphaned {
-				return true, ""
-			}
-		}
-		return false, fmt.Sprintf("%d events", len(list.Items))
-	})
-}
-
-// checkIdleOrphan: reconciling the objects of a deleted policy causes no write.
-func checkIdleOrphan(t *testing.T, policy string) {
-	t.Helper()
-	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
-		before := writes.Load()
-		for i := range 3 {
-			touch(t, policy, i)
-		}
-		return writes.Load() == before, fmt.Sprintf("%d writes", writes.Load()-before)
-	})
+	create(t, policy(group), &v1alpha1.ConversionPolicy{})
+	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	if got := getCRD(t, active.Name).Generation; got != active.Generation {
+		t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, active.Generation)
+	}
+	if got := deploymentOf(t, active.Name); got.UID != deployment.UID || got.Generation != deployment.Generation {
+		t.Errorf("the Deployment is another, or has generation %d instead of %d", got.Generation, deployment.Generation)
+	}
 }
 
 // TestOrphansAreDeleted after the CustomResourceDefinition stops using them, or is deleted.
@@ -209,8 +140,12 @@ func TestOrphansAreDeleted(t *testing.T) {
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {
 			active := activate(t, name+".orphans.example.com", unchanged)
-			force(t, active.Name)
-			waitForOrphanEvent(t, active.Name)
+			// As users do with a policy that is stuck.
+			expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
+			patchPolicy(t, active.Name, `{"metadata":{"finalizers":null}}`)
+			waitUntilGone(t, active.Name)
+			checkEvents(t, active.Name, v1alpha1.ReasonOrphaned, "", "CustomResourceDefinition")
+			checkIdle(t, active.Name)
 			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.CertificateSecret(active.Name)}}
 			expect.NoError(t, cluster.Delete(t.Context(), certificate))
 			expect.Eventually(t, "the certificate is issued again", func() (bool, string) {
@@ -238,43 +173,13 @@ func TestStaleCacheIsNoOrphan(t *testing.T) {
 	active := activate(t, "stale.leaving.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
 	drop(t, active.Name)
 	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
-	before := getDeployment(t, active.Name)
-	stale := &ConversionPolicyReconciler{
-		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: observed.Settings{Namespace: system, PropagationDelay: time.Minute}, Prober: NewProber(time.Hour), Checks: fakeChecks(),
-	}
-	stale.start(t.Context())
+	before := deploymentOf(t, active.Name)
+	stale := newReconciler(t)
+	stale.Client, stale.Settings.PropagationDelay = blind{cluster}, time.Minute
 	stale.orphans.put(active.Name, orphan{released: time.Unix(0, 0)})
 	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: active.Name}})
 	expect.NoError(t, err)
-	if after := getDeployment(t, active.Name); after.UID != before.UID {
+	if after := deploymentOf(t, active.Name); after.UID != before.UID {
 		t.Error("the Deployment was deleted, and made again")
 	}
-}
-
-// TestRecreatedNamespace: after all objects of the operator were deleted and it was installed
-// again, one write to the CustomResourceDefinition activates a new authority.
-func TestRecreatedNamespace(t *testing.T) {
-	active := activate(t, "namespace.leaving.example.com", unchanged)
-	loseChildren(t, active.Name)
-	waitFor(t, active.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoPodsReady)
-	pods.run(t, active.Name)
-	expect.Eventually(t, "caBundle is another", func() (bool, string) {
-		before, after := active.Spec.Conversion.Webhook.ClientConfig.CABundle, getCRD(t, active.Name).Spec.Conversion.Webhook.ClientConfig.CABundle
-		return string(before) != string(after), "the same"
-	})
-	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	if got, want := getCRD(t, active.Name).Generation, active.Generation+1; got != want {
-		t.Errorf("the CustomResourceDefinition has generation %d, want %d", got, want)
-	}
-}
-
-func loseChildren(t *testing.T, policy string) {
-	t.Helper()
-	here := []client.DeleteAllOfOption{client.InNamespace(system), childrenNamed(policy), client.GracePeriodSeconds(0)}
-	for _, kind := range []client.Object{&appsv1.Deployment{}, &corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Secret{}} {
-		expect.NoError(t, cluster.DeleteAllOf(t.Context(), kind, here...))
-	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Child(policy)}}
-	expect.NoError(t, cluster.Delete(t.Context(), service))
 }

@@ -42,7 +42,7 @@ func TestDependentsBlockRemoval(t *testing.T) {
 	k.blocked(t, v1alpha1.ReasonDependentsUnknown, v1alpha1.BlockedDependentsUnknown, "is forbidden: User \"system:serviceaccount:conversion-system:conversion-operator-dependents\" cannot get")
 
 	// An account with some of the rights finds some dependents, and does not say that there are no more.
-	expect.NoError(t, install(t.Context(), "components/dependents/rights.yaml"))
+	install(t, "components/dependents/rights.yaml")
 	role := &rbacv1.ClusterRole{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: names.DependentsAccount}, role))
 	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), role)) })

@@ -14,13 +14,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -58,7 +56,7 @@ func TestDrift(t *testing.T) {
 			written := time.Now()
 			waitForConversion(t, active)
 			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
-			checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, c.message)
+			checkEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, c.message, "ConversionPolicy", "CustomResourceDefinition")
 			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 			if got, want := getCRD(t, active.Name).Generation, active.Generation+2; got != want {
 				t.Errorf("generation %d, want %d: their write and ours", got, want)
@@ -124,6 +122,7 @@ func TestDriftWithStaleCache(t *testing.T) {
 	lagging, err := client.NewWithWatch(direct, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)
 	stale := newReconciler(t)
+	stale.Settings.PropagationDelay = time.Minute
 	stale.Client = interceptor.NewClient(lagging, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			err := c.Get(ctx, key, object, options...)
@@ -151,21 +150,6 @@ func TestDriftWithStaleCache(t *testing.T) {
 	}
 }
 
-func newReconciler(t *testing.T) *ConversionPolicyReconciler {
-	t.Helper()
-	prober := NewProber(time.Hour)
-	prober.Probe = pods.probe
-	patient := settings
-	patient.PropagationDelay = time.Minute
-	fresh := &ConversionPolicyReconciler{
-		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
-		Checks:   fakeChecks(),
-		Settings: patient,
-	}
-	fresh.start(t.Context())
-	return fresh
-}
-
 func drop(t *testing.T, name string) {
 	t.Helper()
 	expect.NoError(t, foreign["an upgrade by merge patch"].write(t, getCRD(t, name)))
@@ -181,21 +165,5 @@ func waitForConversion(t *testing.T, active *apiextensionsv1.CustomResourceDefin
 	expect.Eventually(t, "spec.conversion is what it was", func() (bool, string) {
 		diff := cmp.Diff(active.Spec.Conversion, getCRD(t, active.Name).Spec.Conversion)
 		return diff == "", diff
-	})
-}
-
-// checkDriftEvents expects an event on the policy and one on the CustomResourceDefinition.
-func checkDriftEvents(t *testing.T, name, reason, message string) {
-	t.Helper()
-	expect.Eventually(t, "events "+reason+" of both", func() (bool, string) {
-		list := &eventsv1.EventList{}
-		expect.NoError(t, cluster.List(t.Context(), list))
-		found := map[string]bool{}
-		for _, event := range list.Items {
-			if event.Regarding.Name == name && event.Reason == reason && strings.Contains(event.Note, message) {
-				found[event.Regarding.Kind] = true
-			}
-		}
-		return found["ConversionPolicy"] && found["CustomResourceDefinition"], fmt.Sprint(found)
 	})
 }

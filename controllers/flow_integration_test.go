@@ -28,7 +28,7 @@ import (
 // and other requests from its namespace do not. If that level is missing, no request is refused.
 func TestFlowSchema(t *testing.T) {
 	name := migrating(t, "flow.runs.example.com")
-	waitForJob(t, name, "at work", goesOn)
+	waitForRun(t, name)
 	schema := &flowcontrolv1.FlowSchema{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: names.MigrationRights(name)}, schema))
 	run, other := tokenOf(t, names.MigrationRights(name)), tokenOf(t, "default")

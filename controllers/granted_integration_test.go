@@ -8,8 +8,6 @@ package controllers
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,12 +20,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -35,28 +31,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
-
-// installAll creates the objects of files in config/rbac, and returns a function that deletes
-// them.
-func installAll(t *testing.T, files ...string) func() {
-	t.Helper()
-	var installed []client.Object
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
-		expect.NoError(t, err)
-		for document := range strings.SplitSeq(strings.TrimPrefix(string(text), "---\n"), "\n---\n") {
-			object := &unstructured.Unstructured{}
-			expect.NoError(t, yaml.UnmarshalStrict([]byte(document), &object.Object))
-			expect.NoError(t, cluster.Create(t.Context(), object))
-			installed = append(installed, object)
-		}
-	}
-	return func() {
-		for _, object := range installed {
-			expect.NoError(t, cluster.Delete(t.Context(), object))
-		}
-	}
-}
 
 // as returns the client of a user with the rights of RBAC only.
 func as(t *testing.T, user string, groups ...string) client.Client {
@@ -71,8 +45,7 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 // TestGrants: a manager that may not grant rights recognises the rights that others granted. The
 // commands in its message are sufficient.
 func TestGrants(t *testing.T) {
-	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
-	defer uninstall()
+	defer install(t, "rbac/role.yaml", "rbac/role_binding.yaml")()
 	asItself := as(t, "system:serviceaccount:"+system+":conversion-operator", "system:serviceaccounts", "system:serviceaccounts:"+system)
 	crd := create(t, manifest("manual.grants.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
@@ -104,7 +77,7 @@ func TestGrants(t *testing.T) {
 			return may && err == nil, fmt.Sprint(may, err)
 		})
 	}
-	withdraw := installAll(t, "grants/role.yaml", "grants/role_binding.yaml")
+	withdraw := install(t, "rbac/grants/role.yaml", "rbac/grants/role_binding.yaml")
 	mayGrant(true)
 	withdraw()
 	mayGrant(false)
@@ -113,8 +86,7 @@ func TestGrants(t *testing.T) {
 // TestTwoManagers: a manager accepts the objects that another one created, and not those of other
 // clients.
 func TestTwoManagers(t *testing.T) {
-	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
-	defer uninstall()
+	defer install(t, "rbac/role.yaml", "rbac/role_binding.yaml")()
 	itself := as(t, "system:serviceaccount:"+system+":conversion-operator", "system:serviceaccounts")
 	first := &ConversionPolicyReconciler{Client: itself, Live: itself}
 	made := func(labels map[string]string, name string) []client.Object {
@@ -143,8 +115,7 @@ func TestTwoManagers(t *testing.T) {
 // TestUserRoles: users with the viewer role cannot write policies, and users with the editor role
 // cannot end a conversion.
 func TestUserRoles(t *testing.T) {
-	uninstall := installAll(t, "people.yaml")
-	defer uninstall()
+	defer install(t, "rbac/people.yaml")()
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.people.example.com"}}
 	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
 	policy.Spec.Suspend = true
@@ -183,8 +154,7 @@ func TestUserRoles(t *testing.T) {
 
 // TestRepeatedEvents: the manager's rights suffice to count a repeated event.
 func TestRepeatedEvents(t *testing.T) {
-	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
-	defer uninstall()
+	defer install(t, "rbac/role.yaml", "rbac/role_binding.yaml")()
 	itself := rest.CopyConfig(direct)
 	itself.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + system + ":conversion-operator",
 		Groups: []string{"system:serviceaccounts", "system:authenticated"}}

@@ -77,16 +77,8 @@ func (r *requests) count() int {
 // TestIdle: policies in a stable state, including failures, cause no writes and no events.
 func TestIdle(t *testing.T) {
 	policies := settled(t)
-	checkDescription(t, "broken-rules", "crontabs.broken.idle.example.com")
-	checkDescription(t, "missing-certificate", "crontabs.elsewhere.idle.example.com")
-	checkDescription(t, "no-converter", "crontabs.differs.idle.example.com")
 	for _, policy := range policies {
-		expect.Eventually(t, policy+" is at rest", func() (bool, string) {
-			before := sent.count()
-			look(t, []string{policy})
-			wrote := sent.about([]string{policy}, before)
-			return len(wrote) == 0, fmt.Sprint(wrote)
-		})
+		checkNoWrites(t, policy, func(int) { look(t, []string{policy}) })
 	}
 	t.Run("the manager that runs", func(t *testing.T) {
 		before := sent.count()
@@ -185,17 +177,9 @@ func idleHour(t *testing.T, policies []string) {
 	writer, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)
 	now := time.Now()
-	clock := func() time.Time { return now }
-	prober := NewProber(time.Hour)
-	prober.Probe, prober.Own = pods.probe, pods.own
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	events := &recorder{}
-	starts := &ConversionPolicyReconciler{
-		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: fakeChecks(),
-		Settings: settings,
-	}
-	starts.start(ctx)
+	ctx, events := t.Context(), &recorder{}
+	starts := newReconciler(t)
+	starts.Client, starts.Live, starts.Recorder, starts.Now = writer, writer, events, func() time.Time { return now }
 	seen := sent.count()
 	for end := now.Add(time.Hour); now.Before(end); now = now.Add(5 * time.Minute) {
 		for _, policy := range policies {

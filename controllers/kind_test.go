@@ -160,14 +160,10 @@ func backdate(t *testing.T, policy string, change func(*v1alpha1.RetirementStatu
 // checkIdle: reconciliations cause no writes.
 func (k *kind) checkIdle(t *testing.T) {
 	t.Helper()
-	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
-		before := writes.Load()
-		for range 3 {
-			crd := getCRD(t, k.name)
-			patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":%q}}}`, crd.ResourceVersion)
-			expect.NoError(t, cluster.Patch(t.Context(), crd, client.RawPatch(mergePatch, []byte(patch))))
-		}
-		return writes.Load() == before, fmt.Sprintf("%d writes", writes.Load()-before)
+	checkNoWrites(t, k.name, func(int) {
+		crd := getCRD(t, k.name)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":%q}}}`, crd.ResourceVersion)
+		expect.NoError(t, cluster.Patch(t.Context(), crd, client.RawPatch(mergePatch, []byte(patch))))
 	})
 }
 

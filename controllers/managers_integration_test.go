@@ -6,11 +6,8 @@
 package controllers
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -34,7 +31,8 @@ func TestPreviousManager(t *testing.T) {
 	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonWaitingForVersion)
 	deployment, crd := deploymentOf(t, name), getCRD(t, name)
 
-	before := anotherManager(t, "conversion-operator:before")
+	before := newReconciler(t)
+	before.Settings.Image = "conversion-operator:before"
 	// It decides once: after a conflict with the leader it would change the Deployment again.
 	expect.Eventually(t, "the other manager changes the Deployment", func() (bool, string) {
 		_, err := before.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
@@ -47,37 +45,13 @@ func TestPreviousManager(t *testing.T) {
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonWaitingForVersion)
 
-	expect.Eventually(t, name+" is at rest", func() (bool, string) {
-		since := sent.count()
-		look(t, []string{name})
-		wrote := sent.about([]string{name}, since)
-		return len(wrote) == 0, strings.Join(wrote, "\n")
-	})
+	checkNoWrites(t, name, func(int) { look(t, []string{name}) })
 	if changes := deploymentOf(t, name).Generation - deployment.Generation; changes != 2 {
 		t.Errorf("the Deployment was changed %d times, want there and back", changes)
 	}
 	if now := getCRD(t, name); now.Generation != crd.Generation {
 		t.Errorf("the CustomResourceDefinition was changed %d times", now.Generation-crd.Generation)
 	}
-}
-
-// anotherManager reconciles like a manager with another image, on request.
-func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
-	t.Helper()
-	writer, err := client.New(direct, client.Options{Scheme: cluster.Scheme()})
-	expect.NoError(t, err)
-	prober := NewProber(time.Hour)
-	prober.Probe, prober.Own = pods.probe, pods.own
-	upgraded := settings
-	upgraded.Image = image
-	another := &ConversionPolicyReconciler{
-		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: fakeChecks(),
-		Settings: upgraded,
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	another.start(ctx)
-	return another
 }
 
 func deploymentOf(t *testing.T, policy string) *appsv1.Deployment {

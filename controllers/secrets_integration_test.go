@@ -61,7 +61,10 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	ready(t, name)
 	before := getSecret(t, names.AuthoritySecret(name))
 	patchPolicy(t, name, `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"told"}}}}`)
-	follow(t, name, before.Data[corev1.TLSCertKey])
+	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
+		return !bytes.Equal(getSecret(t, before.Name).Data[corev1.TLSCertKey], before.Data[corev1.TLSCertKey]), "not yet"
+	})
+	atRest(t, name)
 
 	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte(theirs), corev1.TLSPrivateKeyKey: []byte(theirs), "ca.crt": []byte(theirs)}}
 	secret.Namespace, secret.Name = system, "told"

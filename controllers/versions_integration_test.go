@@ -7,7 +7,6 @@ package controllers
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +96,6 @@ func (k *kind) checkPromoted(t *testing.T) {
 func (k *kind) checkDeprecated(t *testing.T) {
 	t.Helper()
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonRequested)
-	checkDescription(t, "requested-version", k.name)
 	version := k.version(t, "v1beta1")
 	if !version.Deprecated || !strings.Contains(*version.DeprecationWarning, "use "+k.group+"/v1 CronTab") {
 		t.Errorf("v1beta1 is deprecated %t: %s", version.Deprecated, *version.DeprecationWarning)
@@ -170,61 +168,6 @@ func (k *kind) checkApplies(t *testing.T) {
 			t.Errorf("a manager that no one is owns fields: %v", entry)
 		}
 	}
-}
-
-// TestDowngrade: a release that added v1 is rolled back, with a manager that is killed after every
-// write.
-func TestDowngrade(t *testing.T) {
-	k := newKind(t, "downgraded.retired.example.com")
-	k.follow(t, "storageVersion: v1, migration: {mode: Automatic}")
-	expect.NoError(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
-	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
-	k.migrate(t, "v1")
-	waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
-
-	killed.Store(true)
-	defer killed.Store(false)
-	patchPolicy(t, k.name, `{"spec":{"storageVersion":"v1beta1","retirement":[{"version":"v1","action":"Remove","after":"0s"}]}}`)
-	expect.Eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
-	k.migrate(t, "v1beta1")
-	expect.Eventually(t, "v1 is removed", func() (bool, string) {
-		k.collect(t)
-		return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
-	})
-	killed.Store(false)
-	if got := k.stored(t); got["v1beta1"] != 1 || len(got) != 1 {
-		t.Errorf("etcd has %v", got)
-	}
-	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-}
-
-// TestPromotion: the storage version changes after conversion is active. The API server refuses
-// policies for which no converter could convert.
-func TestPromotion(t *testing.T) {
-	const group, name = "active.promoted.example.com", "crontabs.active.promoted.example.com"
-	create(t, manifest(group, "v1", "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
-	wanted := &v1alpha1.ConversionPolicy{}
-	unmarshal(t, policy(group), wanted)
-	wanted.Spec.StorageVersion = "v3"
-	expect.NoError(t, cluster.Create(t.Context(), wanted))
-	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
-	if got := crds.StorageVersion(getCRD(t, name)); got != "v1beta1" {
-		t.Errorf("the storage version is %s before anything is proven", got)
-	}
-	pods.run(t, name)
-	refused := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonPromotionRefused)
-	if !strings.Contains(refused.Message, "the CustomResourceDefinition has v1, v1beta1") {
-		t.Errorf("the message does not say what there is: %s", refused.Message)
-	}
-	checkDescription(t, "refused-storage-version", name)
-	before := getCRD(t, name)
-	patchPolicy(t, name, `{"spec":{"storageVersion":"v1"}}`)
-	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested)
-	after := getCRD(t, name)
-	if crds.StorageVersion(after) != "v1" || after.Generation != before.Generation+1 || !slices.Equal(after.Status.StoredVersions, []string{"v1beta1", "v1"}) {
-		t.Errorf("stored %v, storage %s, generation %d after %d: want one write", after.Status.StoredVersions, crds.StorageVersion(after), after.Generation, before.Generation)
-	}
-	checkIdle(t, name)
 }
 
 // TestRequestsAreCounted reads requests of a deprecated version from a real API server.

@@ -6,11 +6,7 @@
 package activation
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -87,16 +83,29 @@ func changeCRD(t *testing.T, name string, change func(*apiextensionsv1.CustomRes
 
 func createCronTab(t *testing.T, group, version, name, hostPort string) {
 	t.Helper()
-	fields := fmt.Sprintf("hostPort: %q", hostPort)
+	fields := fmt.Sprintf("{hostPort: %q, replicas: 3}", hostPort)
 	if version == "v1" {
 		host, port, _ := strings.Cut(hostPort, ":")
-		fields = fmt.Sprintf("host: %q\nport: %q", host, port)
+		fields = fmt.Sprintf("{host: %q, port: %q, replicas: 3}", host, port)
 	}
-	object := &unstructured.Unstructured{}
-	expect.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, "apiVersion: %s/%s\nkind: CronTab\nmetadata: {name: %s, namespace: default, labels: {%s: x}}\nreplicas: 3\n%s\n",
-		group, version, name, name, fields), object))
-	expect.Eventually(t, name+" is created", func() (bool, string) {
-		err := cluster.Create(t.Context(), object.DeepCopy())
+	object := cronTab(group, version, name)
+	object.SetLabels(map[string]string{name: "x"})
+	createObject(t, object, fields)
+}
+
+// cronTab returns an object without fields.
+func cronTab(group, version, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "CronTab",
+		"metadata": map[string]any{"name": name, "namespace": "default"}}}
+}
+
+// createObject creates an object with fields, in YAML. An API server that does not know the fields yet
+// refuses it, instead of pruning them.
+func createObject(t *testing.T, object *unstructured.Unstructured, fields string) {
+	t.Helper()
+	expect.NoError(t, yaml.Unmarshal([]byte(fields), &object.Object))
+	expect.Eventually(t, object.GetName()+" is created", func() (bool, string) {
+		err := cluster.Create(t.Context(), object.DeepCopy(), client.FieldValidation("Strict"))
 		return err == nil, fmt.Sprint(err)
 	})
 }
@@ -169,67 +178,10 @@ func checkAtRest(t *testing.T, policy string) {
 	}
 }
 
-func hang(_ http.Handler, _ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	<-r.Context().Done()
-}
-
-func notFound(_ http.Handler, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
-
-// garbage corrupts answers to reviews only.
-func garbage(converter http.Handler, w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		converter.ServeHTTP(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprint(w, `"hello"`)
-}
-
-// replacing replaces a text in the converter's answers.
-func replacing(old, by string) func(http.Handler, http.ResponseWriter, *http.Request) {
-	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
-		recorder := httptest.NewRecorder()
-		converter.ServeHTTP(recorder, r)
-		w.Header().Set("Content-Type", recorder.Header().Get("Content-Type"))
-		w.WriteHeader(recorder.Code)
-		fmt.Fprint(w, strings.ReplaceAll(recorder.Body.String(), old, by))
-	}
-}
-
-// refusing fails reviews that contain a text.
-func refusing(text string) func(http.Handler, http.ResponseWriter, *http.Request) {
-	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if !strings.Contains(string(body), text) {
-			again := r.Clone(r.Context())
-			again.Body = io.NopCloser(strings.NewReader(string(body)))
-			converter.ServeHTTP(w, again)
-			return
-		}
-		review := &apiextensionsv1.ConversionReview{}
-		_ = json.Unmarshal(body, review)
-		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusFailure, Message: "I will not"}}
-		review.Request = nil
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review)
-	}
-}
-
 // dns turns the name of a test into a DNS label.
 func dns(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
 
 func patch(t *testing.T, object client.Object, text string) {
 	t.Helper()
 	expect.NoError(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
-}
-
-// waitReadyThrough updates the pod with its Deployment until the policy is ready.
-func waitReadyThrough(t *testing.T, pod *testConverter) {
-	t.Helper()
-	expect.Eventually(t, pod.policy+" is ready", func() (bool, string) {
-		pod.roll(t)
-		ready := apimeta.FindStatusCondition(getPolicy(t, pod.policy).Status.Conditions, v1alpha1.ReadyCondition)
-		return ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonSucceeded, ready.Reason + ": " + ready.Message
-	})
 }

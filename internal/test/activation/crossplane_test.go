@@ -6,11 +6,7 @@
 package activation
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,13 +16,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -51,13 +45,9 @@ func TestCrossplane(t *testing.T) {
 	k.write(t, "v1beta1", "early", "{hostPort: 'early.example.com:1', crossplane: {compositionRef: {name: missing}}}")
 	k.createPolicy(t)
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonRightsNotGranted, []string{k.policy, "config/components/crossplane"})
-	// Admission recognizes the manager by its account.
-	expect.NoError(t, cluster.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "conversion-operator"}}))
-	for _, file := range []string{"components/crossplane/rights.yaml", "components/crossplane/confinement.yaml", "guard/conversion.yaml"} {
-		applyFile(t, file)
-	}
+	_, err := testenv.Install(t.Context(), cluster, "components/crossplane/rights.yaml", "components/crossplane/confinement.yaml", "guard/conversion.yaml")
+	expect.NoError(t, err)
 	patch(t, getPolicy(t, k.policy), `{"metadata":{"annotations":{"rights":"granted"}}}`)
-	k.pod = startConverter(t, k.policy, behaviour{}, behaviour{})
 	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
 
 	k.checkConverts(t)
@@ -131,7 +121,8 @@ func (k *composite) isGuarded(t *testing.T) {
 // isKept: with keep-conversion, a client replaces the XRD as a whole, as Crossplane's package manager does.
 func (k *composite) isKept(t *testing.T) {
 	testenv.NeedMutatingPolicies(t, server.Kubeconfig)
-	applyFile(t, "components/keep-conversion/policy.yaml")
+	_, err := testenv.Install(t.Context(), cluster, "components/keep-conversion/policy.yaml")
+	expect.NoError(t, err)
 	before := k.xrd(t).Object["spec"].(map[string]any)["conversion"]
 	without := func(options ...client.UpdateOption) error {
 		xrd := k.xrd(t)
@@ -261,14 +252,7 @@ func (k *composite) createPolicy(t *testing.T) {
 // write creates an object with the given spec, in YAML.
 func (k *composite) write(t *testing.T, version, name, spec string) {
 	t.Helper()
-	object := k.object(version, name)
-	fields := map[string]any{}
-	expect.NoError(t, yaml.Unmarshal([]byte(spec), &fields))
-	object.Object["spec"] = fields
-	expect.Eventually(t, name+" is created", func() (bool, string) {
-		err := cluster.Create(t.Context(), object.DeepCopy())
-		return err == nil, fmt.Sprint(err)
-	})
+	k.create(t, version, name, "spec: "+spec)
 }
 
 // read reads a field of the spec of an object at a version.
@@ -279,11 +263,6 @@ func (k *composite) read(t *testing.T, version, name string, fields ...string) s
 	text, _, err := unstructured.NestedString(object.Object, slices.Concat([]string{"spec"}, fields)...)
 	expect.NoError(t, err)
 	return text
-}
-
-func (k *composite) object(version, name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTab",
-		"metadata": map[string]any{"name": name, "namespace": "default"}}}
 }
 
 // startCrossplane installs Crossplane's kinds, and runs its core until the test ends.
@@ -323,23 +302,5 @@ func writeCertificates(t *testing.T, dir string) {
 	expect.NoError(t, err)
 	for name, content := range map[string][]byte{"ca.crt": authority.Certificate, "tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
 		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
-	}
-}
-
-// applyFile creates the objects of a file of config.
-func applyFile(t *testing.T, file string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", filepath.FromSlash(file)))
-	expect.NoError(t, err)
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		expect.NoError(t, err)
-		object := &unstructured.Unstructured{}
-		expect.NoError(t, yaml.Unmarshal(document, object))
-		expect.NoError(t, cluster.Create(t.Context(), object))
 	}
 }

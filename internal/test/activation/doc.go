@@ -1,14 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package activation tests the manager with a real API server while converter pods, and the network
-// in front of them, misbehave.
+// Package activation tests the manager with a real API server, whose nodes run converter and migration
+// pods as processes, while pods misbehave.
 //
-// Pods are servers in the test process: the manager reaches them at loopback addresses, and the API
-// server through the endpoints of their Service. They serve with the handler of real converter
-// pods, behind a behaviour that a test sets.
+// The manager runs in the test process, so that a test can intercept its requests (suite_test.go). The
+// image of pods is the test's own program (program_test.go): the operator's commands, where serve stands
+// behind a server that misbehaves as a test says, to the manager or to API servers.
 //
-// The package also tests what happens to preserved data (preserved_test.go). It runs the migration
-// command in place of the pods of Jobs, with their arguments and as their ServiceAccount, and the
-// removal of accepted losses, and compares the bytes in etcd.
+// The package also tests what happens to preserved data (preserved_test.go): migrations, and the
+// removal of accepted losses. It compares the bytes in etcd.
 package activation

@@ -27,34 +27,29 @@ import (
 func TestEtcdRestored(t *testing.T) {
 	release.Only(t, "TestRestored")
 	const changed, created, deleted = "changed.restored.example.com", "created.restored.example.com", "deleted.restored.example.com"
-	begin := func(groups ...string) (pods []*testConverter) {
+	begin := func(groups ...string) {
 		for _, group := range groups {
 			define(t, group, "v1", "v1beta1")
 			createPolicy(t, group, nil)
 		}
 		for _, group := range groups {
-			pods = append(pods, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
-		}
-		for i, group := range groups {
-			waitReadyThrough(t, pods[i])
+			waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 			createCronTab(t, group, "v1", "old", "a.example.com:1")
 		}
-		return pods
 	}
-	pods := begin(changed, deleted)
+	begin(changed, deleted)
 	before := map[string]*apiextensionsv1.CustomResourceDefinition{changed: getCRD(t, "crontabs."+changed), deleted: getCRD(t, "crontabs."+deleted)}
 	restore := server.Checkpoint(t)
 	awaitAPIServer(t)
 
 	patch(t, getPolicy(t, "crontabs."+changed), `{"spec":{"converter":{"declarative":{"spokes":[{"version":"v1beta1","rules":[{"format":{"from":".hostPort","template":"{host}/{port}","to":{"host":".host","port":".port"}}}]}]}}}}`)
 	expect.Eventually(t, "the CRD names the new rules", func() (bool, string) {
-		pods[0].roll(t)
 		path := conversionPath(getCRD(t, "crontabs."+changed))
 		return path != conversionPath(before[changed]), path
 	})
-	waitReadyThrough(t, pods[0])
+	waitReady(t, "crontabs."+changed, v1alpha1.ReasonSucceeded)
 	createCronTab(t, changed, "v1beta1", "new", "b.example.com/2")
-	pods = append(pods, begin(created)...)
+	begin(created)
 	lose(t, "crontabs."+deleted)
 
 	// What the snapshot lacks is more than what clients write until the manager notices.
@@ -64,10 +59,6 @@ func TestEtcdRestored(t *testing.T) {
 	restore()
 	awaitAPIServer(t)
 	awaitRestart(t, "etcd went back from revision")
-	pods[2].disconnect()
-	// Pods of the snapshot's rules and certificates run, as kubelets mount them.
-	pods[0].roll(t)
-	pods[1].roll(t)
 	end := time.Now().Add(5 * proofLifetime)
 	expect.Eventually(t, "the manager has tested its pods several times", func() (bool, string) {
 		for group, then := range before {
@@ -77,8 +68,8 @@ func TestEtcdRestored(t *testing.T) {
 		}
 		return time.Now().After(end), "not yet"
 	})
-	waitReadyThrough(t, pods[0])
-	waitReadyThrough(t, pods[1])
+	waitReady(t, "crontabs."+changed, v1alpha1.ReasonSucceeded)
+	waitReady(t, "crontabs."+deleted, v1alpha1.ReasonSucceeded)
 	for group, then := range before {
 		if now := getCRD(t, "crontabs."+group); conversionPath(now) != conversionPath(then) {
 			t.Errorf("%s: the conversion is %+v, was %+v", group, now.Spec.Conversion, then.Spec.Conversion)

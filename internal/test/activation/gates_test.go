@@ -21,8 +21,7 @@ import (
 
 // failing is a gate that does not pass.
 type failing struct {
-	// toManager and toAPIServer are the behaviour of the converter.
-	toManager, toAPIServer behaviour
+	faults faults
 	// objects exist before the policy: hostPort by name.
 	objects map[string]string
 	// change changes the policy before it is created.
@@ -30,77 +29,58 @@ type failing struct {
 	// repair fixes what does not recover by itself once the converter behaves.
 	repair func(t *testing.T, policy string)
 
-	condition, reason string
-	message           []string
+	reason  string
+	message []string
 }
 
 func impatient(policy *v1alpha1.ConversionPolicy) {
 	policy.Spec.Verification.Timeout = &metav1.Duration{Duration: 2 * time.Second}
 }
 
+// gates are failures of each kind of proof. The tests of package probe know more of them.
 var gates = map[string]failing{
-	"nothing listens in the pod": {
-		toManager: behaviour{refuses: true},
-		condition: v1alpha1.ConversionVerifiedCondition, reason: "ConnectionRefused", message: []string{"converter pod", "nothing listens"},
-	},
-	"the pod hangs": {
-		toManager: behaviour{answer: hang},
-		condition: v1alpha1.ConversionVerifiedCondition, reason: "Timeout", message: []string{"converter pod", "timed out"},
-	},
+	"the pod hangs": {faults: faults{Manager: fault{Hang: true}}, reason: "Timeout", message: []string{"converter pod", "timed out"}},
 	"the pod converts wrongly": {
-		toManager: behaviour{answer: replacing(`"host":"`, `"host":"x`)},
-		condition: v1alpha1.ConversionVerifiedCondition, reason: "CanaryFailed", message: []string{".host"},
+		faults: faults{Manager: fault{Replace: [2]string{`"host":"`, `"host":"x`}}},
+		reason: "CanaryFailed", message: []string{".host"},
 	},
 	"a live object does not come back": {
-		toManager: behaviour{answer: replacing(`"host":"odd`, `"host":"even`)},
-		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
+		faults:  faults{Manager: fault{Replace: [2]string{`"host":"odd`, `"host":"even`}}},
+		objects: map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
+		reason:  v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"},
 	},
 	"a live object is not converted": {
-		toManager: behaviour{answer: refusing("odd.example.com")},
-		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
+		faults:  faults{Manager: fault{Refuse: "odd.example.com"}},
+		objects: map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
+		reason:  v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd cannot be converted from v1beta1 to v1: conversion webhook for ", "I will not"},
 	},
 	"a live object comes back without its labels": {
-		toManager: behaviour{answer: replacing(`"labels":{"odd"`, `"label":{"odd"`)},
-		objects:   map[string]string{"odd": "odd.example.com:2"}, repair: mendRules,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
+		faults:  faults{Manager: fault{Replace: [2]string{`"labels":{"odd"`, `"label":{"odd"`}}},
+		objects: map[string]string{"odd": "odd.example.com:2"}, repair: mendRules,
+		reason:  v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd: .metadata.labels does not come back"},
 	},
-	"the API server is refused": {
-		toAPIServer: behaviour{refuses: true},
-		condition:   v1alpha1.ConversionVerifiedCondition, reason: "ConnectionRefused", message: []string{"the API server does not reach the converter", "connection refused"},
-	},
 	"the API server gets no answer": {
-		toAPIServer: behaviour{answer: hang}, change: impatient,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: "Timeout", message: []string{"no answer within 2s", "firewall", "NetworkPolicy"},
-	},
-	"the API server sees another certificate": {
-		toAPIServer: behaviour{untrusted: true},
-		condition:   v1alpha1.ConversionVerifiedCondition, reason: "TLSVerificationFailed", message: []string{"x509: certificate signed by unknown authority"},
+		faults: faults{APIServer: fault{Hang: true}}, change: impatient,
+		reason: "Timeout", message: []string{"no answer within 2s", "firewall", "NetworkPolicy"},
 	},
 	"the API server is answered 404": {
-		toAPIServer: behaviour{answer: notFound},
-		condition:   v1alpha1.ConversionVerifiedCondition, reason: "UnexpectedAnswer", message: []string{"could not find the requested resource", "404"},
+		faults: faults{APIServer: fault{NotFound: true}},
+		reason: "UnexpectedAnswer", message: []string{"could not find the requested resource", "404"},
 	},
 	"the API server is answered garbage": {
-		toAPIServer: behaviour{answer: garbage},
-		condition:   v1alpha1.ConversionVerifiedCondition, reason: "UnexpectedAnswer", message: []string{"conversion webhook for probe.conversion-operator.io"},
+		faults: faults{APIServer: fault{Garbage: true}},
+		reason: "UnexpectedAnswer", message: []string{"conversion webhook for probe.conversion-operator.io"},
 	},
 	"the API server is answered wrongly": {
-		toAPIServer: behaviour{answer: replacing("9007199254740993", "9007199254740992")},
-		condition:   v1alpha1.ConversionVerifiedCondition, reason: "CanaryFailed", message: []string{".spec.number"},
-	},
-	"the API server is refused by the converter": {
-		toAPIServer: behaviour{answer: refusing("ConversionProbe")},
-		condition:   v1alpha1.ConversionVerifiedCondition, reason: "UnexpectedAnswer", message: []string{"I will not"},
+		faults: faults{APIServer: fault{Replace: [2]string{"9007199254740993", "9007199254740992"}}},
+		reason: "CanaryFailed", message: []string{".spec.number"},
 	},
 }
 
-// TestGates makes gates fail, in every way that needs a real API server, and in some that the tests
-// of the probe cover: the condition names the cause, the CRD is not written and, once the cause is
+// TestGates makes gates fail: the condition names the cause, the CRD is not written and, once the cause is
 // gone, it is written once.
 func TestGates(t *testing.T) {
 	for name, gate := range gates {
@@ -112,18 +92,18 @@ func TestGates(t *testing.T) {
 			for name, hostPort := range gate.objects {
 				createCronTab(t, group, "v1beta1", name, hostPort)
 			}
+			misbehave(t, policy, gate.faults)
 			createPolicy(t, group, gate.change)
-			pod := startConverter(t, policy, gate.toManager, gate.toAPIServer)
-			waitFor(t, policy, gate.condition, metav1.ConditionFalse, gate.reason, gate.message)
+			waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, gate.reason, gate.message)
 			after := getCRD(t, policy)
 			if after.ResourceVersion != before.ResourceVersion || after.Generation != 1 {
 				t.Errorf("the CustomResourceDefinition was written: generation %d, conversion %+v", after.Generation, after.Spec.Conversion)
 			}
+			misbehave(t, policy, faults{})
 			if gate.repair != nil {
 				gate.repair(t, policy)
 			}
-			pod.behave(t, behaviour{}, behaviour{})
-			waitReadyThrough(t, pod)
+			waitReady(t, policy, v1alpha1.ReasonSucceeded)
 			if got := getCRD(t, policy).Generation; got != 2 {
 				t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", got)
 			}
@@ -140,7 +120,6 @@ func TestManagerDiesDuringProbe(t *testing.T) {
 		`"clientConfig":{"service":{"namespace":"gone","name":"gone","path":"/convert/gone","port":443}}}}}}`)
 	define(t, group, "v1beta1", "v1")
 	createPolicy(t, group, nil)
-	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	expect.Eventually(t, "it is pointed back", func() (bool, string) {
 		strategy := crds.Strategy(getCRD(t, probe.Definition))
@@ -153,7 +132,6 @@ func TestNoObjectsYet(t *testing.T) {
 	const group = "empty.example.com"
 	define(t, group, "v1beta1", "v1")
 	createPolicy(t, group, nil)
-	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	waitFor(t, "crontabs."+group, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified,
 		[]string{"no objects yet", "verified from one of the API servers"})
@@ -170,7 +148,6 @@ func TestEveryVersionPair(t *testing.T) {
 		createCronTab(t, group, "v1alpha1", fmt.Sprintf("cron-%d", i), fmt.Sprintf("a.example.com:%d", i))
 	}
 	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Verification.Samples = new(int32(5)) })
-	startConverter(t, policy, behaviour{}, behaviour{})
 	waitReady(t, policy, v1alpha1.ReasonSucceeded)
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified,
 		[]string{"6 version pairs; 5 live objects came back unchanged"})

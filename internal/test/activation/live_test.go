@@ -30,7 +30,9 @@ func TestLiveObjectFails(t *testing.T) {
 	t.Parallel()
 	const group, policy = "failing.example.com", "crontabs.failing.example.com"
 	define(t, group, "v1beta1", "v1")
-	big := writeTooMuch(t, group, "big")
+	// v1 lacks a field, whose value is too large for its annotations.
+	big := cronTab(group, "v1beta1", "big")
+	createObject(t, big, fmt.Sprintf("hostPort: %q", incompressible.Text(300_000)))
 	changeCRD(t, policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
 		crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
@@ -40,7 +42,6 @@ func TestLiveObjectFails(t *testing.T) {
 		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		policy.Spec.Verification.Samples = new(int32)
 	})
-	pod := startConverter(t, policy, behaviour{}, behaviour{})
 	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	readAt := func() error {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTabList"}}
@@ -63,7 +64,7 @@ func TestLiveObjectFails(t *testing.T) {
 	changeCRD(t, policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
 	})
-	waitReadyThrough(t, pod)
+	waitReady(t, policy, v1alpha1.ReasonSucceeded)
 	patch(t, big, `{"hostPort":"a:1"}`)
 	expect.Eventually(t, "it is over", func() (bool, string) {
 		is := getPolicy(t, policy)
@@ -72,19 +73,6 @@ func TestLiveObjectFails(t *testing.T) {
 	})
 	waitEvent(t, policy, v1alpha1.ReasonConversionsRecovered)
 	expect.NoError(t, readAt())
-}
-
-// writeTooMuch writes an object with a field that v1 lacks, and whose value is too large for v1's
-// annotations.
-func writeTooMuch(t *testing.T, group, name string) *unstructured.Unstructured {
-	t.Helper()
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
-		"metadata": map[string]any{"name": name, "namespace": "default"}, "hostPort": incompressible.Text(300_000)}}
-	expect.Eventually(t, name+" is created", func() (bool, string) {
-		err := cluster.Create(t.Context(), object)
-		return err == nil, fmt.Sprint(err)
-	})
-	return object
 }
 
 // TestLiveObjectsAreSampledAgain: failures after the activation are detected, nothing is reverted,
@@ -96,14 +84,11 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
 	createCronTab(t, group, "v1beta1", "odd", "odd.example.com:2")
 	// The stored version of this object is unknown, so it is read at v1, and converted.
-	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
-		"metadata": map[string]any{"name": "odd", "namespace": "default"}}}
-	patch(t, odd, `{"metadata":{"managedFields":[{}]}}`)
+	patch(t, cronTab(group, "v1beta1", "odd"), `{"metadata":{"managedFields":[{}]}}`)
 	changeCRD(t, policy, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
 	})
 	createPolicy(t, group, nil)
-	pod := startConverter(t, policy, behaviour{}, behaviour{})
 	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	expect.Eventually(t, "the next samples are planned", func() (bool, string) {
 		is := getPolicy(t, policy).Status.Verification
@@ -131,16 +116,15 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	sampled("both come back", func(is *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
 		return is.Resampled != nil && *is.Resampled == 2 && is.ResampledTime != nil && failing == nil
 	})
-	pod.toManager.Store(&behaviour{answer: replacing(`"host":"odd`, `"host":"even`)})
+	misbehave(t, policy, faults{Manager: fault{Replace: [2]string{`"host":"odd`, `"host":"even`}}})
 	sampled("one is lost", func(_ *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
 		return failing != nil && failing.Reason == v1alpha1.ReasonRoundTripFailed && strings.Contains(failing.Message, "default/odd")
 	})
-	pod.toManager.Store(&behaviour{})
-	pod.toAPIServer.Store(&behaviour{answer: refusing("odd.example.com")})
+	misbehave(t, policy, faults{APIServer: fault{Refuse: "odd.example.com"}})
 	sampled("one cannot be read", func(_ *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
 		return failing != nil && failing.Reason == v1alpha1.ReasonObjectUnreadable && strings.Contains(failing.Message, "I will not")
 	})
-	pod.toAPIServer.Store(&behaviour{})
+	misbehave(t, policy, faults{})
 	sampled("all is well again", func(is *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
 		return *is.Resampled == 2 && failing == nil
 	})

@@ -6,144 +6,96 @@
 package activation
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"net/http"
-	"sync/atomic"
+	"slices"
 	"testing"
+	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
-	"github.com/conversion-operator/conversion-operator/internal/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
-
-const lying = "lying.example.com"
 
 // TestPodConvertsWrongly: a pod converts wrongly after the activation. The re-probe detects it, the
 // CRD is not written, the running migration is suspended, and the pod is evicted, unless its
-// PodDisruptionBudget forbids that or it is the last one. While the pods convert correctly, the
-// manager writes nothing.
+// PodDisruptionBudget forbids that, or no other pod converts correctly.
 func TestPodConvertsWrongly(t *testing.T) {
-	const group, policy = lying, "crontabs." + lying
-	define(t, group, "v1beta1", "v1")
-	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
-	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
-		policy.Spec.Workload.Replicas = new(int32(2))
-		policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = v1alpha1.MigrationAutomatic, "once"
+	t.Parallel()
+	const group, policy = "lying.example.com", "crontabs.lying.example.com"
+	migrateSlowly(t, group, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Workload.Replicas = new(int32(2))
+		spec.Workload.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "PodDisruptionBudget"}, Patch: `[{op: replace, path: /spec/maxUnavailable, value: 0}]`}}
 	})
-	first := startConverter(t, policy, behaviour{}, behaviour{})
-	second := first.another(t, "second")
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, nil)
-	active := getCRD(t, policy)
-	waitRests(t, policy, second)
+	waitJob(t, policy, false)
+	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified, []string{"2 converter pods"})
+	active, pods := getCRD(t, policy), podsOf(t, policy)
 
-	second.lie()
+	bad := pods[1]
+	misbehave(t, bad, faults{Manager: fault{Replace: [2]string{`"host":"`, `"host":"x`}}})
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed",
-		[]string{"converter pod second: ", ".host", "the operator evicts it once PodDisruptionBudget"})
-	waitSuspended(t, true)
-	if err := second.get(t.Context()); err != nil {
-		t.Errorf("the pod was evicted although its PodDisruptionBudget allows none: %v", err)
+		[]string{"converter pod " + bad + ": ", ".host", "the operator evicts it once PodDisruptionBudget"})
+	waitJob(t, policy, true)
+	if now := podsOf(t, policy); !slices.Contains(now, bad) {
+		t.Errorf("the pod was evicted although its PodDisruptionBudget allows none: there are %v", now)
 	}
-	allowEvictions(t, policy)
-	expect.Eventually(t, "the pod is evicted", func() (bool, string) {
-		err := second.get(t.Context())
-		return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprint(err)
+	patch(t, getPolicy(t, policy), `{"spec":{"workload":{"patches":null}}}`)
+	expect.Eventually(t, "the pod is replaced", func() (bool, string) {
+		now := podsOf(t, policy)
+		return len(now) == 2 && !slices.Contains(now, bad), fmt.Sprint(now)
 	})
-	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified, []string{"1 converter pods"})
+	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified, []string{"2 converter pods"})
 	waitEvent(t, policy, v1alpha1.ReasonPodEvicted)
-	waitSuspended(t, false)
+	waitJob(t, policy, false)
 
-	first.toManager.Store(&behaviour{answer: garbage})
+	misbehave(t, policy, faults{Manager: fault{Garbage: true}})
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "UnexpectedAnswer",
 		[]string{"no other pod answers correctly", "kubectl -n conversion-system rollout restart deployment"})
-	waitSuspended(t, true)
-	first.toManager.Store(&behaviour{})
-	waitSuspended(t, false)
-	if after := getCRD(t, policy); after.ResourceVersion != active.ResourceVersion {
+	waitJob(t, policy, true)
+	misbehave(t, policy, faults{})
+	waitJob(t, policy, false)
+	if after := getCRD(t, policy); after.Generation != active.Generation {
 		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, active.Generation)
 	}
 }
 
-// companion is another pod of a policy, which only the manager probes.
-type companion struct {
-	name     string
-	behaves  *atomic.Pointer[behaviour]
-	answered *atomic.Int32
-}
-
-// another starts a second pod of the policy.
-func (c *testConverter) another(t *testing.T, name string) companion {
-	t.Helper()
-	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(c.policy)}, deployment))
-	n, answered := pods.Add(1), &atomic.Int32{}
-	second := &testConverter{policy: c.policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
-	second.load(t)
-	behaves := &atomic.Pointer[behaviour]{}
-	behaves.Store(&behaviour{answer: counting(answered)})
-	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(workload.ContainerPort)), behaves)
-	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: second.ip})
-	return companion{name, behaves, answered}
-}
-
-// counting counts the reviews that a converter answers.
-func counting(reviews *atomic.Int32) func(http.Handler, http.ResponseWriter, *http.Request) {
-	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			reviews.Add(1)
-		}
-		converter.ServeHTTP(w, r)
-	}
-}
-
-func (c companion) lie() { c.behaves.Store(&behaviour{answer: replacing(`"host":"`, `"host":"x`)}) }
-
-func (c companion) get(ctx context.Context) error {
-	return cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: c.name}, &corev1.Pod{})
-}
-
-// waitRests waits until a pod is probed repeatedly without any write.
-func waitRests(t *testing.T, policy string, asked companion) {
-	t.Helper()
-	rests, since := "", int32(0)
-	expect.Eventually(t, "the policy rests while the pod is asked three times", func() (bool, string) {
+// TestRepeatedProbes: while pods convert correctly, they are probed again and again, and the manager
+// writes nothing.
+func TestRepeatedProbes(t *testing.T) {
+	t.Parallel()
+	const group, policy = "rests.example.com", "crontabs.rests.example.com"
+	define(t, group, "v1beta1", "v1")
+	createPolicy(t, group, nil)
+	waitReady(t, policy, v1alpha1.ReasonSucceeded)
+	checkAtRest(t, policy)
+	rests, since := "", time.Now()
+	expect.Eventually(t, "the policy rests while its pods are probed three times", func() (bool, string) {
 		if is := getPolicy(t, policy).ResourceVersion; is != rests {
-			rests, since = is, asked.answered.Load()
+			rests, since = is, time.Now()
 		}
-		reviews := asked.answered.Load() - since
-		return reviews >= 3*2, fmt.Sprintf("%d reviews since it was written", reviews)
+		return time.Since(since) > 4*proofLifetime, fmt.Sprint("it was written at ", since)
 	})
 }
 
-func waitSuspended(t *testing.T, want bool) {
+// podsOf returns the names of the pods of a policy that are not about to end.
+func podsOf(t *testing.T, policy string) []string {
 	t.Helper()
-	expect.Eventually(t, fmt.Sprintf("the migration is suspended: %t", want), func() (bool, string) {
-		jobs := &batchv1.JobList{}
-		expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child("crontabs." + lying)}))
-		return len(jobs.Items) == 1 && ptr.Deref(jobs.Items[0].Spec.Suspend, false) == want, fmt.Sprintf("%d Jobs", len(jobs.Items))
-	})
-}
-
-// allowEvictions acts as the controller of PodDisruptionBudgets.
-func allowEvictions(t *testing.T, policy string) {
-	t.Helper()
-	budget := &policyv1.PodDisruptionBudget{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, budget))
-	budget.Status = policyv1.PodDisruptionBudgetStatus{
-		ObservedGeneration: budget.Generation, DisruptionsAllowed: 2, CurrentHealthy: 2, DesiredHealthy: 1, ExpectedPods: 2}
-	expect.NoError(t, cluster.Status().Update(t.Context(), budget))
+	list := &corev1.PodList{}
+	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{
+		names.InstanceLabel: names.Child(policy), names.ComponentLabel: names.ConverterComponent}))
+	var found []string
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			found = append(found, pod.Name)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 func waitEvent(t *testing.T, policy, reason string) {

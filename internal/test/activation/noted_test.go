@@ -20,20 +20,15 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where both have
@@ -41,7 +36,8 @@ import (
 // annotations.
 type noted struct {
 	group, policy string
-	pod           *testConverter
+	// run is the last one that migrate has seen.
+	run string
 }
 
 // ownFields are the fields that v1 lacks.
@@ -76,72 +72,28 @@ func (k *noted) follow(t *testing.T, change func(*v1alpha1.ConversionPolicy)) {
 			change(policy)
 		}
 	})
-	k.pod = startConverter(t, k.policy, behaviour{}, behaviour{})
 }
 
-// rollUntil updates the pods with the Deployment until the policy is as expected.
-func (k *noted) rollUntil(t *testing.T, what string, so func(*v1alpha1.ConversionPolicy) bool) {
+// waitUntil waits until the policy is as expected.
+func (k *noted) waitUntil(t *testing.T, what string, so func(*v1alpha1.ConversionPolicy) bool) {
 	t.Helper()
 	expect.Eventually(t, what, func() (bool, string) {
-		k.pod.roll(t)
-		k.collect(t)
 		policy := getPolicy(t, k.policy)
-		var says []string
-		for _, condition := range policy.Status.Conditions {
-			says = append(says, fmt.Sprintf("%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message))
-		}
-		return so(policy), strings.Join(says, "\n")
+		return so(policy), summaryOf(policy.Status.Conditions)
 	})
 }
 
-// migrate acts as the Job of the current run: it runs the command with the Job's arguments, and as
-// its ServiceAccount. It returns when the manager has seen the result.
+// migrate waits for the end of the next run.
 func (k *noted) migrate(t *testing.T) {
 	t.Helper()
-	var job *batchv1.Job
-	k.rollUntil(t, "a migration is to run", func(policy *v1alpha1.ConversionPolicy) bool {
-		job = k.jobOf(t, policy.Status.Migration)
-		return job != nil
-	})
-	spec := job.Spec.Template.Spec
-	file := server.KubeconfigFile(t, envtest.User{Name: "system:serviceaccount:" + system + ":" + spec.ServiceAccountName,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + system}})
-	expect.Eventually(t, "the run ends", func() (bool, string) {
-		command := cmd.NewRootCommand()
-		command.SetArgs(slices.Concat(spec.Containers[0].Args, []string{"--kubeconfig=" + file, "--metrics-bind-address=0"}))
-		err := command.ExecuteContext(t.Context())
-		return err == nil, fmt.Sprint(err)
-	})
-	k.rollUntil(t, "the run's end is seen", func(policy *v1alpha1.ConversionPolicy) bool {
+	k.waitUntil(t, "a run has succeeded", func(policy *v1alpha1.ConversionPolicy) bool {
 		run := policy.Status.Migration
-		return run.Run == job.Labels[names.RunLabel] && run.State == v1alpha1.MigrationSucceeded
-	})
-}
-
-func (k *noted) jobOf(t *testing.T, run *v1alpha1.MigrationStatus) *batchv1.Job {
-	t.Helper()
-	jobs := k.collect(t)
-	at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
-		return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[names.RunLabel] == run.Run && job.DeletionTimestamp.IsZero()
-	})
-	if at < 0 {
-		return nil
-	}
-	return &jobs.Items[at]
-}
-
-// collect acts as the garbage collector for deleted Jobs, and returns all Jobs.
-func (k *noted) collect(t *testing.T) *batchv1.JobList {
-	t.Helper()
-	jobs := &batchv1.JobList{}
-	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(k.policy)}))
-	for i := range jobs.Items {
-		if !jobs.Items[i].DeletionTimestamp.IsZero() {
-			err := cluster.Patch(t.Context(), &jobs.Items[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-			expect.NoError(t, client.IgnoreNotFound(err))
+		ended := run != nil && run.Run != k.run && run.State == v1alpha1.MigrationSucceeded
+		if ended {
+			k.run = run.Run
 		}
-	}
-	return jobs
+		return ended
+	})
 }
 
 func (k *noted) changePolicy(t *testing.T, text string) {
@@ -166,18 +118,12 @@ func (k *noted) allowNotes(t *testing.T) {
 }
 
 func (k *noted) object(version, name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTab",
-		"metadata": map[string]any{"name": name, "namespace": "default"}}}
+	return cronTab(k.group, version, name)
 }
 
 func (k *noted) create(t *testing.T, version, name, fields string) {
 	t.Helper()
-	object := k.object(version, name)
-	expect.NoError(t, yaml.Unmarshal([]byte(fields), &object.Object))
-	expect.Eventually(t, name+" is created", func() (bool, string) {
-		err := cluster.Create(t.Context(), object.DeepCopy())
-		return err == nil, fmt.Sprint(err)
-	})
+	createObject(t, k.object(version, name), fields)
 }
 
 // storedTab is an object as etcd has it.
@@ -279,7 +225,7 @@ func (k *noted) waitCounted(t *testing.T, want string) {
 // waitBlocked waits until v1beta1 is blocked by preserved data, with a message that has all parts.
 func (k *noted) waitBlocked(t *testing.T, parts ...string) {
 	t.Helper()
-	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by preserved data, and says %q", parts), blockedBy(v1alpha1.BlockedPreservedData, parts...))
+	k.waitUntilVersion(t, fmt.Sprintf("v1beta1 is kept by preserved data, and says %q", parts), blockedBy(v1alpha1.BlockedPreservedData, parts...))
 }
 
 // blockedBy reports that a version is blocked for a reason, with a message that has all parts.
@@ -299,26 +245,35 @@ func blockedBy(reason v1alpha1.VersionBlockReason, parts ...string) func(v1alpha
 // function that it returns ends that, and reports whether one of them was so.
 func (k *noted) recordStatuses(t *testing.T) (ever func(so func(v1alpha1.VersionStatus) bool) bool) {
 	t.Helper()
-	statuses := testenv.RecordStatuses(t, cluster, k.policy)
+	changes, err := cluster.Watch(t.Context(), &v1alpha1.ConversionPolicyList{}, client.MatchingFields{"metadata.name": k.policy})
+	expect.NoError(t, err)
+	t.Cleanup(changes.Stop)
+	recorded := make(chan []v1alpha1.VersionStatus, 1)
+	go func() {
+		var all []v1alpha1.VersionStatus
+		for change := range changes.ResultChan() {
+			if policy, is := change.Object.(*v1alpha1.ConversionPolicy); is {
+				all = append(all, policy.Status.Versions...)
+			}
+		}
+		recorded <- all
+	}()
 	return func(so func(v1alpha1.VersionStatus) bool) bool {
-		return slices.ContainsFunc(statuses(), func(status v1alpha1.ConversionPolicyStatus) bool {
-			return slices.ContainsFunc(status.Versions, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" && so(is) })
-		})
+		changes.Stop()
+		return slices.ContainsFunc(<-recorded, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" && so(is) })
 	}
 }
 
 func (k *noted) waitUnblocked(t *testing.T, reason v1alpha1.VersionBlockReason) {
 	t.Helper()
-	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is not kept by %s", reason), func(is v1alpha1.VersionStatus) bool {
+	k.waitUntilVersion(t, fmt.Sprintf("v1beta1 is not kept by %s", reason), func(is v1alpha1.VersionStatus) bool {
 		return !slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool { return block.Reason == reason })
 	})
 }
 
-func (k *noted) rollUntilVersion(t *testing.T, what string, so func(v1alpha1.VersionStatus) bool) {
+func (k *noted) waitUntilVersion(t *testing.T, what string, so func(v1alpha1.VersionStatus) bool) {
 	t.Helper()
 	expect.Eventually(t, what, func() (bool, string) {
-		k.pod.roll(t)
-		k.collect(t)
 		versions := getPolicy(t, k.policy).Status.Versions
 		at := slices.IndexFunc(versions, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" })
 		return at >= 0 && so(versions[at]), fmt.Sprintf("%+v", versions)

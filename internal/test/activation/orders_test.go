@@ -57,11 +57,10 @@ func policyFirst(t *testing.T, group string) {
 	createPolicy(t, group, nil)
 	define(t, group, "v1beta1")
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
-	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonWaitingForVersion)
 	serve(t, group, "v1beta1", "v1")
-	checkNeverWrong(t, pod, group)
-	waitReadyThrough(t, pod)
+	checkNeverWrong(t, group)
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
@@ -69,11 +68,10 @@ func policyFirst(t *testing.T, group string) {
 func rulesAhead(t *testing.T, group string) {
 	define(t, group, "v1beta1")
 	createPolicy(t, group, nil)
-	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonWaitingForVersion)
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
 	serve(t, group, "v1", "v1beta1")
-	waitReadyThrough(t, pod)
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
@@ -90,13 +88,15 @@ func addVersion(t *testing.T, group string, versions ...string) {
 	t.Helper()
 	define(t, group, "v1beta1")
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
+	misbehave(t, "crontabs."+group, faults{Manager: fault{NotFound: true}})
 	createPolicy(t, group, nil)
 	waitForServed(t, group, "v1beta1")
 	nextSecond(t, group)
 	serve(t, group, versions...)
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	misbehave(t, "crontabs."+group, faults{})
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
@@ -105,14 +105,14 @@ func policyAfter(t *testing.T, group string) {
 	createCronTab(t, group, "v1beta1", "at-old", "a.example.com:1")
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createPolicy(t, group, nil)
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	checkReads(t, group, "at-old", "a.example.com", "1")
 }
 
 func nothingWritten(t *testing.T, group string) {
 	define(t, group, "v1beta1", "v1")
 	createPolicy(t, group, nil)
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 }
 
 // replaced: dropping spec.conversion opens a window, however short.
@@ -167,10 +167,9 @@ func nextSecond(t *testing.T, group string) {
 }
 
 // checkNeverWrong: at a version without active rules, a read fails, or is correct.
-func checkNeverWrong(t *testing.T, pod *testConverter, group string) {
+func checkNeverWrong(t *testing.T, group string) {
 	t.Helper()
 	expect.Eventually(t, "the new version is read", func() (bool, string) {
-		pod.roll(t)
 		object, err := read(t, group, "v1", "before")
 		if err != nil {
 			return false, err.Error()
@@ -184,8 +183,8 @@ func checkNeverWrong(t *testing.T, pod *testConverter, group string) {
 
 func read(t *testing.T, group, version, name string) (map[string]any, error) {
 	t.Helper()
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "CronTab"}}
-	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, object)
+	object := cronTab(group, version, name)
+	err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 	return object.Object, err
 }
 

@@ -115,7 +115,7 @@ func TestAcceptedLosses(t *testing.T) {
 	removed := k.watchRemoval(t, "v1beta1")
 	writers := k.writeAllTheTime(t, "v1", "v1alpha1")
 	k.accept(t, `".note",".color",".mode"`)
-	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
+	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
 	writers.stop(t)
 	if left := removed(); left != 0 {
 		t.Errorf("when v1beta1 was removed, %d objects held values of it", left)
@@ -132,7 +132,7 @@ func TestAcceptedLosses(t *testing.T) {
 		t.Errorf("discarded from %d objects", record.Discarded)
 	}
 	revision = k.revision(t)
-	k.rollUntil(t, "the policy is ready, and says what was done", func(policy *v1alpha1.ConversionPolicy) bool {
+	k.waitUntil(t, "the policy is ready, and says what was done", func(policy *v1alpha1.ConversionPolicy) bool {
 		found := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.VersionsRetiredCondition)
 		return found != nil && found.Status == metav1.ConditionTrue && apimeta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ReadyCondition)
 	})
@@ -174,7 +174,7 @@ func TestUnacceptedLoss(t *testing.T) {
 		t.Errorf("v1beta1 is %+v", version)
 	}
 	k.accept(t, `".note",".mode"`)
-	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
+	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
 	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
 		t.Errorf("etcd has values of v1beta1 still: %v", now)
 	}
@@ -197,7 +197,6 @@ func TestManagerDiesDuringCleanup(t *testing.T) {
 	died := k.dieAfter(t, some)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
 	expect.Eventually(t, "the manager dies", func() (bool, string) {
-		k.pod.roll(t)
 		return died(), fmt.Sprint(getPolicy(t, k.policy).Status.Conditions)
 	})
 	if left := len(k.annotations(t, "v1beta1")); left != held-some {
@@ -209,7 +208,7 @@ func TestManagerDiesDuringCleanup(t *testing.T) {
 	revision := k.revision(t)
 	removed := k.watchRemoval(t, "v1beta1") // replaces the tap by which the manager died
 	restart(t)
-	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 1 })
+	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 1 })
 	if left := removed(); left != 0 {
 		t.Errorf("when v1beta1 was removed, %d objects held values of it", left)
 	}

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -37,23 +36,21 @@ func TestRestored(t *testing.T) {
 			policy := "crontabs." + group
 			define(t, group, "v1", "v1beta1")
 			createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic })
-			pod := startConverter(t, policy, behaviour{}, behaviour{})
-			waitReadyThrough(t, pod)
+			waitReady(t, policy, v1alpha1.ReasonSucceeded)
 			saved := save(t, policy)
 			lose(t, policy)
-			pod.disconnect()
 
 			restore(t, saved.crd)
 			awaitServed(t, group)
 			createCronTab(t, group, "v1", "before", "a.example.com:1")
-			if err := readCronTab(t, group, "v1beta1", "before"); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
+			if _, err := read(t, group, "v1beta1", "before"); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
 				t.Errorf("an object is read without a converter: %v", err)
 			}
 			if withNamespace {
 				restore(t, saved.children...)
 			}
 			restore(t, saved.policy)
-			waitReadyThrough(t, pod)
+			waitReady(t, policy, v1alpha1.ReasonSucceeded)
 			checkReads(t, group, "before", "a.example.com", "1")
 			if run := getPolicy(t, policy).Status.Migration; run != nil {
 				t.Errorf("a migration was started: %+v", run)
@@ -73,7 +70,7 @@ func TestOldObjectsAfterTheConverter(t *testing.T) {
 	awaitServed(t, group)
 	createCronTab(t, group, "v1beta1", "too-early", "a.example.com:1")
 	createPolicy(t, group, nil)
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
 	createCronTab(t, group, "v1beta1", "in-time", "a.example.com:1")
 	checkReads(t, group, "in-time", "a.example.com", "1")
 	early, err := read(t, group, "v1", "too-early")
@@ -102,7 +99,7 @@ func TestObjectsOlderThanTheDefinition(t *testing.T) {
 	define(t, group, "v1", "v1beta1")
 	awaitServed(t, group)
 	createPolicy(t, group, nil)
-	waitReadyThrough(t, startConverter(t, policy, behaviour{}, behaviour{}))
+	waitReady(t, policy, v1alpha1.ReasonSucceeded)
 	expect.Eventually(t, "the old object is found, and there is no migration evidence", func() (bool, string) {
 		status := getPolicy(t, policy).Status
 		window := status.UnconvertedWindow
@@ -139,8 +136,7 @@ func save(t *testing.T, policy string) backup {
 	return saved
 }
 
-// lose deletes policy and CRD, waits until the manager has deleted what belonged to them, and deletes
-// its pods, as the garbage collector does.
+// lose deletes policy and CRD, and waits until the manager has deleted what belonged to them.
 func lose(t *testing.T, policy string) {
 	t.Helper()
 	// In the other order, the manager might add its finalizer again in between.
@@ -162,8 +158,6 @@ func lose(t *testing.T, policy string) {
 			return err == nil && apimeta.LenList(list) == 0, fmt.Sprint(apimeta.LenList(list), err)
 		})
 	}
-	expect.NoError(t, cluster.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(system),
-		client.MatchingLabels{names.InstanceLabel: names.Child(policy)}, client.GracePeriodSeconds(0)))
 }
 
 // restore creates objects again, as another field manager.
@@ -192,10 +186,4 @@ func awaitServed(t *testing.T, group string) {
 	expect.Eventually(t, group+" is established", func() (bool, string) {
 		return crds.Condition(getCRD(t, "crontabs."+group), apiextensionsv1.Established), "not yet"
 	})
-}
-
-func readCronTab(t *testing.T, group, version, name string) error {
-	t.Helper()
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "CronTab"}}
-	return cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, object)
 }

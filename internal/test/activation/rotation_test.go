@@ -8,21 +8,23 @@ package activation
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -31,37 +33,30 @@ import (
 // through the API server, each time with a new connection. No read fails, and the CRD is written
 // twice.
 func TestRotationOfOwnConverters(t *testing.T) {
-	const selfManaged, secret = "{selfManaged: {}}", "{secret: {name: %s}}"
-	cases := map[string]struct {
-		certificates string
-		start        func(t *testing.T, group string) (*ownConverter, string)
-	}{
-		"image":               {selfManaged, startImage},
-		"service by a Secret": {secret, startService},
-		"url":                 {selfManaged, startURL},
-	}
-	for name, c := range cases {
+	for name, theirSecret := range map[string]bool{"image": false, "image by a Secret": true, "url": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			group := dns(name) + ".rotating.example.com"
 			policy := "crontabs." + group
 			define(t, group, "v1beta1", "v1")
 			createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
-			made, spec := c.start(t, group)
-			certs := c.certificates
-			if certs == secret {
-				certs = fmt.Sprintf(secret, dns(name))
-				expect.NoError(t, cluster.Create(t.Context(), theirs(t, dns(name), made.serverName)))
+			converter, certs := ownSpec, "{selfManaged: {}}"
+			if name == "url" {
+				converter = startURL(t, policy)
 			}
-			createOwn(t, policy, spec, certs)
-			made.run(t)
+			if theirSecret {
+				certs = "{secret: {name: theirs}}"
+				expect.NoError(t, cluster.Create(t.Context(), theirs(t, names.ServerName(policy, system))))
+			}
+			createOwn(t, policy, converter, certs)
 			waitReady(t, policy, v1alpha1.ReasonSucceeded)
 			waitRotated(t, policy, nil)
 
 			reader := startReading(t, group)
 			before := getCRD(t, policy)
-			if c.certificates == secret {
-				exchange(t, dns(name), made.serverName)
+			if theirSecret {
+				there := theirs(t, names.ServerName(policy, system))
+				expect.NoError(t, cluster.Update(t.Context(), there))
 			} else {
 				patch(t, getPolicy(t, policy), `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"now"}}}}`)
 			}
@@ -69,9 +64,55 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			if got := getCRD(t, policy).Generation - before.Generation; got != 2 {
 				t.Errorf("the CustomResourceDefinition was written %d times, want 2", got)
 			}
+			if name == "image" {
+				changeImage(t, policy)
+			}
 			reader.stop(t)
 		})
 	}
+}
+
+// changeImage: pods of another image serve before those of the previous one end.
+func changeImage(t *testing.T, policy string) {
+	t.Helper()
+	before := *getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.Service.Port
+	patch(t, getPolicy(t, policy), `{"spec":{"converter":{"image":{"reference":"`+nextImage+`"}}}}`)
+	expect.Eventually(t, "only pods of the next image are left", func() (bool, string) {
+		port := *getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.Service.Port
+		list := &appsv1.DeploymentList{}
+		expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}))
+		return port != before && len(list.Items) == 1 && list.Items[0].Spec.Template.Spec.Containers[0].Image == nextImage, fmt.Sprintf("port %d, %d Deployments", port, len(list.Items))
+	})
+}
+
+// TestLostAuthority: the Secret of the active authority is deleted, and the manager does not learn that its
+// writes of the CRD succeed. No read fails, and the CRD is written twice.
+func TestLostAuthority(t *testing.T) {
+	t.Parallel()
+	const group, policy = "lost.example.com", "crontabs.lost.example.com"
+	define(t, group, "v1beta1", "v1")
+	createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
+	createPolicy(t, group, nil)
+	waitReady(t, policy, v1alpha1.ReasonSucceeded)
+	waitRotated(t, policy, nil)
+
+	reader := startReading(t, group)
+	before := getCRD(t, policy)
+	setTap(t, group, func(_ *http.Request, _ string, pass func() (*http.Response, error)) (*http.Response, error) {
+		answer, err := pass()
+		if err == nil {
+			_ = answer.Body.Close()
+			err = errDead
+		}
+		return nil, err
+	})
+	authority := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.AuthoritySecret(policy)}}
+	expect.NoError(t, cluster.Delete(t.Context(), authority))
+	waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
+	if got := getCRD(t, policy).Generation - before.Generation; got != 2 {
+		t.Errorf("the CustomResourceDefinition was written %d times, want 2", got)
+	}
+	reader.stop(t)
 }
 
 func createOwn(t *testing.T, name, converter, certs string) {
@@ -82,25 +123,15 @@ func createOwn(t *testing.T, name, converter, certs string) {
 	expect.NoError(t, cluster.Create(t.Context(), policy))
 }
 
-// theirs creates a Secret with the certificate of another authority, which another client
-// maintains.
-func theirs(t *testing.T, name, serverName string) *corev1.Secret {
+// theirs is a Secret with the certificate of another authority, which another client maintains.
+func theirs(t *testing.T, serverName string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
 	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, serverName, time.Now(), time.Hour)
 	expect.NoError(t, err)
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}, Data: map[string][]byte{
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "theirs"}, Data: map[string][]byte{
 		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate}}
-}
-
-// exchange renews that Secret with another authority.
-func exchange(t *testing.T, name, serverName string) {
-	t.Helper()
-	there := &corev1.Secret{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, there))
-	there.Data = theirs(t, name, serverName).Data
-	expect.NoError(t, cluster.Update(t.Context(), there))
 }
 
 // waitRotated waits until only a new authority is trusted, and the rotation is complete.
@@ -136,18 +167,16 @@ func startReading(t *testing.T, group string) *reading {
 			case <-r.ends:
 				return
 			case <-ticker.C:
-				r.read(t, group)
+				r.once(t, group)
 			}
 		}
 	}()
 	return r
 }
 
-func (r *reading) read(t *testing.T, group string) {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTab"}}
-	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "cron"}, object)
-	host, _, _ := unstructured.NestedString(object.Object, "host")
-	if err == nil && host != "a.example.com" {
+func (r *reading) once(t *testing.T, group string) {
+	object, err := read(t, group, "v1", "cron")
+	if host := object["host"]; err == nil && host != "a.example.com" {
 		err = fmt.Errorf("host is %q", host)
 	}
 	r.reads.Add(1)

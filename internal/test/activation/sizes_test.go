@@ -46,22 +46,17 @@ func defineSized(t *testing.T, group string) *sized {
 }
 
 func (k *sized) object(version, name, team, blob string) *unstructured.Unstructured {
-	spec := map[string]any{"team": team}
+	object, spec := cronTab(k.group, version, name), map[string]any{"team": team}
 	if blob != "" {
 		spec["blob"] = blob
 	}
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTab",
-		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": spec}}
+	object.Object["spec"] = spec
+	return object
 }
 
-// create creates an object. An API server that does not know the fields yet refuses it, instead of pruning
-// them.
 func (k *sized) create(t *testing.T, version, name, blob string) {
 	t.Helper()
-	expect.Eventually(t, name+" is created", func() (bool, string) {
-		err := cluster.Create(t.Context(), k.object(version, name, "a", blob), client.FieldValidation("Strict"))
-		return err == nil, fmt.Sprint(err)
-	})
+	createObject(t, k.object(version, name, "a", blob), "")
 }
 
 // write sets the team of an object at a version.
@@ -148,7 +143,6 @@ func TestObjectsTooLarge(t *testing.T) {
 		policy.Spec.Converter.Declarative.Spokes[0].Rules = nil
 		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 	})
-	pod := startConverter(t, k.policy, behaviour{}, behaviour{})
 	waitFor(t, k.policy, v1alpha1.OversizedObjectsCondition, metav1.ConditionTrue, v1alpha1.ReasonReadTruncated,
 		[]string{"object default/before does not fit at v1beta1: .spec.blob, which only v1 has", "reduce these fields at v1"})
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
@@ -208,9 +202,9 @@ func TestObjectsTooLarge(t *testing.T) {
 	check()
 
 	// Without a converter, objects can still be written at the storage version.
-	pod.toAPIServer.Store(&behaviour{answer: notFound})
+	misbehave(t, k.policy, faults{APIServer: fault{NotFound: true}})
 	expect.NoError(t, k.write(t, "v1", "small"))
-	pod.toAPIServer.Store(&behaviour{})
+	misbehave(t, k.policy, faults{})
 
 	expect.NoError(t, cluster.Patch(t.Context(), k.object("v1", "before", "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"blob":"short"}}`))))
 	due := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)

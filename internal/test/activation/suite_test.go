@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,18 +20,16 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
@@ -56,7 +53,7 @@ const (
 var (
 	// cluster is the client of users.
 	cluster client.WithWatch
-	// outside is an address of this machine that an EndpointSlice accepts.
+	// outside is an address of this machine that is not of a pod.
 	outside string
 	// storage is the etcd behind the API server.
 	storage etcd.Client
@@ -75,73 +72,64 @@ type process struct {
 }
 
 func TestMain(m *testing.M) {
+	if image := os.Getenv(imageVariable); image != "" {
+		err := play(image)
+		os.Exit(cmd.ExitCode(err))
+	}
 	ctrl.SetLogger(logr.Discard())
-	testenv.Main(m, atOnce, testenv.Options{
-		Durable:   true,
-		CRDs:      []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
-		Arguments: testenv.ServiceCalls(), // a migration connects to the advertised address
-	}, prepare)
-}
-
-func prepare(started *testenv.Server) (func() error, error) {
-	var err error
-	if outside, err = testenv.OutsideAddress(); err != nil {
-		return nil, err
-	}
-	server, cluster, storage = started, started.Client, started.Etcd
-	user, err := server.AddUser(envtest.User{Name: operator}, server.Kubeconfig)
+	testenv.Parallel(atOnce)
+	code, err := run(m)
 	if err != nil {
-		return nil, err
+		fmt.Fprintln(os.Stderr, "integration tests:", err)
 	}
-	if err := install(context.Background()); err != nil {
-		return nil, err
-	}
-	manager, err = startManager(user.Config())
-	return func() error {
-		manager.stop()
-		return <-manager.ended
-	}, err
+	os.Exit(max(code, cmd.ExitCode(err)))
 }
 
-// install creates exactly the rights of the installation for the manager.
-func install(ctx context.Context) error {
-	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "images-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	images, err := writeImages(dir)
+	if err != nil {
+		return 1, err
+	}
+	started, err := testenv.StartCluster(context.Background(), testenv.Options{
+		Durable: true,
+		CRDs:    []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
+	}, images, []string{"a", "b"})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, started.Stop()) }()
+	server, cluster, storage = started.Server, started.Client, started.Etcd
+	if err := prepare(); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	manager.stop()
+	return code, <-manager.ended
+}
+
+func prepare() (err error) {
+	if outside, err = testenv.OutsideAddress(); err != nil {
 		return err
 	}
-	for _, file := range []string{"role.yaml", "role_binding.yaml", "grants/role.yaml", "grants/role_binding.yaml"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rbac", file))
-		if err != nil {
-			return err
-		}
-		if err := createAll(ctx, utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+	user, err := server.AddUser(envtest.User{Name: operator}, server.Kubeconfig)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-func createAll(ctx context.Context, documents io.Reader) error {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := documents.Read(buffer)
-		if err != nil {
-			return ignoreEOF(err)
-		}
-		kind := metav1.TypeMeta{}
-		if err := yaml.Unmarshal(buffer[:n], &kind); err != nil || kind.Kind == "" {
-			continue
-		}
-		object := map[string]client.Object{
-			"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
-			"Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{},
-		}[kind.Kind]
-		if err := yaml.UnmarshalStrict(buffer[:n], object); err != nil {
-			return err
-		}
-		if err := cluster.Create(ctx, object); err != nil {
-			return err
-		}
+	if err := cluster.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
+		return err
 	}
+	// Exactly the rights of the installation.
+	if _, err := testenv.Install(context.Background(), cluster, "rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml",
+		"rbac/grants/role.yaml", "rbac/grants/role_binding.yaml"); err != nil {
+		return err
+	}
+	manager, err = startManager(user.Config())
+	return err
 }
 
 // startManager starts a manager whose requests pass the taps.
@@ -158,7 +146,7 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(names.ManagedBy),
-		Settings: observed.Settings{Namespace: system, Username: operator, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
+		Settings: observed.Settings{Namespace: system, Username: operator, Image: operatorImage, PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
 		Prober:   controllers.NewProber(proofLifetime),
 		Checks:   controllers.NewBackgroundChecks(config, started.GetClient(), started.GetAPIReader(), time.Now),
 		Now:      time.Now,
@@ -204,13 +192,6 @@ func startNext(t *testing.T) {
 	next, err := startManager(manager.config)
 	expect.NoError(t, err)
 	manager = next
-}
-
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 // tapped is the manager's transport: writes of a group's objects pass the tap of a test.

@@ -21,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 const name = "crontabs.example.com"
@@ -78,7 +79,7 @@ func (c *cluster) playIssuer(pods pods) {
 	c.create(&corev1.Secret{ObjectMeta: here("company"), Type: corev1.SecretTypeTLS, Data: keyPair(first)})
 	c.create(&cmv1.Issuer{ObjectMeta: here("company"), Spec: cmv1.IssuerSpec{
 		IssuerConfig: cmv1.IssuerConfig{CA: &cmv1.CAIssuer{SecretName: "company"}}}})
-	c.runPods(pods.name)
+	testenv.RunPods(c.T, c.Client, client.ObjectKey{Namespace: system, Name: pods.name})
 	c.waitReady()
 	c.checkServed(pods, first)
 

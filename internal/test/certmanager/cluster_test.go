@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,23 +100,6 @@ func (c *cluster) storedRulesets(ctx context.Context) (hashes []string, err erro
 		}
 	}
 	return hashes, err
-}
-
-// runPods acts as kubelet: it starts ready pods of the Deployment of that name, and adds them to the
-// Service.
-func (c *cluster) runPods(name string) {
-	c.Helper()
-	deployment := &appsv1.Deployment{}
-	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
-		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, deployment)
-		return err == nil, c.condition(v1alpha1.CertificatesReadyCondition).Message
-	})
-	replicas := *deployment.Spec.Replicas
-	for i := range replicas {
-		testenv.RunPod(c.T, c.Client, deployment, testenv.Pod{Name: deployment.Name + "-" + string('a'+i), IP: "10.1.2.3", Node: "node"})
-	}
-	testenv.Expose(c.T, c.Client, client.ObjectKeyFromObject(deployment), map[string]string{names.InstanceLabel: deployment.Name}, "10.1.2.3", nil)
-	testenv.RolledOut(c.T, c.Client, deployment, replicas)
 }
 
 func crd(name string) *apiextensionsv1.CustomResourceDefinition {

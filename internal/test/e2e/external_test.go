@@ -29,7 +29,7 @@ import (
 // certificate that the operator issued. The operator deploys nothing, and verifies the converter by
 // its Service and by a URL.
 func TestExternalConverter(t *testing.T) {
-	release.Only(t, "TestForeignService", "TestURL")
+	release.Only(t, "TestForeignService", "TestRotationOfOwnConverters")
 	t.Parallel()
 	node, address := anyNode(t.Context(), t)
 	kinds := map[string]v1alpha1.Converter{

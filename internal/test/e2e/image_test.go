@@ -47,7 +47,7 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 // with the operator's certificates. Two bad versions, one that cannot be pulled and one for another
 // group, do not replace it, and its pods can be changed while objects are read.
 func TestConverterImage(t *testing.T) {
-	release.Only(t, "TestImage")
+	release.Only(t, "TestRotationOfOwnConverters", "TestOwnConverterStories")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "image.example.com")

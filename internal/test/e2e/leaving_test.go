@@ -97,7 +97,7 @@ func waitUntilNoManager(ctx context.Context, t *testing.T) {
 // TestDeleteNamespace deletes the operator and every converter. After a new installation, every
 // object can be read again.
 func TestDeleteNamespace(t *testing.T) {
-	release.Only(t, "TestRecreatedNamespace")
+	release.Only(t, "TestStories", "TestLostAuthority")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "namespace.example.com")
 	checkBothVersions(ctx, t, crontab)

@@ -31,7 +31,7 @@ import (
 // object fails and is fixed, and the storage version is rolled back. The runbooks of a failure run
 // while it has failed.
 func TestMigrating(t *testing.T) {
-	release.Only(t, "TestSuspendedMigration", "TestTriggerDuringMigration", "TestFailedMigration")
+	release.Only(t, "TestSuspendedMigration", "TestStories")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")

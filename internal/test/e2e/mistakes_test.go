@@ -28,7 +28,7 @@ import (
 
 // TestMistakes: mistakes with a policy in use must not lose an object.
 func TestMistakes(t *testing.T) {
-	release.Only(t, "TestBadInput", "TestDrift", "TestGuard")
+	release.Only(t, "TestGates", "TestDrift", "TestGuard")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")

@@ -27,7 +27,7 @@ import (
 // stored in one, the only served version. No read fails, the objects are unchanged, and nothing of
 // the operator remains.
 func TestRemoveOperator(t *testing.T) {
-	release.Only(t, "TestRetain", "TestRestoreNone")
+	release.Only(t, "TestRetain", "TestDeletion")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "removed.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)

@@ -29,7 +29,7 @@ const fleetSize = 1000
 // objects, each in its own run, and all at the same time. Nothing is lost, and the result is the
 // same.
 func TestRestarts(t *testing.T) {
-	release.Only(t, "TestIntegration", "TestDowngrade")
+	release.Only(t, "TestIntegration", "TestLostAuthority")
 	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
 		"manager":   killManagers,
 		"converter": killConverter,

@@ -25,7 +25,7 @@ import (
 // TestWorkload changes the template of converter pods while an object is read: another port, a
 // priority, and a patch.
 func TestWorkload(t *testing.T) {
-	release.Only(t, "TestShape", "TestPatches")
+	release.Only(t, "TestShape", "TestReassert")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "workload.example.com")

@@ -322,11 +322,9 @@ func (s *Server) KubeconfigFile(tb testing.TB, user ...envtest.User) string {
 	return file
 }
 
-// Main runs the tests of a package on one API server, atOnce of them in parallel: more than there
-// are processors if they mostly wait, or 0 for the default of go test. prepare sets up what the
-// tests share, and returns a function that ends it.
-func Main(m *testing.M, atOnce int, options Options, prepare func(*Server) (end func() error, err error)) {
-	Parallel(atOnce)
+// Main runs the tests of a package on one API server. prepare sets up what the tests share, and returns a
+// function that ends it.
+func Main(m *testing.M, options Options, prepare func(*Server) (end func() error, err error)) {
 	os.Exit(run(m, options, prepare))
 }
 
@@ -352,12 +350,10 @@ func failed(err error) int {
 	return 1
 }
 
-// Parallel sets how many tests of this package run in parallel. TestMain calls it.
+// Parallel sets how many tests of this package run in parallel: more than there are processors if they mostly
+// wait. TestMain calls it.
 func Parallel(atOnce int) {
 	flag.Parse()
-	if atOnce == 0 {
-		return
-	}
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
 		panic(err) // the testing package has that flag
 	}
