@@ -5,8 +5,6 @@ package plan_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // generatedByCrossplane: Crossplane writes the CustomResourceDefinition from an XRD.
@@ -82,8 +79,7 @@ func generatedByCrossplane(w *world) {
 	w.converge()
 	w.copy()
 	w.converge()
-	w.drop("kubectl")
-	w.converge()
+	w.loseConversion("kubectl")
 	w.copy()
 	w.converge()
 	w.say("The policy wants another storage version.")
@@ -93,10 +89,8 @@ func generatedByCrossplane(w *world) {
 	generated(bothStoredNew)
 	w.converge()
 	w.say("A migration is asked for.")
-	w.observed.Policy.Spec.Migration.Trigger = "now"
-	w.converge()
-	w.record(whole())
-	w.converge()
+	w.trigger("now")
+	w.reports(whole())
 	w.say("The previous version is retired.")
 	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementRemove, After: &metav1.Duration{}}}
 	w.converge()
@@ -107,39 +101,20 @@ func generatedByCrossplane(w *world) {
 	w.say("Crossplane continues.")
 	w.copy()
 	w.converge()
-	w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
-	w.converge()
+	w.settleAPIServers()
 }
 
-// TestClaimsAreLeftAlone: a policy for claims neither changes nor removes the conversion, which belongs to
-// the policy of the composite resources, although its pods are in a fleet that both may use.
-func TestClaimsAreLeftAlone(t *testing.T) {
+// ofClaims is a world whose policy is for claims. It neither changes nor removes the conversion, which belongs
+// to the policy of the composite resources, although its pods are in a fleet that both may use.
+func ofClaims(t *testing.T) *world {
+	t.Helper()
 	w := active(t)
 	w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
 		Kind: "CompositeResourceDefinition", Name: "xcrontabs.example.com", UID: "uid-of-the-xrd", Controller: new(true)}}
 	w.observed.Composite = &crds.Composite{ObjectMeta: metav1.ObjectMeta{Name: "xcrontabs.example.com"}}
 	w.writeXRD(names.ManagedBy, w.observed.CRD.Spec.Conversion)
 	w.observed.Policy.Status.ActivatedCRD, w.observed.Policy.Status.ActiveRevisions = "", nil
-	writes := func() (found []string) {
-		for _, s := range w.plan().Steps {
-			switch s.(type) {
-			case step.SwitchCRD, step.RestoreCRD, step.RecordDrift:
-				found = append(found, fmt.Sprintf("%T", s))
-			}
-		}
-		return found
-	}
-	if found := writes(); len(found) > 0 {
-		t.Errorf("steps: %v", found)
-	}
-	expectCondition(t, w.plan().Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonClaimsNotSupported, "delete this policy")
-	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	if found := writes(); len(found) > 0 {
-		t.Errorf("steps of the deletion: %v", found)
-	}
-	if decided := w.plan(); !slices.Contains(decided.Steps, step.Step(step.RemoveFinalizer{})) {
-		t.Errorf("the deletion is blocked: %+v", decided.Status.Conditions)
-	}
+	return w
 }
 
 // writeXRD lets a field manager write spec.conversion of the XRD.

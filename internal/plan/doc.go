@@ -77,7 +77,7 @@
 //     else, add a watch in controllers/setup.go, or call Recheck with a duration.
 //  5. A new step is a type in step/step.go; controllers/apply.go carries it out. A step may be
 //     carried out twice or in part, so it must be idempotent.
-//  6. A row of TestGates in gates_test.go, or a story in TestStories of story_test.go. Then run
+//  6. A row of gateChanges in gates_test.go, or a story in TestStories of story_test.go. Then run
 //     "go test ./internal/plan -update", and read the difference.
 //
 // # A new condition or reason

@@ -8,11 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
@@ -35,81 +30,42 @@ func (w *world) lie(i int) {
 	w.observed.Pods[i].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "from v1beta1 to v1: .host has another value"}
 }
 
-// TestReplacing: a pod is evicted only where that is safe, and the condition says
-// what is done, or what is to be done.
-func TestReplacing(t *testing.T) {
-	evicted := []string{"EvictPod"}
-	cases := map[string]struct {
-		policy  string
-		change  func(*world)
-		message string
-		steps   []string
-	}{
-		"rules": {policyYAML, func(w *world) { w.lie(0) }, "and its Deployment replaces it", evicted},
-		"image": {imageYAML, func(w *world) { w.lie(1) }, "and its Deployment replaces it", evicted},
-		"a pod that hangs": {imageYAML, func(w *world) { w.observed.Pods[0].Proof = &observed.Proof{Reason: "Timeout", Message: "no answer"} },
-			"no answer; it serves traffic", evicted},
-		"all pods, of rules": {policyYAML, func(w *world) { w.lie(0); w.lie(1) },
-			"see the log of the pods, and restart them with kubectl -n conversion-system rollout restart deployment crontabs-example-com-", nil},
-		"all pods, of an image": {imageYAML, func(w *world) { w.lie(0); w.lie(1) },
-			"correct spec.converter.image; or restart them with kubectl -n conversion-system delete pods -l conversion-operator.io/revision=", nil},
-		"the last that is ready": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[1].Ready = false },
-			"no other pod answers correctly", nil},
-		"one of two others is not ready": {policyYAML, func(w *world) {
-			w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
-			w.converge()
-			w.lie(0)
-			w.observed.Pods[2].Ready = false
-		}, "once all other pods are ready", nil},
-		"one of two others is not asked yet": {policyYAML, func(w *world) {
-			w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
-			w.converge()
-			w.lie(0)
-			w.observed.Pods[2].Proof = nil
-		}, "once all other pods are ready", nil},
-		"another one ends": {policyYAML, func(w *world) {
-			w.lie(0)
-			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Minute)}}
-		}, "once all other pods are ready", nil},
-		// The node of such a pod is lost: the pod remains until the node is back, or is removed.
-		"another one should have ended": {policyYAML, func(w *world) {
-			w.lie(0)
-			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(-time.Second)}}
-		}, "and its Deployment replaces it", evicted},
-		"a young one": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
-			"the operator evicts it once it is 10m0s old", nil},
-		"the budget allows none": {policyYAML, func(w *world) { w.lie(0); w.observed.Evictable = 0 },
-			"the operator evicts it once PodDisruptionBudget conversion-system/crontabs-example-com-d884ab8c allows that", nil},
-		"a Service": {serviceYAML, func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
-			"its owner must fix or remove it", nil},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := activeBy(t, c.policy)
-			if c.policy == policyYAML {
-				w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-				w.converge()
-			}
-			c.change(w)
-			decided := w.plan()
-			reason := slices.IndexFunc(decided.Status.Conditions, func(is metav1.Condition) bool { return is.Type == v1alpha1.ConversionVerifiedCondition })
-			expectCondition(t, decided.Status, v1alpha1.ConversionVerifiedCondition, "False", decided.Status.Conditions[reason].Reason, c.message)
-			if diff := cmp.Diff(c.steps, kinds(decided.Steps)); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
-			if decided.RecheckAfter == 0 || decided.RecheckAfter > 3*time.Second {
-				t.Errorf("looks again after %s", decided.RecheckAfter)
-			}
-		})
-	}
+// podChanges are where a pod is evicted only if that is safe. The condition says what is done, or what is
+// to be done.
+var podChanges = changes{
+	"rules":                  func(w *world) { w.lie(0) },
+	"all pods, of rules":     func(w *world) { w.lie(0); w.lie(1) },
+	"the last that is ready": func(w *world) { w.lie(0); w.observed.Pods[1].Ready = false },
+	"one of two others is not ready": func(w *world) {
+		w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
+		w.converge()
+		w.lie(0)
+		w.observed.Pods[2].Ready = false
+	},
+	"one of two others is not asked yet": func(w *world) {
+		w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
+		w.converge()
+		w.lie(0)
+		w.observed.Pods[2].Proof = nil
+	},
+	"another one ends": func(w *world) {
+		w.lie(0)
+		w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Minute)}}
+	},
+	// The node of such a pod is lost: the pod remains until the node is back, or is removed.
+	"another one should have ended": func(w *world) {
+		w.lie(0)
+		w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(-time.Second)}}
+	},
+	"a young one":            func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
+	"the budget allows none": func(w *world) { w.lie(0); w.observed.Evictable = 0 },
 }
 
 // TestANewConverterIsNotReplaced: API servers do not call it yet, and to start its
 // pods again is of no use.
 func TestANewConverterIsNotReplaced(t *testing.T) {
 	w := activeBy(t, imageYAML)
-	w.useImage("example.com/crontab:2")
-	w.converge()
+	w.runImage("example.com/crontab:2")
 	w.useImage("example.com/crontab:3")
 	w.observed.Policy.Spec.Verification.Samples = new(int32)
 	w.plan()
@@ -122,30 +78,10 @@ func TestANewConverterIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestWhatStopsAMigration: answers that are wrong do, since they would be stored.
-// If there is none, nothing is stored, and the migration tries again.
-func TestWhatStopsAMigration(t *testing.T) {
-	for reason, stops := range map[string]bool{
-		"CanaryFailed": true, "UnexpectedAnswer": true, "WrongRuleset": true,
-		"Timeout": false, "ConnectionRefused": false, "TLSVerificationFailed": false,
-	} {
-		t.Run(reason, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			w.applyCRD(bothStoredNew)
-			w.converge()
-			w.observed.Pods[1].Proof = &observed.Proof{Reason: reason, Message: "no"}
-			if got := slices.Contains(kinds(w.plan().Steps), "SuspendRun"); got != stops {
-				t.Errorf("the migration is suspended: %t, want %t", got, stops)
-			}
-		})
-	}
-}
-
 // aPodGoesWrong, in the midst of a migration.
 func aPodGoesWrong(w *world) {
 	w.say("Rules are active, and a migration runs.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("A pod answers wrongly.")
 	w.lie(0)
 	w.converge()
@@ -153,8 +89,7 @@ func aPodGoesWrong(w *world) {
 	w.lie(0)
 	w.converge()
 	w.say("Time passes.")
-	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
-	w.converge()
+	w.later(10 * time.Minute)
 	w.say("All of them answer wrongly.")
 	w.lie(0)
 	w.lie(1)
@@ -163,4 +98,75 @@ func aPodGoesWrong(w *world) {
 	w.observed.Pods[1].Proof = &observed.Proof{}
 	w.observed.Pods[0].Proof = &observed.Proof{}
 	w.converge()
+}
+
+// crowd has all pods on one node for a while, of two. The pods of a policy alone are reported, and one of them is
+// evicted. A fleet takes care of its own pods.
+func (w *world) crowd() {
+	w.t.Helper()
+	for i := range w.observed.Pods {
+		w.observed.Pods[i].Node, w.observed.Pods[i].Created = "one", w.observed.Now.Add(-time.Hour)
+	}
+	w.observed.Others = observed.OtherNodes{Exist: true, Usable: true}
+	first := w.plan()
+	if slices.Contains(kinds(first.Steps), "EvictPod") {
+		w.t.Error("it evicts a pod at once")
+	}
+	w.observed.Policy.Status = first.Status
+	w.pass(6 * time.Minute)
+}
+
+// crowded is a world in which all pods are on one node.
+func crowded(t *testing.T) *world {
+	t.Helper()
+	w := active(t)
+	w.crowd()
+	return w
+}
+
+// nodeChanges are while all pods are on one node.
+var nodeChanges = changes{
+	"nothing":       func(*world) {},
+	"suspended":     func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"no other node": func(w *world) { w.observed.Others = observed.OtherNodes{} },
+	"two nodes": func(w *world) {
+		for i := range w.observed.Pods {
+			w.observed.Pods[i].Node = []string{"one", "two"}[i%2]
+		}
+	},
+}
+
+// inTrouble is a world in the network of nodes in which one of two pods is ready.
+func inTrouble(t *testing.T) *world {
+	t.Helper()
+	w := active(t)
+	w.lies = true
+	w.observed.Policy.Spec.Workload.HostNetwork = true
+	w.observed.Pods[1].Ready = false
+	return w
+}
+
+// podTroubles: what keeps pods away is told with what to do about it, also if one pod is enough for now.
+func podTroubles() changes {
+	const noPorts = "it cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports"
+	all := changes{"pods of another shape are not admitted": func(w *world) {
+		w.observed.Pods[1].Ready = true
+		w.observed.Policy.Spec.Workload.HostNetwork = false
+		w.observed.PodFailure.Message = "exceeded quota"
+	}}
+	for name, change := range map[string]func(*observed.Cluster){
+		"no free ports": func(o *observed.Cluster) {
+			o.Pods[1].Trouble = observed.PodTrouble{Cause: observed.PodWithoutPort, Message: noPorts}
+		},
+		"the port is in use": func(o *observed.Cluster) {
+			o.Pods[1].Trouble = observed.PodTrouble{Cause: observed.PodExits, Message: "container converter exits on start, see its log"}
+		},
+		"not admitted": func(o *observed.Cluster) {
+			o.PodFailure = observed.PodTrouble{Cause: observed.PodForbidden, Message: `violates PodSecurity "restricted:latest": host namespaces`}
+		},
+		"another cause": func(o *observed.Cluster) { o.PodFailure.Message = "exceeded quota" },
+	} {
+		all[name] = func(w *world) { change(&w.observed) }
+	}
+	return all
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -64,10 +63,8 @@ func migrated(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, policyYAML)
 	w.say("Everything is active, and a migration has proven that all is stored at v1.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
-	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.converge()
+	w.define(bothStoredNew)
+	w.completes(3)
 	return w
 }
 
@@ -119,20 +116,16 @@ func restoredEtcd(t *testing.T) *world {
 	w := newWorld(t, policyYAML)
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.say("Everything is active, and objects are stored at v1beta1. etcd is saved.")
-	w.applyCRD(bothStoredOld)
-	w.converge()
+	w.define(bothStoredOld)
 	policy, crd, owners := w.observed.Policy.DeepCopy(), w.observed.CRD.DeepCopy(), w.owners
 	authority, certificate, revisions := w.observed.Authority.DeepCopy(), w.observed.Certificate.DeepCopy(), slices.Clone(w.observed.Revisions)
 	w.say("The rules change, v1 becomes the storage version, all objects are migrated, and v1beta1 is removed.")
 	w.changeRules("/")
 	w.applyCRD(bothStoredNew)
-	w.observed.Policy.Spec.Migration.Trigger = "now"
-	w.converge()
-	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.converge()
+	w.trigger("now")
+	w.completes(3)
 	w.settleAPIServers()
-	w.applyCRD(onlyNew)
-	w.converge()
+	w.define(onlyNew)
 	w.say("etcd is restored. Pods keep what they mounted, and the manager is started again.")
 	w.observed.Policy, w.observed.CRD, w.owners = policy, crd, owners
 	w.observed.Authority, w.observed.Certificate, w.observed.Revisions, w.observed.Runs = authority, certificate, revisions, nil

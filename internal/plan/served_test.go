@@ -4,15 +4,19 @@
 package plan_test
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -27,8 +31,7 @@ func changing(t *testing.T) (*world, string) {
 	w := active(t)
 	before := w.wanted
 	w.holdBack = true
-	w.changeRules("/")
-	w.converge()
+	w.useRules("/")
 	return w, before
 }
 
@@ -43,40 +46,32 @@ func switched(decided plan.Plan) []string {
 	return hashes
 }
 
-// TestTheSwitchWaitsForEveryPod that could be asked for the new plan without having it.
-func TestTheSwitchWaitsForEveryPod(t *testing.T) {
-	cases := map[string]struct {
-		change func(w *world, before, both []string)
-		want   bool
-	}{
-		"all pods have it": {func(*world, []string, []string) {}, true},
-		"one pod has not":  {func(w *world, before, _ []string) { w.observed.Pods[0].Revisions = before }, false},
-		// It is asked before it is called, and API servers retry where it refuses.
-		"one that is not ready has not": {func(w *world, before, _ []string) {
-			w.observed.Pods[0].Revisions, w.observed.Pods[0].Ready = before, false
-		}, true},
-		"one that is terminating": {func(w *world, _, _ []string) {
-			w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Second)}}
-		}, true},
-		"one has not proven it": {func(w *world, _, _ []string) { w.observed.Pods[0].Proof = nil }, false},
-		"one has said nothing":  {func(w *world, _, _ []string) { w.observed.Pods[0].Proof, w.observed.Pods[0].Revisions = nil, nil }, false},
+// switching is a world in which pods have both rulesets, so that the CustomResourceDefinition is to be written.
+func switching(t *testing.T) *world {
+	t.Helper()
+	w, before := changing(t)
+	for i := range w.observed.Pods {
+		w.observed.Pods[i].Revisions = []string{before, w.wanted}
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w, before := changing(t)
-			both := []string{before, w.wanted}
-			for i := range w.observed.Pods {
-				w.observed.Pods[i].Revisions = both
-			}
-			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
-			w.carryOut(w.plan()) // API servers are to ask by both
-			w.observed.Now = w.observed.Now.Add(10 * time.Second)
-			c.change(w, []string{before}, both)
-			if got := len(switched(w.plan())) == 1; got != c.want {
-				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
-			}
-		})
-	}
+	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
+	w.carryOut(w.plan()) // API servers are to ask by both
+	w.pass(10 * time.Second)
+	return w
+}
+
+// switchChanges: the switch waits for every pod that could be asked for the new ruleset without having it.
+var switchChanges = changes{
+	"all pods have it": func(w *world) {},
+	"one pod has not":  func(w *world) { w.observed.Pods[0].Revisions = w.observed.Pods[0].Revisions[:1] },
+	// It is asked before it is called, and API servers retry where it refuses.
+	"one that is not ready has not": func(w *world) {
+		w.observed.Pods[0].Revisions, w.observed.Pods[0].Ready = w.observed.Pods[0].Revisions[:1], false
+	},
+	"one that is terminating": func(w *world) {
+		w.observed.Ending = []observed.EndingPod{{Until: w.observed.Now.Add(time.Second)}}
+	},
+	"one has not proven it": func(w *world) { w.observed.Pods[0].Proof = nil },
+	"one has said nothing":  func(w *world) { w.observed.Pods[0].Proof, w.observed.Pods[0].Revisions = nil, nil },
 }
 
 // TestALostPlanStaysInMemory: pods that still have it are not replaced by pods
@@ -106,39 +101,36 @@ func TestALostPlanStaysInMemory(t *testing.T) {
 	}
 }
 
-// TestReactivationInTheMiddle of a change names what pods have, and at first what was named.
-func TestReactivationInTheMiddle(t *testing.T) {
-	none := func(w *world) { w.drop("kubectl-replace") }
-	cases := map[string]func(*world){
-		"dropped": none,
-		"dropped while rules are broken": func(w *world) {
-			none(w)
-			w.changeRules("")
-		},
-		"a plan that no one has": func(w *world) {
-			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = new(converter.ConvertPath + "/0123456789abcdef")
-		},
-		"no plan at all": func(w *world) {
-			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = nil
-		},
-	}
-	for name, change := range cases {
-		t.Run(name, func(t *testing.T) {
-			w, before := changing(t)
-			change(w)
-			if got := switched(w.plan()); !slices.Equal(got, []string{before}) {
-				t.Errorf("names the plans %v, want %s", got, before)
-			}
-		})
-	}
+func changingRulesNow(t *testing.T) *world {
+	t.Helper()
+	w, _ := changing(t)
+	return w
 }
 
-// TestRefusedRuleset: the condition says why a pod does not load a ruleset.
-func TestRefusedRuleset(t *testing.T) {
-	w, before := changing(t)
-	w.observed.Pods[0].FailedRulesets = map[string]string{w.wanted: "decompress the ruleset: unexpected EOF"}
-	expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "False", v1alpha1.ReasonRollingOut,
-		"0 of 2 converter pods are ready with the current ruleset; converter pod converter-0 cannot load it: decompress the ruleset: unexpected EOF; still uses the previous ruleset "+before)
+// ruleChanges are while pods get another ruleset. A reactivation names what pods have, and at first what
+// was named.
+var ruleChanges = changes{
+	"dropped": func(w *world) { w.drop("kubectl-replace") },
+	"dropped while rules are broken": func(w *world) {
+		w.drop("kubectl-replace")
+		w.changeRules("")
+	},
+	"a plan that no one has": func(w *world) {
+		w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = new(converter.ConvertPath + "/0123456789abcdef")
+	},
+	"no plan at all": func(w *world) {
+		w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = nil
+	},
+	"a pod cannot load a ruleset": func(w *world) {
+		w.observed.Pods[0].FailedRulesets = map[string]string{w.wanted: "decompress the ruleset: unexpected EOF"}
+	},
+	"both rulesets are too large": func(w *world) {
+		for i := range w.observed.Revisions {
+			if stored := &w.observed.Revisions[i]; stored.Hash != w.wanted {
+				stored.Stored = make([]byte, 700<<10)
+			}
+		}
+	},
 }
 
 // TestPodsAreRefreshed again after some seconds, and not in between.
@@ -167,21 +159,67 @@ func TestPodsAreRefreshed(t *testing.T) {
 	}
 }
 
-// TestTooManyRules: rulesets that do not fit into a ConfigMap are refused with what to do.
-func TestTooManyRules(t *testing.T) {
-	w, before := changing(t)
-	for i := range w.observed.Revisions {
-		if stored := &w.observed.Revisions[i]; stored.Hash == before {
-			stored.Stored = make([]byte, 700<<10)
+// TestRulesValidSays is what the condition says of the rules: the first of
+// everything, and how many more there are.
+func TestRulesValidSays(t *testing.T) {
+	verdict := v1alpha1.Verdict{Version: "v1beta1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityPreserved}
+	dropped := verdict
+	dropped.Dropped = []v1alpha1.VersionedField{{Version: "v1beta1", Path: ".a"}}
+	dropped.Preserved = []v1alpha1.VersionedField{{Version: "v1beta1", Path: ".b"}, {Version: "v1", Path: ".c"}, {Version: "v1", Path: ".d"}, {Version: "v1", Path: ".e"}}
+	invalid := func(count int, detail string) (errs field.ErrorList) {
+		for i := range count {
+			errs = append(errs, field.Invalid(field.NewPath("spec").Index(i), "x", detail))
 		}
+		return errs
 	}
-	expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "False", v1alpha1.ReasonRollingOut,
-		"waiting until API servers stop requesting the previous ones")
-
-	alone := active(t)
-	for i := range alone.observed.Revisions {
-		alone.observed.Revisions[i].Stored = make([]byte, 701<<10)
+	numbered := func(text string, from, to int) (lines []string) {
+		for i := from; i <= to; i++ {
+			lines = append(lines, fmt.Sprintf(text, i))
+		}
+		return lines
 	}
-	expectCondition(t, alone.plan().Status, v1alpha1.RulesValidCondition, "False", v1alpha1.ReasonInvalidRules,
-		"use fewer rules, or spec.converter.image")
+	for name, test := range map[string]struct {
+		change func(*compile.Result)
+		want   string
+	}{
+		"verdicts": {
+			func(r *compile.Result) { r.Verdicts = []v1alpha1.Verdict{verdict, dropped} },
+			"v1beta1: Lossy to the hub, Preserved from it; v1beta1: Lossy to the hub, Preserved from it, drops v1beta1:.a, preserves v1beta1:.b, v1:.c, v1:.d and more",
+		},
+		"a warning": {
+			func(r *compile.Result) { r.Verdicts, r.Warnings = []v1alpha1.Verdict{verdict}, []string{"beware"} },
+			"v1beta1: Lossy to the hub, Preserved from it; warning 1 of 1: beware",
+		},
+		"many warnings": {
+			func(r *compile.Result) { r.Verdicts, r.Warnings = nil, numbered("w%d", 1, 7) },
+			strings.Join(numbered("warning %[1]d of 7: w%[1]d", 1, 5), "; "),
+		},
+		"a long warning": {
+			func(r *compile.Result) { r.Verdicts, r.Warnings = nil, []string{strings.Repeat("é", 400)} },
+			"warning 1 of 1: " + strings.Repeat("é", 298) + "...",
+		},
+		"many errors": {
+			func(r *compile.Result) { r.Errors = invalid(12, "no") },
+			strings.Join(numbered(`spec[%d]: Invalid value: "x": no`, 0, 9), "; ") + "; and 2 more",
+		},
+		"a long error": {
+			func(r *compile.Result) { r.Errors = invalid(1, strings.Repeat("n", 700)) },
+			`spec[0]: Invalid value: "x": ` + strings.Repeat("n", 568) + "...",
+		},
+		"a version that is missing": {
+			func(r *compile.Result) {
+				r.Verdicts, r.Warnings, r.Missing = []v1alpha1.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
+			},
+			`spec[0]: Invalid value: "x": no; the converter is ready for it; v1beta1: Lossy to the hub, Preserved from it; warning 1 of 1: beware`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := active(t)
+			test.change(&w.observed.Rules)
+			condition := apimeta.FindStatusCondition(plan.Make(w.observed).Status.Conditions, v1alpha1.RulesValidCondition)
+			if diff := cmp.Diff(test.want, condition.Message); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -116,8 +116,7 @@ tolerations:
 }
 
 func converterPod(w *world) corev1.PodSpec {
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	return podsOf(w.t, w).Spec
 }
 
@@ -287,35 +286,23 @@ func TestReassert(t *testing.T) {
 	}
 }
 
-// TestBadPatches: a patch that cannot be applied is told with its place, and what
-// runs is left unchanged.
-func TestBadPatches(t *testing.T) {
+// patchChanges: a patch that cannot be applied is told with its place, and what runs is left unchanged.
+func patchChanges() changes {
 	const good = "{target: {kind: Deployment}, patch: '[{op: add, path: /spec/minReadySeconds, value: 1}]'}"
-	cases := map[string]struct{ patch, want string }{
-		"no patch":         {"{target: {kind: Deployment}, patch: x}", "spec.workload.patches[1]: it is neither a JSON patch nor a strategic merge patch"},
-		"no such kind":     {"{target: {kind: DaemonSet}, patch: '[]'}", "spec.workload.patches[1]: target selects none of Service crontabs-example-com-d884ab8c, PodDisruptionBudget"},
-		"a misspelt field": {"{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replica, value: 1}]'}", `spec.workload.patches[1]: it makes no Deployment: unknown field "spec.replica"`},
-		"a wrong type":     {"{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replicas, value: many}]'}", "spec.workload.patches[1]: it makes no Deployment: json: cannot unmarshal string"},
-		"no pods":          {"{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/template}]'}", "spec.workload.patches[1]: it removes spec.template.spec of the Deployment"},
-		"no converter":     {"{target: {kind: Deployment}, patch: '[{op: replace, path: /spec/template/spec/containers/0/name, value: x}]'}", "spec.workload.patches[1]: it removes the container converter"},
-		"no Service":       {"{target: {kind: Service}, patch: '[{op: remove, path: /spec}]'}", "spec.workload.patches[1]: it removes spec of the Service"},
-		"an ExternalName":  {"{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: ExternalName}]'}", "spec.workload.patches[1]: it changes the type of the Service to ExternalName"},
-		"no budget":        {"{target: {kind: PodDisruptionBudget}, patch: '[{op: remove, path: /spec}]'}", "spec.workload.patches[1]: it removes spec of the PodDisruptionBudget"},
-		"deleted":          {"{target: {kind: Service}, patch: '{apiVersion: v1, kind: Service, metadata: {name: x}, $patch: delete}'}", "spec.workload.patches[1]: it deletes an object"},
+	all := changes{}
+	for name, patch := range map[string]string{
+		"no patch":         "{target: {kind: Deployment}, patch: x}",
+		"no such kind":     "{target: {kind: DaemonSet}, patch: '[]'}",
+		"a misspelt field": "{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replica, value: 1}]'}",
+		"a wrong type":     "{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replicas, value: many}]'}",
+		"no pods":          "{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/template}]'}",
+		"no converter":     "{target: {kind: Deployment}, patch: '[{op: replace, path: /spec/template/spec/containers/0/name, value: x}]'}",
+		"no Service":       "{target: {kind: Service}, patch: '[{op: remove, path: /spec}]'}",
+		"an ExternalName":  "{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: ExternalName}]'}",
+		"no budget":        "{target: {kind: PodDisruptionBudget}, patch: '[{op: remove, path: /spec}]'}",
+		"deleted":          "{target: {kind: Service}, patch: '{apiVersion: v1, kind: Service, metadata: {name: x}, $patch: delete}'}",
+	} {
+		all[name] = func(w *world) { read(w.t, "["+good+", "+patch+"]", &w.observed.Policy.Spec.Workload.Patches) }
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := active(t)
-			read(t, "["+good+", "+c.patch+"]", &w.observed.Policy.Spec.Workload.Patches)
-			decided := w.plan()
-			expectCondition(t, decided.Status, "RulesValid", "False", "InvalidPatch", c.want)
-			expectCondition(t, decided.Status, "Stalled", "True", "InvalidPatch", "")
-			if deployment := applied[appsv1apply.DeploymentApplyConfiguration](t, decided.Steps); deployment != nil {
-				t.Error("the Deployment is changed")
-			}
-			if got := kinds(decided.Steps); got != nil {
-				t.Errorf("steps are %v", got)
-			}
-		})
-	}
+	return all
 }
