@@ -109,43 +109,6 @@ func accountChanges() changes {
 	return all
 }
 
-// TestImagePods: an image gets the certificate where it looks for it, and a token only
-// with an account of its own; patches may change what is its author's.
-func TestImagePods(t *testing.T) {
-	w := newWorld(t, imageYAML)
-	w.observed.Policy.Spec.Converter.Image.ServiceAccountName = "reader"
-	read(t, `
-- target: {kind: Deployment}
-  patch: |
-    apiVersion: apps/v1
-    kind: Deployment
-    metadata: {name: any}
-    spec: {template: {spec: {securityContext: {runAsUser: 1234}, containers: [{name: converter, image: another, imagePullPolicy: Always}]}}}
-`, &w.observed.Policy.Spec.Workload.Patches)
-	w.define(bothStoredNew)
-	d := applied[appsv1apply.DeploymentApplyConfiguration](t, w.plan().Steps)
-	pod := d.Spec.Template.Spec
-	container := pod.Containers[0]
-	if *pod.ServiceAccountName != "reader" || !*pod.AutomountServiceAccountToken || *pod.SecurityContext.RunAsUser != 1234 || !*pod.SecurityContext.RunAsNonRoot {
-		t.Errorf("the pod is %+v", pod)
-	}
-	if *container.Image != "example.com/crontab:1" || *container.ImagePullPolicy != "Always" || *container.VolumeMounts[0].MountPath != "/certs" {
-		t.Errorf("the container is %+v", container)
-	}
-	identity := w.observed.Policy.Status.Converter.Revision
-	for what, labels := range map[string]map[string]string{
-		"Deployment": d.Labels, "pods": d.Spec.Template.Labels, "selector": d.Spec.Selector.MatchLabels, "PodDisruptionBudget": budgetOf(t, w).Spec.Selector.MatchLabels,
-	} {
-		if labels[names.RevisionLabel] != identity {
-			t.Errorf("%s has the labels %v, want the identity %s", what, labels, identity)
-		}
-	}
-	service := serviceOf(t, w)
-	if len(service.Spec.Ports) != 1 || *service.Spec.Ports[0].Port != 444 || service.Spec.Ports[0].TargetPort.StrVal != *container.Ports[0].Name {
-		t.Errorf("the Service's ports are %+v, the container's %+v", service.Spec.Ports, container.Ports)
-	}
-}
-
 // TestImageWithoutWorkload: an image has pods with the default resources.
 func TestImageWithoutWorkload(t *testing.T) {
 	w := newWorld(t, imageYAML)
