@@ -57,6 +57,8 @@ func TestDecisions(t *testing.T) {
 		"bootstrap":              {active, dependencies()},
 		"fleet-lost-rulesets":    {sabotagedFleet, lossesInFleet},
 		"fleet-move":             {moving, moveChanges},
+		"fleet-stuck":            {stuckOnWayToFleet, lossesDuringAMove("")},
+		"own-pods-stuck":         {stuckOnWayToOwnPods, lossesDuringAMove("default")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder

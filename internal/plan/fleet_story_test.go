@@ -4,7 +4,6 @@
 package plan_test
 
 import (
-	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,26 +11,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
-
-// TestFleetStories plays lives of a policy in fleets. At every step, each revision that API servers
-// may request is stored and served where they request it.
-func TestFleetStories(t *testing.T) {
-	stories := map[string]func(*world){
-		"fleet-default": defaultFleet,
-		"fleet-moves":   fleetMoves,
-		"fleet-trouble": fleetTrouble,
-		"fleet-rules":   fleetRules,
-		"fleet-leaving": fleetLeaving,
-		"fleet-orphan":  fleetOrphan,
-	}
-	for name, story := range stories {
-		t.Run(name, func(t *testing.T) {
-			w := newFleetWorld(t)
-			story(w)
-			checkStory(t, name, w)
-		})
-	}
-}
 
 func defaultFleet(w *world) {
 	w.say("A policy asks for no pods of its own. There is no fleet yet.")

@@ -5,9 +5,8 @@ package plan_test
 
 import (
 	"bytes"
-	"fmt"
+	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -384,70 +383,50 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 	}
 }
 
-// TestRestartDuringAMove: a policy cannot move yet, and the ruleset that API servers request is no
-// longer stored. Pods of the place that the policy leaves may have it in memory. The manager that has
-// just started did not ask them, and deletes nothing and points the CustomResourceDefinition nowhere
-// else, as the manager before it, which had asked them.
-func TestRestartDuringAMove(t *testing.T) {
-	lose := func(w *world, from string) {
-		w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return fleetOf(stored) == from })
-	}
-	damage := func(w *world, from string) {
+// stuck is a world in which a policy cannot move, because pods there answer wrongly.
+func stuck(w *world) *world {
+	w.t.Helper()
+	w.misbehave = "a canary came back wrong"
+	w.converge()
+	w.watch.sabotaged = true
+	return w
+}
+
+func stuckOnWayToFleet(t *testing.T) *world {
+	t.Helper()
+	w := dedicated(t, "blue")
+	w.move("blue")
+	return stuck(w)
+}
+
+func stuckOnWayToOwnPods(t *testing.T) *world {
+	t.Helper()
+	w := inFleet(t)
+	w.changeRules("/")
+	w.move("")
+	return stuck(w)
+}
+
+// lossesDuringAMove: the ruleset that API servers request is no longer stored. Pods of the place that the policy
+// leaves may have it in memory. The manager that has just started did not ask them, and deletes nothing and
+// points the CustomResourceDefinition nowhere else, as the manager before it, which had asked them.
+func lossesDuringAMove(from string) changes {
+	all := changes{"nothing is lost": func(*world) {}, "it is deleted": func(w *world) { w.loseRulesets(from) }, "it is damaged": func(w *world) {
 		for i := range w.observed.Revisions {
 			if stored := &w.observed.Revisions[i]; fleetOf(*stored) == from {
 				stored.Readable = false
 			}
 		}
-	}
-	toFleet := func(t *testing.T) *world {
-		t.Helper()
-		w := dedicated(t, "blue")
-		w.move("blue")
-		return w
-	}
-	toOwnPods := func(t *testing.T) *world {
-		t.Helper()
-		w := inFleet(t)
-		w.changeRules("/")
-		w.move("")
-		return w
-	}
-	for name, c := range map[string]struct {
-		start  func(*testing.T) *world
-		from   string
-		change func(*world, string)
-	}{
-		"to a fleet, and nothing is lost":            {toFleet, "", func(*world, string) {}},
-		"to a fleet, and the ConfigMap is deleted":   {toFleet, "", lose},
-		"to a fleet, and the ConfigMap is damaged":   {toFleet, "", damage},
-		"to own pods, and nothing is lost":           {toOwnPods, "default", func(*world, string) {}},
-		"to own pods, and the ruleset is deleted":    {toOwnPods, "default", lose},
-		"to own pods, and the ruleset is unreadable": {toOwnPods, "default", damage},
-	} {
-		for _, restarts := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, restarts %t", name, restarts), func(t *testing.T) {
-				w := c.start(t)
-				w.misbehave = "a canary came back wrong"
-				w.converge()
-				w.watch.sabotaged = true
-				c.change(w, c.from)
-				for i := range w.observed.Pods {
-					if pod := &w.observed.Pods[i]; restarts && pod.Fleet == c.from {
-						pod.Revisions = nil
-					}
+	}}
+	for name, change := range maps.Clone(all) {
+		all[name+", and the manager starts"] = func(w *world) {
+			change(w)
+			for i := range w.observed.Pods {
+				if pod := &w.observed.Pods[i]; pod.Fleet == from {
+					pod.Revisions = nil
 				}
-				decided := w.plan()
-				for _, s := range decided.Steps {
-					store, stores := s.(step.StoreRulesets)
-					removes := stores && len(store.Remove) > 0 && store.Fleet == c.from
-					if deletes := strings.HasPrefix(reflect.TypeOf(s).Name(), "Delete"); deletes || removes {
-						t.Errorf("it deletes: %+v", s)
-					}
-				}
-				if named := namedBy(decided); len(named) > 0 {
-					t.Errorf("the CustomResourceDefinition is to name %v", named)
-				}
-			})
+			}
 		}
 	}
+	return all
 }

@@ -96,6 +96,7 @@ func gateChanges() changes {
 			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
 			w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		},
+		"suspended, and nothing refuses large objects": func(w *world) { w.observed.Policy.Spec.Suspend, w.observed.Admission = true, nil },
 		"suspended, and the conversion was dropped": func(w *world) {
 			w.observed.Policy.Spec.Suspend = true
 			w.drop("helm")

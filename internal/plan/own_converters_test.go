@@ -185,17 +185,9 @@ spec:
   converter: {url: "https://converter.example.org/crontabs", conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
-	equalVersions = `
-metadata: {name: crontabs.example.com}
-spec:
-  group: example.com
-  names: {plural: crontabs, kind: CronTab}
-  scope: Namespaced
-  versions:
-  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}}}}}
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}}}}}
-`
-	adopted = `
+	equalVersions = kind + "  - {name: v1beta1, served: true, storage: false, " + equalSchema + "  - {name: v1, served: true, storage: true, " + equalSchema
+	equalSchema   = "schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}}}}}\n"
+	adopted       = `
 strategy: Webhook
 webhook:
   clientConfig: {caBundle: Y2VydC1tYW5hZ2Vy, service: {namespace: crontab-system, name: webhook, path: /convert, port: 443}}
@@ -208,30 +200,6 @@ spec:
   migration: {mode: Automatic}
 `
 )
-
-// TestOwnConverterStories plays the lives of converters that users bring.
-func TestOwnConverterStories(t *testing.T) {
-	stories := map[string]struct {
-		policy string
-		play   func(*world)
-	}{
-		"image":            {imageYAML, imageStory},
-		"image-bad":        {imageYAML, badImages},
-		"image-and-rules":  {policyYAML, imageAndRules},
-		"service":          {serviceYAML, serviceStory},
-		"service-adopted":  {serviceYAML, adoptedService},
-		"url":              {urlYAML, urlStory},
-		"none":             {noneYAML, noneStory},
-		"none-after-image": {imageYAML, noneAfterImage},
-	}
-	for name, story := range stories {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, story.policy)
-			story.play(w)
-			checkStory(t, name, w)
-		})
-	}
-}
 
 // convertBy changes the kind of converter.
 func (w *world) convertBy(policy string) {

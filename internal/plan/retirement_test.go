@@ -130,22 +130,6 @@ func TestClearAgain(t *testing.T) {
 	}
 }
 
-// TestDependentsStories plays removals of versions that other objects name.
-func TestDependentsStories(t *testing.T) {
-	for name, play := range map[string]func(*world){
-		"dependents":         dependentsBlock,
-		"dependents-served":  dependentsBlockServing,
-		"dependents-unknown": dependentsUnknown,
-		"dependents-losses":  dependentsBeforeLosses,
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			play(w)
-			checkStory(t, name, w)
-		})
-	}
-}
-
 // checked brings the world to where v1beta1 is not served, and its removal is due if nothing else names
 // it.
 func checked(w *world) {

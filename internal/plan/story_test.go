@@ -26,107 +26,136 @@ spec:
   migration: {mode: Automatic}
 `
 
-const onlyOld = `
+// Definitions of the kind, by their versions.
+const (
+	onlyOld       = kind + oldStored
+	bothStoredOld = kind + oldStored + newServed
+	bothStoredNew = kind + oldServed + newStored
+	onlyNew       = kind + newStored
+
+	kind = `
 metadata: {name: crontabs.example.com}
 spec:
   group: example.com
   names: {plural: crontabs, kind: CronTab}
   scope: Namespaced
   versions:
-  - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
 `
+	oldStored = "  - {name: v1beta1, served: true, storage: true, " + oldSchema
+	oldServed = "  - {name: v1beta1, served: true, storage: false, " + oldSchema
+	newStored = "  - {name: v1, served: true, storage: true, " + newSchema
+	newServed = "  - {name: v1, served: true, storage: false, " + newSchema
+	oldSchema = "schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}\n"
+	newSchema = "schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}\n"
+)
 
-const bothStoredOld = `
-metadata: {name: crontabs.example.com}
-spec:
-  group: example.com
-  names: {plural: crontabs, kind: CronTab}
-  scope: Namespaced
-  versions:
-  - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
-  - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}
-`
-
-const bothStoredNew = `
-metadata: {name: crontabs.example.com}
-spec:
-  group: example.com
-  names: {plural: crontabs, kind: CronTab}
-  scope: Namespaced
-  versions:
-  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}
-`
-
-const onlyNew = `
-metadata: {name: crontabs.example.com}
-spec:
-  group: example.com
-  names: {plural: crontabs, kind: CronTab}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}
-`
-
-// TestStories plays whole lifecycles and compares them with their golden files,
-// which read as prose. Run with -update to write them.
+// TestStories plays whole lifecycles and compares them with their golden files, which read as prose. Run with
+// -update to write them. Without a policy of their own, they are of one in a fleet: at every step, each revision
+// that API servers may request is stored and served where they request it.
 func TestStories(t *testing.T) {
-	stories := map[string]func(*world){
-		"policy-first":         policyFirst,
-		"existing-crd":         existingCRD,
-		"failed-objects":       failedObjects,
-		"superseded-migration": supersededMigration,
-		"on-trigger":           onTrigger,
-		"suspended":            suspended,
-		"deletion-blocked":     deletionBlocked,
-		"restored":             restored,
-		"abandoned":            abandoned,
-		"orphaned":             orphaned,
-		"recreated-crd":        recreatedCRD,
-		"namespace-deleted":    namespaceDeleted,
-		"moved":                moved,
-		"changing-rules":       changingRules,
-		"size-admission":       sizeAdmission,
-		"bad-rules":            badRules,
-		"a-pod-goes-wrong":     aPodGoesWrong,
-		"lost-sample":          lostSample,
-		"unreachable":          unreachable,
-		"version-first":        versionFirst,
-		"storage-at-once":      storageAtOnce,
-		"policy-after":         policyAfter,
-		"crossplane":           generatedByCrossplane,
-		"drift-repaired":       driftRepaired,
-		"drift-contested":      driftContested,
-		"drift-reported":       driftReported,
-		"conversions-fail":     conversionsFail,
-		"sampled-again":        sampledAgain,
-
-		"preserved-data":              preservedData,
-		"preserved-data-by-trigger":   preservedDataByTrigger,
-		"preserved-data-stranded":     preservedDataStranded,
-		"preserved-data-late":         preservedDataLate,
-		"accepted-losses":             acceptedLosses,
-		"migration-suspended":         migrationSuspended,
-		"rights-granted":              rightsGranted,
-		"migration-cancelled":         migrationCancelled,
-		"migration-triggered-again":   migrationTriggeredAgain,
-		"migration-with-new-settings": migrationWithNewSettings,
-		"migration-beside-another":    migrationBesideAnother,
-		"migration-of-pruned":         migrationOfPruned,
-
-		"rotation":                  rotation,
-		"rotation-during-migration": rotationDuringMigration,
-		"authority-lost":            authorityLost,
-		"certificates-of-others":    certificatesOfOthers,
-		"certificates-cert-manager": certificatesByCertManager,
-		"certificates-injected":     certificatesInjected,
-	}
-	for name, story := range stories {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			story(w)
-			checkStory(t, name, w)
-		})
+	for policy, stories := range map[string]map[string]func(*world){
+		policyYAML: {
+			"policy-first":                policyFirst,
+			"existing-crd":                existingCRD,
+			"failed-objects":              failedObjects,
+			"superseded-migration":        supersededMigration,
+			"on-trigger":                  onTrigger,
+			"suspended":                   suspended,
+			"deletion-blocked":            deletionBlocked,
+			"restored":                    restored,
+			"abandoned":                   abandoned,
+			"orphaned":                    orphaned,
+			"recreated-crd":               recreatedCRD,
+			"namespace-deleted":           namespaceDeleted,
+			"moved":                       moved,
+			"changing-rules":              changingRules,
+			"size-admission":              sizeAdmission,
+			"bad-rules":                   badRules,
+			"a-pod-goes-wrong":            aPodGoesWrong,
+			"lost-sample":                 lostSample,
+			"unreachable":                 unreachable,
+			"version-first":               versionFirst,
+			"storage-at-once":             storageAtOnce,
+			"policy-after":                policyAfter,
+			"crossplane":                  generatedByCrossplane,
+			"drift-repaired":              driftRepaired,
+			"drift-contested":             driftContested,
+			"drift-reported":              driftReported,
+			"conversions-fail":            conversionsFail,
+			"sampled-again":               sampledAgain,
+			"preserved-data":              preservedData,
+			"preserved-data-by-trigger":   preservedDataByTrigger,
+			"preserved-data-stranded":     preservedDataStranded,
+			"preserved-data-late":         preservedDataLate,
+			"accepted-losses":             acceptedLosses,
+			"migration-suspended":         migrationSuspended,
+			"rights-granted":              rightsGranted,
+			"migration-cancelled":         migrationCancelled,
+			"migration-triggered-again":   migrationTriggeredAgain,
+			"migration-with-new-settings": migrationWithNewSettings,
+			"migration-beside-another":    migrationBesideAnother,
+			"migration-of-pruned":         migrationOfPruned,
+			"rotation":                    rotation,
+			"rotation-during-migration":   rotationDuringMigration,
+			"authority-lost":              authorityLost,
+			"certificates-of-others":      certificatesOfOthers,
+			"certificates-cert-manager":   certificatesByCertManager,
+			"certificates-injected":       certificatesInjected,
+			"version-retired":             versionRetired,
+			"version-still-asked":         versionStillAsked,
+			"version-asked-unseen":        versionAskedUnseen,
+			"version-by-manifest":         versionByManifest,
+			"version-taken-back":          versionTakenBack,
+			"version-kept":                versionKept,
+			"version-and-deletion":        versionAndDeletion,
+			"storage-rolled-back":         storageRolledBack,
+			"storage-refused":             storageRefused,
+			"storage-contested":           storageContested,
+			"storage-reported":            storageReported,
+			"downgrade":                   downgrade,
+			"downgrade-unserved":          downgradeUnserved,
+			"retirement-contested":        retirementContested,
+			"image-and-rules":             imageAndRules,
+			"dependents":                  dependentsBlock,
+			"dependents-served":           dependentsBlockServing,
+			"dependents-unknown":          dependentsUnknown,
+			"dependents-losses":           dependentsBeforeLosses,
+		},
+		imageYAML: {
+			"image":            imageStory,
+			"image-bad":        badImages,
+			"none-after-image": noneAfterImage,
+		},
+		serviceYAML: {
+			"service":         serviceStory,
+			"service-adopted": adoptedService,
+		},
+		urlYAML: {
+			"url": urlStory,
+		},
+		noneYAML: {
+			"version-without-rules": versionWithoutRules,
+			"none":                  noneStory,
+		},
+		"": {
+			"fleet-default": defaultFleet,
+			"fleet-moves":   fleetMoves,
+			"fleet-trouble": fleetTrouble,
+			"fleet-rules":   fleetRules,
+			"fleet-leaving": fleetLeaving,
+			"fleet-orphan":  fleetOrphan,
+		},
+	} {
+		for name, play := range stories {
+			t.Run(name, func(t *testing.T) {
+				w := newFleetWorld(t)
+				if policy != "" {
+					w = newWorld(t, policy)
+				}
+				play(w)
+				checkStory(t, name, w)
+			})
+		}
 	}
 }
 

@@ -17,37 +17,6 @@ import (
 
 const week = 168 * time.Hour
 
-// TestVersionStories plays the lives of versions, as TestStories does those of policies.
-func TestVersionStories(t *testing.T) {
-	stories := map[string]struct {
-		policy string
-		play   func(*world)
-	}{
-		"version-retired":       {policyYAML, versionRetired},
-		"version-still-asked":   {policyYAML, versionStillAsked},
-		"version-asked-unseen":  {policyYAML, versionAskedUnseen},
-		"version-by-manifest":   {policyYAML, versionByManifest},
-		"version-taken-back":    {policyYAML, versionTakenBack},
-		"version-without-rules": {noneYAML, versionWithoutRules},
-		"version-kept":          {policyYAML, versionKept},
-		"version-and-deletion":  {policyYAML, versionAndDeletion},
-		"storage-rolled-back":   {policyYAML, storageRolledBack},
-		"storage-refused":       {policyYAML, storageRefused},
-		"storage-contested":     {policyYAML, storageContested},
-		"storage-reported":      {policyYAML, storageReported},
-		"downgrade":             {policyYAML, downgrade},
-		"downgrade-unserved":    {policyYAML, downgradeUnserved},
-		"retirement-contested":  {policyYAML, retirementContested},
-	}
-	for name, story := range stories {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, story.policy)
-			story.play(w)
-			checkStory(t, name, w)
-		})
-	}
-}
-
 // promoted brings the world to where all is stored in the new version, by the policy.
 func promoted(w *world) {
 	w.t.Helper()

@@ -38,8 +38,7 @@ func (m *Migration) recordRun(run observed.Run, storage string) {
 		return
 	}
 	news := next.Step != last.Step || (next.Waiting == "") != (last.Waiting == "") || run.Over()
-	if left := m.progressDue(last).Sub(m.Now); left > 0 && !news {
-		m.work.Recheck(left)
+	if !news && !m.work.Due(m.progressDue(last).Sub(m.Now)) {
 		return
 	}
 	next.ProgressTime = m.Second()
@@ -176,8 +175,7 @@ func (m *Migration) troubleOf(run observed.Run) observed.PodTrouble {
 		job.Status.Active+job.Status.Failed+job.Status.Succeeded > 0 {
 		return run.Trouble
 	}
-	if left := job.Status.StartTime.Add(podDelay).Sub(m.Now); left > 0 {
-		m.work.Recheck(left)
+	if !m.work.Due(job.Status.StartTime.Add(podDelay).Sub(m.Now)) {
 		return observed.PodTrouble{}
 	}
 	return observed.PodTrouble{Message: fmt.Sprintf("it is not created; the events of the Job tell why: kubectl -n %s describe job %s", job.Namespace, job.Name)}
