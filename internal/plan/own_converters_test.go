@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -160,7 +159,7 @@ func TestAdoptionIsNoDrift(t *testing.T) {
 	if diff := cmp.Diff(conversion, w.observed.CRD.Spec.Conversion); diff != "" {
 		t.Errorf("the conversion was changed (-want +got):\n%s", diff)
 	}
-	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.delete()
 	if diff := cmp.Diff([]string{"DeleteChildren", "RemoveFinalizer"}, kinds(w.plan().Steps)); diff != "" {
 		t.Errorf("steps of leaving (-want +got):\n%s", diff)
 	}

@@ -46,7 +46,7 @@ func versionRetired(w *world) {
 	w.later(week)
 	w.tellVersions()
 	w.say("The policy has done its work, and is deleted: nothing needs a conversion.")
-	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.delete()
 	w.converge()
 	w.settleAPIServers()
 }
@@ -180,7 +180,7 @@ func versionAndDeletion(w *world) {
 	w.say("A policy is deleted while v1beta1 is on its way out: it stays until that is not served.")
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	promoted(w)
-	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.delete()
 	w.converge()
 	w.later(week)
 	w.settleAPIServers()
